@@ -5,7 +5,7 @@ import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
-import { sessionLives } from '../io/http/session-lookup.ts';
+import { isSessionAlive } from '../io/http/session-lookup.ts';
 import { StreamHub } from '../io/sse/hub.ts';
 
 /** Streams live until `drain`, which the actors have to outlive. */
@@ -22,7 +22,7 @@ export function startEventStreams(
     clock: Date.now,
     schedule: nodeSchedule,
     random: Math.random,
-    isSessionValid: ({ userId, sessionId }) => sessionLives(actors, userId, sessionId),
+    isSessionValid: ({ userId, sessionId }) => isSessionAlive(actors, userId, sessionId),
   });
   // However a session ends (logout, close_sessions, a block, a key that goes, its time), the name of its token is given
   // up in the same commit: its streams end before anybody hears that it did.

@@ -51,7 +51,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       elapsed: () => performance.now(),
       newRequestId,
       trustedProxies: configuration.trustedProxies,
-      crowded: publicServer.crowded,
+      isNearCapacity: publicServer.isNearCapacity,
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
       onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {

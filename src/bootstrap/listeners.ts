@@ -39,7 +39,7 @@ export async function reserveListeners(
     port: publicPort.port,
     ...(listen.tls === undefined ? {} : { tls: listen.tls }),
     connectionsMax: () => settings.get('ConnectionsMax'),
-    admits: (address, open) => shares.admits(address, open),
+    accepts: (address, open) => shares.accepts(address, open),
     onOpen: (address) => limiter?.opened(address, Date.now()),
   });
   const internalServer = createServer({

@@ -7,7 +7,7 @@ import type { AnyRoute } from '../io/http/route.ts';
 import type { Services } from '../io/http/services.ts';
 import { type CachedFile, FileCache } from '../io/web/file-cache.ts';
 import { createNotFound } from '../io/web/not-found.ts';
-import { builtInFiles, FolderUnfit, folderFiles, type VendorFile } from '../io/web/page-tree.ts';
+import { builtInFiles, FolderError, folderFiles, type VendorFile } from '../io/web/page-tree.ts';
 import { FolderUnusable } from './data-directory.ts';
 
 /** From build/src to src/web. */
@@ -45,7 +45,7 @@ function readFolder(path: string, taken: ReadonlySet<string>): CachedFile[] {
   try {
     return folderFiles(path, taken);
   } catch (error) {
-    if (!(error instanceof FolderUnfit) && !isSystemError(error)) throw error;
+    if (!(error instanceof FolderError) && !isSystemError(error)) throw error;
     throw new FolderUnusable(error.message, 'StaticPath');
   }
 }

@@ -109,7 +109,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     port: 0,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     connectionsMax: () => settings.get('ConnectionsMax'),
-    admits: (address, open) => shares.admits(address, open),
+    accepts: (address, open) => shares.accepts(address, open),
     onOpen: (address) => limiter.opened(address, time.nowMs),
   });
   const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
@@ -129,7 +129,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,
     trustedProxies,
-    crowded: server.crowded,
+    isNearCapacity: server.isNearCapacity,
     onBug: (error) => bugs.push(error),
     onFinished: (record) => finished.push(record),
     ...options.pipeline,

@@ -5,7 +5,7 @@
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { ShareRefusal } from '../../domain/limits/shares.ts';
-import type { GatheringBody } from '../http/body/incoming-body.ts';
+import type { PrebufferableBody } from '../http/body/incoming-body.ts';
 import { type CallResult, callResultOf, PROBE_MS } from '../modules/breaker.ts';
 import { answerFault, contentTypeOf } from './attempt.ts';
 import type { Connection, ConnectionRequest } from './connection.ts';
@@ -65,7 +65,7 @@ interface RelayOptions {
   /** The head of the request. */
   readonly opening: string;
   readonly toHead: boolean;
-  readonly body: GatheringBody | undefined;
+  readonly body: PrebufferableBody | undefined;
   readonly timeoutMs: number;
   /** A GET that was not repeated yet: it is sent again once when its connection fails. */
   readonly repeatable: boolean;

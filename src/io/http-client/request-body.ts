@@ -1,5 +1,5 @@
 /** Streams the body of a client's request to a module, with back-pressure from the module. */
-import type { GatheringBody, IncomingSink } from '../http/body/incoming-body.ts';
+import type { IncomingSink, PrebufferableBody } from '../http/body/incoming-body.ts';
 
 /** Writes to the module's connection; false until it has drained. */
 export type Write = (bytes: Buffer) => boolean;
@@ -18,7 +18,7 @@ const CHUNKS_END = Buffer.from('0\r\n\r\n');
  * disconnects in mid-body, the module sees an incomplete request, never a shorter complete one.
  */
 export class RequestBody implements IncomingSink {
-  readonly #incoming: GatheringBody;
+  readonly #incoming: PrebufferableBody;
   readonly #events: RequestBodyEvents;
   #write: Write | undefined;
   #left: number;
@@ -27,7 +27,7 @@ export class RequestBody implements IncomingSink {
   /** The whole body has been written to the module. */
   isComplete = false;
 
-  constructor(incoming: GatheringBody, events: RequestBodyEvents) {
+  constructor(incoming: PrebufferableBody, events: RequestBodyEvents) {
     this.#incoming = incoming;
     this.#events = events;
     this.#left = incoming.declaredBytes ?? 0;
@@ -50,7 +50,7 @@ export class RequestBody implements IncomingSink {
   /** Buffers up to `sizeBytes` or the whole body, then calls `ready`; calls `lost` when the client disconnects. */
   gather(sizeBytes: number, ready: () => void): void {
     if (this.#isOver) return;
-    this.#incoming.gather(sizeBytes, (found) => {
+    this.#incoming.prebuffer(sizeBytes, (found) => {
       if (found === 'enough') ready();
       else this.lost();
     });

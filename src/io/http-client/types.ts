@@ -3,7 +3,7 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
-import type { GatheringBody } from '../http/body/incoming-body.ts';
+import type { PrebufferableBody } from '../http/body/incoming-body.ts';
 import type { RequestLine } from './request-head.ts';
 
 export interface ModuleRequest extends RequestLine {
@@ -23,7 +23,7 @@ export interface ModuleRequest extends RequestLine {
 export interface RelayRequest extends RequestLine {
   /** Key of the breaker. */
   readonly endpoint: string;
-  readonly body: GatheringBody | undefined;
+  readonly body: PrebufferableBody | undefined;
   /** The caller whose shares of the module are used; absent for the gateway's own calls. */
   readonly holder?: Holder;
   /** Maximum silence between two bytes in either direction, and before the first one. */

@@ -17,10 +17,10 @@ import { clearSid } from './sid-cookie.ts';
 
 const PUBLIC_KEY_BYTES = 32;
 /** Faults that an answer names. */
-const FAULTS_SHOWN = 3;
+const FAULTS_SHOWN_MAX = 3;
 
 /** Did the request bring a bearer to a route that reads one? It then decides, and the cookie is not looked at (A7). */
-function bringsBearer(exchange: Exchange, route: AnyRoute): boolean {
+function hasBearer(exchange: Exchange, route: AnyRoute): boolean {
   if (route.auth !== 'either' && route.auth !== 'eitherOptional') return false;
   return /^bearer\b/i.test(exchange.head.joined('authorization', ',') ?? '');
 }
@@ -41,8 +41,8 @@ export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
 }
 
 /** Finds the session and charges the limits. Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`, `InvalidInput`. */
-export function enter(exchange: Exchange, route: AnyRoute): void {
-  const bearer = bringsBearer(exchange, route);
+export function authorize(exchange: Exchange, route: AnyRoute): void {
+  const bearer = hasBearer(exchange, route);
   checkCaller(exchange.site, exchange.head, route, bearer);
   exchange.inAccessCheck = false;
   const counted = !route.limits.includes('NoRateLimit') && !route.limits.includes('Self');
@@ -77,7 +77,7 @@ function requireUsableKey(exchange: Exchange): void {
 function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, counted: boolean): void {
   const token = bearer ? readBearer(exchange.head.header('authorization')) : sidOf(exchange.head);
   const charge = counted ? ({ scope: 's', cost: 1 } as const) : undefined;
-  const entered =
+  const authenticated =
     token === undefined
       ? undefined
       : exchange.services.sessionLookup.authenticate(
@@ -86,9 +86,9 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
           charge,
           exchange.client,
         );
-  if (entered !== undefined) {
-    exchange.session = entered.session;
-    exchange.limiter.noteSession(entered.quotaResult);
+  if (authenticated !== undefined) {
+    exchange.session = authenticated.session;
+    exchange.limiter.noteSession(authenticated.quotaResult);
     return;
   }
   const optional = route.auth === 'optional' || route.auth === 'eitherOptional';
@@ -112,8 +112,8 @@ export function refusal(exchange: Exchange, error: GatewayError): Reply {
     route === undefined && error.row === 'NotFound' ? exchange.services.notFound?.(exchange.head) : undefined;
   const own = page ?? route?.refusal?.(error, exchange);
   if (own !== undefined) return own.error === undefined ? own.withError(error.row) : own;
-  const takesBack = error.row === 'SessionNotFound' && route !== undefined && isStale(exchange, route);
-  return errorReply(error, takesBack ? clearSid(site.secureCookies) : []);
+  const clearsCookie = error.row === 'SessionNotFound' && route !== undefined && isStale(exchange, route);
+  return errorReply(error, clearsCookie ? clearSid(site.secureCookies) : []);
 }
 
 /** Header `pkey`: absent is not charged, malformed is refused (events.md). Keyed by the decoded bytes. */
@@ -126,21 +126,21 @@ function chargePublicKey(exchange: Exchange): void {
 }
 
 /** Fields of a query or body under the names of today. Throws `InvalidInput` where both names of one differ. */
-export function underNames({ formerNames }: AnyRoute, value: unknown, place: string): unknown {
+export function withCurrentNames({ formerNames }: AnyRoute, value: unknown, location: string): unknown {
   if (formerNames === undefined || typeof value !== 'object' || value === null || Array.isArray(value))
     return value;
   const read = readFormerNames(formerNames, value as Readonly<Record<string, unknown>>);
-  if (!read.ok) throw new GatewayError('InvalidInput', `${place}: ${read.fault}`);
+  if (!read.ok) throw new GatewayError('InvalidInput', `${location}: ${read.fault}`);
   return read.fields;
 }
 
 /** Throws `InvalidInput` that names the first faults, with the place (`body`, `query`) and the path in it. */
-export function requireFit(schema: CompiledSchema<unknown>, value: unknown, place: string): void {
+export function requireValid(schema: CompiledSchema<unknown>, value: unknown, location: string): void {
   if (schema.check(value)) return;
-  const faults = schema.faults(value).slice(0, FAULTS_SHOWN);
+  const faults = schema.faults(value).slice(0, FAULTS_SHOWN_MAX);
   throw new GatewayError(
     'InvalidInput',
-    faults.map((fault) => `${place}${fault.path}: ${fault.message}`).join('; '),
+    faults.map((fault) => `${location}${fault.path}: ${fault.message}`).join('; '),
   );
 }
 
@@ -149,7 +149,7 @@ export function absentBody(ready: ReadyRoute): unknown {
   if (ready.bodyCheck === undefined) return undefined;
   if (ready.route.bodyOptional !== true) throw new GatewayError('InvalidInput', 'body: is required');
   const empty = {};
-  requireFit(ready.bodyCheck, empty, 'body');
+  requireValid(ready.bodyCheck, empty, 'body');
   return empty;
 }
 

@@ -8,7 +8,7 @@ import type { RequestLimiter } from './route.ts';
 
 export class RequestCharges implements RequestLimiter, CallerAddress {
   /** What the answer shows; undefined when nothing was charged. */
-  verdict: QuotaResult | undefined;
+  quotaResult: QuotaResult | undefined;
   readonly address: string;
   readonly port: number | undefined;
   readonly forwarded: boolean;
@@ -52,55 +52,55 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
     login: (crowded: boolean) => Promise<T>,
   ): Promise<T> {
     if (scope === 'm') this.checkUnknownKeys();
-    const verdict = this.#limiter.chargeKey(scope, publicKey, this.address, 1, this.#nowMs, true);
-    this.#show(verdict);
-    if (verdict?.needsProof !== true) return login(false);
+    const quotaResult = this.#limiter.chargeKey(scope, publicKey, this.address, 1, this.#nowMs, true);
+    this.#show(quotaResult);
+    if (quotaResult?.needsProof !== true) return login(false);
     let result: T;
     try {
       result = await login(true);
     } catch (error) {
       // Full or broken is no answer to a proof.
       if (error instanceof GatewayError && errorRow(error.row).status < 500)
-        this.#show(this.#limiter.settleProof(verdict, false));
+        this.#show(this.#limiter.settleProof(quotaResult, false));
       throw error;
     }
-    this.#limiter.settleProof(verdict, true);
+    this.#limiter.settleProof(quotaResult, true);
     return result;
   }
 
   chargeSignUp(): () => void {
     const { signUps } = this.#limiter.budgets;
-    const verdict = signUps.charge(this.address, this.#nowMs);
-    if (verdict?.allowed === false) this.#show(verdict, 'too many accounts of one network today');
-    return () => verdict !== undefined && signUps.giveBack(this.address, this.#nowMs);
+    const quotaResult = signUps.charge(this.address, this.#nowMs);
+    if (quotaResult?.allowed === false) this.#show(quotaResult, 'too many accounts of one network today');
+    return () => quotaResult !== undefined && signUps.giveBack(this.address, this.#nowMs);
   }
 
-  noteSession(verdict: QuotaResult | undefined): void {
+  noteSession(quotaResult: QuotaResult | undefined): void {
     this.#limiter.keepOpen(this, this.#nowMs);
-    if (verdict !== undefined) this.#show(this.#limiter.weigh(verdict));
+    if (quotaResult !== undefined) this.#show(this.#limiter.weigh(quotaResult));
   }
 
   chargeCode(hash: string): void {
-    const verdict = this.#limiter.chargeKey('p', hash, this.address, 1, this.#nowMs);
-    this.#show(verdict === undefined ? undefined : { ...verdict, scope: 'i' });
+    const quotaResult = this.#limiter.chargeKey('p', hash, this.address, 1, this.#nowMs);
+    this.#show(quotaResult === undefined ? undefined : { ...quotaResult, scope: 'i' });
   }
 
   noteRefusal({ row, scope, retryAfterSeconds = 1 }: GatewayError, holder: Holder): void {
-    if (row !== 'AccessRateLimit' || this.verdict?.allowed === false) return;
+    if (row !== 'AccessRateLimit' || this.quotaResult?.allowed === false) return;
     const named = scope ?? (holder.user === undefined ? 'i' : 's');
     const resetSeconds = Math.max(1, Math.ceil(retryAfterSeconds));
     const quota = this.#limiter.quotaOf(named, this.#nowMs);
-    this.verdict = { allowed: false, scope: named, quota, remaining: 0, resetSeconds };
+    this.quotaResult = { allowed: false, scope: named, quota, remaining: 0, resetSeconds };
   }
 
-  noteOwn(verdict: QuotaResult, detail: string): void {
-    this.#show(verdict, detail);
+  noteOwn(quotaResult: QuotaResult, detail: string): void {
+    this.#show(quotaResult, detail);
   }
 
-  #show(verdict: QuotaResult | undefined, detail?: string): void {
-    this.verdict = tightest(this.verdict, verdict);
-    if (verdict?.allowed === false) {
-      throw new GatewayError('AccessRateLimit', detail, verdict.resetSeconds);
+  #show(quotaResult: QuotaResult | undefined, detail?: string): void {
+    this.quotaResult = tightest(this.quotaResult, quotaResult);
+    if (quotaResult?.allowed === false) {
+      throw new GatewayError('AccessRateLimit', detail, quotaResult.resetSeconds);
     }
   }
 
@@ -113,7 +113,7 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
   }
 
   /** A budget, not a window scope: it is shown only when it refuses. */
-  #refuseSpent(verdict: QuotaResult | undefined): void {
-    if (verdict?.allowed === false) this.#show(verdict);
+  #refuseSpent(quotaResult: QuotaResult | undefined): void {
+    if (quotaResult?.allowed === false) this.#show(quotaResult);
   }
 }

@@ -5,7 +5,7 @@
  */
 import { corked } from './cork.ts';
 import type { HttpResponse } from './server.ts';
-import type { RestOfBody } from './stream.ts';
+import type { RemainingBody } from './stream.ts';
 
 /** A client that sent nothing for so long after the answer has seen it. */
 const QUIET_MS = 200;
@@ -21,7 +21,7 @@ export const EARLY_BYTES_MAX = 16 * 1024;
  */
 export function answerEarly(
   response: HttpResponse,
-  rest: RestOfBody,
+  rest: RemainingBody,
   body: Uint8Array,
   pending: boolean,
   over: () => void,

@@ -15,9 +15,9 @@ import type { BodySink } from './body/whole-body.ts';
 import { RequestCharges } from './charges.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
-import type { AnswerFacts } from './reply.ts';
+import type { ResponseOptions } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
-import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext } from './route.ts';
+import type { AnyRoute, ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { Services } from './services.ts';
 import type { StreamReply } from './stream.ts';
@@ -27,7 +27,7 @@ const NO_BYTES = Buffer.alloc(0);
 
 export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   readonly nowMs: number;
@@ -140,7 +140,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   /** Counts it among the requests in flight, for its caller. Throws the row of the bound. */
   hold(): void {
     this.holder = this.#holderOf(this.session);
-    this.services.inFlight.enter(this);
+    this.services.inFlight.add(this);
   }
 
   identify(session: SessionContext): void {
@@ -235,12 +235,12 @@ export class Exchange implements RouteContext, InFlightRequest {
     }
   }
 
-  #factsOf(close: boolean): AnswerFacts {
+  #factsOf(close: boolean): ResponseOptions {
     return {
       requestId: this.requestId,
       strictTransport: this.services.site.strictTransport,
       cors: this.cors,
-      verdict: this.limiter.verdict,
+      quotaResult: this.limiter.quotaResult,
       windowSeconds: this.services.settings.get('RateLimitWindowSeconds'),
       headOnly: this.head.method === 'HEAD',
       close,

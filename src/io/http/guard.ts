@@ -10,11 +10,11 @@ const URL_LENGTH_MAX = 8_000;
 /** Fields of one request. uWS itself stops at 98. */
 const HEADERS_MAX = 100;
 
-type GuardVerdict = 'pass' | 'close' | 'tooLarge';
+type GuardDecision = 'pass' | 'close' | 'tooLarge';
 
 const LENGTH_PATTERN = /^[0-9]{1,15}$/;
 
-export function guard(head: IncomingHead): GuardVerdict {
+export function guard(head: IncomingHead): GuardDecision {
   const length = head.header('content-length');
   const encoding = head.header('transfer-encoding');
   const repeated = head.repeatedHeaders;

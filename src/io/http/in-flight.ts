@@ -31,7 +31,7 @@ export class InFlight {
   }
 
   /** One request more. Throws the row of the bound. */
-  enter(request: InFlightRequest): void {
+  add(request: InFlightRequest): void {
     request.requestLease = this.#requests.require(request.holder);
     this.#open += 1;
   }
@@ -44,7 +44,7 @@ export class InFlight {
   }
 
   /** Bytes that arrived and will be kept. Throws the row of the bound. */
-  takeBytes(request: InFlightRequest, sizeBytes: number): void {
+  addBytes(request: InFlightRequest, sizeBytes: number): void {
     if (request.bodyLease === undefined) {
       request.bodyLease = this.#bodies.require(request.holder, sizeBytes);
       return;
@@ -54,7 +54,7 @@ export class InFlight {
   }
 
   /** The request is over, and its bytes with it. */
-  leave(request: InFlightRequest): void {
+  remove(request: InFlightRequest): void {
     if (request.requestLease === undefined) return;
     request.requestLease.release();
     request.bodyLease?.release();
@@ -65,7 +65,7 @@ export class InFlight {
   }
 
   /** Resolves when none is left, or at the deadline; with the number that is left. */
-  async empty(timeoutMs: number): Promise<number> {
+  async drained(timeoutMs: number): Promise<number> {
     if (this.#open === 0) return 0;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {

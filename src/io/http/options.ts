@@ -20,8 +20,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   /** An admin route was asked through a proxy that is not trusted, and refused. */
   readonly onUntrustedProxy?: (address: string) => void;
   readonly onFinished?: (record: FinishedRequest) => void;
-  /** Asked at every answer: shall the connection end with it? `Server.crowded`. */
-  readonly crowded?: () => boolean;
+  /** Asked at every answer: shall the connection end with it? `Server.isNearCapacity`. */
+  readonly isNearCapacity?: () => boolean;
 }
 
 export interface PipelineCounters extends InFlightCounters {

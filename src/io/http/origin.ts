@@ -18,7 +18,7 @@ const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)
 const NONE: HeaderList = [];
 
 /** Spellings of `Host` that are remembered with their verdict. */
-const HOSTS_KNOWN_MAX = 1_000;
+const HOSTS_CACHED_MAX = 1_000;
 
 /** Throws `Forbidden` for a Host that this deployment does not have. To be asked where `site.checkHost` says so. */
 export function createHostCheck(site: Site): (head: IncomingHead) => void {
@@ -29,8 +29,8 @@ export function createHostCheck(site: Site): (head: IncomingHead) => void {
     if (own === undefined) {
       const host = sent.toLowerCase().replace(/:[0-9]{1,5}$/, '');
       const bare = host.replace(/^\[|\]$/g, '');
-      own = site.hosts.has(host) || site.hosts.has(bare) || (site.addressHosts && isOfNoZone(bare));
-      if (known.size >= HOSTS_KNOWN_MAX) known.clear();
+      own = site.hosts.has(host) || site.hosts.has(bare) || (site.addressHosts && isLocalName(bare));
+      if (known.size >= HOSTS_CACHED_MAX) known.clear();
       known.set(sent, own);
     }
     if (!own) throw new GatewayError('Forbidden', 'host');
@@ -38,7 +38,7 @@ export function createHostCheck(site: Site): (head: IncomingHead) => void {
 }
 
 /** Addresses, and names under localhost, which browsers resolve to loopback by themselves (RFC 6761 6.3). */
-function isOfNoZone(host: string): boolean {
+function isLocalName(host: string): boolean {
   return isIP(host) !== 0 || host.endsWith('.localhost');
 }
 

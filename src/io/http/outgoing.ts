@@ -11,8 +11,8 @@ import type { OutgoingBody, OutgoingSource } from './stream.ts';
 /** Several writes of more than 16 KB in one cork lose bytes under back-pressure: one write a cork, at most this. */
 const PIECE_BYTES = 15 * 1024;
 /** As long as the transport waits for a client that does not read: 10 s. */
-const POKE_MS = 20;
-const POKES_MAX = 500;
+const RETRY_MS = 20;
+const RETRIES_MAX = 500;
 const NO_BYTES = new Uint8Array(0);
 
 interface OutgoingHooks {
@@ -43,9 +43,9 @@ export class OutgoingStream implements OutgoingBody {
   #ending = false;
   #over = false;
   #sentBytes = 0;
-  #poking = false;
+  #retryScheduled = false;
   /** Since the socket last had room. */
-  #pokes = 0;
+  #retries = 0;
 
   constructor(
     response: HttpResponse,
@@ -142,27 +142,27 @@ export class OutgoingStream implements OutgoingBody {
    * sent back as it came stood still in two of three runs). Trying again either goes on or asks for the event anew. Each
    * try may leave one more piece in the buffer of a client that does not read, so there are only so many.
    */
-  poke(): void {
-    if (!this.#waiting || this.#poking || this.#pokes >= POKES_MAX) return;
-    this.#poking = true;
-    this.#pokes += 1;
+  scheduleRetry(): void {
+    if (!this.#waiting || this.#retryScheduled || this.#retries >= RETRIES_MAX) return;
+    this.#retryScheduled = true;
+    this.#retries += 1;
     setTimeout(() => {
-      this.#poking = false;
-      if (!this.#over) this.#goOn(this.#lengthBytes === undefined ? 0 : this.#response.getWriteOffset());
-    }, POKE_MS);
+      this.#retryScheduled = false;
+      if (!this.#over) this.#continue(this.#lengthBytes === undefined ? 0 : this.#response.getWriteOffset());
+    }, RETRY_MS);
   }
 
   #writable(offset: number): void {
-    this.#pokes = 0;
+    this.#retries = 0;
     if (this.#over) {
       corked(this.#response, () => undefined);
       this.#hooks.left?.();
       return;
     }
-    this.#goOn(offset);
+    this.#continue(offset);
   }
 
-  #goOn(offset: number): void {
+  #continue(offset: number): void {
     if (this.#over || !this.#waiting) return;
     const rest = this.#rest;
     this.#rest = undefined;

@@ -6,12 +6,12 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import {
   absentBody,
   answerUnrouted,
+  authorize,
   chargeRefusal,
-  enter,
   refusal,
   replyOf,
-  requireFit,
-  underNames,
+  requireValid,
+  withCurrentNames,
 } from './access.ts';
 import { BodyIntake } from './body/intake.ts';
 import { Exchange } from './exchange.ts';
@@ -50,10 +50,10 @@ export interface Pipeline {
 }
 
 export function createPipeline(options: PipelineOptions): Pipeline {
-  return new Engine(options);
+  return new RequestPipeline(options);
 }
 
-class Engine implements Pipeline {
+class RequestPipeline implements Pipeline {
   readonly handle: RequestHandler = (response, request) => this.#accept(response, request);
   readonly #options: PipelineOptions;
   readonly #services: Services;
@@ -63,7 +63,7 @@ class Engine implements Pipeline {
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
   readonly #bodies: BodyIntake;
-  readonly #handling: RequestScheduler;
+  readonly #scheduler: RequestScheduler;
   #smuggledTotal = 0;
   #proxyHeadersRefusedTotal = 0;
   #stoppingTotal = 0;
@@ -73,7 +73,7 @@ class Engine implements Pipeline {
     this.#options = options;
     this.#inFlight = new InFlight(options.bounds);
     this.#services = { ...options, inFlight: this.#inFlight };
-    this.#handling = new RequestScheduler({
+    this.#scheduler = new RequestScheduler({
       lost: (exchange) => this.#settle(exchange),
       answer: (exchange, value) => this.#finish(exchange, replyOf(value), false),
       fail: (exchange, error) => this.#fail(exchange, error),
@@ -81,8 +81,8 @@ class Engine implements Pipeline {
     });
     this.#bodies = new BodyIntake(this.#inFlight, {
       ready: (exchange, { route }) => {
-        if (route.body === 'stream') this.#handling.run(exchange);
-        else this.#handling.add(exchange);
+        if (route.body === 'stream') this.#scheduler.run(exchange);
+        else this.#scheduler.add(exchange);
       },
       failed: (exchange, error) => this.#fail(exchange, error),
     });
@@ -103,7 +103,7 @@ class Engine implements Pipeline {
 
   drain(timeoutMs: number): Promise<number> {
     this.#stopping = true;
-    return this.#inFlight.empty(timeoutMs);
+    return this.#inFlight.drained(timeoutMs);
   }
 
   #accept(response: HttpResponse, request: HttpRequest): void {
@@ -117,18 +117,18 @@ class Engine implements Pipeline {
       this.#cut(exchange);
       return;
     }
-    const verdict = guard(head);
-    if (verdict === 'close') {
+    const decision = guard(head);
+    if (decision === 'close') {
       this.#smuggledTotal += 1;
       this.#cut(exchange);
       return;
     }
     if (exchange.last) exchange.watch(() => this.#settle(exchange));
     try {
-      if (verdict === 'tooLarge') {
+      if (decision === 'tooLarge') {
         const error = errorBody('InvalidInput', 'the URL is too long or there are too many headers');
         this.#finish(exchange, Reply.json(431, { error }), true);
-      } else this.#walk(exchange);
+      } else this.#dispatch(exchange);
     } catch (error) {
       this.#fail(exchange, chargeRefusal(exchange, error));
     }
@@ -153,7 +153,7 @@ class Engine implements Pipeline {
   }
 
   /** Everything that is judged on the head alone, then the body or the handler. */
-  #walk(exchange: Exchange): void {
+  #dispatch(exchange: Exchange): void {
     const { head, site } = exchange;
     if (this.#stopping) {
       this.#stoppingTotal += 1;
@@ -174,11 +174,13 @@ class Engine implements Pipeline {
     exchange.route = route;
     exchange.params = match.params;
     if (route.auth === 'admin' || route.adminAddresses === true) this.#requireAdminAddress(exchange);
-    enter(exchange, route);
+    authorize(exchange, route);
     if (ready.queryCheck !== undefined) {
-      const query = underNames(route, parseQuery(head.rawQuery), 'query') as Readonly<Record<string, string>>;
+      const query = withCurrentNames(route, parseQuery(head.rawQuery), 'query') as Readonly<
+        Record<string, string>
+      >;
       exchange.query = coerceQuery(ready, query);
-      requireFit(ready.queryCheck, exchange.query, 'query');
+      requireValid(ready.queryCheck, exchange.query, 'query');
     }
     exchange.hold();
     if (route.body !== undefined && head.hasBody) {
@@ -186,7 +188,7 @@ class Engine implements Pipeline {
       this.#bodies.receive(exchange, ready);
     } else {
       exchange.body = absentBody(ready);
-      this.#handling.add(exchange);
+      this.#scheduler.add(exchange);
     }
   }
 
@@ -229,7 +231,7 @@ class Engine implements Pipeline {
 
   /** An answer with an unfit header is a bug too; nothing of it was written. */
   #write(exchange: Exchange, reply: Reply, close: boolean): void {
-    const closing = close || this.#stopping || this.#options.crowded?.() === true;
+    const closing = close || this.#stopping || this.#options.isNearCapacity?.() === true;
     try {
       if (reply instanceof StreamReply) {
         this.#stream(exchange, reply, closing);
@@ -268,6 +270,6 @@ class Engine implements Pipeline {
   }
 
   #release(exchange: Exchange): void {
-    this.#inFlight.leave(exchange);
+    this.#inFlight.remove(exchange);
   }
 }

@@ -23,14 +23,14 @@ const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
 const JSON_TYPE = 'application/json';
 
 /** What an answer needs beside the reply. */
-export interface AnswerFacts {
+export interface ResponseOptions {
   /** Made here; fits a header by its pattern. */
   readonly requestId: string;
   /** `Strict-Transport-Security` goes with it. */
   readonly strictTransport: boolean;
   readonly cors: HeaderList;
   /** What `X-RateLimit` shows; undefined on requests that no limit met. */
-  readonly verdict: QuotaResult | undefined;
+  readonly quotaResult: QuotaResult | undefined;
   readonly windowSeconds: number;
   /** HEAD: the length is named, the body is not sent. */
   readonly headOnly: boolean;
@@ -43,32 +43,32 @@ export interface AnswerFacts {
 }
 
 /** Writes an answer whole; the bytes of its body. Call it corked. Throws before writing when a header is unfit. */
-export function writeAnswer(response: HttpResponse, reply: Reply, facts: AnswerFacts): number {
-  writeFields(response, reply, facts);
-  return writeBody(response, reply, facts);
+export function writeAnswer(response: HttpResponse, reply: Reply, options: ResponseOptions): number {
+  writeFields(response, reply, options);
+  return writeBody(response, reply, options);
 }
 
 /** Writes the head of an answer that leaves piece by piece. Call it corked. Throws as `writeAnswer` does. */
-export function writeHead(response: HttpResponse, reply: Reply, facts: AnswerFacts): void {
-  writeFields(response, reply, facts);
-  if (facts.close) response.writeHeader('Connection', 'close');
+export function writeHead(response: HttpResponse, reply: Reply, options: ResponseOptions): void {
+  writeFields(response, reply, options);
+  if (options.close) response.writeHeader('Connection', 'close');
 }
 
 /**
  * All fields in one call: each call crosses into native code with two strings. Line breaks come from here alone, every
  * value from elsewhere was judged or fits by its pattern.
  */
-function writeFields(response: HttpResponse, reply: Reply, facts: AnswerFacts): void {
+function writeFields(response: HttpResponse, reply: Reply, options: ResponseOptions): void {
   const { headers, contentType, status } = reply;
-  const { cors, verdict } = facts;
+  const { cors, quotaResult } = options;
   if (contentType !== undefined && contentType !== JSON_TYPE) checkHeader('Content-Type', contentType);
   // Not judged again: the id's own pattern is narrower.
   const isStored = headers.length > 0 && hasHeader(headers, 'cache-control');
-  let rest = `nosniff${isStored ? '' : '\r\nCache-Control: no-store'}\r\nX-Request-Id: ${facts.requestId}`;
+  let rest = `nosniff${isStored ? '' : '\r\nCache-Control: no-store'}\r\nX-Request-Id: ${options.requestId}`;
   if (headers.length > 0) rest += fieldLines(headers);
-  if (facts.strictTransport) rest += STRICT_TRANSPORT;
+  if (options.strictTransport) rest += STRICT_TRANSPORT;
   if (cors.length > 0) rest += fieldLines(cors);
-  if (verdict !== undefined) rest += limitLines(verdict, facts.windowSeconds);
+  if (quotaResult !== undefined) rest += limitLines(quotaResult, options.windowSeconds);
   // Written by uWS itself with the first field.
   if (status !== 200) response.writeStatus(statusLine(status));
   if (contentType === undefined) response.writeHeader('X-Content-Type-Options', rest);
@@ -90,23 +90,23 @@ function limitLines({ scope, quota, remaining, resetSeconds }: QuotaResult, wind
   return `\r\nX-RateLimit: s=${scope};l=${quota};${left}\r\nRateLimit-Policy: "${scope}";q=${quota};w=${windowSeconds}\r\nRateLimit: "${scope}";${left}`;
 }
 
-function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): number {
+function writeBody(response: HttpResponse, reply: Reply, options: ResponseOptions): number {
   const { body, status } = reply;
   const sizeBytes = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0);
-  const bodiless = status === 204 || status === 304 || facts.headOnly;
-  if (facts.staysPending && (bodiless || sizeBytes === 0)) {
+  const bodiless = status === 204 || status === 304 || options.headOnly;
+  if (options.staysPending && (bodiless || sizeBytes === 0)) {
     response.writeHeader('Connection', 'close');
     const asGet = reply.isHead ? reply.headLengthBytes : sizeBytes;
-    endHeadPending(response, facts.headOnly ? asGet : bodiless ? undefined : 0);
+    endHeadPending(response, options.headOnly ? asGet : bodiless ? undefined : 0);
     return 0;
   }
-  const cut = facts.close && !facts.bodyPending && !bodiless;
+  const cut = options.close && !options.bodyPending && !bodiless;
   // uWS names the close itself when it cuts the connection.
-  if (facts.close && !cut) response.writeHeader('Connection', 'close');
+  if (options.close && !cut) response.writeHeader('Connection', 'close');
   if (bodiless) {
     // endWithoutBody(n) of this build leaves the response open: the length goes in by hand.
     const lengthBytes = reply.isHead ? reply.headLengthBytes : sizeBytes;
-    if (facts.headOnly && lengthBytes !== undefined)
+    if (options.headOnly && lengthBytes !== undefined)
       response.writeHeader('Content-Length', String(lengthBytes));
     response.endWithoutBody();
     return 0;

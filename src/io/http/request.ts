@@ -35,7 +35,7 @@ export class IncomingHead {
   readonly repeatedHeaders: ReadonlySet<string>;
 
   constructor(request: HttpRequest) {
-    this.method = known(request.getCaseSensitiveMethod());
+    this.method = canonicalMethod(request.getCaseSensitiveMethod());
     this.path = request.getUrl();
     this.rawQuery = request.getQuery() ?? '';
     const headers = new Map<string, string>();
@@ -94,19 +94,19 @@ export class IncomingHead {
 
   /** The caller's own id of the request, where it is well formed. */
   get clientRequestId(): string | undefined {
-    return this.#fitting('x-request-id', REQUEST_ID_PATTERN);
+    return this.#matching('x-request-id', REQUEST_ID_PATTERN);
   }
 
   /** W3C trace context. */
   get traceparent(): string | undefined {
-    return this.#fitting('traceparent', TRACEPARENT_PATTERN);
+    return this.#matching('traceparent', TRACEPARENT_PATTERN);
   }
 
   get idempotencyKey(): string | undefined {
-    return this.#fitting('idempotency-key', IDEMPOTENCY_KEY_PATTERN);
+    return this.#matching('idempotency-key', IDEMPOTENCY_KEY_PATTERN);
   }
 
-  #fitting(name: string, pattern: RegExp): string | undefined {
+  #matching(name: string, pattern: RegExp): string | undefined {
     const value = this.header(name);
     return value !== undefined && pattern.test(value) ? value : undefined;
   }
@@ -118,7 +118,7 @@ export class IncomingHead {
 }
 
 /** The usual methods as texts of this program: looked up and compared by their place, not by their letters. */
-function known(method: string): string {
+function canonicalMethod(method: string): string {
   switch (method) {
     case 'GET':
       return 'GET';
@@ -195,11 +195,11 @@ function decodeField(text: string): string {
   return spaced.includes('%') ? decodePercent(spaced, 'query') : spaced;
 }
 
-function decodePercent(text: string, place: string): string {
+function decodePercent(text: string, location: string): string {
   try {
     return decodeURIComponent(text);
   } catch (error) {
-    if (error instanceof URIError) throw new GatewayError('InvalidInput', `${place}: broken escape`);
+    if (error instanceof URIError) throw new GatewayError('InvalidInput', `${location}: broken escape`);
     throw error;
   }
 }

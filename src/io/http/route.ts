@@ -12,7 +12,7 @@ import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { GatheringBody } from './body/incoming-body.ts';
+import type { PrebufferableBody } from './body/incoming-body.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
 
 /**
@@ -31,7 +31,7 @@ type AuthRule = 'session' | 'optional' | 'either' | 'eitherOptional' | 'admin' |
  */
 type LimitRule = 'NoRateLimit' | 'CheckPubKey' | 'Self';
 
-export interface ClientFacts {
+export interface ClientInfo {
   /** Address in canonical text; trusted proxies taken into account. '' when the peer is gone already. */
   readonly address: string;
   /** At most 256 characters, control characters removed. */
@@ -55,7 +55,7 @@ export interface SessionLookup {
     token: string,
     kind: SessionKind,
     charge: { scope: ScopeCode; cost: number } | undefined,
-    client: ClientFacts,
+    client: ClientInfo,
   ): AuthenticatedSession | undefined;
 }
 
@@ -79,9 +79,9 @@ export interface RequestLimiter {
   /** One account more of the caller's networks today. Throws `AccessRateLimit`; call the result if none was created. */
   chargeSignUp(): () => void;
   /** Notes what a user actor decided for a session. Throws `AccessRateLimit` when it is a refusal. */
-  noteSession(verdict: QuotaResult | undefined): void;
+  noteSession(quotaResult: QuotaResult | undefined): void;
   /** Notes the verdict of a limit outside the scopes, which `detail` names. Throws as above. */
-  noteOwn(verdict: QuotaResult, detail: string): void;
+  noteOwn(quotaResult: QuotaResult, detail: string): void;
   /** Each use of a capability code, by its hash: counted as an unproven key is, shown as `i`. Throws `AccessRateLimit`. */
   chargeCode(hash: string): void;
   /** `X-RateLimit` shows the scope of this refusal (docs/decisions/0119); of other rows nothing. */
@@ -99,13 +99,13 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   /** The body's bytes, where the route's `body` is `raw`; empty otherwise. */
   readonly rawBody: Buffer;
   /** The body as it arrives, where the route's `body` is `stream` and there is one. */
-  readonly incoming: GatheringBody | undefined;
+  readonly incoming: PrebufferableBody | undefined;
   /** Query (without `?`) and path as sent, undecoded. */
   readonly rawQuery: string;
   readonly rawPath: string;
   readonly method: string;
   readonly session: Session;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   /** Lower-case name. A header that was sent twice reads as undefined and is listed in `repeatedHeaders`. */
   header(name: string): string | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
@@ -217,7 +217,7 @@ interface RouteDefinition<
   /** Cap of the body in bytes; 64 KiB unless given, none for `stream`. */
   readonly bodyMaxBytes?: number;
   /** With `stream`: the route bounds slow bodies by itself (uploads); others send 1 KiB/s at least. */
-  readonly ownFloor?: true;
+  readonly ownMinimumRate?: true;
   /** Schema of `result`, for OpenAPI; absent where the route answers without the envelope. */
   readonly result?: TSchema;
   /** The answer is bytes without the envelope: what each status of it means, for OpenAPI, which then names HEAD too. */

@@ -9,7 +9,7 @@ import type { AnyRoute } from './route.ts';
 /** Where in a path a parameter stands: its place among the segments. */
 interface Parameter {
   readonly name: string;
-  readonly place: number;
+  readonly index: number;
 }
 
 /** A route made ready: schemas compiled, path split. */
@@ -44,11 +44,11 @@ export interface Router {
 /** Throws on two routes for one method and path. */
 export function createRouter(routes: readonly AnyRoute[]): Router {
   const fixed = new Map<string, PathEntry>();
-  const shaped = new Map<string, PathEntry>();
+  const parameterized = new Map<string, PathEntry>();
   const open = new Map<string, PathEntry>();
   for (const route of routes) {
     const ready = prepare(route);
-    const patterned = route.path.includes('/:') ? shaped : fixed;
+    const patterned = route.path.includes('/:') ? parameterized : fixed;
     const group = route.serves === undefined ? patterned : open;
     const shape = route.path.replace(/\/:[^/]+/g, '/:');
     const entry = group.get(shape) ?? { segments: shapeOf(route.path), routes: new Map() };
@@ -56,14 +56,14 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
     entry.routes.set(route.method, ready);
     group.set(shape, entry);
   }
-  const patterns = byLength([...shaped.values()].sort(literalsFirst));
+  const patterns = byLength([...parameterized.values()].sort(literalsFirst));
   return {
     match(method, path) {
       const entry = fixed.get(path);
       if (entry !== undefined) return pick(entry, method, NO_VALUES);
       const segments = path.split('/');
       for (const pattern of patterns[segments.length] ?? NONE)
-        if (fits(pattern.segments, segments)) return pickShaped(pattern, method, segments);
+        if (matchesSegments(pattern.segments, segments)) return pickParameterized(pattern, method, segments);
       return matchOpen(open, method, path);
     },
   };
@@ -100,11 +100,11 @@ function pick(entry: PathEntry, method: string, params: Readonly<Record<string, 
 }
 
 /** Two methods of one shape may name their parameters differently, so the names are the chosen route's. */
-function pickShaped(entry: PathEntry, method: string, segments: readonly string[]): Match {
+function pickParameterized(entry: PathEntry, method: string, segments: readonly string[]): Match {
   const match = pick(entry, method, NO_VALUES);
   if (match.found !== 'route') return match;
   const params: Record<string, string> = Object.create(null);
-  for (const { name, place } of match.ready.parameters) params[name] = decodeSegment(segments[place] ?? '');
+  for (const { name, index } of match.ready.parameters) params[name] = decodeSegment(segments[index] ?? '');
   return { found: 'route', ready: match.ready, params };
 }
 
@@ -115,7 +115,7 @@ function shapeOf(path: string): (string | undefined)[] {
 function parametersOf(path: string): Parameter[] {
   return path
     .split('/')
-    .map((part, place) => ({ name: part.slice(1), place, isOne: part.startsWith(':') }))
+    .map((part, index) => ({ name: part.slice(1), index, isOne: part.startsWith(':') }))
     .filter(({ isOne }) => isOne);
 }
 
@@ -131,10 +131,10 @@ function byLength(entries: readonly PathEntry[]): readonly (readonly PathEntry[]
 }
 
 /** Both have as many segments. */
-function fits(pattern: readonly (string | undefined)[], segments: readonly string[]): boolean {
-  for (let place = 0; place < pattern.length; place += 1) {
-    const part = pattern[place];
-    if (part === undefined ? segments[place] === '' : part !== segments[place]) return false;
+function matchesSegments(pattern: readonly (string | undefined)[], segments: readonly string[]): boolean {
+  for (let index = 0; index < pattern.length; index += 1) {
+    const part = pattern[index];
+    if (part === undefined ? segments[index] === '' : part !== segments[index]) return false;
   }
   return true;
 }

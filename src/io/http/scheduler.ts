@@ -6,7 +6,7 @@ import { TickBatch } from '../batch.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
-interface HandlingListener {
+interface SchedulerListener {
   /** The client left before the answer was complete. */
   lost(exchange: Exchange): void;
   /** What the handler came to. */
@@ -18,23 +18,23 @@ interface HandlingListener {
 }
 
 export class RequestScheduler {
-  readonly #listener: HandlingListener;
+  readonly #listener: SchedulerListener;
   readonly #handlers = new TickBatch<Exchange>('work', (exchange) => this.run(exchange));
-  readonly #answers = new TickBatch<Exchange>('send', (exchange) => this.#conclude(exchange));
+  readonly #answers = new TickBatch<Exchange>('send', (exchange) => this.#answer(exchange));
 
-  constructor(listener: HandlingListener) {
+  constructor(listener: SchedulerListener) {
     this.#listener = listener;
   }
 
   /** The request is whole. */
   add(exchange: Exchange): void {
-    this.#begin(exchange);
+    this.#start(exchange);
     this.#handlers.add(exchange);
   }
 
   /** At once: the handler reads the body as it arrives. */
   run(exchange: Exchange): void {
-    this.#begin(exchange);
+    this.#start(exchange);
     const { route } = exchange;
     // The client may have left meanwhile.
     if (exchange.over || route === undefined) {
@@ -43,31 +43,31 @@ export class RequestScheduler {
     }
     try {
       const result = route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
-      if (!(result instanceof Promise)) this.#came(exchange, result);
+      if (!(result instanceof Promise)) this.#onResult(exchange, result);
       else
         result.then(
           // One reaction to a handler's promise: each further one costs a turn of the queue.
-          (value) => this.#came(exchange, value),
-          (error: unknown) => this.#refuse(exchange, error),
+          (value) => this.#onResult(exchange, value),
+          (error: unknown) => this.#fail(exchange, error),
         );
     } catch (error) {
-      this.#refuse(exchange, error);
+      this.#fail(exchange, error);
     }
   }
 
   /** From here on its answer takes a cork of its own, and it is told when its client leaves. */
-  #begin(exchange: Exchange): void {
+  #start(exchange: Exchange): void {
     if (exchange.running) return;
     exchange.watch(() => this.#listener.lost(exchange));
     exchange.running = true;
   }
 
-  #came(exchange: Exchange, value: unknown): void {
+  #onResult(exchange: Exchange, value: unknown): void {
     exchange.value = value;
     this.#answers.add(exchange);
   }
 
-  #conclude(exchange: Exchange): void {
+  #answer(exchange: Exchange): void {
     const { value } = exchange;
     exchange.value = undefined;
     try {
@@ -79,7 +79,7 @@ export class RequestScheduler {
     }
   }
 
-  #refuse(exchange: Exchange, error: unknown): void {
+  #fail(exchange: Exchange, error: unknown): void {
     try {
       this.#listener.fail(exchange, error);
     } finally {

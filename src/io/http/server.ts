@@ -36,7 +36,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 /** From this share of the cap on, connections end with their answer. */
-const CROWDED_SHARE = 0.8;
+const NEAR_CAPACITY_SHARE = 0.8;
 
 export interface TlsFiles {
   /** Paths of PEM files. */
@@ -52,7 +52,7 @@ interface ServerOptions {
   /** Open connections at most; asked at every new one, so a change of the setting counts at once. */
   readonly connectionsMax: () => number;
   /** May one more of this peer stay? `open` includes it. All within the cap may, unless given. */
-  readonly admits?: (address: string, open: number) => boolean;
+  readonly accepts?: (address: string, open: number) => boolean;
   /** Called for every accepted connection with the peer's canonical address. */
   readonly onOpen?: (address: string) => void;
 }
@@ -86,7 +86,7 @@ export interface Server {
    * Nearly at the cap. uWebSockets.js closes silent, slow and idle connections within 12 s, but one that asks for a
    * little every few seconds stays; closing with the answer keeps room that such ones cannot take.
    */
-  crowded(): boolean;
+  isNearCapacity(): boolean;
   /**
    * A second listener on the same port, with the certificate that is on disk now; the first one stops a moment later.
    * Open connections are untouched. `opened` runs once both listen. Throws, and nothing has changed, when the second
@@ -103,14 +103,14 @@ export interface Server {
  * Leaves the field `uWebSockets: 20` out of every answer: it names the parser to who looks for its faults. A switch of the
  * library that its types do not name; a build without it writes the field.
  */
-export function silence(uws: object): void {
+export function omitServerHeader(uws: object): void {
   const configure: unknown = Reflect.get(uws, '_cfg');
   if (typeof configure === 'function') configure('silent');
 }
 
 /** A server on a port that `reservePorts` has tried; it listens once it may `serve`. */
 export function createServer(options: ServerOptions): Server {
-  silence(library);
+  omitServerHeader(library);
   const live = { open: 0, openedTotal: 0, refusedTotal: 0 };
   let open: ((port: number) => Listener) | undefined;
   let { port } = options;
@@ -133,7 +133,7 @@ export function createServer(options: ServerOptions): Server {
       open = openNext;
     },
     counters: () => ({ ...live }),
-    crowded: () => live.open > options.connectionsMax() * CROWDED_SHARE,
+    isNearCapacity: () => live.open > options.connectionsMax() * NEAR_CAPACITY_SHARE,
     async renew(opened) {
       if (stopped || open === undefined) return;
       const former = [...listeners];
@@ -208,7 +208,7 @@ function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveC
     live.open += 1;
     live.openedTotal += 1;
     const address = readAddress(response.getRemoteAddress());
-    if (options.admits?.(address, live.open) === false || live.open > options.connectionsMax()) {
+    if (options.accepts?.(address, live.open) === false || live.open > options.connectionsMax()) {
       live.refusedTotal += 1;
       response.close();
       return;

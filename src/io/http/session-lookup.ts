@@ -16,7 +16,7 @@ import type { SessionLookup } from './route.ts';
  * Owners of sessions of one kind that are held beside the index: reading that costs more than the rest of an entry.
  * Twice as many as live accounts may be: sessions in turn, one more than fit, would find none of them here.
  */
-const OWNERS_KNOWN_MAX = 200_000;
+const OWNERS_CACHED_MAX = 200_000;
 
 interface SessionLookupOptions {
   readonly actors: ActorSystem;
@@ -36,7 +36,7 @@ export function indexEntryOf(actors: ActorSystem, appId: string): AppIndexEntry 
 }
 
 /** An McpApp session ends with what its application allows, before its own account has heard of it (auth.md A5). */
-function isOpen(actors: ActorSystem, session: SessionContext): boolean {
+function isAllowedByApp(actors: ActorSystem, session: SessionContext): boolean {
   return session.appId === null || isSessionValid(indexEntryOf(actors, session.appId), session, session.id);
 }
 
@@ -44,7 +44,7 @@ function isOpen(actors: ActorSystem, session: SessionContext): boolean {
  * Does a browser session still live? For what outlasts a request. An account that cannot be asked now (quarantined,
  * overloaded) is taken to have it: the end of a session is announced besides, and the question comes again.
  */
-export function sessionLives(actors: ActorSystem, userId: string, sessionId: string): boolean {
+export function isSessionAlive(actors: ActorSystem, userId: string, sessionId: string): boolean {
   try {
     return actors.now(user, userId, { type: 'checkSession', sessionId } satisfies CheckSession);
   } catch (error) {
@@ -56,10 +56,10 @@ export function sessionLives(actors: ActorSystem, userId: string, sessionId: str
 /** What the index says of the owner of the session that a token opens, live or over. */
 export function ownerOf(actors: ActorSystem, kind: SessionKind, token: string): SessionOwner | undefined {
   const hash = hashToken(token);
-  return hash === undefined ? undefined : ownerIn(actors, kind, hash);
+  return hash === undefined ? undefined : readOwner(actors, kind, hash);
 }
 
-function ownerIn(actors: ActorSystem, kind: SessionKind, hash: string): SessionOwner | undefined {
+function readOwner(actors: ActorSystem, kind: SessionKind, hash: string): SessionOwner | undefined {
   const found = actors.lookup(sessionIndex(kind), hash);
   return found === undefined ? undefined : parseSessionOwner(found);
 }
@@ -73,7 +73,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
       const hash = hashToken(token);
       if (hash === undefined) return undefined;
       const known = owners[kind];
-      const owner = known.get(hash) ?? ownerIn(actors, kind, hash);
+      const owner = known.get(hash) ?? readOwner(actors, kind, hash);
       if (owner === undefined) return undefined;
       const { userId, sessionId } = owner;
       const command: AuthenticateSession = {
@@ -85,23 +85,23 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
         role: roleOf?.(userId),
         charge,
       };
-      const entered = actors.now(user, userId, command);
-      if (entered === undefined || !isOpen(actors, entered.session)) {
+      const authenticated = actors.now(user, userId, command);
+      if (authenticated === undefined || !isAllowedByApp(actors, authenticated.session)) {
         known.delete(hash);
         return undefined;
       }
       if (!known.has(hash)) {
-        if (known.size >= OWNERS_KNOWN_MAX) known.clear();
+        if (known.size >= OWNERS_CACHED_MAX) known.clear();
         // Texts that the account holds anyway: those read from the index are copies.
-        const { session } = entered;
-        known.set(entered.hash, { userId: session.userId, sessionId: session.id });
+        const { session } = authenticated;
+        known.set(authenticated.hash, { userId: session.userId, sessionId: session.id });
       }
-      if (entered.touch) {
+      if (authenticated.touch) {
         actors
           .ask(user, userId, { type: 'touchSession', sessionId, seenMs: clock() })
           .catch((error: unknown) => onTouchFailed(error));
       }
-      return entered;
+      return authenticated;
     },
   };
 }

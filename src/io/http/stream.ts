@@ -8,7 +8,7 @@ import type { IncomingSink } from './body/incoming-body.ts';
 import { type HeaderList, Reply } from './route.ts';
 
 /** What is still to come of a body that nobody wants any more. */
-export interface RestOfBody {
+export interface RemainingBody {
   /** The rest goes to this sink; whoever read before hears nothing more. */
   divert(sink: IncomingSink): void;
   discard(): void;

@@ -10,10 +10,10 @@ import { type BodySink, readBody } from './body/whole-body.ts';
 import { corked } from './cork.ts';
 import { answerEarly, EARLY_BYTES_MAX } from './early-answer.ts';
 import { OutgoingStream } from './outgoing.ts';
-import { type AnswerFacts, writeAnswer, writeHead } from './reply.ts';
+import { type ResponseOptions, writeAnswer, writeHead } from './reply.ts';
 import type { Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
-import type { OutgoingBody, OutgoingSource, RestOfBody, StreamReply } from './stream.ts';
+import type { OutgoingBody, OutgoingSource, RemainingBody, StreamReply } from './stream.ts';
 
 /** Of a body longer than this nobody waits for the end: the connection goes with an answer that came before it. */
 const LONG_BODY_BYTES = 64 * 1024;
@@ -53,7 +53,7 @@ export class Wire {
   /** Something of the answer is still to be sent. */
   #leaving = false;
   #outgoing: OutgoingStream | undefined;
-  #rest: RestOfBody | undefined;
+  #rest: RemainingBody | undefined;
   #gone = false;
   #farewell: NodeJS.Timeout | undefined;
 
@@ -86,7 +86,7 @@ export class Wire {
 
   /** Opens the body for a route that reads it as it arrives. */
   openBody(hooks: IncomingHooks): IncomingStream {
-    const resumed = () => this.#outgoing?.poke();
+    const resumed = () => this.#outgoing?.scheduleRetry();
     const all = { ...hooks, resumed, waits: () => this.#outgoing?.waiting === true };
     const incoming = new IncomingStream(this.#response, this.#declaredBytes, all, this.#openBodies);
     this.#rest = incoming;
@@ -111,7 +111,7 @@ export class Wire {
    * Writes an answer; the bytes of its body. Throws, with nothing written, when a header is unfit. uWS corks for its own
    * callbacks; after a promise it takes an explicit `cork` to leave in one system call.
    */
-  answer(reply: Reply, facts: AnswerFacts, cork: boolean): number {
+  answer(reply: Reply, facts: ResponseOptions, cork: boolean): number {
     const short = !facts.headOnly && isShort(reply);
     if (facts.bodyPending && short) return this.#answerEarly(reply, facts);
     // What is left of the body is thrown away; once the answer is written its socket is out of reach.
@@ -123,7 +123,7 @@ export class Wire {
   }
 
   /** A short answer fits the socket's buffer, so the connection ends in the same call. */
-  #answerPending(reply: Reply, facts: AnswerFacts, short: boolean): number {
+  #answerPending(reply: Reply, facts: ResponseOptions, short: boolean): number {
     const { body } = reply;
     if (!short && !facts.headOnly && !isBodiless(reply) && body !== null && body.length > 0) {
       const bytes = Buffer.from(body);
@@ -143,7 +143,7 @@ export class Wire {
     this.#farewell = setTimeout(() => this.#response.close(), KEEP_OPEN_MS);
   }
 
-  #corked(reply: Reply, facts: AnswerFacts): number {
+  #corked(reply: Reply, facts: ResponseOptions): number {
     let sentBytes = 0;
     corked(this.#response, () => {
       sentBytes = writeAnswer(this.#response, reply, facts);
@@ -152,7 +152,7 @@ export class Wire {
   }
 
   /** The body is still arriving. Where much of it may follow the connection ends with the answer. */
-  #answerEarly(reply: Reply, facts: AnswerFacts): number {
+  #answerEarly(reply: Reply, facts: ResponseOptions): number {
     const body = Buffer.from(reply.body ?? '');
     const close = facts.close || (this.#declaredBytes ?? Infinity) > LONG_BODY_BYTES;
     corked(this.#response, () => writeHead(this.#response, reply, { ...facts, close }));
@@ -168,13 +168,13 @@ export class Wire {
   }
 
   /** Starts an answer that leaves piece by piece. Throws as `answer` does; the source has heard nothing then. */
-  stream(reply: StreamReply, facts: AnswerFacts, listener: StreamListener): void {
+  stream(reply: StreamReply, facts: ResponseOptions, listener: StreamListener): void {
     this.#leave(reply, facts, reply.source, reply.lengthBytes, listener);
   }
 
   #leave(
     reply: Reply,
-    facts: AnswerFacts,
+    facts: ResponseOptions,
     source: OutgoingSource,
     lengthBytes: number | undefined,
     listener: StreamListener,

@@ -140,7 +140,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
       chunkCrc32: optional(text({ description: 'Of this chunk', examples: ['907060870'] })),
     }),
     body: 'stream',
-    ownFloor: true,
+    ownMinimumRate: true,
     result: partResult,
     errors: [
       'InvalidID',

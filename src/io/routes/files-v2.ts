@@ -128,7 +128,7 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
     auth: 'either',
     limits: [],
     body: 'stream',
-    ownFloor: true,
+    ownMinimumRate: true,
     errors: STREAM_ERRORS,
     // Once for the address, which has two such routes.
     offers: (settings) => (method === 'POST' ? [['Upload-Limit', uploadLimit(settings)]] : []),

@@ -46,7 +46,7 @@ export interface VendorFile {
 }
 
 /** The folder cannot be served. */
-export class FolderUnfit extends Error {
+export class FolderError extends Error {
   constructor(message: string) {
     super(message);
     this.name = 'FolderUnfit';
@@ -91,15 +91,15 @@ export function builtInFiles(
 
 /** A folder unchanged: `index.html` at `/`, other files at their names. Throws `FolderUnfit`. */
 export function folderFiles(folder: string, taken: ReadonlySet<string>): CachedFile[] {
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new FolderUnfit('is not a folder');
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new FolderError('is not a folder');
   const names = listFiles(folder);
-  if (names.length > FOLDER_FILES_MAX) throw new FolderUnfit(`holds more than ${FOLDER_FILES_MAX} files`);
+  if (names.length > FOLDER_FILES_MAX) throw new FolderError(`holds more than ${FOLDER_FILES_MAX} files`);
   let sizeBytes = 0;
   return names.map((name) => {
     const path = name === 'index.html' ? '/' : `/${name.split('/').map(encodeURIComponent).join('/')}`;
-    if (taken.has(path)) throw new FolderUnfit(`${path} is served by the gateway itself`);
+    if (taken.has(path)) throw new FolderError(`${path} is served by the gateway itself`);
     sizeBytes += statSync(join(folder, name)).size;
-    if (sizeBytes > FOLDER_BYTES_MAX) throw new FolderUnfit(`holds more than ${FOLDER_BYTES_MAX} bytes`);
+    if (sizeBytes > FOLDER_BYTES_MAX) throw new FolderError(`holds more than ${FOLDER_BYTES_MAX} bytes`);
     return { path, bytes: readFileSync(join(folder, name)), immutable: false };
   });
 }

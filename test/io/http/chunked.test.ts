@@ -11,7 +11,7 @@ import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
-import { silence } from '../../../src/io/http/server.ts';
+import { omitServerHeader } from '../../../src/io/http/server.ts';
 import { type OutgoingBody, StreamReply } from '../../../src/io/http/stream.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import {
@@ -415,9 +415,9 @@ t.test('answers do not name their parser, and a library without the switch is le
   t.notOk('uwebsockets' in headers);
   t.ok('date' in headers);
   const asked: unknown[] = [];
-  silence({ _cfg: (word: unknown) => asked.push(word) });
+  omitServerHeader({ _cfg: (word: unknown) => asked.push(word) });
   t.same(asked, ['silent']);
-  t.doesNotThrow(() => silence({}));
+  t.doesNotThrow(() => omitServerHeader({}));
 });
 
 t.test(

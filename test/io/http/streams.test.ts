@@ -244,7 +244,7 @@ t.test('a silent client is cut after 30 turns of a second, one that is paused is
   const hooks = { keep: () => true, release: nothing, ended: nothing, failed: nothing };
   const body = new IncomingStream(response, 100, hooks);
   body.read({ data: () => undefined, end: () => undefined, lost: () => undefined });
-  for (let turn = 0; turn < 29; turn += 1) body.turn();
+  for (let turn = 0; turn < 29; turn += 1) body.onInterval();
   t.notOk(calls.includes('close'));
   t.equal(
     calls.filter((call) => call === 'pause').length,
@@ -252,19 +252,19 @@ t.test('a silent client is cut after 30 turns of a second, one that is paused is
     "the connection's own clock starts anew every 4 s",
   );
   deliver(new ArrayBuffer(1), false);
-  for (let turn = 0; turn < 29; turn += 1) body.turn();
+  for (let turn = 0; turn < 29; turn += 1) body.onInterval();
   t.notOk(calls.includes('close'), 'a byte starts the count anew');
   const before = calls.filter((call) => call === 'pause').length;
   for (let turn = 0; turn < 40; turn += 1) {
     deliver(new ArrayBuffer(1), false);
-    body.turn();
+    body.onInterval();
   }
   t.equal(calls.filter((call) => call === 'pause').length - before, 10, 'under a trickle too');
   body.pause();
-  for (let turn = 0; turn < 60; turn += 1) body.turn();
+  for (let turn = 0; turn < 60; turn += 1) body.onInterval();
   t.notOk(calls.includes('close'), 'whoever was asked to wait is not silent');
   body.resume();
-  for (let turn = 0; turn < 30; turn += 1) body.turn();
+  for (let turn = 0; turn < 30; turn += 1) body.onInterval();
   t.ok(calls.includes('close'));
   body.discard();
   t.end();

@@ -184,7 +184,7 @@ function bodyOf(hasFloor: boolean) {
   const read = () => body.read({ data: nothing, end: nothing, lost: () => void told.push('lost') });
   const second = (sizeBytes: number) => {
     if (sizeBytes > 0) deliver(new ArrayBuffer(sizeBytes), false);
-    body.turn();
+    body.onInterval();
   };
   const last = () => deliver(new ArrayBuffer(1), true);
   return { body, told, second, read, last, rearmed };

@@ -5,7 +5,7 @@ import { parseSessionOwner } from '../../../src/actors/accounts/owners.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import type { SettingName, SettingValue } from '../../../src/domain/settings/settings.ts';
-import { sessionLives } from '../../../src/io/http/session-lookup.ts';
+import { isSessionAlive } from '../../../src/io/http/session-lookup.ts';
 import { createEventStreamRoute } from '../../../src/io/routes/event-stream.ts';
 import { StreamHub } from '../../../src/io/sse/hub.ts';
 import { type Account, type AccountFixture, cookie, startAccounts } from '../../support/account.ts';
@@ -41,7 +41,7 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
         clock: Date.now,
         schedule: nodeSchedule,
         random: Math.random,
-        isSessionValid: ({ userId, sessionId }) => sessionLives(actors.system, userId, sessionId),
+        isSessionValid: ({ userId, sessionId }) => isSessionAlive(actors.system, userId, sessionId),
       });
       hub = own;
       actors.system.onRelease('sidHash', (_, owner) => own.sessionEnded(parseSessionOwner(owner).sessionId));
@@ -253,9 +253,9 @@ t.test('authority: listening is no use of a session, and one that idled out is o
   const { sid, userId } = await accounts.signUp();
   const listed = await accounts.get('/auth/v1/sessions', cookie(sid));
   const [{ id = '' } = {}] = listed.result as { id?: string }[];
-  const lives = () => sessionLives(accounts.actors.system, userId, id);
+  const lives = () => isSessionAlive(accounts.actors.system, userId, id);
   t.ok(lives());
-  t.notOk(sessionLives(accounts.actors.system, userId, '1'), 'a session that never was');
+  t.notOk(isSessionAlive(accounts.actors.system, userId, '1'), 'a session that never was');
   accounts.actors.clock.nowMs += 3_500_000;
   t.ok(lives(), 'asked shortly before its time');
   accounts.actors.clock.nowMs += 110_000;

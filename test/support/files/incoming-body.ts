@@ -1,7 +1,11 @@
 /** A request's body as the HTTP front hands it over, sent by the test piece by piece. */
-import type { Gathered, GatheringBody, IncomingSink } from '../../../src/io/http/body/incoming-body.ts';
+import type {
+  IncomingSink,
+  PrebufferableBody,
+  PrebufferResult,
+} from '../../../src/io/http/body/incoming-body.ts';
 
-export class FakeBody implements GatheringBody {
+export class FakeBody implements PrebufferableBody {
   readonly declaredBytes: number | undefined;
   sink: IncomingSink | undefined;
   paused = false;
@@ -17,9 +21,9 @@ export class FakeBody implements GatheringBody {
   /** True: the test says by `gathered` when enough is here. */
   gathers = false;
   ended = false;
-  gathered: ((found: Gathered) => void) | undefined;
+  gathered: ((found: PrebufferResult) => void) | undefined;
 
-  gather(_sizeBytes: number, ready: (found: Gathered) => void): void {
+  prebuffer(_sizeBytes: number, ready: (found: PrebufferResult) => void): void {
     if (this.gathers) this.gathered = ready;
     else ready('enough');
   }

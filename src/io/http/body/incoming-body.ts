@@ -10,7 +10,7 @@ export interface IncomingSink {
   lost(): void;
 }
 
-export type Gathered = 'enough' | 'gone';
+export type PrebufferResult = 'enough' | 'gone';
 
 /** The body of a request on a route with `body: 'stream'`. Until `read`, what arrives is kept within the bound on bodies. */
 export interface IncomingBody {
@@ -26,12 +26,12 @@ export interface IncomingBody {
 }
 
 /** A body that can be kept for a while before it is read. */
-export interface GatheringBody extends IncomingBody {
+export interface PrebufferableBody extends IncomingBody {
   /** All of it is here. */
   readonly ended: boolean;
   /**
    * Keeps up to so many bytes, and a piece more, while nobody reads. `ready` is called once: when they are here, or all is;
    * with 'gone' when nothing more will come.
    */
-  gather(sizeBytes: number, ready: (found: Gathered) => void): void;
+  prebuffer(sizeBytes: number, ready: (found: PrebufferResult) => void): void;
 }

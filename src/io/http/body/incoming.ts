@@ -4,13 +4,13 @@
  */
 
 import type { HttpResponse } from '../server.ts';
-import type { RestOfBody } from '../stream.ts';
-import { Gathering } from './gathering.ts';
-import type { Gathered, GatheringBody, IncomingSink } from './incoming-body.ts';
-import { BodyFloor, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_TURNS } from './open-bodies.ts';
+import type { RemainingBody } from '../stream.ts';
+import type { IncomingSink, PrebufferableBody, PrebufferResult } from './incoming-body.ts';
+import { MinimumRate, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_INTERVALS } from './open-bodies.ts';
+import { BodyPrebuffer } from './prebuffer.ts';
 
 /** A client that may send and does not, for so long, is gone (files.md "Upload cases that must hold"). */
-const SILENT_TURNS = 30;
+const SILENT_SECONDS = 30;
 
 export interface IncomingHooks {
   /** May these bytes be kept until somebody reads? False: the request was refused. */
@@ -29,14 +29,14 @@ export interface IncomingHooks {
   slow?(): void;
 }
 
-export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
+export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBody {
   readonly declaredBytes: number | undefined;
   readonly #response: HttpResponse;
   readonly #hooks: IncomingHooks;
   readonly #open: OpenBodies;
-  readonly #floor: BodyFloor | undefined;
+  readonly #minimumRate: MinimumRate | undefined;
   #sink: IncomingSink | undefined;
-  readonly #held = new Gathering();
+  readonly #prebuffer = new BodyPrebuffer();
   #paused = false;
   /** The client had to wait in this second. */
   #hasPaused = false;
@@ -49,8 +49,8 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   #closed = false;
   /** The client went before anybody read. */
   #lost = false;
-  #silentTurns = 0;
-  #turns = 0;
+  #silentSeconds = 0;
+  #intervals = 0;
 
   /** Call it in the turn of the request: uWS delivers to whoever listens by then. */
   constructor(
@@ -62,7 +62,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     this.#response = response;
     this.#hooks = hooks;
     this.#open = open;
-    this.#floor = hooks.slow === undefined ? undefined : new BodyFloor();
+    this.#minimumRate = hooks.slow === undefined ? undefined : new MinimumRate();
     this.declaredBytes = declaredBytes;
     // A throw may not cross the native frame.
     response.onData((chunk, isLast) => {
@@ -80,10 +80,10 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     return this.#ended;
   }
 
-  gather(sizeBytes: number, ready: (found: Gathered) => void): void {
-    this.#held.want(sizeBytes, ready);
-    if (this.#closed || this.#diverted) this.#held.tell('gone');
-    else if (this.#ended || this.#held.isEnough) this.#held.tell('enough');
+  prebuffer(sizeBytes: number, ready: (found: PrebufferResult) => void): void {
+    this.#prebuffer.expect(sizeBytes, ready);
+    if (this.#closed || this.#diverted) this.#prebuffer.notify('gone');
+    else if (this.#ended || this.#prebuffer.isEnough) this.#prebuffer.notify('enough');
     else this.resume();
   }
 
@@ -95,7 +95,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     }
     if (this.#sink !== undefined) throw new Error('a body is read once');
     this.#sink = sink;
-    const held = this.#held.take();
+    const held = this.#prebuffer.take();
     // First: the sink may want to pause at its first piece.
     this.resume();
     for (const piece of held) {
@@ -132,7 +132,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     // A resume without a pause hangs the connection.
     if (!this.#paused) return;
     this.#paused = false;
-    this.#silentTurns = 0;
+    this.#silentSeconds = 0;
     if (!this.#closed && !this.#ended) this.#read();
   }
 
@@ -159,7 +159,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   }
 
   /** Once a second for every open body. */
-  turn(): void {
+  onInterval(): void {
     if (this.#clockRuns) {
       if (this.#hooks.waits?.() !== true) this.#rearm();
       return;
@@ -171,18 +171,18 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
       setImmediate(() => setImmediate(() => this.#stayPaused()));
       return;
     }
-    this.#silentTurns += 1;
+    this.#silentSeconds += 1;
     const hasPaused = this.#hasPaused;
     this.#hasPaused = false;
-    if (this.#silentTurns >= SILENT_TURNS) this.#response.close();
-    else if (!hasPaused && !this.#diverted && this.#floor?.isBroken() === true) this.#slow();
+    if (this.#silentSeconds >= SILENT_SECONDS) this.#response.close();
+    else if (!hasPaused && !this.#diverted && this.#minimumRate?.isTooSlow() === true) this.#slow();
     else this.#rearm();
   }
 
   /** Turns are counted apart: bytes that trickle in are no silence, and uWS's clock runs on under them. */
   #rearm(): void {
-    this.#turns += 1;
-    if (this.#turns % REARM_TURNS !== 0) return;
+    this.#intervals += 1;
+    if (this.#intervals % REARM_INTERVALS !== 0) return;
     this.#response.pause();
     this.#read();
   }
@@ -215,22 +215,22 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     if (!wasPaused) this.#open.delete(this);
     this.#hooks.ended();
     if (this.#sink !== undefined) this.#finish();
-    else this.#held.tell('enough');
+    else this.#prebuffer.notify('enough');
   }
 
   #deliver(chunk: ArrayBuffer, isLast: boolean): void {
-    this.#silentTurns = 0;
-    this.#floor?.took(chunk.byteLength);
+    this.#silentSeconds = 0;
+    this.#minimumRate?.add(chunk.byteLength);
     if (this.#sink !== undefined) {
       this.#sink.data(new Uint8Array(chunk));
       return;
     }
     if (!this.#hooks.keep(chunk.byteLength)) return;
-    this.#held.keep(chunk);
-    if (!this.#held.isEnough) return;
+    this.#prebuffer.add(chunk);
+    if (!this.#prebuffer.isEnough) return;
     // Nothing follows the last piece, and resuming would start uWS's clock.
     if (!isLast) this.pause();
-    this.#held.tell('enough');
+    this.#prebuffer.notify('enough');
   }
 
   #finish(): void {
@@ -246,7 +246,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   }
 
   #drop(): void {
-    for (const piece of this.#held.take()) this.#hooks.release(piece.length);
-    this.#held.tell('gone');
+    for (const piece of this.#prebuffer.take()) this.#hooks.release(piece.length);
+    this.#prebuffer.notify('gone');
   }
 }

@@ -3,7 +3,7 @@
  * stream. What is kept of it counts among the bytes in flight.
  */
 import { GatewayError } from '../../../domain/errors.ts';
-import { requireFit, underNames } from '../access.ts';
+import { requireValid, withCurrentNames } from '../access.ts';
 import type { Exchange } from '../exchange.ts';
 import type { InFlight } from '../in-flight.ts';
 import { parseJson } from '../json.ts';
@@ -36,7 +36,7 @@ export class BodyIntake {
     if (bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
     if ((exchange.head.contentLength ?? 0) > capBytes) throw new GatewayError('BodyTooLarge');
     if (route.body === 'stream') {
-      this.#open(exchange, route.ownFloor === true);
+      this.#open(exchange, route.ownMinimumRate === true);
       this.#listener.ready(exchange, ready);
       return;
     }
@@ -49,8 +49,8 @@ export class BodyIntake {
             // The memory is the socket's again when this returns.
             exchange.rawBody = borrowed ? Buffer.from(bytes) : bytes;
           } else {
-            exchange.body = underNames(route, parseJson(bytes), 'body');
-            requireFit(bodyCheck, exchange.body, 'body');
+            exchange.body = withCurrentNames(route, parseJson(bytes), 'body');
+            requireValid(bodyCheck, exchange.body, 'body');
           }
           this.#listener.ready(exchange, ready);
         } catch (error) {
@@ -87,7 +87,7 @@ export class BodyIntake {
   #take(exchange: Exchange, sizeBytes: number, capBytes: number): boolean {
     try {
       if (exchange.bodyBytes + sizeBytes > capBytes) throw new GatewayError('BodyTooLarge');
-      this.#inFlight.takeBytes(exchange, sizeBytes);
+      this.#inFlight.addBytes(exchange, sizeBytes);
     } catch (error) {
       this.#listener.failed(exchange, error);
       return false;

@@ -4,16 +4,16 @@
  */
 import type { HttpResponse } from '../server.ts';
 
-const TURN_MS = 1_000;
+const INTERVAL_MS = 1_000;
 /** uWS cuts a body of less than 16 KB/s after 10 s; pausing and resuming at once starts its clock anew. */
-export const REARM_TURNS = 4;
+export const REARM_INTERVALS = 4;
 /** 1 KiB/s over 10 s: an unfinished request holds what callers share (docs/decisions/0091). */
-const FLOOR_TURNS = 10;
-const FLOOR_BYTES = 10 * 1024;
+const WINDOW_SECONDS = 10;
+const WINDOW_BYTES_MIN = 10 * 1024;
 
 export interface OpenBody {
   /** Once a second. */
-  turn(): void;
+  onInterval(): void;
 }
 
 /** Calls back once a second until the function it returns is called. */
@@ -21,7 +21,7 @@ type EverySecond = (act: () => void) => () => void;
 
 /** Does not keep the process alive. */
 const BY_TIMER: EverySecond = (act) => {
-  const timer = setInterval(act, TURN_MS).unref();
+  const timer = setInterval(act, INTERVAL_MS).unref();
   return () => clearInterval(timer);
 };
 
@@ -36,7 +36,7 @@ export class OpenBodies {
 
   add(body: OpenBody): void {
     this.#bodies.add(body);
-    this.#stop ??= this.#everySecond(() => this.#turn());
+    this.#stop ??= this.#everySecond(() => this.#onInterval());
   }
 
   /** The timer runs on until it finds nothing: bodies come and go more often than it ticks. */
@@ -44,13 +44,13 @@ export class OpenBodies {
     this.#bodies.delete(body);
   }
 
-  #turn(): void {
+  #onInterval(): void {
     if (this.#bodies.size === 0) {
       this.#stop?.();
       this.#stop = undefined;
       return;
     }
-    for (const body of [...this.#bodies]) body.turn();
+    for (const body of [...this.#bodies]) body.onInterval();
   }
 }
 
@@ -64,21 +64,21 @@ export function rearm(response: HttpResponse): void {
 }
 
 /** Window by window. The first one begins with the body, so it is up to a second longer. */
-export class BodyFloor {
+export class MinimumRate {
   #bytes = 0;
-  #turns = -1;
+  #seconds = -1;
 
-  took(sizeBytes: number): void {
+  add(sizeBytes: number): void {
     this.#bytes += sizeBytes;
   }
 
   /** A second in which the client could send is over: has it sent too little in the last ten? */
-  isBroken(): boolean {
-    this.#turns += 1;
-    if (this.#turns < FLOOR_TURNS) return false;
-    const broken = this.#bytes < FLOOR_BYTES;
+  isTooSlow(): boolean {
+    this.#seconds += 1;
+    if (this.#seconds < WINDOW_SECONDS) return false;
+    const broken = this.#bytes < WINDOW_BYTES_MIN;
     this.#bytes = 0;
-    this.#turns = 0;
+    this.#seconds = 0;
     return broken;
   }
 }

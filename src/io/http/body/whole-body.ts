@@ -1,9 +1,9 @@
 /** The reader of bodies that a route takes whole: bounded by its sink, without a copy where one piece is all. */
 
 import type { HttpResponse } from '../server.ts';
-import type { RestOfBody } from '../stream.ts';
+import type { RemainingBody } from '../stream.ts';
 import type { IncomingSink } from './incoming-body.ts';
-import { BodyFloor, type OpenBodies, type OpenBody, REARM_TURNS, rearm } from './open-bodies.ts';
+import { MinimumRate, type OpenBodies, type OpenBody, REARM_INTERVALS, rearm } from './open-bodies.ts';
 
 export interface BodySink {
   /** Bytes that arrived; false when they may not be kept. Called before anything is copied. */
@@ -18,13 +18,13 @@ export interface BodySink {
  * Reads a body. `take` is the cap: once it says no, nothing more is kept and `done` is not called. A body that
  * arrives in one piece, the common case, is handed on without a copy.
  */
-export function readBody(response: HttpResponse, sink: BodySink, open: OpenBodies): RestOfBody {
+export function readBody(response: HttpResponse, sink: BodySink, open: OpenBodies): RemainingBody {
   const reader = new BodyReader(response, sink, open);
   response.onData((chunk, isLast) => reader.take(chunk, isLast));
   return reader;
 }
 
-class BodyReader implements RestOfBody, OpenBody {
+class BodyReader implements RemainingBody, OpenBody {
   readonly #response: HttpResponse;
   readonly #sink: BodySink;
   readonly #open: OpenBodies;
@@ -33,7 +33,7 @@ class BodyReader implements RestOfBody, OpenBody {
   #ended = false;
   #rest: IncomingSink | undefined;
   /** Of a body that did not come with its head. */
-  #floor: BodyFloor | undefined;
+  #floor: MinimumRate | undefined;
   #turns = 0;
 
   constructor(response: HttpResponse, sink: BodySink, open: OpenBodies) {
@@ -58,10 +58,10 @@ class BodyReader implements RestOfBody, OpenBody {
     }
     if (this.#pieces === undefined) {
       this.#pieces = [];
-      this.#floor = new BodyFloor();
+      this.#floor = new MinimumRate();
       this.#open.add(this);
     }
-    this.#floor?.took(view.length);
+    this.#floor?.add(view.length);
     if (view.length > 0) this.#pieces.push(Buffer.from(view));
     if (!isLast) return;
     const pieces = this.#pieces;
@@ -70,13 +70,13 @@ class BodyReader implements RestOfBody, OpenBody {
   }
 
   /** uWS would cut the connection without a word; its clock starts anew until the floor has judged. */
-  turn(): void {
+  onInterval(): void {
     if (this.#over) return;
     this.#turns += 1;
-    if (this.#floor?.isBroken() === true) {
+    if (this.#floor?.isTooSlow() === true) {
       this.#stop();
       this.#sink.slow();
-    } else if (this.#turns % REARM_TURNS === 0) rearm(this.#response);
+    } else if (this.#turns % REARM_INTERVALS === 0) rearm(this.#response);
   }
 
   divert(next: IncomingSink): void {

@@ -15,7 +15,7 @@ const SLOTS = SILENT_LIFE_SECONDS + 1;
 /** Networks counted in one second. Further ones are not: so many callers are held by the cap alone. */
 const NETWORKS_MAX = 16_384;
 /** Up to this part of the cap everybody is let in. */
-const FREE_PART = 1 / 2;
+const FREE_SHARE = 1 / 2;
 
 interface ConnectionSharesOptions {
   readonly bounds: SharedBounds;
@@ -46,19 +46,19 @@ export class ConnectionShares {
   }
 
   /** May one more stay? `open`: connections, this one included. A refused one is not counted for its network. */
-  admits(address: string, open: number): boolean {
+  accepts(address: string, open: number): boolean {
     const { maximum, network } = this.#bound.limits();
     if (open > maximum) {
       this.#bound.countRefusal('maximum');
       return false;
     }
     if (network >= maximum || this.#isTrusted(address)) return true;
-    this.#moveOn();
-    if (open > maximum * FREE_PART && this.#isOver(address)) {
+    this.#advance();
+    if (open > maximum * FREE_SHARE && this.#isOver(address)) {
       this.#bound.countRefusal('network');
       return false;
     }
-    this.#note(address);
+    this.#count(address);
     return true;
   }
 
@@ -73,7 +73,7 @@ export class ConnectionShares {
     });
   }
 
-  #note(address: string): void {
+  #count(address: string): void {
     const slot = this.#slots[this.#second % SLOTS];
     if (slot === undefined || slot.size >= NETWORKS_MAX) return;
     const wide = this.#networks.wideOf(address);
@@ -81,7 +81,7 @@ export class ConnectionShares {
     else for (const { name } of wide) slot.set(name, (slot.get(name) ?? 0) + 1);
   }
 
-  #moveOn(): void {
+  #advance(): void {
     const second = Math.floor(this.#elapsed() / SECOND_MS);
     for (let passed = Math.min(second - this.#second, SLOTS); passed > 0; passed -= 1)
       this.#slots[(second - passed + 1) % SLOTS] = new AddressCounters();

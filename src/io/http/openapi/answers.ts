@@ -6,7 +6,7 @@ import type { AnyRoute } from '../route.ts';
 import { examplesOf, shownCalls } from './examples.ts';
 import type { ResponseFieldName } from './header-fields.ts';
 import type { AnswerDocs } from './route-docs.ts';
-import type { SchemaBook } from './schemas.ts';
+import type { SchemaRegistry } from './schemas.ts';
 
 interface OperationAnswer {
   readonly description: string;
@@ -43,35 +43,38 @@ export function errorSchema(): object {
 
 /** One example of each row that these routes name or imply, which their answers refer to. */
 export function errorExamples(routes: readonly AnyRoute[]): Record<string, object> {
-  const named = new Set(routes.flatMap((route) => [...rowsOf(route).values()].flat()));
+  const named = new Set(routes.flatMap((route) => [...errorNamesOf(route).values()].flat()));
   const names = (Object.keys(ERRORS) as ErrorName[]).filter((name) => named.has(name));
   return Object.fromEntries(names.map((name) => [name, { value: { error: errorBody(name) } }]));
 }
 
 /** By status. `name`: of the operation, for schemas that have none. */
-export function answersOf(route: AnyRoute, name: string, book: SchemaBook): Answers {
+export function answersOf(route: AnyRoute, name: string, registry: SchemaRegistry): Answers {
   const failures = failuresOf(route);
   const shown = Object.entries(route.docs?.answers ?? {}).map(([status, answer]) => [
     status,
-    shownAnswer(route, Number(status), answer, name, book),
+    shownAnswer(route, Number(status), answer, name, registry),
   ]);
-  return { ...successesOf(route, name, book), ...failures, ...Object.fromEntries(shown) };
+  return { ...successesOf(route, name, registry), ...failures, ...Object.fromEntries(shown) };
 }
 
-function successesOf(route: AnyRoute, name: string, book: SchemaBook): Answers {
+function successesOf(route: AnyRoute, name: string, registry: SchemaRegistry): Answers {
   if (route.docs?.answers !== undefined) return {};
   if (route.bytes !== undefined) return bytesOf(route, route.bytes);
   const headers = headersOf(route, 200);
   if (route.result === undefined) return { 200: { description: 'Success', headers } };
-  const schema = book.place(`${name}Answer`, object({ result: named(route.result, `${name}Result`, book) }));
+  const schema = registry.register(
+    `${name}Answer`,
+    object({ result: named(route.result, `${name}Result`, registry) }),
+  );
   const examples = jsonExamples(route, (result) => ({ result }));
   return { 200: { description: 'Success', headers, content: { [JSON_TYPE]: { schema, ...examples } } } };
 }
 
 /** Objects stand under a name of their own; texts, lists and the like stay where they are. */
-function named(schema: TSchema, name: string, book: SchemaBook): TSchema {
+function named(schema: TSchema, name: string, registry: SchemaRegistry): TSchema {
   const isObject = (schema as { type?: unknown }).type === 'object';
-  return (isObject ? book.place(name, schema) : schema) as TSchema;
+  return (isObject ? registry.register(name, schema) : schema) as TSchema;
 }
 
 function shownAnswer(
@@ -79,7 +82,7 @@ function shownAnswer(
   status: number,
   answer: AnswerDocs,
   name: string,
-  book: SchemaBook,
+  registry: SchemaRegistry,
 ): OperationAnswer {
   const { description, type, schema } = answer;
   const headers = headersOf(route, status);
@@ -88,7 +91,7 @@ function shownAnswer(
     schema === undefined
       ? { schema: { type: 'string', format: 'binary' } }
       : {
-          schema: book.place(`${name}Answer${status === 200 ? '' : status}`, schema),
+          schema: registry.register(`${name}Answer${status === 200 ? '' : status}`, schema),
           ...(status === 200 ? jsonExamples(route, (result) => result) : {}),
         };
   return { description, headers, content: { [type]: described } };
@@ -128,7 +131,7 @@ function references(names: readonly ResponseFieldName[]): Record<string, object>
 }
 
 /** The rows that the route names and those that its definition implies, by HTTP status, where it has no form of its own. */
-function rowsOf(route: AnyRoute): Map<number, ErrorName[]> {
+function errorNamesOf(route: AnyRoute): Map<number, ErrorName[]> {
   const byStatus = new Map<number, ErrorName[]>();
   for (const name of new Set<ErrorName>([...impliedErrors(route), ...route.errors])) {
     const { status } = errorRow(name);
@@ -139,7 +142,7 @@ function rowsOf(route: AnyRoute): Map<number, ErrorName[]> {
 }
 
 function failuresOf(route: AnyRoute): Answers {
-  const byStatus = rowsOf(route);
+  const byStatus = errorNamesOf(route);
   const failures: Answers = {};
   for (const status of [...byStatus.keys()].sort((a, b) => a - b))
     failures[status] = failureOf(route, status, byStatus.get(status) ?? []);
@@ -168,7 +171,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   names.push('Forbidden');
   if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
-  if (route.body !== undefined && route.ownFloor !== true) names.push('BodyTooSlow');
+  if (route.body !== undefined && route.ownMinimumRate !== true) names.push('BodyTooSlow');
   if (typeof route.body === 'object') names.push('UnsupportedMediaType');
   if (isCounted(route)) names.push('AccessRateLimit');
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')

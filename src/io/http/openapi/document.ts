@@ -7,9 +7,9 @@ import type { AnyRoute } from '../route.ts';
 import { type Answers, answersOf, errorExamples, errorSchema } from './answers.ts';
 import { examplesOf, jsonBodyOf, pathParameters, queryOf, shownCalls } from './examples.ts';
 import { REQUEST_FIELDS, RESPONSE_FIELDS, type RequestFieldName } from './header-fields.ts';
-import { SchemaBook } from './schemas.ts';
+import { SchemaRegistry } from './schemas.ts';
 
-interface ApiFacts {
+interface ApiInfo {
   readonly title: string;
   readonly version: string;
   readonly baseUrl: string;
@@ -60,17 +60,17 @@ export const GROUPS: Readonly<Record<string, string>> = {
 };
 
 /** The whole document, as an object of plain JSON. Throws when two schemas of the table have one name. */
-export function describeApi(table: readonly AnyRoute[], facts: ApiFacts): object {
+export function describeApi(table: readonly AnyRoute[], facts: ApiInfo): object {
   const routes = table.filter(({ notOffered, isFile }) => notOffered !== true && isFile !== true);
-  const book = new SchemaBook();
-  book.place('Error', errorSchema());
+  const registry = new SchemaRegistry();
+  registry.register('Error', errorSchema());
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:([^/]+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(route, book);
+    paths[path][route.method.toLowerCase()] = operation(route, registry);
     if (route.bytes !== undefined && route.method === 'GET')
-      paths[path]['head'] = withoutBodies(operation({ ...route, method: 'HEAD' }, book));
+      paths[path]['head'] = withoutBodies(operation({ ...route, method: 'HEAD' }, registry));
   }
   const groups = new Set(routes.map(({ group }) => group));
   const document = {
@@ -90,7 +90,7 @@ export function describeApi(table: readonly AnyRoute[], facts: ApiFacts): object
       securitySchemes: SECURITY_SCHEMES,
       headers: RESPONSE_FIELDS,
       examples: errorExamples(routes),
-      schemas: book.components,
+      schemas: registry.components,
     },
   };
   // Schemas carry symbols of their library; on the wire they are JSON.
@@ -114,11 +114,11 @@ function withoutBodies(described: Operation): Operation {
   return { ...described, responses: Object.fromEntries(bare) };
 }
 
-function operation(route: AnyRoute, book: SchemaBook): Operation {
-  const parameters = parametersOf(route, book);
+function operation(route: AnyRoute, registry: SchemaRegistry): Operation {
+  const parameters = parametersOf(route, registry);
   const id = operationId(route);
   const name = schemaName(id);
-  const body = bodyOf(route, name, book);
+  const body = bodyOf(route, name, registry);
   const { docs, auth } = route;
   return {
     operationId: id,
@@ -128,7 +128,7 @@ function operation(route: AnyRoute, book: SchemaBook): Operation {
     security: docs?.bearer === true ? [{}, BEARER] : SECURITY[auth],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: body }),
-    responses: answersOf(route, name, book),
+    responses: answersOf(route, name, registry),
   };
 }
 
@@ -145,11 +145,11 @@ function schemaName(id: string): string {
     .join('');
 }
 
-function parametersOf(route: AnyRoute, book: SchemaBook): Parameter[] {
+function parametersOf(route: AnyRoute, registry: SchemaRegistry): Parameter[] {
   const [example] = examplesOf(route);
   const { properties, required } = queryOf(route);
   const describe = (
-    place: Parameter['in'],
+    location: Parameter['in'],
     name: string,
     isRequired: boolean,
     schema: object,
@@ -159,10 +159,10 @@ function parametersOf(route: AnyRoute, book: SchemaBook): Parameter[] {
     // An example of its own stands in the form at once; what may be left out has it in the schema, for readers.
     return {
       name,
-      in: place,
+      in: location,
       required: isRequired,
       ...(description === undefined ? {} : { description }),
-      schema: nameOf(schema) === undefined ? book.refer(rest) : book.refer(schema),
+      schema: nameOf(schema) === undefined ? registry.reference(rest) : registry.reference(schema),
       ...(isRequired && value !== undefined ? { example: value } : {}),
     };
   };
@@ -189,14 +189,14 @@ function headerParameters(route: AnyRoute): [RequestFieldName, boolean][] {
   ];
 }
 
-function bodyOf(route: AnyRoute, name: string, book: SchemaBook): object | undefined {
+function bodyOf(route: AnyRoute, name: string, registry: SchemaRegistry): object | undefined {
   const { docs, body, bodyOptional } = route;
   if (body === undefined || docs?.body === null) return undefined;
   const required = bodyOptional !== true && docs?.body?.optional !== true;
   const type = docs?.body?.type ?? (typeof body === 'object' ? 'application/json' : '*/*');
   const description = docs?.body?.description;
   const schema = jsonBodyOf(route);
-  const shown = schema === undefined ? undefined : book.place(`${name}Request`, schema);
+  const shown = schema === undefined ? undefined : registry.register(`${name}Request`, schema);
   const content =
     shown === undefined
       ? { schema: { type: 'string', format: 'binary' } }

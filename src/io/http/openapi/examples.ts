@@ -69,8 +69,8 @@ export function shownCalls(calls: readonly { readonly name: string; readonly val
 
 function wholeOf(route: AnyRoute, name: string, example: RouteExample, missing: string[]): WholeExample {
   const { properties, required } = queryOf(route);
-  const made = (schema: TSchema | undefined, place: string) =>
-    schema === undefined ? undefined : exampleOf(schema, place, missing);
+  const made = (schema: TSchema | undefined, location: string) =>
+    schema === undefined ? undefined : exampleOf(schema, location, missing);
   const params = pathParameters(route).map(({ name: param, schema }) => [
     param,
     example.params?.[param] ?? exampleOf(schema, `path/${param}`, missing),

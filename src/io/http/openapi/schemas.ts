@@ -19,7 +19,7 @@ interface AnySchema {
 }
 
 /** Schemas by name, as they stand in the document. */
-export class SchemaBook {
+export class SchemaRegistry {
   readonly #schemas = new Map<string, object>();
 
   /** All of them in the order of their names. */
@@ -28,13 +28,13 @@ export class SchemaBook {
   }
 
   /** The schema with references in the place of those in it that have a name. */
-  refer(schema: object): object {
+  reference(schema: object): object {
     const name = nameOf(schema);
-    return name === undefined ? this.#copy(schema) : this.place(name, schema);
+    return name === undefined ? this.#copy(schema) : this.register(name, schema);
   }
 
   /** A reference to the schema under this name, or under its own. Throws when two schemas have one name. */
-  place(name: string, schema: object): object {
+  register(name: string, schema: object): object {
     const taken = nameOf(schema) ?? name;
     const copy = this.#copy(schema);
     const known = this.#schemas.get(taken);
@@ -50,7 +50,7 @@ export class SchemaBook {
 
   #value(value: unknown): unknown {
     if (Array.isArray(value)) return value.map((each) => this.#value(each));
-    return typeof value === 'object' && value !== null ? this.refer(value) : value;
+    return typeof value === 'object' && value !== null ? this.reference(value) : value;
   }
 }
 

@@ -22,7 +22,7 @@ import { toIso } from '../../../domain/time.ts';
 import type { Dashboard } from '../../admin/dashboard.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
-import { sessionLives } from '../../http/session-lookup.ts';
+import { isSessionAlive } from '../../http/session-lookup.ts';
 import type { StaffDeps } from './staff.ts';
 
 const DEAD_LETTERS_MAX = 1_000;
@@ -85,7 +85,7 @@ function liveRoute({ dashboard, staff }: OperationDeps): AnyRoute {
     handle({ actors, session }) {
       const mayWatch = () =>
         staff.effectiveRoleOf(session.userId) !== undefined &&
-        sessionLives(actors, session.userId, session.id);
+        isSessionAlive(actors, session.userId, session.id);
       const stream = dashboard.watch(mayWatch);
       if (stream === undefined) throw new GatewayError('Overloaded', 'too many dashboards are open');
       return stream;

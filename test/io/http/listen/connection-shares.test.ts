@@ -56,7 +56,7 @@ t.test(
           });
           const isOff = percent === 0 || percent === 100;
           const expected = open + 1 <= maximum && (isOff || open + 1 <= maximum / 2 || !isOver);
-          if (shares.admits(address, open + 1) !== expected) throw new Error(`expected ${expected}`);
+          if (shares.accepts(address, open + 1) !== expected) throw new Error(`expected ${expected}`);
           if (!expected) continue;
           open += 1;
           const names = networks.map(({ name }) => name);
@@ -76,15 +76,15 @@ t.test(
   'connection shares: a walk through a /48 stops at its shares, IPv4 and another /48 get in',
   async (t) => {
     const { bounds, shares } = start(1_000, 2);
-    for (let open = 1; open <= 500; open += 1) shares.admits(`203.0.113.${open % 250}`, open);
+    for (let open = 1; open <= 500; open += 1) shares.accepts(`203.0.113.${open % 250}`, open);
     let open = 500;
     for (let n = 0; n < 65_536; n += 31) {
-      if (shares.admits(`2001:db8:0:${n.toString(16)}::1`, open + 1)) open += 1;
+      if (shares.accepts(`2001:db8:0:${n.toString(16)}::1`, open + 1)) open += 1;
     }
     t.equal(open - 500, 320, 'sixteen shares of 20');
-    t.equal(shares.admits('2001:db8:1::1', open + 1), true);
-    t.equal(shares.admits('192.0.2.1', open + 1), true);
-    t.equal(shares.admits('192.0.2.1', 1_001), false);
+    t.equal(shares.accepts('2001:db8:1::1', open + 1), true);
+    t.equal(shares.accepts('192.0.2.1', open + 1), true);
+    t.equal(shares.accepts('192.0.2.1', 1_001), false);
     t.match(bounds.of('connections').counters().refused, { maximum: 1, network: 2115 - 320 });
   },
 );
@@ -95,14 +95,14 @@ t.test(
     const { bounds, shares, time } = start(100);
     const streams = bounds.of('eventStreams');
     const leases = Array.from({ length: 10 }, () => streams.require(bounds.holders.of('192.0.2.1', 'a')));
-    t.equal(shares.admits('192.0.2.1', 60), false);
-    t.equal(shares.admits('192.0.2.2', 60), true);
+    t.equal(shares.accepts('192.0.2.1', 60), false);
+    t.equal(shares.accepts('192.0.2.2', 60), true);
     for (const lease of leases) lease.release();
-    for (let n = 0; n < 10; n += 1) t.equal(shares.admits('192.0.2.1', 60), true);
-    t.equal(shares.admits('192.0.2.1', 60), false);
+    for (let n = 0; n < 10; n += 1) t.equal(shares.accepts('192.0.2.1', 60), true);
+    t.equal(shares.accepts('192.0.2.1', 60), false);
     time.nowMs += 12_000;
-    t.equal(shares.admits('192.0.2.1', 60), false, '12 s later it may still be open');
+    t.equal(shares.accepts('192.0.2.1', 60), false, '12 s later it may still be open');
     time.nowMs += 1_000;
-    t.equal(shares.admits('192.0.2.1', 60), true);
+    t.equal(shares.accepts('192.0.2.1', 60), true);
   },
 );

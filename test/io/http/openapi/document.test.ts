@@ -17,7 +17,7 @@ import {
   pathParameters,
   queryOf,
 } from '../../../../src/io/http/openapi/examples.ts';
-import { SchemaBook } from '../../../../src/io/http/openapi/schemas.ts';
+import { SchemaRegistry } from '../../../../src/io/http/openapi/schemas.ts';
 import { defineRoute } from '../../../../src/io/http/route.ts';
 import { BUILT_IN } from '../../../../src/io/mcp/tools/built-in.ts';
 import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
@@ -233,14 +233,14 @@ t.test('openapi: schemas with a name are listed once, and every reference leads 
   );
   const unused = Object.keys(schemas).filter((name) => !references.has(`schemas/${name}`));
   t.same(unused, []);
-  const book = new SchemaBook();
+  const book = new SchemaRegistry();
   const thing = named('Thing', object({ id: text() }));
-  t.same(book.refer(object({ one: thing, more: optional(thing) })), {
+  t.same(book.reference(object({ one: thing, more: optional(thing) })), {
     type: 'object',
     required: ['one'],
     properties: { one: { $ref: '#/components/schemas/Thing' }, more: { $ref: '#/components/schemas/Thing' } },
   });
-  t.throws(() => book.refer(named('Thing', object({ id: integer() }))), /two schemas named Thing/);
+  t.throws(() => book.reference(named('Thing', object({ id: integer() }))), /two schemas named Thing/);
 });
 
 t.test('openapi: tools/call takes what the table of tools says', async (t) => {

@@ -1,14 +1,14 @@
 /** Pieces of a body that arrived before its route reads: kept up to what somebody waits for. */
-import type { Gathered } from './incoming-body.ts';
+import type { PrebufferResult } from './incoming-body.ts';
 
-export class Gathering {
+export class BodyPrebuffer {
   #pieces: Buffer[] = [];
   #sizeBytes = 0;
   #wantedBytes = 0;
-  #ready: ((found: Gathered) => void) | undefined;
+  #ready: ((found: PrebufferResult) => void) | undefined;
 
   /** `ready` is called once, by `tell`. */
-  want(sizeBytes: number, ready: (found: Gathered) => void): void {
+  expect(sizeBytes: number, ready: (found: PrebufferResult) => void): void {
     this.#wantedBytes = sizeBytes;
     this.#ready = ready;
   }
@@ -18,7 +18,7 @@ export class Gathering {
     return this.#sizeBytes >= this.#wantedBytes;
   }
 
-  keep(chunk: ArrayBuffer): void {
+  add(chunk: ArrayBuffer): void {
     // A copy: the memory is gone when the callback of uWebSockets.js returns.
     this.#pieces.push(Buffer.from(Buffer.from(chunk)));
     this.#sizeBytes += chunk.byteLength;
@@ -32,7 +32,7 @@ export class Gathering {
     return pieces;
   }
 
-  tell(found: Gathered): void {
+  notify(found: PrebufferResult): void {
     const ready = this.#ready;
     this.#ready = undefined;
     ready?.(found);
