@@ -1,0 +1,113 @@
+/** Sends a proxied request to its module, with the headers, audit record and breaker of a tool call. */
+import type { Caller } from '../../domain/access.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { Reply, RouteContext } from '../http/route.ts';
+import type { RelayRequest } from '../http-client/types.ts';
+import {
+  audit,
+  auditAttempt,
+  auditDenied,
+  type CallOutcome,
+  type CallRecord,
+  outcomeOf,
+  type RequestContext,
+  recordOf,
+} from '../mcp/audit.ts';
+import { TIMEOUT_MS } from '../mcp/tool.ts';
+import type { ModuleClient } from '../modules/client.ts';
+import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
+import { factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
+import type { CallObserver } from '../observability/metrics.ts';
+import { ProxiedCall, type ProxiedEnding } from './answer.ts';
+import { endpointOf, moduleOf } from './reach.ts';
+
+export interface ForwardDeps {
+  readonly modules: ModuleClient;
+  /** Base address by module name. */
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  /** Longest silence of a module in milliseconds; the time-out of tools unless given. */
+  readonly proxyTimeoutMs?: number;
+  /** Called for every call and every refusal. */
+  readonly onCall?: CallObserver | undefined;
+}
+
+/** Bodies are streamed in both directions at the pace of the receiver. Resolves with the head of the answer. */
+export async function forward(deps: ForwardDeps, context: RouteContext, caller: Caller): Promise<Reply> {
+  const { session } = context;
+  // The record names the session, also where the module gets no account.
+  const requestContext: RequestContext = {
+    context,
+    caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
+  };
+  const record = callRecordOf(deps, context);
+  const request = requestOf(deps, requestContext, caller, record);
+  // Only the module knows which calls destroy something, so the intent of every call that may write is recorded first.
+  const writes = request.method !== 'GET' && request.method !== 'HEAD';
+  if (writes && !(await auditAttempt(requestContext, record))) throw new GatewayError('ModuleFailed');
+  const startedMs = performance.now();
+  const call = new ProxiedCall({
+    isHead: request.method === 'HEAD',
+    isPersonal: context.session !== undefined,
+    url: request.url,
+    rawPath: context.rawPath,
+    onEnded(ending) {
+      record.backendMs = performance.now() - startedMs;
+      audit(requestContext, record, outcomeOfEnding(ending));
+    },
+  });
+  const flow = deps.modules.relay({ ...request, body: context.incoming, holder: context.holder }, call);
+  call.attach(flow);
+  context.onAbort(() => flow.stop());
+  return call.reply;
+}
+
+/** Records a call that was refused before it was sent. */
+export function auditUnreached(deps: ForwardDeps, context: RouteContext): void {
+  auditDenied(context, callRecordOf(deps, context));
+}
+
+/** Paths come from callers, so a metric names the module only. */
+function callRecordOf({ onCall }: ForwardDeps, { method, rawPath }: RouteContext): CallRecord {
+  const name = moduleOf(rawPath);
+  return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
+}
+
+function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
+  if (ending.kind === 'failed') return outcomeOf(ending.error);
+  return ending.status >= 400 ? 'error' : 'ok';
+}
+
+/** Throws `InvalidInput` for an upgrade, a path that is not plain, and a GET or HEAD with a body. */
+function requestOf(
+  deps: ForwardDeps,
+  requestContext: RequestContext,
+  caller: Caller,
+  record: CallRecord,
+): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
+  const { context } = requestContext;
+  const { rawPath, incoming } = context;
+  const refuse = (detail: string): never => {
+    audit(requestContext, record, 'invalid');
+    throw new GatewayError('InvalidInput', detail);
+  };
+  const method = context.method as RelayRequest['method'];
+  if (/\bwebsocket\b/i.test(context.header('upgrade') ?? '') || context.header('sec-websocket-key'))
+    refuse('upgrade: WebSocket connections are not proxied');
+  // A server that ignores the body would parse it as the next request of the connection (request smuggling).
+  if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
+  const received = [...context.allHeaders()];
+  const url = proxiedUrl(deps.moduleAddresses.get(moduleOf(rawPath)) ?? '', rawPath, context.rawQuery);
+  return {
+    method,
+    url: url ?? refuse('path: expected plain segments without encoded separators'),
+    // Merged in place: a spread of three objects costs more than the rest of this function.
+    headers: Object.assign(
+      forwardedHeaders(received),
+      { via: viaOf(received) },
+      gatewayHeaders(caller, factsOf(context)),
+    ),
+    timeoutMs: deps.proxyTimeoutMs ?? TIMEOUT_MS,
+    // Shares the breaker of the tools of that endpoint.
+    endpoint: endpointOf(rawPath),
+  };
+}

@@ -1,0 +1,103 @@
+/** Decides which paths are proxied, which of them need no session, and what a session may reach of them. */
+import { type Caller, loginClass } from '../../domain/access.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import type { RouteContext } from '../http/route.ts';
+import type { Catalog } from '../mcp/catalog.ts';
+import { withoutParameters } from '../modules/endpoint.ts';
+
+const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
+/**
+ * Endpoints that modules serve to the gateway only. A client that reached them could try codes outside their limits,
+ * send messages as the gateway, or complete a file without its bytes. Matched against `plainPath`, also after decoding.
+ */
+const GATEWAY_ONLY =
+  /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
+
+export interface ReachDeps {
+  /** Base address by module name. */
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  /** Path prefixes by module name that need no session (`Modules.<name>.public`). */
+  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  /** Bounds what McpBasic and McpApp sessions reach. */
+  readonly catalog: { readonly current: Catalog };
+}
+
+/** The module that a path names; empty for a path that is not proxied. */
+export function moduleOf(rawPath: string): string {
+  return PROXIED_PATH.exec(rawPath)?.[1] ?? '';
+}
+
+/** The endpoint that a path names, as tools name theirs. Parameters of path segments are ignored. */
+export function endpointOf(rawPath: string): string {
+  return `${moduleOf(rawPath)}:${withoutParameters(rawPath)}`;
+}
+
+/** Other paths are 404 before a session is required. */
+export function isProxied({ moduleAddresses }: Pick<ReachDeps, 'moduleAddresses'>, rawPath: string): boolean {
+  const module = moduleOf(rawPath);
+  return module !== '' && moduleAddresses.has(module) && !isGatewayOnly(rawPath);
+}
+
+/** Escapes outside ASCII stay encoded: a path that does not decode is refused later (`proxiedUrl`). */
+function isGatewayOnly(rawPath: string): boolean {
+  if (GATEWAY_ONLY.test(plainPath(rawPath))) return true;
+  return /%(?![89a-f])/i.test(rawPath) && GATEWAY_ONLY.test(plainPath(decodeAscii(rawPath)));
+}
+
+/** As a module might read the path: without parameters and empty segments. */
+function plainPath(path: string): string {
+  return withoutParameters(path).replace(/\/{2,}/g, '/');
+}
+
+function decodeAscii(text: string): string {
+  return text.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/** A prefix ends at a segment: `/core/v1/news` opens `/core/v1/news/today` and not `/core/v1/newsroom`. */
+export function isPublicPath({ publicPaths }: Pick<ReachDeps, 'publicPaths'>, rawPath: string): boolean {
+  const prefixes = publicPaths.get(moduleOf(rawPath)) ?? [];
+  const path = withoutParameters(rawPath);
+  return prefixes.some((prefix) => {
+    const trimmed = withoutParameters(prefix).replace(/\/+$/, '');
+    return path === trimmed || path.startsWith(`${trimmed}/`);
+  });
+}
+
+/**
+ * The caller that the module is told of; undefined when the path is out of reach. Public paths are open to every session.
+ * Where personal reads need proof, an unproven session reaches a public path as an anonymous caller.
+ */
+export function callerOf(deps: ReachDeps, context: RouteContext): Caller | undefined {
+  const { session, rawPath } = context;
+  if (session === undefined) return { kind: 'anonymous' };
+  const asSession: Caller = { kind: 'session', session };
+  if (isWithinReach(deps, context, session)) return asSession;
+  if (!isPublicPath(deps, rawPath)) return undefined;
+  const mayBeNamed = session.proven || deps.catalog.current.policy.personalReads;
+  return mayBeNamed ? asSession : { kind: 'anonymous' };
+}
+
+/**
+ * McpBasic proves no key and McpApp is bound to `appScope` (spec 5.1): over REST both reach the endpoints of their tools
+ * and resources, with the same method and path. All other sessions reach every path.
+ */
+function isWithinReach(
+  { catalog }: ReachDeps,
+  { method, rawPath }: RouteContext,
+  session: SessionContext,
+): boolean {
+  const caller = loginClass(session);
+  if (caller === undefined || caller === 'McpVerified') return true;
+  const endpoint = endpointOf(rawPath);
+  const reads = method === 'GET' || method === 'HEAD';
+  const { tools, resources } = catalog.current;
+  for (const { row, callers } of tools.values()) {
+    const isSame = row.endpoint === endpoint && row.method === (reads ? 'GET' : method);
+    if (isSame && callers.has(caller)) return true;
+  }
+  for (const { row, readers } of resources.values())
+    if (reads && row.endpoint === endpoint && readers.has(caller)) return true;
+  return false;
+}
