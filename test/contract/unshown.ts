@@ -1,6 +1,6 @@
 /**
  * Formats that a client needs and the contract does not define: browser login, phone login, events that modules push,
- * the admin panel and the sandbox. From docs/passkeys.md, docs/modules.md and /docs/openapi.json.
+ * the admin panel and the sandbox. From docs/passkeys.md, docs/sandbox.md and /docs/openapi.json.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, get, type Making, type Passkey } from '../../tools/authenticator.ts';

@@ -83,8 +83,8 @@ t.test(
   },
 );
 
-t.test('docs/modules.md: names every endpoint, error code and fault mode of the sandbox', async (t) => {
-  const page = await readFile(new URL('../../../docs/modules.md', import.meta.url), 'utf8');
+t.test('docs/sandbox.md: names every endpoint, error code and fault mode of the sandbox', async (t) => {
+  const page = await readFile(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8');
   for (const { endpoints } of createModules().byName.values()) {
     for (const { method, path } of endpoints) t.ok(page.includes(`${method} ${path}`), `${method} ${path}`);
   }

@@ -1,5 +1,5 @@
 /**
- * The sandbox wallet module: the seven endpoints behind the wallet tools (docs/modules.md). An account is opened, with
+ * The sandbox wallet module: the seven endpoints behind the wallet tools (docs/sandbox.md). An account is opened, with
  * its opening credits, when its user signs up, or by the first call.
  */
 
