@@ -12,7 +12,7 @@ import { isNoRoom } from '../domain/disk-faults.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import { SendBuffers } from '../io/files/download/buffers.ts';
 import { type DownloadCounters, Downloads } from '../io/files/download/downloads.ts';
-import { FileDirectory, type FileDirectoryCounters } from '../io/files/download/file-cache.ts';
+import { FileMetadataCache, type FileMetadataCacheCounters } from '../io/files/download/file-cache.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import { filePort } from '../io/files/storage/actor-port.ts';
 import { LocalStorage } from '../io/files/storage/local.ts';
@@ -21,7 +21,7 @@ import { RemoteStorage } from '../io/files/storage/remote.ts';
 import { type Direction, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
 import { BodyReceiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
 import { noteCleanStop, recoverUploads } from '../io/files/upload/recovery.ts';
-import { textBeginning } from '../io/files/upload/text-preview.ts';
+import { textPreview } from '../io/files/upload/text-preview.ts';
 import { PartUploads } from '../io/files/upload/v1-parts.ts';
 import { DraftUploads } from '../io/files/upload/v2-stream.ts';
 import { type ChatFiles, chatFilesOf } from '../io/modules/chat-files.ts';
@@ -62,7 +62,7 @@ export interface FileTransport {
   /** Takes the bodies of uploads. */
   readonly receiver: BodyReceiver;
   /** What the chat module says of finished files. */
-  readonly directory: FileDirectory;
+  readonly fileCache: FileMetadataCache;
   /** The sender, under the quota of each version. */
   readonly v1: Downloads;
   readonly v2: Downloads;
@@ -72,7 +72,7 @@ export interface FileTransport {
     readonly uploads: ReceiverCounters;
     readonly v1Parts: ReturnType<PartUploads['counters']>;
     readonly workers: WorkerCounters;
-    readonly directory: FileDirectoryCounters;
+    readonly fileCache: FileMetadataCacheCounters;
     readonly v1Downloads: DownloadCounters;
     readonly v2Downloads: DownloadCounters;
   };
@@ -115,9 +115,9 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       const actors = await actorsThere;
       return (await actors.query(user, userId, { type: 'account' })).blocked;
     },
-    textOf: (file) => textBeginning(storage, file),
+    textOf: (file) => textPreview(storage, file),
   });
-  const directory = new FileDirectory(chatFiles);
+  const fileCache = new FileMetadataCache(chatFiles);
   const buffers = new SendBuffers();
   const downloadsOf = (direction: Direction) =>
     new Downloads({
@@ -144,7 +144,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     throttle,
     workers,
     receiver,
-    directory,
+    fileCache,
     v1,
     v2,
     counters: () => ({
@@ -153,7 +153,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       uploads: receiver.counters(),
       v1Parts: uploads.counters(),
       workers: workers.counters(),
-      directory: directory.counters(),
+      fileCache: fileCache.counters(),
       v1Downloads: v1.counters(),
       v2Downloads: v2.counters(),
     }),

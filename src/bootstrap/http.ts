@@ -76,9 +76,9 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(counters).map(([name, source]) => [name, source()])),
   });
-  const { storage, directory } = deps.files;
+  const { storage, fileCache } = deps.files;
   const keys = deps.events.keys;
-  const removals = new FileRemovals({ keys, actors, storage, directory, clock: Date.now });
+  const removals = new FileRemovals({ keys, actors, storage, fileCache, clock: Date.now });
   const internalPipeline = pipelineOf(
     createInternalRoutes(metrics, internalFacts, deps.events.intake, removals),
     { site: internalSite(site, configuration.internal), proxyProtocol: false },

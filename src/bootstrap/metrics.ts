@@ -108,7 +108,7 @@ function moduleReadings({ modules }: MetricSources) {
 }
 
 function storageReadings({ files }: MetricSources) {
-  const { storage, directory } = files.counters();
+  const { storage, fileCache } = files.counters();
   return {
     gatehouse_storage_leases: storage.leases,
     gatehouse_storage_reserved_bytes: storage.reservedBytes,
@@ -116,9 +116,9 @@ function storageReadings({ files }: MetricSources) {
     gatehouse_storage_files_removed_total: storage.removed,
     gatehouse_storage_failures_total: { failed: storage.failed, full: storage.full },
     gatehouse_storage_files_open: storage.open,
-    gatehouse_file_cache_entries: directory.entries,
-    gatehouse_file_cache_hits_total: directory.remembered,
-    gatehouse_file_cache_misses_total: directory.asked,
+    gatehouse_file_cache_entries: fileCache.entries,
+    gatehouse_file_cache_hits_total: fileCache.remembered,
+    gatehouse_file_cache_misses_total: fileCache.asked,
   } satisfies Partial<MetricReadings>;
 }
 
@@ -133,13 +133,16 @@ function uploadReadings({ files, drafts }: MetricSources) {
     gatehouse_throttle_charged_bytes_total: bandwidth.chargedBytes,
     gatehouse_uploads_active: uploads.active,
     gatehouse_upload_received_bytes_total: uploads.receivedBytes,
-    gatehouse_upload_overflow_bytes_total: uploads.surplusBytes,
+    gatehouse_upload_overflow_bytes_total: uploads.overflowBytes,
     gatehouse_uploads_lost_total: uploads.lost,
     gatehouse_upload_buffers_lent: uploads.sharedBuffers.lent,
     gatehouse_upload_buffers_allocated: uploads.sharedBuffers.made,
     gatehouse_upload_buffers_missed_total: uploads.sharedBuffers.missed,
-    gatehouse_upload_prebuffered_bytes: { memory: uploads.held.memoryBytes, file: uploads.held.fileBytes },
-    gatehouse_upload_prebuffered_file_bytes_total: uploads.held.spilledBytes,
+    gatehouse_upload_prebuffered_bytes: {
+      memory: uploads.prebuffered.memoryBytes,
+      file: uploads.prebuffered.fileBytes,
+    },
+    gatehouse_upload_prebuffered_file_bytes_total: uploads.prebuffered.overflowBytes,
     gatehouse_upload_v1_uploads_receiving: v1Parts.uploads,
     gatehouse_upload_v1_chunks_receiving: v1Parts.chunks,
     gatehouse_drafts_open: open,

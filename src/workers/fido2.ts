@@ -41,8 +41,8 @@ export interface EnrolledCredential {
 
 /** `unsound`: the ceremony is good, but its key may not be enrolled. */
 export type RegistrationResult =
-  | { readonly verdict: 'good'; readonly credential: EnrolledCredential }
-  | { readonly verdict: 'bad' | 'unsound' };
+  | { readonly result: 'good'; readonly credential: EnrolledCredential }
+  | { readonly result: 'bad' | 'unsound' };
 
 /** The parts of AuthenticationResponseJSON that are verified, in base64url, and what is known of the credential. */
 export interface AuthenticationTask extends Ceremony {
@@ -59,10 +59,10 @@ export interface AuthenticationTask extends Ceremony {
 }
 
 export type AuthenticationResult =
-  | { readonly verdict: 'good'; readonly backedUp: boolean; readonly counter: number }
-  | { readonly verdict: 'bad' };
+  | { readonly result: 'good'; readonly backedUp: boolean; readonly counter: number }
+  | { readonly result: 'bad' };
 
-const BAD = { verdict: 'bad' } as const;
+const BAD = { result: 'bad' } as const;
 
 type Library = typeof import('@simplewebauthn/server');
 type Helpers = typeof import('@simplewebauthn/server/helpers');
@@ -84,7 +84,7 @@ function load(): Promise<readonly [Library, Helpers]> {
 /** Any input of the client yields a result; only a defect of this program throws. */
 export async function verifyRegistration(task: RegistrationTask): Promise<RegistrationResult> {
   const [library, helpers] = await load();
-  return judged(async (): Promise<RegistrationResult> => {
+  return badUnlessCompleted(async (): Promise<RegistrationResult> => {
     if (isCrossOrigin(task.clientDataJSON)) return BAD;
     const { credentialId: id, clientDataJSON, attestationObject } = task;
     const answer = await library.verifyRegistrationResponse({
@@ -105,10 +105,10 @@ export async function verifyRegistration(task: RegistrationTask): Promise<Regist
     // The library does not compare the id beside the ceremony with the one inside it.
     if (credential.id !== id) return BAD;
     const { publicKey, counter } = credential;
-    if (!isSound(publicKey, helpers.decodeCredentialPublicKey(publicKey))) return { verdict: 'unsound' };
+    if (!isSound(publicKey, helpers.decodeCredentialPublicKey(publicKey))) return { result: 'unsound' };
     const cosePublicKey = Uint8Array.from(publicKey);
     return {
-      verdict: 'good',
+      result: 'good',
       credential: { cosePublicKey, userVerified, backedUp: credentialBackedUp, counter },
     };
   });
@@ -116,7 +116,7 @@ export async function verifyRegistration(task: RegistrationTask): Promise<Regist
 
 export async function verifyAuthentication(task: AuthenticationTask): Promise<AuthenticationResult> {
   const [library] = await load();
-  return judged(async (): Promise<AuthenticationResult> => {
+  return badUnlessCompleted(async (): Promise<AuthenticationResult> => {
     const { credentialId: id, clientDataJSON, authenticatorData, signature, userHandle } = task;
     if (isCrossOrigin(clientDataJSON)) return BAD;
     if (userHandle !== undefined && userHandle !== task.ownerHandle) return BAD;
@@ -135,12 +135,12 @@ export async function verifyAuthentication(task: AuthenticationTask): Promise<Au
     });
     if (!verified) return BAD;
     const { credentialBackedUp: backedUp, newCounter: counter } = authenticationInfo;
-    return { verdict: 'good', backedUp, counter };
+    return { result: 'good', backedUp, counter };
   });
 }
 
 /** The library judges by throwing, with every kind of Error (CBOR, JSON, DER, WebCrypto). */
-async function judged<Verdict>(ceremony: () => Promise<Verdict>): Promise<Verdict | typeof BAD> {
+async function badUnlessCompleted<Result>(ceremony: () => Promise<Result>): Promise<Result | typeof BAD> {
   try {
     return await ceremony();
   } catch (error) {

@@ -64,7 +64,7 @@ export interface WorkerPool {
 }
 
 type Settle = (result: WorkerResult<unknown>) => void;
-interface Waiting {
+interface QueuedTask {
   readonly task: PackedTask;
   readonly settle: Settle;
 }
@@ -90,7 +90,7 @@ class BatchQueue {
   readonly #options: WorkerPoolOptions;
   readonly #batchesMax: number;
   #threads: Piscina;
-  #waiting: Waiting[] = [];
+  #waiting: QueuedTask[] = [];
   #running = 0;
   #batchesRunning = 0;
   #flushScheduled = false;
@@ -159,7 +159,7 @@ class BatchQueue {
     }
   }
 
-  async #runBatch(batch: readonly Waiting[]): Promise<void> {
+  async #runBatch(batch: readonly QueuedTask[]): Promise<void> {
     this.#running += batch.length;
     this.#batchesRunning += 1;
     this.#batches += 1;
@@ -172,7 +172,7 @@ class BatchQueue {
   }
 
   /** Undefined when the thread died with the batch. */
-  async #send(batch: readonly Waiting[]): Promise<readonly TaskResult[] | undefined> {
+  async #send(batch: readonly QueuedTask[]): Promise<readonly TaskResult[] | undefined> {
     try {
       return await this.#threads.run(batch.map(({ task }) => task));
     } catch (error) {

@@ -45,17 +45,17 @@ export type TaskInput<N extends TaskName> = WorkerTasks[N]['input'];
 export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
 
 /** How one task travels and runs. `Wire` is what crosses the thread boundary. */
-export interface TaskRow<N extends TaskName, Wire> {
+export interface TaskDefinition<N extends TaskName, Packed> {
   /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
-  pack(input: TaskInput<N>): Wire;
+  pack(input: TaskInput<N>): Packed;
   /** On the worker thread. May throw: the caller then gets `InternalError`. */
-  run(wire: Wire): TaskOutput<N> | Promise<TaskOutput<N>>;
+  run(packed: Packed): TaskOutput<N> | Promise<TaskOutput<N>>;
 }
 
 /** One task on its way to a thread. */
 export interface PackedTask {
   readonly name: TaskName;
-  readonly wire: unknown;
+  readonly packed: unknown;
 }
 
 /** What a thread made of one task; a throw is a message for the log, never for the caller. */
@@ -67,46 +67,46 @@ export type TaskResult =
  * Short byte strings travel as one-byte strings: cloning a small Buffer would copy the whole 8 KB pool it is part of, and
  * exact copies cost twice as much (docs/optimizations.md).
  */
-const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
-  verifyEd25519: row<'verifyEd25519', readonly [string, string, string]>({
-    pack: ({ publicKey, message, signature }) => [toWire(publicKey), toWire(message), toWire(signature)],
+const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
+  verifyEd25519: define<'verifyEd25519', readonly [string, string, string]>({
+    pack: ({ publicKey, message, signature }) => [toText(publicKey), toText(message), toText(signature)],
     run: ([publicKey, message, signature]) =>
       verifyEd25519({
-        publicKey: fromWire(publicKey),
-        message: fromWire(message),
-        signature: fromWire(signature),
+        publicKey: fromText(publicKey),
+        message: fromText(message),
+        signature: fromText(signature),
       }),
   }),
-  checkEd25519Key: row<'checkEd25519Key', string>({
-    pack: ({ publicKey }) => toWire(publicKey),
-    run: (publicKey) => checkEd25519Key({ publicKey: fromWire(publicKey) }),
+  checkEd25519Key: define<'checkEd25519Key', string>({
+    pack: ({ publicKey }) => toText(publicKey),
+    run: (publicKey) => checkEd25519Key({ publicKey: fromText(publicKey) }),
   }),
-  verifyRegistration: row<'verifyRegistration', RegistrationTask>({
+  verifyRegistration: define<'verifyRegistration', RegistrationTask>({
     pack: (task) => task,
     run: verifyRegistration,
   }),
-  verifyAuthentication: row<
+  verifyAuthentication: define<
     'verifyAuthentication',
     readonly [Omit<AuthenticationTask, 'cosePublicKey'>, string]
   >({
-    pack: ({ cosePublicKey, ...rest }) => [rest, toWire(cosePublicKey)],
-    run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromWire(cosePublicKey) }),
+    pack: ({ cosePublicKey, ...rest }) => [rest, toText(cosePublicKey)],
+    run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromText(cosePublicKey) }),
   }),
-  writeBuffer: row<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
-  hashRange: row<'hashRange', HashRangeTask>({ pack: (task) => task, run: hashRange }),
-  sha256Range: row<'sha256Range', Sha256RangeTask>({ pack: (task) => task, run: sha256Range }),
+  writeBuffer: define<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
+  hashRange: define<'hashRange', HashRangeTask>({ pack: (task) => task, run: hashRange }),
+  sha256Range: define<'sha256Range', Sha256RangeTask>({ pack: (task) => task, run: sha256Range }),
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {
-  return { name, wire: TASKS[name].pack(input) };
+  return { name, packed: TASKS[name].pack(input) };
 }
 
 /** The function of the worker threads: every task of the batch in turn; one that throws does not hurt the others. */
 export async function runBatch(batch: readonly PackedTask[]): Promise<TaskResult[]> {
   const results: TaskResult[] = [];
-  for (const { name, wire } of batch) {
+  for (const { name, packed } of batch) {
     try {
-      results.push({ ok: true, value: await TASKS[name].run(wire) });
+      results.push({ ok: true, value: await TASKS[name].run(packed) });
     } catch (error) {
       results.push({ ok: false, bug: `${name}: ${error instanceof Error ? error.message : String(error)}` });
     }
@@ -115,14 +115,16 @@ export async function runBatch(batch: readonly PackedTask[]): Promise<TaskResult
 }
 
 /** Types a row where it stands; the table itself no longer cares how a row travels. */
-function row<N extends TaskName, Wire>(definition: TaskRow<N, Wire>): TaskRow<N, unknown> {
-  return { pack: definition.pack, run: (wire) => definition.run(wire as Wire) };
+function define<N extends TaskName, Packed>(
+  definition: TaskDefinition<N, Packed>,
+): TaskDefinition<N, unknown> {
+  return { pack: definition.pack, run: (packed) => definition.run(packed as Packed) };
 }
 
-function toWire(bytes: Uint8Array): string {
+function toText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }
 
-function fromWire(text: string): Uint8Array {
+function fromText(text: string): Uint8Array {
   return Buffer.from(text, 'latin1');
 }

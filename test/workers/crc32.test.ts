@@ -31,7 +31,7 @@ t.test(
 );
 
 t.test(
-  'writeSlab: writes at its position what the slab holds at the beginning, through the pool',
+  'writeBuffer: writes at its position what the buffer holds at the beginning, through the pool',
   async (t) => {
     const path = join(temporaryFolder(t), 'file');
     const fd = openSync(path, 'w+');
@@ -58,7 +58,7 @@ t.test(
   },
 );
 
-t.test('writeSlab: bytes with another checksum than the expected one are not written', async (t) => {
+t.test('writeBuffer: bytes with another checksum than the expected one are not written', async (t) => {
   const path = join(temporaryFolder(t), 'file');
   const fd = openSync(path, 'w+');
   const good = crc32InScript(Buffer.from('good'));
@@ -74,7 +74,7 @@ t.test('writeSlab: bytes with another checksum than the expected one are not wri
   t.equal(readFileSync(path, 'utf8'), 'good');
 });
 
-t.test('writeSlab: what the system says is a value, so that a full disk is told from a bug', async (t) => {
+t.test('writeBuffer: what the system says is a value, so that a full disk is told from a bug', async (t) => {
   const fd = openSync('/dev/full', 'w');
   t.match(writeBuffer({ sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0 }), { code: 'ENOSPC' });
   closeSync(fd);

@@ -80,7 +80,7 @@ for (const fixture of FIXTURES) {
     const { expect } = fixture.registration;
     const registration = registrationOf(fixture);
     t.match(await verifyRegistration(registration), {
-      verdict: 'good',
+      result: 'good',
       credential: {
         cosePublicKey: Buffer.from(expect.cosePublicKey, 'base64url'),
         userVerified: expect.userVerified,
@@ -91,7 +91,7 @@ for (const fixture of FIXTURES) {
     const authentication = authenticationOf(fixture);
     const { newCounter: counter } = fixture.authentication.expect;
     const good = await verifyAuthentication(authentication);
-    t.same(good, { verdict: 'good', backedUp: expect.backedUp, counter });
+    t.same(good, { result: 'good', backedUp: expect.backedUp, counter });
 
     const other = FIXTURES.find((each) => each !== fixture);
     if (other === undefined) throw new Error('one fixture only');
@@ -104,7 +104,7 @@ for (const fixture of FIXTURES) {
       'another credential': { credentialId: other.registration.response.id },
     };
     for (const [name, change] of Object.entries(elsewhere))
-      t.same(await verifyRegistration({ ...registration, ...change }), { verdict: 'bad' }, name);
+      t.same(await verifyRegistration({ ...registration, ...change }), { result: 'bad' }, name);
     const { 'another credential': _, ...places } = elsewhere;
     const misused = {
       ...places,
@@ -114,13 +114,13 @@ for (const fixture of FIXTURES) {
       'a key that is none': { cosePublicKey: new Uint8Array(77) },
     };
     for (const [name, change] of Object.entries(misused))
-      t.same(await verifyAuthentication({ ...authentication, ...change }), { verdict: 'bad' }, name);
+      t.same(await verifyAuthentication({ ...authentication, ...change }), { result: 'bad' }, name);
     if (!expect.userVerified) {
       const strict = { ...authentication, userVerificationRequired: true };
-      t.same(await verifyAuthentication(strict), { verdict: 'bad' }, 'without user verification');
+      t.same(await verifyAuthentication(strict), { result: 'bad' }, 'without user verification');
     }
     t.same(await verifyRegistration({ ...registration, clientDataJSON: authentication.clientDataJSON }), {
-      verdict: 'bad',
+      result: 'bad',
     });
   });
 }
@@ -136,7 +136,7 @@ t.test(
     const made = create(passkey, { challenge: CHALLENGE, origin: ORIGIN });
     const { clientDataJSON, attestationObject } = made.response;
     const good = { ...PLACE, credentialId: passkey.id, clientDataJSON, attestationObject };
-    t.match(await verifyRegistration(good), { verdict: 'good' });
+    t.match(await verifyRegistration(good), { result: 'good' });
     const bytes = Buffer.from(attestationObject, 'base64url');
     const flips = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 })), {
       minLength: 1,
@@ -146,24 +146,24 @@ t.test(
       const changed = Buffer.from(bytes);
       for (const [at, by] of changes) changed[at] = (changed[at] ?? 0) ^ by;
       for (const each of [changed, bytes.subarray(0, cut)]) {
-        const { verdict } = await verifyRegistration({
+        const { result } = await verifyRegistration({
           ...good,
           attestationObject: each.toString('base64url'),
         });
-        if (!['good', 'bad', 'unsound'].includes(verdict)) return false;
+        if (!['good', 'bad', 'unsound'].includes(result)) return false;
       }
       return true;
     });
     await fc.assert(property, runs(400));
     const json = fc.asyncProperty(fc.json(), async (text) => {
       const data = Buffer.from(text).toString('base64url');
-      return (await verifyRegistration({ ...good, clientDataJSON: data })).verdict === 'bad';
+      return (await verifyRegistration({ ...good, clientDataJSON: data })).result === 'bad';
     });
     await fc.assert(json, runs(200));
     const nested = Buffer.alloc(16 * 1024, 0x81).toString('base64url');
     t.same(
       await verifyRegistration({ ...good, attestationObject: nested }),
-      { verdict: 'bad' },
+      { result: 'bad' },
       'nested arrays',
     );
   },
@@ -173,7 +173,7 @@ t.test('ceremony: one without origins can be answered by nobody', async (t) => {
   const passkey = makePasskey();
   const { response } = create(passkey, { challenge: '', origin: '' });
   const nothing = { challenge: '', rpId: '', origins: [] };
-  t.same(await verifyRegistration({ ...nothing, ...response, credentialId: passkey.id }), { verdict: 'bad' });
+  t.same(await verifyRegistration({ ...nothing, ...response, credentialId: passkey.id }), { result: 'bad' });
 });
 
 t.test('ceremony: an assertion with any bit turned over is bad', async (t) => {
@@ -187,7 +187,7 @@ t.test('ceremony: an assertion with any bit turned over is bad', async (t) => {
     clientDataJSON,
     attestationObject,
   });
-  if (enrolled.verdict !== 'good') throw new Error(enrolled.verdict);
+  if (enrolled.result !== 'good') throw new Error(enrolled.result);
   const good: AuthenticationTask = {
     ...PLACE,
     credentialId: passkey.id,
@@ -199,14 +199,17 @@ t.test('ceremony: an assertion with any bit turned over is bad', async (t) => {
     cosePublicKey: enrolled.credential.cosePublicKey,
     userVerificationRequired: true,
   };
-  t.match(await verifyAuthentication(good), { verdict: 'good' });
+  t.match(await verifyAuthentication(good), { result: 'good' });
   for (const part of ['clientDataJSON', 'authenticatorData', 'signature'] as const) {
     const bytes = Buffer.from(good[part], 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit += part === 'clientDataJSON' ? 7 : 1) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      const { verdict } = await verifyAuthentication({ ...good, [part]: changed.toString('base64url') });
-      if (verdict !== 'bad') t.fail(`${part}, bit ${bit}: ${verdict}`);
+      const { result } = await verifyAuthentication({
+        ...good,
+        [part]: changed.toString('base64url'),
+      });
+      if (result !== 'bad') t.fail(`${part}, bit ${bit}: ${result}`);
     }
   }
 });
@@ -232,17 +235,17 @@ t.test('pool: ceremonies are verified on its threads', async (t) => {
   t.teardown(() => pool.close());
   const registrations = FIXTURES.map((fixture) => pool.run('verifyRegistration', registrationOf(fixture)));
   for (const [index, result] of (await Promise.all(registrations)).entries()) {
-    if (!result.ok || result.value.verdict !== 'good') throw new Error(JSON.stringify(result));
+    if (!result.ok || result.value.result !== 'good') throw new Error(JSON.stringify(result));
     const fixture = FIXTURES[index];
     if (fixture === undefined) throw new Error('no such');
     const { cosePublicKey } = result.value.credential;
     const task = { ...authenticationOf(fixture), cosePublicKey };
-    t.match(await pool.run('verifyAuthentication', task), { ok: true, value: { verdict: 'good' } });
+    t.match(await pool.run('verifyAuthentication', task), { ok: true, value: { result: 'good' } });
     const forged = {
       ...task,
       signature: task.signature.replace(/^./, (first) => (first === 'A' ? 'B' : 'A')),
     };
-    t.same(await pool.run('verifyAuthentication', forged), { ok: true, value: { verdict: 'bad' } });
+    t.same(await pool.run('verifyAuthentication', forged), { ok: true, value: { result: 'bad' } });
   }
   t.same(faults, [], 'a bad ceremony is no fault');
 });

@@ -61,7 +61,7 @@ function throughPool(): () => Promise<void> {
   const pool = createWorkerPool({ threads: 1, queueMax: 1_000 });
   return async () => {
     const result = await pool.run('verifyAuthentication', nextTask());
-    if (!result.ok || result.value.verdict !== 'good') throw new Error('a good assertion was refused');
+    if (!result.ok || result.value.result !== 'good') throw new Error('a good assertion was refused');
   };
 }
 

@@ -61,7 +61,7 @@ export async function verifyAttestation(
 ): Promise<EnrolledCredential | Finding> {
   const result = await ports.workers.run('verifyRegistration', attestation);
   if (!result.ok) return { refuse: result.error };
-  switch (result.value.verdict) {
+  switch (result.value.result) {
     case 'good':
       return result.value.credential;
     case 'bad':
@@ -86,7 +86,7 @@ export async function verifyAssertion(
     userVerificationRequired: key.userVerified === true,
   });
   if (!result.ok) return { refuse: result.error };
-  return result.value.verdict === 'good' ? result.value : { refuse: 'InvalidSignature' };
+  return result.value.result === 'good' ? result.value : { refuse: 'InvalidSignature' };
 }
 
 export function isFinding(value: object | undefined): value is Finding {

@@ -19,7 +19,7 @@ const QUOTA_SETTING = {
 type QuotaSetting = (typeof QUOTA_SETTING)[Direction];
 
 /** What is asked for at once: two turns' worth, so that no turn hands out less than came in. */
-const ASK_TURNS = 2;
+const ASK_INTERVALS = 2;
 /** Smaller pieces cost more than they smooth, but nobody waits a second for the first byte of a slow quota. */
 const ASK_BYTES_MIN = { fast: 16 * 1024, slow: 1_024 } as const;
 const ASK_BYTES_MAX = 512 * 1024;
@@ -70,7 +70,7 @@ export class Throttle {
   readonly #options: ThrottleOptions;
   readonly #host: StreamHost;
   readonly #buckets = new Map<string, FairBucket>();
-  #cancelTurn: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
   #chargedBytes = 0;
 
   constructor(options: ThrottleOptions) {
@@ -104,8 +104,8 @@ export class Throttle {
 
   /** No turn follows. Streams that still wait are not called. */
   close(): void {
-    this.#cancelTurn?.();
-    this.#cancelTurn = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     this.#buckets.clear();
   }
 
@@ -128,11 +128,11 @@ export class Throttle {
 
   /** Turns go on while somebody owes. */
   #schedule(): void {
-    this.#cancelTurn ??= this.#options.timer(TURN_MS, () => this.#turn());
+    this.#cancelTimer ??= this.#options.timer(TURN_MS, () => this.#runInterval());
   }
 
-  #turn(): void {
-    this.#cancelTurn = undefined;
+  #runInterval(): void {
+    this.#cancelTimer = undefined;
     const nowMs = this.#options.elapsed();
     const buckets = [...this.#buckets.values()];
     for (const bucket of buckets) for (const debtor of bucket.turn(nowMs)) debtor.clear();
@@ -243,6 +243,6 @@ function askBytes(bytesPerSecond: number, sharers: number): number {
   if (bytesPerSecond === 0) return ASK_BYTES_MAX;
   const share = bytesPerSecond / Math.max(1, sharers);
   const least = Math.min(ASK_BYTES_MIN.fast, Math.max(ASK_BYTES_MIN.slow, share));
-  const wanted = (share * TURN_MS * ASK_TURNS) / SECOND_MS;
+  const wanted = (share * TURN_MS * ASK_INTERVALS) / SECOND_MS;
   return Math.floor(Math.min(ASK_BYTES_MAX, Math.max(least, wanted)));
 }

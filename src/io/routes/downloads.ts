@@ -7,14 +7,14 @@ import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files
 import { parseId } from '../../domain/ids.ts';
 import { idText, object, optional, text } from '../../domain/schema.ts';
 import type { DownloadForm, Downloads } from '../files/download/downloads.ts';
-import type { FileDirectory } from '../files/download/file-cache.ts';
+import type { FileMetadataCache } from '../files/download/file-cache.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
 import { type AnyRoute, defineRoute, type HeaderList, type Reply, type RouteContext } from '../http/route.ts';
 import type { ChatFile } from '../modules/chat-files.ts';
 
 export interface DownloadDeps {
   readonly fileCodes: FileCodes;
-  readonly directory: FileDirectory;
+  readonly fileCache: FileMetadataCache;
   readonly v1: Downloads;
   readonly v2: Downloads;
 }
@@ -83,8 +83,8 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
     handle(context) {
       const fileId = parseId(context.params['fileId']);
       if (fileId === undefined) throw new GatewayError('FileNotFound');
-      const { directory, v1 } = deps;
-      return withFile(directory, fileId, context.session.userId, context.nowMs, (file) =>
+      const { fileCache, v1 } = deps;
+      return withFile(fileCache, fileId, context.session.userId, context.nowMs, (file) =>
         v1.answer(context, file, v1Form(file, context.query.part_number)),
       );
     },
@@ -93,14 +93,14 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
 
 /** Within the call where the file is remembered: small ranges come by hundreds, and a turn of the loop costs them most. */
 function withFile(
-  directory: FileDirectory,
+  fileCache: FileMetadataCache,
   fileId: string,
   readerId: string | null,
   nowMs: number,
   answer: (file: ChatFile) => Reply | Promise<Reply>,
 ): Reply | Promise<Reply> {
-  const known = directory.known(fileId, readerId, nowMs);
-  return known === undefined ? directory.find(fileId, readerId, nowMs).then(answer) : answer(known);
+  const known = fileCache.known(fileId, readerId, nowMs);
+  return known === undefined ? fileCache.find(fileId, readerId, nowMs).then(answer) : answer(known);
 }
 
 /** Throws `InvalidPart`. */
@@ -148,9 +148,9 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
       const reference = deps.fileCodes.read(context.params['idOrCode'] ?? '');
       if (reference === undefined) throw new GatewayError('FileNotFound');
       const readerId = reference.by === 'code' ? null : readerOf(context);
-      const { directory, v2 } = deps;
+      const { fileCache, v2 } = deps;
       const headers = readerId === null ? FOR_ANYBODY : FOR_THE_READER;
-      return withFile(directory, reference.fileId, readerId, context.nowMs, (file) =>
+      return withFile(fileCache, reference.fileId, readerId, context.nowMs, (file) =>
         v2.answer(context, file, { headers }),
       );
     },

@@ -177,7 +177,7 @@ t.test('bodies: answers that wait for the chat module at once never hold each ot
       answers.map(({ body }) => body),
       ids.map((id) => `file ${id}`),
     );
-    // Forgotten by the directory, kept open by the storage.
+    // Forgotten by the file cache, kept open by the storage.
     http.time.nowMs += 2_000;
   }
 });
@@ -211,11 +211,11 @@ t.test('conditions: fields that come twice are one list, anything else twice is 
 });
 
 t.test('validators: Last-Modified of a file that was just sent is not later than Date', async (t) => {
-  const { http, codes, chat, directory, put } = await startDownloads(t);
+  const { http, codes, chat, fileCache, put } = await startDownloads(t);
   const file = await put('7', TEN_BYTES);
   for (let round = 0; round < 50; round += 1) {
     chat.set('7', { ...file, sentMs: Date.now() });
-    directory.forget(new Set(['7']));
+    fileCache.forget(new Set(['7']));
     const { headers } = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('7')}`));
     const [date, modified] = [headers['date'], headers['last-modified']].map((text) =>
       Date.parse(text ?? ''),
@@ -551,7 +551,7 @@ t.test('modules: a chat module that fails is told as such, and a lie about the s
   t.same(refusal(other), [502, 1008], 'an answer about another file');
 });
 
-t.test('directory: questions at the same time are one, and what is remembered is bounded', async (t) => {
+t.test('file cache: questions at the same time are one, and what is remembered is bounded', async (t) => {
   let answer: () => void = () => undefined;
   const held = new Promise<void>((resolve) => {
     answer = resolve;
@@ -564,12 +564,12 @@ t.test('directory: questions at the same time are one, and what is remembered is
       return file === undefined ? undefined : held.then(() => ({ ok: true as const, value: file }));
     },
   });
-  const { directory, asked, put } = fixture;
+  const { fileCache, asked, put } = fixture;
   await put('7', TEN_BYTES);
-  const both = Promise.all([directory.find('7', null, 1), directory.find('7', null, 1)]);
+  const both = Promise.all([fileCache.find('7', null, 1), fileCache.find('7', null, 1)]);
   answer();
   await both;
   t.equal(asked.length, 1);
-  for (let id = 1_000; id < 6_000; id += 1) await directory.find(String(id), null, 1);
-  t.equal(directory.counters().entries, 4_096);
+  for (let id = 1_000; id < 6_000; id += 1) await fileCache.find(String(id), null, 1);
+  t.equal(fileCache.counters().entries, 4_096);
 });

@@ -13,7 +13,7 @@ import type { SessionContext } from '../../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../../src/domain/settings/settings.ts';
 import { SendBuffers } from '../../../src/io/files/download/buffers.ts';
 import { Downloads } from '../../../src/io/files/download/downloads.ts';
-import { FileDirectory } from '../../../src/io/files/download/file-cache.ts';
+import { FileMetadataCache } from '../../../src/io/files/download/file-cache.ts';
 import { createFileCodes, type FileCodes } from '../../../src/io/files/download/file-code.ts';
 import type { Pace } from '../../../src/io/files/download/sender.ts';
 import { LocalStorage } from '../../../src/io/files/storage/local.ts';
@@ -60,7 +60,7 @@ export interface DownloadFixture {
   readonly codes: FileCodes;
   readonly storage: FileStorage;
   readonly buffers: SendBuffers;
-  readonly directory: FileDirectory;
+  readonly fileCache: FileMetadataCache;
   readonly downloads: Downloads;
   /** What the chat module answers; a failure to refuse. */
   readonly chat: Map<string, ChatFile>;
@@ -98,7 +98,7 @@ export async function startDownloads(
   const asked: [string, string | null][] = [];
   const faults: [string, unknown][] = [];
   const ended = new Set<string>();
-  const directory = new FileDirectory({
+  const fileCache = new FileMetadataCache({
     async describe(fileId, readerId) {
       asked.push([fileId, readerId]);
       await options.held?.();
@@ -125,7 +125,7 @@ export async function startDownloads(
     },
   };
   const http = startHttp({
-    routes: createDownloadRoutes({ fileCodes: codes, directory, v1: downloads, v2: downloads }),
+    routes: createDownloadRoutes({ fileCodes: codes, fileCache, v1: downloads, v2: downloads }),
     gate,
     settings: { ...NO_LIMITS, ...options.settings },
   });
@@ -139,7 +139,7 @@ export async function startDownloads(
     codes,
     storage,
     buffers,
-    directory,
+    fileCache,
     downloads,
     chat,
     closed,

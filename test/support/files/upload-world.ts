@@ -185,7 +185,7 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
       }),
     async part(userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) {
       const { uploadId } = file;
-      const command = { type: 'findPlace' as const, uploadId, chunkNumber, crc32 };
+      const command = { type: 'findPosition' as const, uploadId, chunkNumber, crc32 };
       const place = actors.system.now(upload, userId, command);
       if (!place.known) world.parts.get(`${userId}/${place.fileId}`)?.set(chunkNumber, crc32);
       return await ask(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });

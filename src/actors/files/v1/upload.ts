@@ -75,15 +75,15 @@ type UploadQuery =
  * Volatile: may this chunk be sent, and where does it go? Answered within the turn, also while earlier chunks are still
  * on their way to the journal: nothing of the answer leaves the gateway but a refusal.
  */
-export interface FindPlace {
-  readonly type: 'findPlace';
+export interface FindPosition {
+  readonly type: 'findPosition';
   readonly uploadId: number;
   readonly chunkNumber: number;
   readonly crc32: number;
 }
 
 /** A chunk that has a place. `known`: it is stored already, only the answer is wanted. */
-export interface PartPlace {
+export interface ChunkPosition {
   readonly uploadKey: string;
   readonly fileId: string;
   readonly positionBytes: number;
@@ -109,8 +109,8 @@ export type UploadProtocol = Protocol<
   },
   UploadQuery,
   { readonly status: UploadStatus; readonly fileIds: readonly string[] },
-  FindPlace,
-  { readonly findPlace: PartPlace }
+  FindPosition,
+  { readonly findPosition: ChunkPosition }
 >;
 
 export const upload = defineActor<UploadState, UploadProtocol, UploadEvent>({
@@ -134,7 +134,7 @@ export const upload = defineActor<UploadState, UploadProtocol, UploadEvent>({
     checkUpload,
     uploadChecked,
   },
-  decideNow: { findPlace: (state, _volatile, command, turn) => placeOf(state, command, turn) },
+  decideNow: { findPosition: (state, _volatile, command, turn) => positionOf(state, command, turn) },
   query: {
     status: statusOf,
     fileIds: ({ current }) => (current === null || current.phase === 'leaving' ? [] : [current.fileId]),
@@ -155,7 +155,7 @@ function cancel(
 }
 
 /** In the order of refusals: 1305, 1306; then the route judges the bytes: 1307, 1308. */
-function placeOf(state: UploadState, command: FindPlace, turn: Turn): PartPlace | Refusal {
+function positionOf(state: UploadState, command: FindPosition, turn: Turn): ChunkPosition | Refusal {
   const { uploadId, chunkNumber, crc32 } = command;
   const active = activeUpload(state, uploadId, turn);
   if (active === undefined) {

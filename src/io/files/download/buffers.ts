@@ -28,7 +28,7 @@ interface SendBufferOptions {
   readonly smallMax?: number;
 }
 
-interface Shelf {
+interface BufferPool {
   readonly sizeBytes: number;
   readonly lentMax: number;
   readonly idle: Buffer[];
@@ -36,8 +36,8 @@ interface Shelf {
 }
 
 export class SendBuffers {
-  readonly #large: Shelf;
-  readonly #small: Shelf;
+  readonly #large: BufferPool;
+  readonly #small: BufferPool;
   #answers = 0;
   #refused = 0;
 
@@ -64,9 +64,9 @@ export class SendBuffers {
   giveBack(buffers: readonly Buffer[]): void {
     this.#answers -= 1;
     for (const buffer of buffers) {
-      const shelf = buffer.length === LARGE_BYTES ? this.#large : this.#small;
-      shelf.lent -= 1;
-      if (shelf.idle.length < IDLE_MAX) shelf.idle.push(buffer);
+      const pool = buffer.length === LARGE_BYTES ? this.#large : this.#small;
+      pool.lent -= 1;
+      if (pool.idle.length < IDLE_MAX) pool.idle.push(buffer);
     }
   }
 
@@ -80,8 +80,8 @@ export class SendBuffers {
   }
 }
 
-function take(shelf: Shelf): Buffer | undefined {
-  if (shelf.lent >= shelf.lentMax) return undefined;
-  shelf.lent += 1;
-  return shelf.idle.pop() ?? pageMemory(shelf.sizeBytes);
+function take(pool: BufferPool): Buffer | undefined {
+  if (pool.lent >= pool.lentMax) return undefined;
+  pool.lent += 1;
+  return pool.idle.pop() ?? pageMemory(pool.sizeBytes);
 }

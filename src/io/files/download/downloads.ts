@@ -57,14 +57,14 @@ interface Content {
   readonly lengthBytes: number;
 }
 
-type Asking = Pick<
+type DownloadRequest = Pick<
   RouteContext,
   'header' | 'repeatedHeaders' | 'allHeaders' | 'method' | 'nowMs' | 'session' | 'client' | 'onAbort'
 >;
 
 export class Downloads {
   readonly #options: DownloadOptions;
-  readonly #counts = { whole: 0, streamed: 0, broken: 0 };
+  readonly #counters = { whole: 0, streamed: 0, broken: 0 };
 
   constructor(options: DownloadOptions) {
     this.#options = options;
@@ -74,39 +74,39 @@ export class Downloads {
    * Within the call where nothing has to be waited for. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`,
    * `Overloaded` and the storage's failures.
    */
-  answer(asking: Asking, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
+  answer(request: DownloadRequest, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
     const { etag, modifiedMs, validators } = presentationOf(file);
     const facts = { etag, modifiedMs, sizeBytes: file.sizeBytes };
-    const sent = fieldsOf(asking);
+    const sent = fieldsOf(request);
     const fields = form.part === undefined ? sent : { ...sent, range: undefined };
-    const verdict = judgeDownload(fields, facts, asking.nowMs);
-    if (verdict.status === 412) throw new GatewayError('PreconditionFailed');
-    if (verdict.status === 304)
+    const decision = judgeDownload(fields, facts, request.nowMs);
+    if (decision.status === 412) throw new GatewayError('PreconditionFailed');
+    if (decision.status === 304)
       return new Reply(304, null, undefined, [...validators, ...form.headers], { lengthBytes: undefined });
-    if (verdict.status === 416)
+    if (decision.status === 416)
       return errorReply(new GatewayError('RangeNotSatisfiable'), [
         ...validators,
         ['Accept-Ranges', 'bytes'],
         ['Content-Range', unsatisfiedRange(file.sizeBytes)],
       ]);
-    const content = contentOf(file, verdict.status === 206 ? verdict.ranges : undefined, form);
+    const content = contentOf(file, decision.status === 206 ? decision.ranges : undefined, form);
     const key = { owner: file.ownerId, fileId: file.fileId };
     const { storage } = this.#options;
     const kept = storage.openKept?.(key);
-    if (kept !== undefined) return this.#give(kept, asking, file, content);
+    if (kept !== undefined) return this.#reply(kept, request, file, content);
     return storage.open(key).then((stored) => {
       if (stored === undefined) throw new GatewayError('FileNotFound');
-      return this.#give(stored, asking, file, content);
+      return this.#reply(stored, request, file, content);
     });
   }
 
   counters(): DownloadCounters {
-    return { buffers: this.#options.buffers.counters(), ...this.#counts };
+    return { buffers: this.#options.buffers.counters(), ...this.#counters };
   }
 
-  #give(
+  #reply(
     stored: StoredFile,
-    asking: Asking,
+    request: DownloadRequest,
     { fileId, sizeBytes }: ChatFile,
     content: Content,
   ): Reply | Promise<Reply> {
@@ -116,16 +116,16 @@ export class Downloads {
       // The two have come apart: a fault of the deployment, which its operator has to see.
       throw new Error(`file ${fileId} has ${stored.sizeBytes} bytes, the chat module says ${sizeBytes}`);
     }
-    if (asking.method === 'HEAD') {
+    if (request.method === 'HEAD') {
       stored.close();
       return new Reply(status, null, contentType, headers, { lengthBytes });
     }
-    const pace = this.#options.pace({ userId: asking.session?.userId, address: asking.client.address });
+    const pace = this.#options.pace({ userId: request.session?.userId, address: request.client.address });
     if (lengthBytes > WHOLE_BODY_BYTES || stored.readNow === undefined)
       return this.#stream(stored, fileId, content, pace);
     // Paid for before it leaves: behind it there is nothing that could be held back.
     if (pace.charge(lengthBytes)) return this.#whole(stored, content, pace);
-    asking.onAbort(() => pace.leave());
+    request.onAbort(() => pace.leave());
     return pace.paid().then(() => this.#whole(stored, content, pace));
   }
 
@@ -133,7 +133,7 @@ export class Downloads {
     const { status, contentType, headers, pieces, lengthBytes } = content;
     try {
       const body = readWhole(file, pieces, lengthBytes);
-      this.#counts.whole += 1;
+      this.#counters.whole += 1;
       return new Reply(status, body, contentType, headers);
     } finally {
       pace.leave();
@@ -144,10 +144,10 @@ export class Downloads {
   #stream(file: StoredFile, fileId: string, content: Content, pace: Pace): Reply {
     const { status, contentType, headers, pieces, lengthBytes } = content;
     const { buffers } = this.#options;
-    const onFault = (error: unknown) => this.#tell(fileId, error);
+    const onFault = (error: unknown) => this.#reportFault(fileId, error);
     try {
       const source = createFileSource({ file, pieces, lengthBytes, pace, buffers, onFault });
-      this.#counts.streamed += 1;
+      this.#counters.streamed += 1;
       return new StreamReply(status, source, { contentType, headers, lengthBytes });
     } catch (error) {
       pace.leave();
@@ -156,8 +156,8 @@ export class Downloads {
     }
   }
 
-  #tell(fileId: string, error: unknown): void {
-    this.#counts.broken += 1;
+  #reportFault(fileId: string, error: unknown): void {
+    this.#counters.broken += 1;
     this.#options.onFault(`the download of file ${fileId} broke off`, error);
   }
 }
@@ -192,7 +192,7 @@ function contentOf(
 }
 
 /** Fields that came several times are joined (RFC 9110 5.3): lists go on, anything else is void by that. */
-function fieldsOf({ header, repeatedHeaders, allHeaders }: Asking): ConditionalFields {
+function fieldsOf({ header, repeatedHeaders, allHeaders }: DownloadRequest): ConditionalFields {
   const joined = repeatedHeaders.size === 0 ? undefined : new Map(allHeaders());
   const read = (name: string) => (joined === undefined ? header(name) : joined.get(name));
   return {

@@ -15,13 +15,13 @@ interface Entry {
   readonly askedMs: number;
 }
 
-export interface FileDirectoryCounters {
+export interface FileMetadataCacheCounters {
   readonly entries: number;
   readonly asked: number;
   readonly remembered: number;
 }
 
-export class FileDirectory {
+export class FileMetadataCache {
   readonly #chatFiles: Pick<ChatFiles, 'describe'> | undefined;
   /** By last question, oldest first. */
   readonly #entries = new Map<string, Entry>();
@@ -75,7 +75,7 @@ export class FileDirectory {
       for (const key of known.keys()) if (fileIds.has(key.slice(0, key.indexOf(' ')))) known.delete(key);
   }
 
-  counters(): FileDirectoryCounters {
+  counters(): FileMetadataCacheCounters {
     return { entries: this.#entries.size, asked: this.#asked, remembered: this.#remembered };
   }
 

@@ -78,7 +78,7 @@ export function etagOf({ fileId, crc32, sizeBytes }: ChatFile): string {
 /** uWebSockets.js makes `Date` once a second, and `Last-Modified` may never be later (RFC 9110 8.8.2.1). */
 const DATE_AGE_MS = 2 * SECOND_MS;
 
-/** What its answers say of a file, made once for as long as the directory remembers it: small ranges come by hundreds. */
+/** What its answers say of a file, made once for as long as the file cache keeps it: small ranges come by hundreds. */
 interface Presentation {
   readonly etag: string;
   /** What `Last-Modified` says, and what dates in conditions are compared with. */

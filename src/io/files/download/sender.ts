@@ -41,7 +41,7 @@ export interface Sending {
 }
 
 /** Where in the pieces the next byte stands. */
-interface Place {
+interface Cursor {
   piece: number;
   offset: number;
 }
@@ -57,7 +57,7 @@ export function createFileSource(sending: Sending): OutgoingSource {
 class FileSource implements OutgoingSource {
   readonly #sending: Sending;
   readonly #lent: readonly Buffer[];
-  readonly #place: Place = { piece: 0, offset: 0 };
+  readonly #cursor: Cursor = { piece: 0, offset: 0 };
   /** Those that are neither read into, nor filled, nor in the socket's hands. */
   readonly #free: Buffer[];
   #filled: Filled | undefined;
@@ -81,14 +81,14 @@ class FileSource implements OutgoingSource {
 
   start(out: OutgoingBody): void {
     this.#out = out;
-    this.#goOn();
+    this.#advance();
   }
 
   drained(): void {
     clearTimeout(this.#timer);
     if (this.#leaving !== undefined) this.#free.push(this.#leaving);
     this.#leaving = undefined;
-    this.#goOn();
+    this.#advance();
   }
 
   lost(): void {
@@ -96,7 +96,7 @@ class FileSource implements OutgoingSource {
     this.#release();
   }
 
-  #goOn(): void {
+  #advance(): void {
     const filled = this.#leaving === undefined ? this.#filled : undefined;
     if (filled !== undefined) this.#filled = undefined;
     // First, so that its thread works while this one sends.
@@ -120,12 +120,12 @@ class FileSource implements OutgoingSource {
     this.#step = 'reading';
     this.#unreadBytes -= bytes;
     const view = buffer.subarray(0, bytes);
-    readPieces(this.#sending, this.#place, view)
+    readPieces(this.#sending, this.#cursor, view)
       .then(() => {
         this.#step = 'idle';
         if (this.#over) return this.#release();
         this.#filled = { buffer, view };
-        this.#goOn();
+        this.#advance();
       })
       .catch((error: unknown) => this.#fail(error));
   }
@@ -171,16 +171,16 @@ interface Filled {
 }
 
 /** Fills `target` from `place` on, and moves it. Mostly one read: then one promise is all it costs. */
-function readPieces(sending: Sending, place: Place, target: Buffer): Promise<void> {
+function readPieces(sending: Sending, cursor: Cursor, target: Buffer): Promise<void> {
   const { file, pieces } = sending;
   for (let at = 0; at < target.length; ) {
-    const { view, position } = stretchAt(pieces, place, at === 0 ? target : target.subarray(at));
+    const { view, position } = stretchAt(pieces, cursor, at === 0 ? target : target.subarray(at));
     at += view.length;
     if (position === undefined) continue;
     const rest = target.subarray(at);
     return file.read(view, position).then((got) => {
       checkRead(got, view.length);
-      return rest.length === 0 ? undefined : readPieces(sending, place, rest);
+      return rest.length === 0 ? undefined : readPieces(sending, cursor, rest);
     });
   }
   return Promise.resolve();
@@ -207,9 +207,9 @@ function cutMemory(lengthBytes: number): Buffer {
  */
 export function readWhole(file: StoredFile, pieces: readonly BodyPiece[], lengthBytes: number): Buffer {
   const target = cutMemory(lengthBytes);
-  const place: Place = { piece: 0, offset: 0 };
+  const cursor: Cursor = { piece: 0, offset: 0 };
   for (let at = 0; at < lengthBytes; ) {
-    const { view, position } = stretchAt(pieces, place, at === 0 ? target : target.subarray(at));
+    const { view, position } = stretchAt(pieces, cursor, at === 0 ? target : target.subarray(at));
     if (position !== undefined) checkRead(file.readNow?.(view, position) ?? 0, view.length);
     at += view.length;
   }
@@ -219,19 +219,19 @@ export function readWhole(file: StoredFile, pieces: readonly BodyPiece[], length
 /** The part of `target` that the piece at `place` fills: text is written at once, bytes of the file are to be read. */
 function stretchAt(
   pieces: readonly BodyPiece[],
-  place: Place,
+  cursor: Cursor,
   target: Buffer,
 ): { readonly view: Buffer; readonly position: number | undefined } {
-  const piece = pieces[place.piece];
+  const piece = pieces[cursor.piece];
   if (piece === undefined) throw new RangeError('more bytes were promised than there are pieces');
-  const { offset } = place;
+  const { offset } = cursor;
   const pieceBytes = piece.kind === 'text' ? piece.text.length : piece.lengthBytes;
   const viewBytes = Math.min(pieceBytes - offset, target.length);
   const view = viewBytes === target.length ? target : target.subarray(0, viewBytes);
-  place.offset += view.length;
-  if (place.offset === pieceBytes) {
-    place.piece += 1;
-    place.offset = 0;
+  cursor.offset += view.length;
+  if (cursor.offset === pieceBytes) {
+    cursor.piece += 1;
+    cursor.offset = 0;
   }
   if (piece.kind === 'file') return { view, position: piece.first + offset };
   view.write(piece.text.slice(offset, offset + view.length), 'latin1');

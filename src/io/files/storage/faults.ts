@@ -10,7 +10,7 @@ function messageOf(error: unknown): string {
 }
 
 /** An upload refused for want of room is told once in so long: a full disk refuses every one. */
-const FULL_TOLD_MS = MINUTE_MS;
+const FULL_REPORT_INTERVAL_MS = MINUTE_MS;
 
 export interface FullListener {
   readonly onFull: StorageFaultListener;
@@ -22,7 +22,7 @@ export interface FullListener {
 export class StorageFaults {
   readonly #listener: StorageFaultListener;
   readonly #full: FullListener | undefined;
-  #fullToldMs = Number.NEGATIVE_INFINITY;
+  #fullReportedMs = Number.NEGATIVE_INFINITY;
   failed = 0;
   full = 0;
 
@@ -59,8 +59,8 @@ export class StorageFaults {
     this.full += 1;
     if (this.#full === undefined) return;
     const nowMs = this.#full.elapsed();
-    if (nowMs - this.#fullToldMs < FULL_TOLD_MS) return;
-    this.#fullToldMs = nowMs;
+    if (nowMs - this.#fullReportedMs < FULL_REPORT_INTERVAL_MS) return;
+    this.#fullReportedMs = nowMs;
     this.#full.onFull(`${doing}: an upload was refused, ${this.full} since the start`);
   }
 }

@@ -34,7 +34,7 @@ export class FreeSpace {
 
   /** Rejects with `StorageFull`; with `FileStorageFailed` when the disk does not answer. */
   reserve(holder: string, sizeBytes: number): Promise<void> {
-    return this.#looking((free) => this.#hold(holder, sizeBytes, free));
+    return this.#withFreeBytes((free) => this.#hold(holder, sizeBytes, free));
   }
 
   /** Without a pause, so that two that ask at once cannot both get the last room. */
@@ -53,15 +53,15 @@ export class FreeSpace {
 
   /** Rejects with `FileStorageFailed`. */
   freeBytes(): Promise<number> {
-    return this.#looking((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));
+    return this.#withFreeBytes((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));
   }
 
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  #looking<T>(judge: (freeBytes: number) => T): Promise<T> {
+  #withFreeBytes<T>(decide: (freeBytes: number) => T): Promise<T> {
     const doing = `looking for free space in ${this.#folder}`;
-    return this.#faults.guard(doing, async () => judge(await this.#probe()));
+    return this.#faults.guard(doing, async () => decide(await this.#probe()));
   }
 }

@@ -8,8 +8,8 @@ import type { FileKey } from '../../../domain/files/files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import { fileName, isThere, type OwnerFolder, OwnerFolders, openOrNothing } from './owner-folders.ts';
-import { Parts, partName, unlinkIfThere } from './parts.ts';
+import { fileName, isPresent, type OwnerFolder, OwnerFolders, openIfPresent } from './owner-folders.ts';
+import { Parts, partName, unlinkIfPresent } from './parts.ts';
 import type {
   FileStorage,
   PartLease,
@@ -81,7 +81,7 @@ export class LocalStorage implements FileStorage {
       const gone = await this.#parts.exclusively(key, () =>
         this.#folders.use(key.owner, async (folder) => {
           const part = await this.#parts.removeFrom(folder, key);
-          const file = await unlinkIfThere(folder.pathOf(fileName(key)));
+          const file = await unlinkIfPresent(folder.pathOf(fileName(key)));
           return part || file;
         }),
       );
@@ -92,8 +92,8 @@ export class LocalStorage implements FileStorage {
   removeFinished(key: FileKey): Promise<boolean> {
     return this.#guard('removing', key, async () => {
       const gone = await this.#folders.use(key.owner, async (folder) => {
-        if (await isThere(folder.pathOf(partName(key)))) return false;
-        const file = await unlinkIfThere(folder.pathOf(fileName(key)));
+        if (await isPresent(folder.pathOf(partName(key)))) return false;
+        const file = await unlinkIfPresent(folder.pathOf(fileName(key)));
         if (file) await folder.sync();
         return file;
       });
@@ -145,7 +145,7 @@ export class LocalStorage implements FileStorage {
 /** Bytes, then name, then the directory that holds the name: each on disk before the next. */
 async function publishIn(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
   const part = folder.pathOf(partName(key));
-  const handle = await openOrNothing(part, constants.O_RDWR | constants.O_NOFOLLOW);
+  const handle = await openIfPresent(part, constants.O_RDWR | constants.O_NOFOLLOW);
   if (handle === undefined) return isPublished(folder, key, sizeBytes);
   try {
     const stats = await handle.stat();
@@ -164,7 +164,7 @@ async function publishIn(folder: OwnerFolder, key: FileKey, sizeBytes: number): 
 /** A run before this one got as far as the rename; whether its directory reached the disk nobody knows. */
 async function isPublished(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
   const path = folder.pathOf(fileName(key));
-  const handle = await openOrNothing(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const handle = await openIfPresent(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   if (handle === undefined) return false;
   try {
     const { size } = await handle.stat();

@@ -7,7 +7,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import type { StorageFaults } from './faults.ts';
-import { fileName, type OwnerFolders, openOrNothing } from './owner-folders.ts';
+import { fileName, type OwnerFolders, openIfPresent } from './owner-folders.ts';
 import type { StoredFile } from './port.ts';
 
 /** Descriptors kept while nobody uses them; the least recently used goes first. */
@@ -97,7 +97,7 @@ export class OpenFiles {
 
   async #openNew(key: FileKey, name: string): Promise<OpenFile | undefined> {
     const handle = await this.#folders.use(key.owner, (folder) =>
-      openOrNothing(folder.pathOf(fileName(key)), READ_FLAGS),
+      openIfPresent(folder.pathOf(fileName(key)), READ_FLAGS),
     );
     if (handle === undefined) return undefined;
     const stats = await handle.stat();

@@ -44,7 +44,7 @@ export class OwnerFolders {
   /** Runs `work` in the owner's folder; undefined when there is none. */
   async use<T>(owner: string, work: (folder: OwnerFolder) => Promise<T>): Promise<T | undefined> {
     const path = this.#pathOf(owner);
-    const handle = await openOrNothing(path, FOLDER_FLAGS);
+    const handle = await openIfPresent(path, FOLDER_FLAGS);
     return handle === undefined ? undefined : useFolder(handle, path, work);
   }
 
@@ -63,7 +63,7 @@ export function ownerName(key: FileKey): string {
 }
 
 /** Undefined when there is nothing by that name. */
-export async function openOrNothing(path: string, flags: number): Promise<FileHandle | undefined> {
+export async function openIfPresent(path: string, flags: number): Promise<FileHandle | undefined> {
   try {
     return await open(path, flags);
   } catch (error) {
@@ -73,7 +73,7 @@ export async function openOrNothing(path: string, flags: number): Promise<FileHa
 }
 
 /** Whether anything has that name. */
-export async function isThere(path: string): Promise<boolean> {
+export async function isPresent(path: string): Promise<boolean> {
   try {
     await lstat(path);
     return true;

@@ -9,7 +9,7 @@ import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import { parseId } from '../../../domain/ids.ts';
 import type { StorageFaults } from './faults.ts';
-import { fileName, type OwnerFolder, type OwnerFolders, openOrNothing } from './owner-folders.ts';
+import { fileName, type OwnerFolder, type OwnerFolders, openIfPresent } from './owner-folders.ts';
 import type { PartLease, WantedFiles } from './port.ts';
 
 const PART_SUFFIX = '.part';
@@ -70,7 +70,7 @@ export class Parts {
     this.#leases += 1;
     this.#endKeepOpen(use);
     use.opening ??= this.#folders.use(key.owner, (folder) =>
-      openOrNothing(folder.pathOf(partName(key)), LEASE_FLAGS),
+      openIfPresent(folder.pathOf(partName(key)), LEASE_FLAGS),
     );
     const { opening } = use;
     try {
@@ -136,7 +136,7 @@ export class Parts {
   /** Call it within `exclusively`. False when there was none. */
   async removeFrom(folder: OwnerFolder, key: FileKey): Promise<boolean> {
     this.#made.delete(key.fileId);
-    return unlinkIfThere(folder.pathOf(partName(key)));
+    return unlinkIfPresent(folder.pathOf(partName(key)));
   }
 
   /** Removes the parts whose file ids are not wanted and that were not made since the start. Resolves with how many. */
@@ -227,7 +227,7 @@ export function partName(key: FileKey): string {
 }
 
 /** False when there was nothing to remove. */
-export async function unlinkIfThere(path: string): Promise<boolean> {
+export async function unlinkIfPresent(path: string): Promise<boolean> {
   try {
     await unlink(path);
     return true;

@@ -7,7 +7,7 @@ import { constants } from 'node:fs';
 import type { FileKey } from '../../../domain/files/files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
-import { fileName, isThere, OwnerFolders, openOrNothing, ownerName } from './owner-folders.ts';
+import { fileName, isPresent, OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
 import { Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './port.ts';
 import { StorageServer } from './storage-server.ts';
@@ -99,7 +99,7 @@ export class RemoteStorage implements FileStorage {
 
   removeFinished(key: FileKey): Promise<boolean> {
     return this.#guard('removing', key, async () => {
-      const part = await this.#folders.use(key.owner, (folder) => isThere(folder.pathOf(partName(key))));
+      const part = await this.#folders.use(key.owner, (folder) => isPresent(folder.pathOf(partName(key))));
       // Below every threshold there is no server, and so no file.
       const gone = part !== true && (await this.#findServer(key)?.remove(pathOf(key))) === true;
       if (gone) this.#removed += 1;
@@ -143,7 +143,7 @@ export class RemoteStorage implements FileStorage {
   /** False when there is no part: whether a run before this one had sent it, the server knows. */
   async #send(key: FileKey, sizeBytes: number): Promise<boolean> {
     const handle = await this.#folders.use(key.owner, (folder) =>
-      openOrNothing(folder.pathOf(partName(key)), constants.O_RDONLY | constants.O_NOFOLLOW),
+      openIfPresent(folder.pathOf(partName(key)), constants.O_RDONLY | constants.O_NOFOLLOW),
     );
     if (handle === undefined) return false;
     try {

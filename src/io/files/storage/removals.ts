@@ -11,7 +11,7 @@ import type { FileKey } from '../../../domain/files/files.ts';
 import { parseId } from '../../../domain/ids.ts';
 import { parseJson } from '../../http/json.ts';
 import type { ModuleKeys } from '../../modules/module-keys.ts';
-import type { FileDirectory } from '../download/file-cache.ts';
+import type { FileMetadataCache } from '../download/file-cache.ts';
 import type { FileStorage } from './port.ts';
 
 /** Files of one request. */
@@ -29,7 +29,7 @@ interface FileRemovalsOptions {
   readonly keys: ModuleKeys;
   readonly actors: Pick<ActorSystem, 'query' | 'lookup' | 'audit'>;
   readonly storage: Pick<FileStorage, 'removeFinished'>;
-  readonly directory: Pick<FileDirectory, 'forget'>;
+  readonly fileCache: Pick<FileMetadataCache, 'forget'>;
   readonly clock: () => number;
 }
 
@@ -64,12 +64,12 @@ export class FileRemovals {
   }
 
   async #removeAll(files: readonly FileKey[]): Promise<Removed> {
-    const { actors, storage, directory, clock } = this.#options;
+    const { actors, storage, fileCache, clock } = this.#options;
     const uploading = await this.#uploading(files);
     const waiting = files
       .filter(({ fileId }) => !uploading.has(fileId) && actors.lookup('draft', fileId) === undefined)
       .values();
-    directory.forget(new Set(files.map(({ fileId }) => fileId)));
+    fileCache.forget(new Set(files.map(({ fileId }) => fileId)));
     let removed = 0;
     const failures: unknown[] = [];
     const work = async () => {

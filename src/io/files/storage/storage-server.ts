@@ -131,12 +131,12 @@ export class StorageServer {
   ): Promise<T> {
     // Before the watch begins: loading is no stall of the server.
     const pool = await this.#opened();
-    const watch = new Watch(this.#stalledMs);
-    const progress = () => watch.progress();
+    const stallTimer = new StallTimer(this.#stalledMs);
+    const progress = () => stallTimer.progress();
     const source = body === undefined ? null : streamOf(body, progress);
     try {
       const path = `${this.#basePath}${filePath}`;
-      const answer = await pool.request({ method, path, headers, signal: watch.signal, body: source });
+      const answer = await pool.request({ method, path, headers, signal: stallTimer.signal, body: source });
       answer.body.on('error', ignore);
       try {
         const taken = await take(answer, progress);
@@ -147,7 +147,7 @@ export class StorageServer {
         throw error;
       }
     } finally {
-      watch.stop();
+      stallTimer.stop();
       source?.destroy();
     }
   }
@@ -184,7 +184,7 @@ class StorageServerFull extends Error {
 }
 
 /** Aborts its signal when nothing has moved for a while. */
-class Watch {
+class StallTimer {
   readonly #abort = new AbortController();
   readonly #timer: NodeJS.Timeout;
 

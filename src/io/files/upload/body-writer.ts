@@ -17,7 +17,7 @@ const TASKS_MAX = 4;
 /** Bound on the buffers of one upload, with what a paused client still delivers: 6 MiB. */
 const TASKS_BURST_MAX = 12;
 /** Bytes that were written without a buffer are read again for the hash, in runs of this size. */
-const SURPLUS_RUN_BYTES = 2 * 1024 * 1024;
+const OVERFLOW_HASH_BYTES = 2 * 1024 * 1024;
 
 export interface ReceiveOptions {
   readonly body: IncomingBody;
@@ -54,19 +54,19 @@ interface Piece {
 }
 
 /** Counters that all receptions share. */
-type ReceptionTotals = Record<'receivedBytes' | 'surplusBytes', number>;
+type ReceiverTotals = Record<'receivedBytes' | 'overflowBytes', number>;
 
 export class BodyWriter implements IncomingSink {
   readonly #options: ReceiveOptions;
   readonly #workers: WorkerPort;
   readonly #buffers: SharedBuffers;
-  readonly #totals: ReceptionTotals;
+  readonly #totals: ReceiverTotals;
   readonly #hash: Hash | undefined;
   readonly #pieces: Piece[] = [];
   /** The one that is being filled. */
   #buffer: SharedBuffer | undefined;
   /** Written without a buffer since the last buffer, not hashed yet. */
-  #surplusBytes = 0;
+  #overflowBytes = 0;
   #sizeBytes = 0;
   #tasks = 0;
   #ended: Received['ended'] | undefined;
@@ -77,7 +77,7 @@ export class BodyWriter implements IncomingSink {
     options: ReceiveOptions,
     workers: WorkerPort,
     sharedBuffers: SharedBuffers,
-    totals: ReceptionTotals,
+    totals: ReceiverTotals,
   ) {
     this.#options = options;
     this.#workers = workers;
@@ -137,7 +137,7 @@ export class BodyWriter implements IncomingSink {
     while (rest.length > 0 && !this.#isOver) {
       const sharedBuffer = this.#takeBuffer();
       if (sharedBuffer === undefined) {
-        this.#writeSurplus(rest);
+        this.#writeOverflow(rest);
         return;
       }
       const taken = sharedBuffer.fill(rest);
@@ -150,7 +150,7 @@ export class BodyWriter implements IncomingSink {
   #takeBuffer(): SharedBuffer | undefined {
     if (this.#buffer === undefined && this.#tasks < TASKS_BURST_MAX) {
       this.#buffer = this.#buffers.take();
-      if (this.#buffer !== undefined) this.#submitSurplus();
+      if (this.#buffer !== undefined) this.#submitOverflow();
     }
     return this.#buffer;
   }
@@ -175,7 +175,7 @@ export class BodyWriter implements IncomingSink {
   }
 
   /** On this thread: the bytes are only lent for the call. */
-  #writeSurplus(bytes: Uint8Array): void {
+  #writeOverflow(bytes: Uint8Array): void {
     const { lease, positionBytes } = this.#options;
     try {
       for (let done = 0; done < bytes.length; )
@@ -185,15 +185,15 @@ export class BodyWriter implements IncomingSink {
       return;
     }
     this.#sizeBytes += bytes.length;
-    this.#surplusBytes += bytes.length;
-    this.#totals.surplusBytes += bytes.length;
-    if (this.#surplusBytes >= SURPLUS_RUN_BYTES) this.#submitSurplus();
+    this.#overflowBytes += bytes.length;
+    this.#totals.overflowBytes += bytes.length;
+    if (this.#overflowBytes >= OVERFLOW_HASH_BYTES) this.#submitOverflow();
   }
 
-  #submitSurplus(): void {
-    const length = this.#surplusBytes;
+  #submitOverflow(): void {
+    const length = this.#overflowBytes;
     if (length === 0) return;
-    this.#surplusBytes = 0;
+    this.#overflowBytes = 0;
     const { lease, positionBytes } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
     const task = this.#workers.run('hashRange', { fd: lease.fd, position, length });
@@ -224,8 +224,8 @@ export class BodyWriter implements IncomingSink {
 
   #finish(ended: Received['ended']): void {
     if (this.#isOver) return;
-    const isWhole = this.#pieces.length === 0 && this.#surplusBytes === 0 && ended === 'complete';
-    this.#submitSurplus();
+    const isWhole = this.#pieces.length === 0 && this.#overflowBytes === 0 && ended === 'complete';
+    this.#submitOverflow();
     this.#submitBuffer(isWhole ? this.#options.expectedCrc32 : undefined);
     this.#ended = ended;
     this.#settle();

@@ -50,8 +50,8 @@ export const draftBody = object({
 type Fields = Readonly<Record<keyof Static<typeof draftBody>, string | undefined>>;
 
 /** Where a draft is, and whose. */
-export interface DraftPlace {
-  readonly place: string;
+export interface DraftSlot {
+  readonly slot: string;
   readonly ownerId: string;
   readonly fileId: string;
 }
@@ -71,21 +71,21 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   const command = readCommand(ownerId, mergeFields(call.query, call.body));
   const { actors } = call;
   const options = askOptions('create_draft', { idempotencyKey: call.idempotencyKey, body: command });
-  const places = Array.from({ length: call.settings.get('DraftsPerUser') }, (_, slot) =>
-    placeOf(ownerId, slot),
+  const slots = Array.from({ length: call.settings.get('DraftsPerUser') }, (_, index) =>
+    placeOf(ownerId, index),
   );
   const { idempotencyKey: key } = options;
-  const ask = (place: string) => actors.ask(draft, place, command, options);
+  const ask = (slot: string) => actors.ask(draft, slot, command, options);
   if (key !== undefined) {
-    for (const place of places) {
-      const first = actors.remembers(draft, place, key) ? await ask(place) : null;
+    for (const slot of slots) {
+      const first = actors.remembers(draft, slot, key) ? await ask(slot) : null;
       if (first !== null) return first;
     }
   }
-  for (const place of places) {
+  for (const slot of slots) {
     // Asked in the same breath: nobody can take it in between.
-    if (!actors.now(draft, place, { type: 'isFree' } satisfies IsFree)) continue;
-    const opened = await ask(place);
+    if (!actors.now(draft, slot, { type: 'isFree' } satisfies IsFree)) continue;
+    const opened = await ask(slot);
     if (opened !== null) return opened;
   }
   throw new GatewayError('TooManyDrafts');
@@ -96,21 +96,21 @@ export function findDraft(
   actors: ActorSystem,
   session: SessionContext,
   sentId: string | undefined,
-): DraftPlace {
+): DraftSlot {
   const ownerId = ownerOf(session);
   const fileId = parseId(sentId);
-  const place = fileId === undefined ? undefined : actors.lookup('draft', fileId);
-  if (fileId === undefined || place === undefined || !isPlaceOf(place, ownerId)) {
+  const slot = fileId === undefined ? undefined : actors.lookup('draft', fileId);
+  if (fileId === undefined || slot === undefined || !isPlaceOf(slot, ownerId)) {
     throw new GatewayError('InvalidID');
   }
-  return { place, ownerId, fileId };
+  return { slot, ownerId, fileId };
 }
 
 export async function viewDraft(
   actors: ActorSystem,
-  { place, ownerId, fileId }: DraftPlace,
+  { slot, ownerId, fileId }: DraftSlot,
 ): Promise<DraftView> {
-  return await actors.query(draft, place, { type: 'draft', ownerId, fileId });
+  return await actors.query(draft, slot, { type: 'draft', ownerId, fileId });
 }
 
 /** McpBasic has proved no key, and an McpApp session reaches what has `appScope` alone (spec 5.1): neither uploads. */

@@ -7,37 +7,37 @@ import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 
 export interface BodyBounds {
   /** Most bytes that the body may have, and the row that one more is refused with. */
-  readonly mostBytes: number;
-  readonly overRow: ErrorName;
+  readonly maxBytes: number;
+  readonly tooLong: ErrorName;
   /** Bytes that the largest file accepted has room for behind the offset. */
   readonly roomBytes: number;
   /** Fewest bytes of a body that arrived whole. */
-  readonly leastBytes: number;
+  readonly minBytes: number;
   /** Bytes of the whole file; undefined where it was not declared. */
   readonly totalBytes: number | undefined;
 }
 
 /** Throws `InvalidInput` where two declarations contradict each other, `MaxFileSize` for an offset past every file. */
-export function bodyBounds(plan: UploadPlan, declaredBytes: number | null, maxBytes: number): BodyBounds {
+export function bodyBounds(plan: UploadPlan, declaredBytes: number | null, fileMaxBytes: number): BodyBounds {
   const { offsetBytes, bodyBytes, completes } = plan;
   if (plan.totalBytes !== undefined && declaredBytes !== null && plan.totalBytes !== declaredBytes) {
     throw new GatewayError('InvalidInput', `the draft was declared with ${declaredBytes} bytes`);
   }
   const totalBytes = declaredBytes ?? plan.totalBytes;
-  if (Math.max(offsetBytes, totalBytes ?? 0) > maxBytes) throw new GatewayError('MaxFileSize');
+  if (Math.max(offsetBytes, totalBytes ?? 0) > fileMaxBytes) throw new GatewayError('MaxFileSize');
   if (totalBytes !== undefined && offsetBytes > totalBytes) throw new GatewayError('WrongPart');
-  const roomBytes = maxBytes - offsetBytes;
-  const mostBytes = Math.min(
+  const roomBytes = fileMaxBytes - offsetBytes;
+  const maxBytes = Math.min(
     bodyBytes ?? Number.POSITIVE_INFINITY,
-    (totalBytes ?? maxBytes) - offsetBytes,
+    (totalBytes ?? fileMaxBytes) - offsetBytes,
     roomBytes,
   );
   const whole = completes === 'always' && totalBytes !== undefined ? totalBytes - offsetBytes : 0;
   return {
-    mostBytes,
-    overRow: mostBytes === roomBytes ? 'MaxFileSize' : 'WrongPart',
+    maxBytes,
+    tooLong: maxBytes === roomBytes ? 'MaxFileSize' : 'WrongPart',
     roomBytes,
-    leastBytes: Math.max(bodyBytes ?? 0, whole),
+    minBytes: Math.max(bodyBytes ?? 0, whole),
     totalBytes,
   };
 }
@@ -45,6 +45,6 @@ export function bodyBounds(plan: UploadPlan, declaredBytes: number | null, maxBy
 /** Throws `MaxFileSize`, `WrongPart` or `ShortPart` for a body of this size. */
 export function checkSize(sizeBytes: number, bounds: BodyBounds): void {
   if (sizeBytes > bounds.roomBytes) throw new GatewayError('MaxFileSize');
-  if (sizeBytes > bounds.mostBytes) throw new GatewayError(bounds.overRow);
-  if (sizeBytes < bounds.leastBytes) throw new GatewayError('ShortPart');
+  if (sizeBytes > bounds.maxBytes) throw new GatewayError(bounds.tooLong);
+  if (sizeBytes < bounds.minBytes) throw new GatewayError('ShortPart');
 }

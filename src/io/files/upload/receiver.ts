@@ -10,17 +10,17 @@ import { GatewayError } from '../../../domain/errors.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import { BodyWriter, type Received, type ReceiveOptions } from './body-writer.ts';
 import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
-import { HeldBody, type HeldTotals, type HoldBounds } from './held-body.ts';
+import { type PrebufferBounds, PrebufferedBody, type PrebufferTotals } from './prebuffered-body.ts';
 
 /** Of bodies that nobody may read yet: their share of the 64 MiB of buffers, and a bound on what goes to the disk. */
-const HELD_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
-const HELD_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+const PREBUFFER_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
+const PREBUFFER_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 interface ReceiverOptions {
   /** For bytes that arrive before they may come in. */
   readonly folder: string;
   readonly sharedBuffers?: SharedBuffers;
-  readonly held?: Partial<Omit<HoldBounds, 'folder'>>;
+  readonly prebuffer?: Partial<Omit<PrebufferBounds, 'folder'>>;
 }
 
 export interface ReceiverCounters {
@@ -28,30 +28,30 @@ export interface ReceiverCounters {
   readonly sharedBuffers: SharedBufferCounters;
   readonly receivedBytes: number;
   /** Written on the main thread because no slab was free. */
-  readonly surplusBytes: number;
+  readonly overflowBytes: number;
   readonly lost: number;
   /** Of bodies that wait for leave to come in. */
-  readonly held: Readonly<HeldTotals>;
+  readonly prebuffered: Readonly<PrebufferTotals>;
 }
 
 export class BodyReceiver {
   readonly #workers: WorkerPort;
   readonly #buffers: SharedBuffers;
-  readonly #bounds: HoldBounds;
-  readonly #held: HeldTotals = { memoryBytes: 0, fileBytes: 0, spilledBytes: 0 };
-  readonly #totals = { active: 0, receivedBytes: 0, surplusBytes: 0, lost: 0 };
+  readonly #bounds: PrebufferBounds;
+  readonly #prebuffered: PrebufferTotals = { memoryBytes: 0, fileBytes: 0, overflowBytes: 0 };
+  readonly #totals = { active: 0, receivedBytes: 0, overflowBytes: 0, lost: 0 };
 
   constructor(
     workers: WorkerPort,
-    { folder, sharedBuffers = new SharedBuffers(), held = {} }: ReceiverOptions,
+    { folder, sharedBuffers = new SharedBuffers(), prebuffer: prebuffered = {} }: ReceiverOptions,
   ) {
     this.#workers = workers;
     this.#buffers = sharedBuffers;
     this.#bounds = {
       folder,
-      memoryBytesMax: HELD_MEMORY_BYTES_MAX,
-      fileBytesMax: HELD_FILE_BYTES_MAX,
-      ...held,
+      memoryBytesMax: PREBUFFER_MEMORY_BYTES_MAX,
+      fileBytesMax: PREBUFFER_FILE_BYTES_MAX,
+      ...prebuffered,
     };
   }
 
@@ -59,12 +59,12 @@ export class BodyReceiver {
    * Takes what arrives from now on, while `work` finds out whether it may come in; `work` reads the body that it is
    * given, or does not. Call it in the turn of the request.
    */
-  async hold<T>(body: IncomingBody, work: (held: IncomingBody) => Promise<T>): Promise<T> {
-    const held = new HeldBody(body, this.#bounds, this.#held);
+  async prebuffer<T>(body: IncomingBody, work: (prebuffered: IncomingBody) => Promise<T>): Promise<T> {
+    const prebuffered = new PrebufferedBody(body, this.#bounds, this.#prebuffered);
     try {
-      return await work(held);
+      return await work(prebuffered);
     } finally {
-      held.release();
+      prebuffered.release();
     }
   }
 
@@ -93,6 +93,10 @@ export class BodyReceiver {
   }
 
   counters(): ReceiverCounters {
-    return { ...this.#totals, sharedBuffers: this.#buffers.counters(), held: { ...this.#held } };
+    return {
+      ...this.#totals,
+      sharedBuffers: this.#buffers.counters(),
+      prebuffered: { ...this.#prebuffered },
+    };
   }
 }

@@ -8,7 +8,7 @@ interface StreamLock {
   /** Asks the stream that runs to end soon, without an end to its draft. */
   stop: (() => void) | undefined;
   /** The waiting stream: `give` grants the lock, `overtake` rejects because a newer stream arrived. */
-  next: { give(): void; overtake(): void } | undefined;
+  next: { give(): void; supersede(): void } | undefined;
   /** Called when the running stream has released the lock. */
   watchers: (() => void)[];
 }
@@ -25,7 +25,7 @@ export class StreamLocks {
   take(fileId: string, stop: () => void): Promise<() => void> {
     const lock = this.#locks.get(fileId) ?? { stop: undefined, next: undefined, watchers: [] };
     this.#locks.set(fileId, lock);
-    lock.next?.overtake();
+    lock.next?.supersede();
     return new Promise((resolve, reject) => {
       const give = () => {
         lock.next = undefined;
@@ -36,7 +36,7 @@ export class StreamLocks {
         give();
         return;
       }
-      lock.next = { give, overtake: () => reject(new GatewayError('UploadConflict')) };
+      lock.next = { give, supersede: () => reject(new GatewayError('UploadConflict')) };
       lock.stop();
     });
   }

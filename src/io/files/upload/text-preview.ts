@@ -13,7 +13,7 @@ const JSON_BYTES_MAX = 48 * 1024;
 const BINARY = /[^\t\n\f\r\P{Cc}]/u;
 
 /** Undefined for anything but text, and where the bytes cannot be read: the file is complete all the same. */
-export async function textBeginning(
+export async function textPreview(
   storage: Pick<FileStorage, 'open'>,
   key: FileKey,
 ): Promise<string | undefined> {

@@ -4,7 +4,7 @@
  * written again.
  */
 
-import { type FindPlace, type PartPlace, upload } from '../../../actors/files/v1/upload.ts';
+import { type ChunkPosition, type FindPosition, upload } from '../../../actors/files/v1/upload.ts';
 import type { StoreChunk, StoredChunk } from '../../../actors/files/v1/upload-parts.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -20,7 +20,7 @@ const RECEIVED_AT_ONCE_MAX = 8;
 
 interface PartUploadsOptions {
   readonly storage: Pick<FileStorage, 'lease'>;
-  readonly receiver: Pick<BodyReceiver, 'receive' | 'hold'>;
+  readonly receiver: Pick<BodyReceiver, 'receive' | 'prebuffer'>;
   readonly throttle: Pick<Throttle, 'open'>;
 }
 
@@ -58,26 +58,28 @@ export class PartUploads {
   async store(part: PartRequest): Promise<StoredChunk> {
     const { body } = part;
     if (body === undefined) return await this.#store(part);
-    return await this.#options.receiver.hold(body, (held) => this.#store({ ...part, body: held }));
+    return await this.#options.receiver.prebuffer(body, (prebuffered) =>
+      this.#store({ ...part, body: prebuffered }),
+    );
   }
 
   async #store(part: PartRequest): Promise<StoredChunk> {
-    const first = placeOf(part);
+    const first = findPosition(part);
     if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
     if (first.known) return await this.#repeat(part);
     return await this.#chunks.run(`${first.uploadKey} ${part.chunkNumber}`, async () => {
       // Another request may have brought the same chunk while this one waited.
-      const place = placeOf(part);
-      if (place.known) return await this.#repeat(part);
-      await this.#uploads.run(place.uploadKey, () => this.#receive(part, place));
-      return await tell(part);
+      const position = findPosition(part);
+      if (position.known) return await this.#repeat(part);
+      await this.#uploads.run(position.uploadKey, () => this.#receive(part, position));
+      return await recordChunk(part);
     });
   }
 
   /** The descriptor is given back before the actor hears of the chunk: publishing waits until there is none. */
-  async #receive(part: PartRequest, { fileId, positionBytes, sizeBytes }: PartPlace): Promise<void> {
+  async #receive(part: PartRequest, { fileId, positionBytes, sizeBytes }: ChunkPosition): Promise<void> {
     const { body, userId, crc32 } = part;
-    if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw short(sizeBytes);
+    if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw shortPartError(sizeBytes);
     const { storage, receiver } = this.#options;
     const lease = await storage.lease({ owner: userId, fileId });
     const throttled = this.#throttled(part);
@@ -92,7 +94,7 @@ export class PartUploads {
         throttled,
       });
       if (received.ended !== 'complete') throw new GatewayError('InvalidInput', 'the body was cut off');
-      if (received.sizeBytes < sizeBytes) throw short(sizeBytes);
+      if (received.sizeBytes < sizeBytes) throw shortPartError(sizeBytes);
       if (received.crc32 !== crc32) throw new GatewayError('ChecksumError');
     } finally {
       throttled.leave();
@@ -112,7 +114,7 @@ export class PartUploads {
         throttled.leave();
       }
     }
-    return await tell(part);
+    return await recordChunk(part);
   }
 
   #throttled({ userId, address }: PartRequest): ThrottledStream {
@@ -120,17 +122,17 @@ export class PartUploads {
   }
 }
 
-function placeOf({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): PartPlace {
-  const command: FindPlace = { type: 'findPlace', uploadId, chunkNumber, crc32 };
+function findPosition({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): ChunkPosition {
+  const command: FindPosition = { type: 'findPosition', uploadId, chunkNumber, crc32 };
   return actors.now(upload, userId, command);
 }
 
-function tell({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): Promise<StoredChunk> {
+function recordChunk({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): Promise<StoredChunk> {
   const command: StoreChunk = { type: 'storeChunk', uploadId, chunkNumber, crc32 };
   return actors.ask(upload, userId, command);
 }
 
-function short(sizeBytes: number): GatewayError {
+function shortPartError(sizeBytes: number): GatewayError {
   return new GatewayError('ShortPart', `expected ${sizeBytes} bytes`);
 }
 

@@ -20,13 +20,13 @@ import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
 import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
-import { type DraftPlace, viewDraft } from './draft-access.ts';
+import { type DraftSlot, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
 import type { BodyReceiver } from './receiver.ts';
 import { StreamLocks } from './stream-locks.ts';
 
-interface DraftUploadParts {
+interface DraftUploadDeps {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly storage: Pick<FileStorage, 'lease' | 'reserve' | 'release'>;
@@ -39,7 +39,7 @@ interface DraftUploadParts {
 
 /** What one request brings. */
 interface UploadRequest {
-  readonly target: DraftPlace;
+  readonly target: DraftSlot;
   readonly plan: UploadPlan;
   /** Undefined: there is no body. */
   readonly incoming: IncomingBody | undefined;
@@ -54,7 +54,7 @@ export type UploadOutcome =
 type Begun = Extract<StreamBegun, { begun: true }>;
 
 /** What is in the part now, from the first byte of the file on. */
-interface Taken {
+interface PartContent {
   readonly ended: Received['ended'];
   readonly sizeBytes: number;
   readonly crc32: number;
@@ -62,8 +62,8 @@ interface Taken {
 
 const truncate = promisify(ftruncate);
 const EXPIRED = new GatewayError('InvalidID', 'the draft has expired');
-const OVERTAKEN = new GatewayError('UploadConflict', 'another request has taken over');
-const NOTHING: Received = {
+const SUPERSEDED = new GatewayError('UploadConflict', 'another request has taken over');
+const EMPTY_BODY: Received = {
   ended: 'complete',
   sizeBytes: 0,
   crc32: 0,
@@ -71,17 +71,17 @@ const NOTHING: Received = {
 };
 
 export class DraftUploads {
-  readonly #parts: DraftUploadParts;
+  readonly #deps: DraftUploadDeps;
   readonly #locks = new StreamLocks();
   readonly #suspendable = new Set<AbortController>();
 
-  constructor(parts: DraftUploadParts) {
-    this.#parts = parts;
+  constructor(deps: DraftUploadDeps) {
+    this.#deps = deps;
   }
 
   /** `streams`: those that run. `open`: drafts. */
   counters(): { readonly streams: number; readonly open: number } {
-    return { streams: this.#locks.size, open: this.#parts.actors.count('draft') };
+    return { streams: this.#locks.size, open: this.#deps.actors.count('draft') };
   }
 
   /**
@@ -91,12 +91,14 @@ export class DraftUploads {
   async upload(request: UploadRequest): Promise<UploadOutcome> {
     const { incoming } = request;
     if (incoming === undefined) return await this.#upload(request);
-    return await this.#parts.receiver.hold(incoming, (held) => this.#upload({ ...request, incoming: held }));
+    return await this.#deps.receiver.prebuffer(incoming, (prebuffered) =>
+      this.#upload({ ...request, incoming: prebuffered }),
+    );
   }
 
   async #upload(request: UploadRequest): Promise<UploadOutcome> {
     const { target, plan, incoming } = request;
-    const { actors, settings, storage, clock, timer } = this.#parts;
+    const { actors, settings, storage, clock, timer } = this.#deps;
     const { sizeBytes, expiresMs } = await viewDraft(actors, target);
     let bounds: BodyBounds;
     try {
@@ -107,13 +109,13 @@ export class DraftUploads {
       throw error;
     }
     const stop = new AbortController();
-    const leave = await this.#locks.take(target.fileId, () => stop.abort(OVERTAKEN));
+    const leave = await this.#locks.take(target.fileId, () => stop.abort(SUPERSEDED));
     const holder = `draft-${target.fileId}`;
     if (plan.keeps) this.#suspendable.add(stop);
     // A client that trickles may not hold bytes and room of a draft that is no more.
     const cancelExpiry = timer(Math.max(0, expiresMs - clock()), () => stop.abort(EXPIRED));
     try {
-      await storage.reserve(holder, incoming?.declaredBytes ?? bounds.mostBytes);
+      await storage.reserve(holder, incoming?.declaredBytes ?? bounds.maxBytes);
       return await this.#stream(request, bounds, stop.signal);
     } finally {
       cancelExpiry();
@@ -129,56 +131,61 @@ export class DraftUploads {
   }
 
   /** Message and bytes are removed. Rejects with `InvalidID` when the draft has ended already. */
-  async drop({ place, ownerId, fileId }: DraftPlace): Promise<void> {
+  async drop({ slot, ownerId, fileId }: DraftSlot): Promise<void> {
     await this.#locks.clear(fileId);
-    await this.#parts.actors.ask(draft, place, { type: 'dropDraft', ownerId, fileId });
+    await this.#deps.actors.ask(draft, slot, { type: 'dropDraft', ownerId, fileId });
   }
 
   /** Ends a stream whose bytes stay, so that what is kept can be told exactly. */
-  async interrupt({ fileId }: DraftPlace): Promise<void> {
+  async interrupt({ fileId }: DraftSlot): Promise<void> {
     await this.#locks.clear(fileId);
   }
 
   async #stream(request: UploadRequest, bounds: BodyBounds, signal: AbortSignal): Promise<UploadOutcome> {
     const { target, plan } = request;
-    const { ownerId, fileId, place } = target;
+    const { ownerId, fileId, slot } = target;
     const { offsetBytes, appends, keeps } = plan;
-    const { actors } = this.#parts;
+    const { actors } = this.#deps;
     const begin = { type: 'beginStream' as const, ownerId, fileId, offsetBytes, appends, keeps };
-    const begun = await actors.ask(draft, place, begin);
+    const begun = await actors.ask(draft, slot, begin);
     if (!begun.begun) return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
-    const word = { fileId, stream: begun.stream };
+    const streamRef = { fileId, stream: begun.stream };
     const keep = async (receivedBytes: number, crc32: number): Promise<UploadOutcome> => {
-      await actors.ask(draft, place, { type: 'keepBytes', ...word, receivedBytes, crc32, more: false });
+      await actors.ask(draft, slot, { type: 'keepBytes', ...streamRef, receivedBytes, crc32, more: false });
       return { end: 'kept', offsetBytes: receivedBytes };
     };
-    let taken: Taken;
+    let content: PartContent;
     try {
-      taken = await this.#take(request, bounds, begun, signal);
+      content = await this.#receiveIntoPart(request, bounds, begun, signal);
     } catch (error) {
       if (keeps) await keep(offsetBytes, begun.crc32);
-      else await actors.ask(draft, place, { type: 'endStream', ...word });
+      else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       throw error;
     }
-    const { ended, sizeBytes, crc32 } = taken;
+    const { ended, sizeBytes, crc32 } = content;
     if (ended === 'complete' && completes(plan, bounds, sizeBytes)) {
-      const finish = { type: 'finishBody' as const, ...word, sizeBytes, crc32 };
-      return { end: 'complete', file: await actors.ask(draft, place, finish) };
+      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32 };
+      return { end: 'complete', file: await actors.ask(draft, slot, finish) };
     }
     if (keeps) await keep(sizeBytes, crc32);
-    else if (ended === 'lost') await actors.ask(draft, place, { type: 'endStream', ...word });
+    else if (ended === 'lost') await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
     if (ended === 'stopped') throw signal.reason;
     return { end: 'kept', offsetBytes: sizeBytes };
   }
 
   /** From the socket into the part; sizes and digests are judged while the bytes can still be read. */
-  async #take(request: UploadRequest, bounds: BodyBounds, begun: Begun, signal: AbortSignal): Promise<Taken> {
+  async #receiveIntoPart(
+    request: UploadRequest,
+    bounds: BodyBounds,
+    begun: Begun,
+    signal: AbortSignal,
+  ): Promise<PartContent> {
     const { plan } = request;
-    const { storage, workers } = this.#parts;
+    const { storage, workers } = this.#deps;
     const { offsetBytes } = begun;
     const lease = await storage.lease(begun.key);
     try {
-      if (offsetBytes > 0) await this.#cutBack(lease, offsetBytes);
+      if (offsetBytes > 0) await this.#truncatePart(lease, offsetBytes);
       const body = await this.#receive(request, bounds, lease, signal);
       const sizeBytes = offsetBytes + body.sizeBytes;
       const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
@@ -197,7 +204,7 @@ export class DraftUploads {
   }
 
   /** What lies behind the offset was never acknowledged, or is to be written anew. */
-  async #cutBack(lease: PartLease, offsetBytes: number): Promise<void> {
+  async #truncatePart(lease: PartLease, offsetBytes: number): Promise<void> {
     try {
       await truncate(lease.fd, offsetBytes);
     } catch (error) {
@@ -212,15 +219,15 @@ export class DraftUploads {
     signal: AbortSignal,
   ): Promise<Received> {
     const sha256 = plan.contentDigests.sha256 !== undefined || plan.fileDigests.sha256 !== undefined;
-    if (incoming === undefined) return NOTHING;
-    const throttled = this.#parts.throttle.open('upload', { userId: target.ownerId, address });
+    if (incoming === undefined) return EMPTY_BODY;
+    const throttled = this.#deps.throttle.open('upload', { userId: target.ownerId, address });
     try {
-      return await this.#parts.receiver.receive({
+      return await this.#deps.receiver.receive({
         body: incoming,
         lease,
         positionBytes: plan.offsetBytes,
-        maxBytes: bounds.mostBytes,
-        tooLong: bounds.overRow,
+        maxBytes: bounds.maxBytes,
+        tooLong: bounds.tooLong,
         throttled,
         sha256,
         signal,

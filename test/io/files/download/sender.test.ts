@@ -413,7 +413,7 @@ t.test('front: any mix of downloads at once, some given up: every byte is the ri
       const last = first + randomInt(bytes.length - first);
       const whole = randomInt(3) === 0;
       const path = randomInt(2) === 0 ? `/auth/v1/file/${id}` : `/auth/v2/file/${codes.encode(String(id))}`;
-      // The directory forgets: the next ones have to wait for the chat module.
+      // The file cache forgets: the next ones have to wait for the chat module.
       if (randomInt(5) === 0) http.time.nowMs += 2_000;
       const leaving = new AbortController();
       const headers = { ...COOKIE, ...(whole ? {} : { range: `bytes=${first}-${last}` }) };

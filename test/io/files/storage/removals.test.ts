@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import type { AuditRecord } from '../../../../src/actors/runtime/actor.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import type { FileKey } from '../../../../src/domain/files/files.ts';
-import { FileDirectory } from '../../../../src/io/files/download/file-cache.ts';
+import { FileMetadataCache } from '../../../../src/io/files/download/file-cache.ts';
 import { FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../../../../src/io/files/storage/removals.ts';
 import type { ChatFile } from '../../../../src/io/modules/chat-files.ts';
 import { createModuleKeys } from '../../../../src/io/modules/module-keys.ts';
@@ -44,7 +44,7 @@ async function startRemovals(t: Test, remove: (key: FileKey) => Promise<boolean>
         return gone;
       },
     },
-    directory: { forget: (fileIds) => forgotten.push(...fileIds) },
+    fileCache: { forget: (fileIds) => forgotten.push(...fileIds) },
     clock: () => START_MS,
   });
   const facts = () => {
@@ -163,7 +163,7 @@ t.test('removals: the fifth request at once is 503, and the others end', async (
   for (const each of await Promise.all(running)) t.same(each, { status: 200, result: { removed: 1 } });
 });
 
-t.test('removals: the directory forgets a file, also what is being asked of it', async (t) => {
+t.test('removals: the file cache forgets a file, also what is being asked of it', async (t) => {
   const described: ChatFile = {
     fileId: '1',
     ownerId: '7',
@@ -174,19 +174,19 @@ t.test('removals: the directory forgets a file, also what is being asked of it',
     contentType: undefined,
   };
   const answers: (() => void)[] = [];
-  const directory = new FileDirectory({
+  const fileCache = new FileMetadataCache({
     describe: (fileId) =>
       new Promise((resolve) => answers.push(() => resolve({ ok: true, value: { ...described, fileId } }))),
   });
-  const first = directory.find('1', '7', START_MS);
-  const other = directory.find('11', '7', START_MS);
-  directory.forget(new Set(['1']));
-  const second = directory.find('1', '7', START_MS);
+  const first = fileCache.find('1', '7', START_MS);
+  const other = fileCache.find('11', '7', START_MS);
+  fileCache.forget(new Set(['1']));
+  const second = fileCache.find('1', '7', START_MS);
   t.equal(answers.length, 3, 'who asks after it asks anew');
   for (const answer of answers) answer();
   await Promise.all([first, other, second]);
-  t.ok(directory.known('1', '7', START_MS));
-  directory.forget(new Set(['1']));
-  t.equal(directory.known('1', '7', START_MS), undefined);
-  t.ok(directory.known('11', '7', START_MS), 'and no other');
+  t.ok(fileCache.known('1', '7', START_MS));
+  fileCache.forget(new Set(['1']));
+  t.equal(fileCache.known('1', '7', START_MS), undefined);
+  t.ok(fileCache.known('11', '7', START_MS), 'and no other');
 });

@@ -83,7 +83,7 @@ t.test('receiver: a body is in the part with its checksums, through real threads
 });
 
 t.test(
-  'receiver: any pieces, any order of the tasks, any shortage of slabs: the bytes and their CRC-32',
+  'receiver: any pieces, any order of the tasks, any shortage of buffers: the bytes and their CRC-32',
   async (t) => {
     const lease = await newLease(t);
     await t.resolves(
@@ -132,7 +132,7 @@ t.test(
 );
 
 t.test(
-  'receiver: four tasks under way hold the client back, what still comes fills eight more slabs, then is written at once',
+  'receiver: four tasks under way hold the client back, what still comes fills eight more buffers, then is written at once',
   async (t) => {
     const workers = new GatedWorkers();
     const receiver = new BodyReceiver(workers, { folder: tmpdir() });
@@ -146,8 +146,8 @@ t.test(
     body.send(bytes.subarray(3 * SHARED_BUFFER_BYTES, 4 * SHARED_BUFFER_BYTES));
     t.ok(body.paused);
     body.send(bytes.subarray(4 * SHARED_BUFFER_BYTES));
-    t.equal(receiver.counters().sharedBuffers.lent, 12, 'three more slabs’ worth took no memory');
-    t.equal(receiver.counters().surplusBytes, 3 * SHARED_BUFFER_BYTES);
+    t.equal(receiver.counters().sharedBuffers.lent, 12, 'three more buffers’ worth took no memory');
+    t.equal(receiver.counters().overflowBytes, 3 * SHARED_BUFFER_BYTES);
     while (workers.waiting.length >= 4) {
       t.ok(body.paused);
       await workers.release();
@@ -328,7 +328,7 @@ t.test('receiver: the limiter holds the client back, and the answer until all is
   throttled.leave();
 });
 
-t.test('slabs: no more are made than were out at once, and none beyond the bound', async (t) => {
+t.test('shared buffers: no more are made than were out at once, and none beyond the bound', async (t) => {
   const sharedBuffers = new SharedBuffers(3);
   for (let round = 0; round < 100; round++) {
     const taken = [sharedBuffers.take(), sharedBuffers.take()];
@@ -345,7 +345,7 @@ t.test('slabs: no more are made than were out at once, and none beyond the bound
   t.same(sharedBuffers.counters(), { lent: 3, made: 3, missed: 1 });
 });
 
-t.test('slabs: users share them, each with one to fill and at least one at work', async (t) => {
+t.test('shared buffers: users share them, each with one to fill and at least one at work', async (t) => {
   const sharedBuffers = new SharedBuffers(10);
   const shares = Array.from({ length: 12 }, () => {
     sharedBuffers.join();
@@ -377,5 +377,5 @@ t.test('receiver: many uploads at once pause their clients sooner, and all go on
   for (const { body } of uploads) body.end();
   for (const { receiving } of uploads)
     t.match(await receiving, { ended: 'complete', sizeBytes: SHARED_BUFFER_BYTES, crc32: crcOf(bytes) });
-  t.match(receiver.counters(), { surplusBytes: 0, sharedBuffers: { lent: 0, missed: 0 } });
+  t.match(receiver.counters(), { overflowBytes: 0, sharedBuffers: { lent: 0, missed: 0 } });
 });

@@ -2,23 +2,23 @@
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
-import { textBeginning } from '../../../../src/io/files/upload/text-preview.ts';
+import { textPreview } from '../../../../src/io/files/upload/text-preview.ts';
 import { storeFile, temporaryFolder } from '../../../support/files/file-storage.ts';
 
 const KEY = { owner: '7', fileId: '8' };
 
-async function beginningOf(t: Test, bytes: Uint8Array): Promise<string | undefined> {
+async function previewOf(t: Test, bytes: Uint8Array): Promise<string | undefined> {
   const storage = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
   await storeFile(storage, KEY, bytes);
-  const text = await textBeginning(storage, KEY);
+  const text = await textPreview(storage, KEY);
   await storage.close();
   return text;
 }
 
-t.test('text beginning: text in any script, as it stands; nothing else', async (t) => {
+t.test('text preview: text in any script, as it stands; nothing else', async (t) => {
   for (const text of ['hello', 'Größe 😀\r\n\t„x“', '{"a":1}'])
-    t.equal(await beginningOf(t, Buffer.from(text)), text);
-  t.equal(await beginningOf(t, Buffer.from('\ufeffwith a mark')), 'with a mark');
+    t.equal(await previewOf(t, Buffer.from(text)), text);
+  t.equal(await previewOf(t, Buffer.from('\ufeffwith a mark')), 'with a mark');
   for (const bytes of [
     [0xff, 0xfe, 0x41],
     [0x41, 0x00],
@@ -26,10 +26,10 @@ t.test('text beginning: text in any script, as it stands; nothing else', async (
     [0xc3, 0x28],
     [0xed, 0xa0, 0x80],
   ])
-    t.equal(await beginningOf(t, Buffer.from(bytes)), undefined, String(bytes));
+    t.equal(await previewOf(t, Buffer.from(bytes)), undefined, String(bytes));
 });
 
-t.test('text beginning: every control character but white space makes a file binary', async (t) => {
+t.test('text preview: every control character but white space makes a file binary', async (t) => {
   const controls = Array.from({ length: 0xa1 }, (_, code) => String.fromCharCode(code)).filter((character) =>
     /\p{Cc}/u.test(character),
   );
@@ -37,25 +37,25 @@ t.test('text beginning: every control character but white space makes a file bin
   for (const control of controls) {
     const text = `before ${control} after`;
     const expected = '\t\n\f\r'.includes(control) ? text : undefined;
-    t.equal(await beginningOf(t, Buffer.from(text)), expected, `U+${control.charCodeAt(0).toString(16)}`);
+    t.equal(await previewOf(t, Buffer.from(text)), expected, `U+${control.charCodeAt(0).toString(16)}`);
   }
 });
 
-t.test('text beginning: a long text is cut between characters, within what a module takes', async (t) => {
+t.test('text preview: a long text is cut between characters, within what a module takes', async (t) => {
   for (const sample of ['a', 'é', '€', '😀', '"', '\n', 'x😀']) {
     const text = sample.repeat(100_000);
-    const kept = (await beginningOf(t, Buffer.from(text))) ?? '';
+    const kept = (await previewOf(t, Buffer.from(text))) ?? '';
     t.ok(text.startsWith(kept), sample);
     t.ok(kept.length >= 8_000 && !/\p{Cs}/u.test(kept), `${kept.length} of ${sample}`);
     t.ok(kept.length <= 32_768 && Buffer.byteLength(JSON.stringify(kept)) <= 48 * 1024);
   }
 });
 
-t.test('text beginning: no file and a failing storage are no text', async (t) => {
+t.test('text preview: no file and a failing storage are no text', async (t) => {
   const storage = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
-  t.equal(await textBeginning(storage, KEY), undefined);
+  t.equal(await textPreview(storage, KEY), undefined);
   const failing = { open: async () => Promise.reject(new GatewayError('FileStorageFailed')) };
-  t.equal(await textBeginning(failing, KEY), undefined);
+  t.equal(await textPreview(failing, KEY), undefined);
   const broken = { open: async () => Promise.reject(new TypeError('a bug')) };
-  await t.rejects(textBeginning(broken, KEY), TypeError);
+  await t.rejects(textPreview(broken, KEY), TypeError);
 });

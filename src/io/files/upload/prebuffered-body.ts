@@ -17,7 +17,7 @@ const MEMORY_BYTES = 512 * 1024;
 const STEP_BYTES = 512 * 1024;
 
 /** What all held bodies together may take, and where. */
-export interface HoldBounds {
+export interface PrebufferBounds {
   /** For files that lose their name at once. */
   readonly folder: string;
   readonly memoryBytesMax: number;
@@ -25,13 +25,13 @@ export interface HoldBounds {
 }
 
 /** Bytes held now by all bodies; `spilledBytes` counts for ever. */
-export interface HeldTotals {
+export interface PrebufferTotals {
   memoryBytes: number;
   fileBytes: number;
-  spilledBytes: number;
+  overflowBytes: number;
 }
 
-interface SpillFile {
+interface OverflowFile {
   readonly fd: number;
   writtenBytes: number;
   readBytes: number;
@@ -41,23 +41,23 @@ interface SpillFile {
 const STEP = pageMemory(STEP_BYTES);
 let names = 0;
 
-export class HeldBody implements IncomingBody, IncomingSink {
+export class PrebufferedBody implements IncomingBody, IncomingSink {
   readonly declaredBytes: number | undefined;
   readonly #body: IncomingBody;
-  readonly #bounds: HoldBounds;
-  readonly #totals: HeldTotals;
+  readonly #bounds: PrebufferBounds;
+  readonly #totals: PrebufferTotals;
   readonly #memory: Buffer[] = [];
   #memoryBytes = 0;
-  #file: SpillFile | undefined;
+  #file: OverflowFile | undefined;
   #sink: IncomingSink | undefined;
   #paused = false;
-  #handing = false;
+  #delivering = false;
   #ended: 'complete' | 'lost' | undefined;
   #failure: GatewayError | undefined;
-  #over = false;
+  #released = false;
 
   /** Reads the body from now on. `release` it, whatever comes. */
-  constructor(body: IncomingBody, bounds: HoldBounds, totals: HeldTotals) {
+  constructor(body: IncomingBody, bounds: PrebufferBounds, totals: PrebufferTotals) {
     this.declaredBytes = body.declaredBytes;
     this.#body = body;
     this.#bounds = bounds;
@@ -69,28 +69,28 @@ export class HeldBody implements IncomingBody, IncomingSink {
   read(sink: IncomingSink): void {
     if (this.#failure !== undefined) throw this.#failure;
     this.#sink = sink;
-    this.#handOn();
+    this.#deliver();
   }
 
   pause(): void {
     this.#paused = true;
-    if (!this.#over) this.#body.pause();
+    if (!this.#released) this.#body.pause();
   }
 
   resume(): void {
     this.#paused = false;
-    this.#handOn();
+    this.#deliver();
   }
 
   discard(): void {
-    if (this.#over) return;
+    if (this.#released) return;
     this.release();
     this.#body.discard();
   }
 
   /** Forgets what is held; nothing is handed on any more. */
   release(): void {
-    this.#over = true;
+    this.#released = true;
     this.#totals.memoryBytes -= this.#memoryBytes;
     this.#memoryBytes = 0;
     this.#memory.length = 0;
@@ -98,26 +98,26 @@ export class HeldBody implements IncomingBody, IncomingSink {
   }
 
   data(bytes: Uint8Array): void {
-    if (this.#over) return;
-    if (this.#sink !== undefined && !this.#holdsSome) this.#sink.data(bytes);
-    else this.#hold(bytes);
+    if (this.#released) return;
+    if (this.#sink !== undefined && !this.#hasStored) this.#sink.data(bytes);
+    else this.#store(bytes);
   }
 
   end(): void {
     this.#ended = 'complete';
-    this.#handOn();
+    this.#deliver();
   }
 
   lost(): void {
     this.#ended = 'lost';
-    this.#handOn();
+    this.#deliver();
   }
 
-  get #holdsSome(): boolean {
+  get #hasStored(): boolean {
     return this.#memory.length > 0 || this.#file !== undefined;
   }
 
-  #hold(bytes: Uint8Array): void {
+  #store(bytes: Uint8Array): void {
     this.#body.pause();
     const { memoryBytes } = this.#totals;
     const fits = this.#memoryBytes + bytes.length <= MEMORY_BYTES;
@@ -128,13 +128,13 @@ export class HeldBody implements IncomingBody, IncomingSink {
       return;
     }
     try {
-      this.#spill(bytes);
+      this.#writeOverflow(bytes);
     } catch (error) {
       this.#fail(isNoRoom(error) ? 'StorageFull' : 'FileStorageFailed');
     }
   }
 
-  #spill(bytes: Uint8Array): void {
+  #writeOverflow(bytes: Uint8Array): void {
     if (this.#totals.fileBytes + bytes.length > this.#bounds.fileBytesMax) {
       this.#fail('Overloaded');
       return;
@@ -145,7 +145,7 @@ export class HeldBody implements IncomingBody, IncomingSink {
       done += writeSync(file.fd, bytes, done, bytes.length - done, file.writtenBytes + done);
     file.writtenBytes += bytes.length;
     this.#totals.fileBytes += bytes.length;
-    this.#totals.spilledBytes += bytes.length;
+    this.#totals.overflowBytes += bytes.length;
   }
 
   /** To a reader who is there already a body that cannot be held is a client that is gone. */
@@ -156,21 +156,21 @@ export class HeldBody implements IncomingBody, IncomingSink {
   }
 
   /** Until the reader says to wait, or nothing is held any more; then the client may go on. */
-  #handOn(): void {
+  #deliver(): void {
     const sink = this.#sink;
-    if (sink === undefined || this.#handing || this.#over) return;
-    this.#handing = true;
-    while (!this.#paused && !this.#over && this.#holdsSome) this.#handOnStep(sink);
-    this.#handing = false;
-    if (this.#over || this.#holdsSome) return;
+    if (sink === undefined || this.#delivering || this.#released) return;
+    this.#delivering = true;
+    while (!this.#paused && !this.#released && this.#hasStored) this.#deliverPiece(sink);
+    this.#delivering = false;
+    if (this.#released || this.#hasStored) return;
     if (this.#ended !== undefined) {
-      this.#over = true;
+      this.#released = true;
       if (this.#ended === 'complete') sink.end();
       else sink.lost();
     } else if (!this.#paused) this.#body.resume();
   }
 
-  #handOnStep(sink: IncomingSink): void {
+  #deliverPiece(sink: IncomingSink): void {
     const piece = this.#memory.shift();
     if (piece !== undefined) {
       this.#memoryBytes -= piece.length;

@@ -3,7 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { HeldBody, type HeldTotals, type HoldBounds } from '../../../../src/io/files/upload/held-body.ts';
+import {
+  type PrebufferBounds,
+  PrebufferedBody,
+  type PrebufferTotals,
+} from '../../../../src/io/files/upload/prebuffered-body.ts';
 import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { runs } from '../../../support/depth.ts';
@@ -13,16 +17,16 @@ import { FakeBody } from '../../../support/files/incoming-body.ts';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-function setUp(t: Test, bounds: Partial<HoldBounds> = {}) {
+function setUp(t: Test, bounds: Partial<PrebufferBounds> = {}) {
   const folder = temporaryFolder(t);
-  const totals: HeldTotals = { memoryBytes: 0, fileBytes: 0, spilledBytes: 0 };
+  const totals: PrebufferTotals = { memoryBytes: 0, fileBytes: 0, overflowBytes: 0 };
   const limits = { folder, memoryBytesMax: 8 * MIB, fileBytesMax: 100 * MIB, ...bounds };
   const body = new FakeBody();
-  return { body, totals, folder, hold: (from = body) => new HeldBody(from, limits, totals) };
+  return { body, totals, folder, hold: (from = body) => new PrebufferedBody(from, limits, totals) };
 }
 
 /** Notes what it gets; `wants` decides after each piece whether it goes on. */
-function newSink(held: HeldBody, wants: () => boolean = () => true) {
+function newSink(held: PrebufferedBody, wants: () => boolean = () => true) {
   const pieces: Buffer[] = [];
   const heard: string[] = [];
   return {
@@ -40,7 +44,7 @@ function newSink(held: HeldBody, wants: () => boolean = () => true) {
 }
 
 t.test(
-  'held body: what came before the reader comes to it in order, in memory or through a file',
+  'prebuffered body: what came before the reader comes to it in order, in memory or through a file',
   async (t) => {
     for (const sizes of [[], [10], [512 * KIB], [400 * KIB, 200 * KIB], [2 * MIB, 1, 3 * MIB]]) {
       const { body, totals, folder, hold } = setUp(t);
@@ -67,49 +71,52 @@ t.test(
   },
 );
 
-t.test('held body: any pieces, any moment of reading, any reader: the bytes once, in order', async (t) => {
-  const { totals, hold } = setUp(t, { memoryBytesMax: 300 * KIB });
-  t.doesNotThrow(() =>
-    fc.assert(
-      fc.property(
-        fc.array(fc.integer({ min: 0, max: 400 * KIB }), { maxLength: 12 }),
-        fc.nat(12),
-        fc.infiniteStream(fc.boolean()),
-        fc.boolean(),
-        (sizes, readAt, answers, complete) => {
-          const body = new FakeBody();
-          const held = hold(body);
-          const answer = () => answers.next().value === true;
-          const reader = newSink(held, answer);
-          const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0));
-          let at = 0;
-          for (const [index, size] of sizes.entries()) {
-            if (index === readAt) held.read(reader.sink);
-            body.send(bytes.subarray(at, at + size));
-            at += size;
-            if (index >= readAt && answer()) held.resume();
-          }
-          if (complete) body.end();
-          else body.lose();
-          if (readAt >= sizes.length) held.read(reader.sink);
-          while (reader.heard.length === 0) held.resume();
-          held.release();
-          const rightEnd = reader.heard.join() === (complete ? 'end' : 'lost');
-          return (
-            rightEnd && reader.bytes().equals(bytes) && totals.memoryBytes === 0 && totals.fileBytes === 0
-          );
-        },
+t.test(
+  'prebuffered body: any pieces, any moment of reading, any reader: the bytes once, in order',
+  async (t) => {
+    const { totals, hold } = setUp(t, { memoryBytesMax: 300 * KIB });
+    t.doesNotThrow(() =>
+      fc.assert(
+        fc.property(
+          fc.array(fc.integer({ min: 0, max: 400 * KIB }), { maxLength: 12 }),
+          fc.nat(12),
+          fc.infiniteStream(fc.boolean()),
+          fc.boolean(),
+          (sizes, readAt, answers, complete) => {
+            const body = new FakeBody();
+            const held = hold(body);
+            const answer = () => answers.next().value === true;
+            const reader = newSink(held, answer);
+            const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0));
+            let at = 0;
+            for (const [index, size] of sizes.entries()) {
+              if (index === readAt) held.read(reader.sink);
+              body.send(bytes.subarray(at, at + size));
+              at += size;
+              if (index >= readAt && answer()) held.resume();
+            }
+            if (complete) body.end();
+            else body.lose();
+            if (readAt >= sizes.length) held.read(reader.sink);
+            while (reader.heard.length === 0) held.resume();
+            held.release();
+            const rightEnd = reader.heard.join() === (complete ? 'end' : 'lost');
+            return (
+              rightEnd && reader.bytes().equals(bytes) && totals.memoryBytes === 0 && totals.fileBytes === 0
+            );
+          },
+        ),
+        runs(),
       ),
-      runs(),
-    ),
-  );
-});
+    );
+  },
+);
 
-t.test('held body: a body that nobody reads, or that is thrown away, leaves nothing', async (t) => {
+t.test('prebuffered body: a body that nobody reads, or that is thrown away, leaves nothing', async (t) => {
   const { body, totals, hold } = setUp(t);
   const unread = hold();
   body.send(randomBytes(3 * MIB));
-  t.match(totals, { fileBytes: 3 * MIB, spilledBytes: 3 * MIB });
+  t.match(totals, { fileBytes: 3 * MIB, overflowBytes: 3 * MIB });
   unread.release();
   t.match(totals, { memoryBytes: 0, fileBytes: 0 });
   body.send(randomBytes(1_000));
@@ -130,7 +137,7 @@ t.test('held body: a body that nobody reads, or that is thrown away, leaves noth
   t.match(totals, { memoryBytes: 0, fileBytes: 0 });
 });
 
-t.test('held body: bounds and a disk that fails are errors for the reader', async (t) => {
+t.test('prebuffered body: bounds and a disk that fails are errors for the reader', async (t) => {
   const full = setUp(t, { fileBytesMax: MIB });
   const held = full.hold();
   full.body.send(randomBytes(2 * MIB));
@@ -144,16 +151,16 @@ t.test('held body: bounds and a disk that fails are errors for the reader', asyn
   t.throws(() => other.read(newSink(other).sink), { row: 'FileStorageFailed' } as unknown as Error);
 });
 
-t.test('receiver: hold gives the body on and forgets it, whatever becomes of the work', async (t) => {
+t.test('receiver: prebuffer gives the body on and forgets it, whatever becomes of the work', async (t) => {
   const folder = temporaryFolder(t);
   const receiver = new BodyReceiver(inlineWorkers().workers, { folder });
   const body = new FakeBody();
-  const refused = receiver.hold(body, async () => {
+  const refused = receiver.prebuffer(body, async () => {
     throw new Error('not yours');
   });
   body.send(randomBytes(2 * MIB));
   await t.rejects(refused, /not yours/);
-  t.match(receiver.counters().held, { memoryBytes: 0, fileBytes: 0 });
+  t.match(receiver.counters().prebuffered, { memoryBytes: 0, fileBytes: 0 });
   t.ok(existsSync(folder));
   t.same(readdirSync(folder), []);
 });
