@@ -1,4 +1,4 @@
-/** Links between pages, and the pages that comments cite: each leads to a file, a heading or a decision that exists. */
+/** Links between pages, pages that comments cite, files that pages name: each leads to a file, heading or decision. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
@@ -60,6 +60,14 @@ function citationFaults(path: string, text: string, pages: readonly string[]): s
   ];
 }
 
+/** Source files that a page names and that do not exist. */
+function sourceFaults(path: string, page: string, exists: (source: string) => boolean): string[] {
+  const sources = [...page.matchAll(/`((?:src|test|bench|examples)\/[\w./-]+|tools\/[\w/-]+\.\w+)`/g)].map(
+    ([, name = '']) => name,
+  );
+  return sources.filter((source) => !exists(source)).map((source) => `${path}: ${source}`);
+}
+
 const pages = [...filesOf(['docs', 'bench'], /\.md$/), 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'];
 const SELF = 'test/docs/links.test.ts';
 
@@ -75,6 +83,13 @@ t.test('links: every decision and page that is cited exists', async (t) => {
   const citing = [...sources, ...pages, '.taprc'].filter((path) => path !== SELF);
   t.same(
     citing.flatMap((path) => citationFaults(path, readFileSync(path, 'utf8'), pages)),
+    [],
+  );
+});
+
+t.test('links: every source file that a page names exists', async (t) => {
+  t.same(
+    pages.flatMap((path) => sourceFaults(path, readFileSync(path, 'utf8'), existsSync)),
     [],
   );
 });
@@ -98,6 +113,10 @@ t.test('links: planted faults are found', async (t) => {
     'docs/a.md: b.md does not exist',
     'docs/a.md: #two has no such heading',
   ]);
+  t.same(
+    sourceFaults('x', '`src/a.ts` `test/b` `src/c/` `npm run c`', (source) => source === 'src/a.ts'),
+    ['x: test/b', 'x: src/c/'],
+  );
   const text = 'decision 0001, docs/decisions/0002, docs/a.md and docs/b.md';
   t.same(citationFaults('x', text, ['docs/a.md', 'docs/decisions/0002-two.md']), [
     'x: decision 0001',
