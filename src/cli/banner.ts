@@ -45,7 +45,7 @@ export function banner(facts: BannerFacts): string {
   if (facts.setupAddress === undefined) lines.push(`  admin panel    ${facts.home}/ProxyAdmin`);
   else lines.push(`  admin set-up   ${facts.setupAddress}`, '                 (once, within 30 minutes)');
   if (facts.sandbox !== undefined)
-    lines.push(`  sandbox        ${facts.sandbox} (stand-in modules, demo money)`);
+    lines.push(`  sandbox        ${facts.sandbox} (simulated modules, demo money)`);
   lines.push('', 'For an MCP host:', JSON.stringify(clientConfiguration(facts.home), null, 2), '');
   return `${lines.join('\n')}\n`;
 }

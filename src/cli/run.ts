@@ -44,8 +44,8 @@ const USAGE = `gatehouse ${VERSION}: one public entry point for backend modules
   --data DIR            folder of the journal and of files
   --port N              public port; 0 picks a free one
   --internal-port N     port of /metrics and /health in full; 0 picks a free one
-  --sandbox             stand-in modules for those that have no address
-  --use-older-commit    with check: where the page of one commit is bad, go on from the commit before
+  --sandbox             simulated modules for those that have no address
+  --use-older-commit    with check: where the page of one commit is bad, continue from the commit before
   --new-journal         begin with an empty journal in a folder whose journal is gone
   --check-config        judge the configuration, start nothing
   -h, --help            this text

@@ -33,7 +33,7 @@ t.test('production: a BaseUrl that is not https is a fault, elsewhere it is none
   t.match(load(PUBLIC), { ok: true });
 });
 
-t.test('production: the sandbox that nobody asked for ends the start with 78 and one sentence', async (t) => {
+t.test('production: a sandbox without --sandbox ends the start with 78 and one sentence', async (t) => {
   const run = await runToEnd(['--check-config'], { GATEHOUSE_PRODUCTION: 'true' });
   t.match(run, {
     code: 78,
@@ -52,7 +52,7 @@ t.test('production: the sandbox, no BaseUrl and loopback without proxies are a w
   t.same(warningsOf({}), [], 'on loopback outside of production nothing is unusual');
 });
 
-t.test('BaseUrl: whatever a start prints for people is below it, and it is told to pages', async (t) => {
+t.test('BaseUrl: every address that a start prints is below it, and pages receive it', async (t) => {
   const file = `${t.testdir()}/gatehouse.json`;
   writeFileSync(file, JSON.stringify({ BaseUrl: 'https://gate.example/' }));
   const gateway = await launch({ args: ['--config', file] });
@@ -69,7 +69,7 @@ t.test('BaseUrl: whatever a start prints for people is below it, and it is told 
   t.match(stdout, `listens on     ${gateway.url}\n`);
 });
 
-t.test('admin: behind a proxy that is not trusted nobody gets in, and the log says so once', async (t) => {
+t.test('admin: behind an untrusted proxy every request is refused, and the log says so once', async (t) => {
   const gateway = await launch({});
   t.teardown(() => gateway.stop());
   const ask = async (path: string, forwardedFor?: string) => {

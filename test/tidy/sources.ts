@@ -7,20 +7,22 @@ export type Sources = ReadonlyMap<string, string>;
 /** Folders that hold nothing of the project's own. */
 const SKIPPED = /^(node_modules|build|data|\.git|\.tap|test\/vectors)(\/|$)|(^|\/)node_modules(\/|$)/;
 
-/** Every file below the folders whose name fits, by its path from the root of the project. */
-export function read(folders: readonly string[], name: RegExp): Sources {
-  const sources = new Map<string, string>();
-  for (const folder of folders) readFolder(folder, name, sources);
-  return sources;
-}
-
-function readFolder(folder: string, name: RegExp, sources: Map<string, string>): void {
+/** The paths of all files below a folder, from the root of the project. */
+export function listFiles(folder: string): string[] {
+  const paths: string[] = [];
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (SKIPPED.test(path)) continue;
-    if (entry.isDirectory()) readFolder(path, name, sources);
-    else if (entry.isFile() && name.test(entry.name)) sources.set(path, readFileSync(path, 'utf8'));
+    if (entry.isDirectory()) paths.push(...listFiles(path));
+    else if (entry.isFile()) paths.push(path);
   }
+  return paths;
+}
+
+/** The texts of the files whose path fits. */
+export function readFiles(paths: readonly string[], pattern: RegExp): Sources {
+  const fitting = paths.filter((path) => pattern.test(path));
+  return new Map(fitting.map((path) => [path, readFileSync(path, 'utf8')]));
 }
 
 export interface Import {
@@ -38,4 +40,11 @@ export function importsOf(source: string): Import[] {
   for (const match of source.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g))
     found.push({ specifier: match[1] ?? '', typeOnly: false });
   return found;
+}
+
+/** The number of the line, from one, that holds the character at `index`. */
+export function lineOf(source: string, index: number): number {
+  let line = 1;
+  for (let at = source.indexOf('\n'); at !== -1 && at < index; at = source.indexOf('\n', at + 1)) line += 1;
+  return line;
 }

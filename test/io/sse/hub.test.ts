@@ -232,7 +232,7 @@ t.test('replay: a session that requests the whole log repeatedly is refused for 
   t.ok(tryConnect(origin), 'and may again after a while');
 });
 
-t.test('restart: what came last is in the ring again, other epochs are told', async (t) => {
+t.test('restart: the ring holds the last events again, other epochs get a reset', async (t) => {
   const log = new MemoryLog('e2');
   for (let n = 0; n < 100; n += 1) log.add('1');
   const { world, connect } = start({}, log);
