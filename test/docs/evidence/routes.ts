@@ -9,7 +9,7 @@ export const ROUTE_TESTS: Evidence = {
   'GET /auth/v1/get_info': ['test/io/routes/info.test.ts: get_info: project, version of three numbers'],
   'GET /auth/v1/info': [
     'test/io/routes/info.test.ts: info: version, ways to log in',
-    'test/config/exposure.test.ts: BaseUrl: whatever a start prints',
+    'test/config/exposure.test.ts: BaseUrl: every address that a start prints',
   ],
   'GET /auth/v1/register_options': [
     'test/io/accounts/accounts.test.ts: register_options and login_options: the shapes',
