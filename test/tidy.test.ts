@@ -56,6 +56,7 @@ const NOT_YET = [
   'src/io/http/openapi/',
   'src/io/mcp/',
   'src/io/mcp/tools/',
+  'src/io/proxy/',
   'src/io/routes/',
   'src/io/routes/admin/',
   'src/sandbox/',
