@@ -1,34 +1,37 @@
-/** Runs the test files of one suite in this process, one after the other. */
-import { readdirSync } from 'node:fs';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import t from 'tap';
-import { suiteOf } from './table.ts';
+/** Runs one suite: in a plain Node process, without the module loader of tap, unless a coverage report needs it. */
+import { spawn } from 'node:child_process';
 
-const BUILT_TESTS = fileURLToPath(new URL('../', import.meta.url));
-
-/** Compiled test files below `build/test`, in order, without the suites themselves. */
-function testFiles(): string[] {
-  return readdirSync(BUILT_TESTS, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.test.js') && !path.startsWith('suites/'))
-    .sort();
+/** Did tap start this process with its loader, for nothing? It reads each module once more, on a thread of its own. */
+function hasIdleLoader(): boolean {
+  return process.env['TAP_DISABLE_COVERAGE'] === '1' && process.env['NODE_OPTIONS'] !== undefined;
 }
 
-type Teardown = () => unknown;
+/** The suite in a process of its own, which writes the report and gets what tap says of a time-out. */
+function runPlain(suite: string): void {
+  // The loader adds itself to the environment of every child, whatever `spawn` is given.
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, suite], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
+  process.on('message', (message: object) => child.send(message));
+  for (const signal of ['SIGALRM', 'SIGTERM', 'SIGINT'] as const)
+    process.on(signal, () => child.kill(signal));
+  child.on('exit', (code) => process.exit(code ?? 1));
+}
 
-/** Runs the files one after the other. What a file gives to `t.teardown` of the report runs when its tests have run. */
+/** Ends with the process that started it, however that one ends. */
+function endWithParent(): void {
+  process.on('disconnect', () => process.exit(1));
+  process.channel?.unref();
+}
+
+/** `name`: of table.ts. The suite's own file is the main module of this process. */
 export async function runSuite(name: string): Promise<void> {
-  // The loader that tap gives to its processes costs each program that a test starts half a second.
-  delete process.env['NODE_OPTIONS'];
-  const teardowns: Teardown[] = [];
-  t.teardown = (teardown: Teardown) => void teardowns.push(teardown);
-  const jobs = t.jobs;
-  for (const path of testFiles()) {
-    if (suiteOf(path) !== name) continue;
-    await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
-    // A file's own time-out and jobs hold for its tests, not for those of the next file.
-    t.setTimeout(0);
-    await t.test(`${path}: every test has run`, async (end) => end.pass());
-    t.jobs = jobs;
-    for (let teardown = teardowns.pop(); teardown !== undefined; teardown = teardowns.pop()) await teardown();
+  const [, suite] = process.argv;
+  if (suite !== undefined && hasIdleLoader()) {
+    runPlain(suite);
+    return;
   }
+  endWithParent();
+  const { runFiles } = await import('./files.ts');
+  await runFiles(name);
 }

@@ -1,6 +1,6 @@
 /** The log of finished requests: one JSON line each whatever was sent, nothing secret, and never in the way. */
-import { spawn } from 'node:child_process';
-import { mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { constants, mkdtempSync, openSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -9,7 +9,6 @@ import type { FinishedRequest } from '../../../src/io/http/finished.ts';
 import { defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { type LineSink, openLineSink } from '../../../src/io/observability/log.ts';
 import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
-import { TIED } from '../../../tools/launch.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 
@@ -225,12 +224,10 @@ t.test('log sink: lines arrive whole and in order, and are there after the close
 });
 
 t.test('log sink: a reader that never reads costs lines, counted, and not the caller', async (t) => {
-  // A sleeping child holds the read end of the pipe.
-  const child = spawn(process.execPath, [...TIED, '-e', 'setInterval(() => undefined, 1e6)'], {
-    stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  const descriptor = (child.stdin as unknown as { _handle: { fd: number } })._handle.fd;
+  const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
+  t.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  // Open for both ends, so that the pipe has a reader. The sink closes it.
+  const descriptor = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
   const sink = openLineSink(descriptor);
   const line = `{"filler":"${'x'.repeat(1_000)}"}\n`;
   for (let index = 0; index < 4_000; index += 1) sink.write(line);
