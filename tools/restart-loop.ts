@@ -61,33 +61,33 @@ export async function runRestartLoop({
   const start = () => launch({ dataPath, configuration, port });
   let gateway = await start();
   const url = `${gateway.url}/auth/v1/events`;
-  const crowd = new Crowd();
+  const streams = new EventStreams();
   for (let at = 0; at < clients; at += 1) {
-    if (at % CLIENTS_PER_ACCOUNT === 0) crowd.cookie = (await signUp(gateway.url)).cookie;
-    crowd.add(url);
+    if (at % CLIENTS_PER_ACCOUNT === 0) streams.cookie = (await signUp(gateway.url)).cookie;
+    streams.add(url);
   }
-  await crowd.all();
+  await streams.all();
   const report: RestartLoopReport = { restarts: 0, open: 0, opened: 0, refused: 0, backMs: 0, faults: [] };
-  for (; report.restarts < restarts && crowd.faults.length === 0; report.restarts += 1) {
+  for (; report.restarts < restarts && streams.faults.length === 0; report.restarts += 1) {
     const endedMs = performance.now();
     if (report.restarts % 2 === 0) await gateway.stop();
     else await gateway.kill();
     gateway = await start();
-    await crowd.all();
+    await streams.all();
     report.backMs = Math.max(report.backMs, Math.round(performance.now() - endedMs));
   }
-  for (const source of crowd.sources) {
+  for (const source of streams.sources) {
     report.opened += source.opened;
     report.refused += source.refused;
     if (source.state === 'open') report.open += 1;
   }
-  report.faults = crowd.faults;
-  crowd.close();
+  report.faults = streams.faults;
+  streams.close();
   await gateway.stop();
   return report;
 }
 
-class Crowd {
+class EventStreams {
   readonly sources: PlainEventSource[] = [];
   readonly faults: string[] = [];
   cookie = '';

@@ -15,7 +15,7 @@ import type { Progress } from './progress.ts';
 const HANGING_MS = 3 * 60_000;
 const NOTHING: ScenarioResult = { comparison: { subjects: [], ratios: [] }, notes: [] };
 
-export interface Stage {
+export interface RunContext {
   readonly progress: Progress;
   /** Share of the processors that others used before it began. */
   readonly busy: number;
@@ -28,7 +28,7 @@ export interface Stage {
 export async function runScenario(
   line: CommandLine,
   scenario: Scenario,
-  { progress, busy, endMs, stop }: Stage,
+  { progress, busy, endMs, stop }: RunContext,
 ): Promise<ScenarioReport> {
   const { name, summary, unit = 'answers' } = scenario;
   const options = optionsFor(line, scenario);

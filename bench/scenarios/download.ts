@@ -12,7 +12,7 @@ import {
 } from '../subjects/transfers.ts';
 import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import {
-  CROWD_FILE_BYTES,
+  CONCURRENT_FILE_BYTES,
   FILE_BYTES,
   type FileGateway,
   LARGE_FILE_BYTES,
@@ -61,17 +61,20 @@ export const download: Scenario = {
     const subjects: Subject[] = [];
     for (const build of bench.builds) {
       const gateway = await startFileGateway(bench, 1, {}, build);
-      const own = [await ownFile(gateway, FILE_BYTES), await ownFile(gateway, CROWD_FILE_BYTES)] as const;
+      const own = [
+        await ownFile(gateway, FILE_BYTES),
+        await ownFile(gateway, CONCURRENT_FILE_BYTES),
+      ] as const;
       subjects.push(...wholeFiles(bench, client, { name: 'gatehouse', ...gateway }, own));
     }
     for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
-      writeFileSync(join(peer.root, 'small'), contentOf(CROWD_FILE_BYTES));
+      writeFileSync(join(peer.root, 'small'), contentOf(CONCURRENT_FILE_BYTES));
       const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
       subjects.push(...wholeFiles(bench, client, { name, pids: [peer.pid] }, addresses));
     }
     const notes = [
       MEMORY_NOTE,
-      `Rates are MiB/s; processor time is for one MiB. Files at once have ${CROWD_FILE_BYTES / MIB} MiB each.`,
+      `Rates are MiB/s; processor time is for one MiB. Files at once have ${CONCURRENT_FILE_BYTES / MIB} MiB each.`,
     ];
     const comparison = await bench.compare(subjects);
     notes.push(...(await fairness(bench, client)));
@@ -149,7 +152,7 @@ function wholeFiles(
       native: name === 'nginx',
     });
   };
-  return [subject(1, large, FILE_BYTES), subject(STREAMS, small, CROWD_FILE_BYTES)];
+  return [subject(1, large, FILE_BYTES), subject(STREAMS, small, CONCURRENT_FILE_BYTES)];
 }
 
 function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {

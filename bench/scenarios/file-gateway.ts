@@ -15,7 +15,7 @@ export const LARGE_FILE_BYTES = 100 * MIB;
 /** What rounds move: a few of them stay within memory that was touched lately. */
 export const FILE_BYTES = 20 * MIB;
 /** Of files at once: all of them together stay within memory that was touched lately. */
-export const CROWD_FILE_BYTES = 5 * MIB;
+export const CONCURRENT_FILE_BYTES = 5 * MIB;
 
 /** Virtual machines give free memory to their host (free page reporting); the next writer of it waits for the host. */
 export const MEMORY_NOTE =

@@ -10,7 +10,7 @@ import type { Bench, Scenario, Series } from './definition.ts';
 import { EventReaders, type EventReport } from './mixed/event-readers.ts';
 import { isUndeclared } from './mixed/kinds.ts';
 import { type KindReport, runMixed } from './mixed/run.ts';
-import { openStage, type Stage } from './mixed/stage.ts';
+import { type MixedSetup, prepareMixed } from './mixed/setup.ts';
 import { growthOver, Watch, type WatchSample } from './mixed/watch.ts';
 
 /** All kinds together, where nothing else is said. */
@@ -43,21 +43,21 @@ export const mixed: Scenario = {
     { figure: JOURNAL_GROWTH, atMost: 0, row: ROW, whereTaken: true },
   ],
   async run(bench) {
-    const stage = await openStage(bench);
+    const setup = await prepareMixed(bench);
     const { ratePerSecond, maxRatePerSecond, durationMs } = bench.options;
     const rate = Math.min(ratePerSecond ?? RATE_PER_SECOND, maxRatePerSecond ?? Number.POSITIVE_INFINITY);
-    const outcome = await play(bench, stage, rate);
+    const outcome = await play(bench, setup, rate);
     return {
       comparison: comparisonOf(outcome),
-      notes: notesOf(bench, stage, rate, outcome),
+      notes: notesOf(bench, setup, rate, outcome),
       figures: figuresOf(outcome, durationMs),
       series: outcome.samples.length === 0 ? [] : seriesOf(outcome.samples),
     };
   },
 };
 
-async function play(bench: Bench, stage: Stage, ratePerSecond: number): Promise<Outcome> {
-  const { url, internal, pids, cast, streamCookies, receiver } = stage;
+async function play(bench: Bench, setup: MixedSetup, ratePerSecond: number): Promise<Outcome> {
+  const { url, internal, pids, fixture, streamCookies, receiver } = setup;
   const { warmupMs, durationMs } = bench.options;
   bench.announce(`${Math.round(ratePerSecond)} a second for ${(warmupMs + durationMs) / 1_000} s`);
   const readers = receiver === undefined ? undefined : new EventReaders(url, streamCookies);
@@ -65,7 +65,7 @@ async function play(bench: Bench, stage: Stage, ratePerSecond: number): Promise<
   let watch: Watch | undefined;
   let forgotten: Promise<unknown> = Promise.resolve();
   const kinds = await runMixed({
-    cast,
+    fixture,
     ratePerSecond,
     warmupMs,
     durationMs,
@@ -144,7 +144,7 @@ function ms(name: string, value: number): Figure {
 
 function notesOf(
   bench: Bench,
-  { receiver }: Stage,
+  { receiver }: MixedSetup,
   rate: number,
   { kinds, events, webhooks }: Outcome,
 ): string[] {

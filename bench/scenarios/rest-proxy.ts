@@ -28,12 +28,12 @@ export const restProxy: Scenario = {
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
-    const subjects = await cast(bench, backend.url);
+    const subjects = await startSubjects(bench, backend.url);
     return { comparison: await bench.compare(subjects), notes: [] };
   },
 };
 
-async function cast(bench: Bench, backendUrl: string): Promise<Subject[]> {
+async function startSubjects(bench: Bench, backendUrl: string): Promise<Subject[]> {
   const subjects: Subject[] = [];
   for (const build of bench.builds) subjects.push(await gateway(bench, backendUrl, build));
   if (bench.invite('nginx')) subjects.push(await nginx(bench, backendUrl));

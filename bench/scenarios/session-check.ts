@@ -21,7 +21,7 @@ export const sessionCheck: Scenario = {
   baseline: true,
   targets: [{ against: EQUAL_WORK, by: 'rate', atLeast: 0.85, row: 'session check against equal work' }],
   async run(bench) {
-    const subjects = await cast(bench);
+    const subjects = await startSubjects(bench);
     return {
       comparison: await bench.compare(subjects),
       notes: [
@@ -31,7 +31,7 @@ export const sessionCheck: Scenario = {
   },
 };
 
-async function cast(bench: Bench): Promise<Subject[]> {
+async function startSubjects(bench: Bench): Promise<Subject[]> {
   const subjects: Subject[] = [];
   for (const build of bench.builds) subjects.push(...(await sessionsOf(bench, build)));
   return subjects;

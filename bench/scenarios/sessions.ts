@@ -48,15 +48,15 @@ export const sessions: Scenario = {
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
   ],
   async run(bench) {
-    const crowds: LoadedGateway[] = [];
-    for (const size of SIZES) crowds.push(await gather(bench, size));
+    const gateways: LoadedGateway[] = [];
+    for (const size of SIZES) gateways.push(await startGateway(bench, size));
     // The largest first: it takes longest, and the minute begins with it.
     const firstUses: Figure[] = [];
-    for (const crowd of [...crowds].reverse()) firstUses.unshift(await enliven(bench, crowd));
-    const subjects = crowds.map((crowd) => subjectOf(bench, crowd));
+    for (const gateway of [...gateways].reverse()) firstUses.unshift(await wake(bench, gateway));
+    const subjects = gateways.map((gateway) => subjectOf(bench, gateway));
     const comparison = await bench.compare(subjects, WITHIN_MS);
-    const passivated = await Promise.all(crowds.map(passivatedBy));
-    const memory = crowds.map(({ pids }) => memoryOf(pids[0] ?? 0));
+    const passivated = await Promise.all(gateways.map(passivatedBy));
+    const memory = gateways.map(({ pids }) => memoryOf(pids[0] ?? 0));
     return {
       comparison,
       notes: [
@@ -66,7 +66,7 @@ export const sessions: Scenario = {
         'Memory of a session is the slope from 1,000 to 100,000 live ones, after all rounds, garbage included.',
       ],
       figures: [
-        { name: START, unit: 'ms', value: crowds.at(-1)?.startMs ?? Number.NaN },
+        { name: START, unit: 'ms', value: gateways.at(-1)?.startMs ?? Number.NaN },
         ...firstUses,
         slope(
           RSS,
@@ -86,7 +86,7 @@ function nameOf(size: number): string {
   return `${LABEL}, ${size.toLocaleString('en')} sessions`;
 }
 
-async function gather(bench: Bench, size: number): Promise<LoadedGateway> {
+async function startGateway(bench: Bench, size: number): Promise<LoadedGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sessions-'));
   bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
   const dataPath = join(folder, 'data');
@@ -106,8 +106,8 @@ async function gather(bench: Bench, size: number): Promise<LoadedGateway> {
 }
 
 /** Uses every session once: its account is replayed from the journal, and the use is written down. */
-async function enliven(bench: Bench, crowd: LoadedGateway): Promise<Figure> {
-  const { url, pids, cookies, size } = crowd;
+async function wake(bench: Bench, gateway: LoadedGateway): Promise<Figure> {
+  const { url, pids, cookies, size } = gateway;
   bench.announce(`${size.toLocaleString('en')} sessions come to life`);
   const cpuMs = () => costOf(pids[0] ?? 0)?.cpuMs ?? Number.NaN;
   const before = cpuMs();

@@ -49,16 +49,16 @@ export const sseFanout: Scenario = {
   ],
   async run(bench) {
     const { connections, warmupMs, durationMs } = bench.options;
-    const crowds = await gatherCrowds(bench, connections);
+    const servers = await connectReaders(bench, connections);
     const common = { durationMs, sizeBytes: MESSAGE_BYTES, readers: connections };
     const subjects = [1, BATCH].flatMap((batch) =>
-      crowds.map(
-        (crowd): Subject => ({
-          name: batch === 1 ? crowd.server.name : `${crowd.server.name}, ${batch} at a time`,
-          pids: crowd.server.pids,
+      servers.map(
+        (loaded): Subject => ({
+          name: batch === 1 ? loaded.server.name : `${loaded.server.name}, ${batch} at a time`,
+          pids: loaded.server.pids,
           group: `${batch} at a time`,
           // The same server in both groups: once warm is enough.
-          ...crowd.rounds({ ...common, batch, warmupMs: batch === 1 ? warmupMs : 0 }),
+          ...loaded.rounds({ ...common, batch, warmupMs: batch === 1 ? warmupMs : 0 }),
         }),
       ),
     );
@@ -73,11 +73,11 @@ export const sseFanout: Scenario = {
       return `${name}: ${perSecond} messages a processor second; a small request meanwhile: p99 ${p99} ms`;
     });
     notes.push('A round is at least one batch to all readers, however long that takes.');
-    for (const { server, rssBytesPerConnection } of crowds) {
+    for (const { server, rssBytesPerConnection } of servers) {
       if (rssBytesPerConnection !== undefined)
         notes.push(`${server.name}: ${(rssBytesPerConnection / 1_024).toFixed(1)} KiB of RSS a connection`);
     }
-    return { comparison, notes, figures: memoryOf(crowds[0]) };
+    return { comparison, notes, figures: memoryOf(servers[0]) };
   },
 };
 
@@ -87,20 +87,20 @@ function memoryOf(gateway: FanoutReaders | undefined): Figure[] {
 }
 
 /** The gateway and whatever peers are installed, each with its readers connected. */
-async function gatherCrowds(bench: Bench, readers: number): Promise<FanoutReaders[]> {
-  const crowds: FanoutReaders[] = [];
+async function connectReaders(bench: Bench, readers: number): Promise<FanoutReaders[]> {
+  const servers: FanoutReaders[] = [];
   const opens = [openGatehouse];
   if (bench.invite('better-sse')) opens.push(betterSse);
   if (bench.invite('nchan')) opens.push(nchan);
   for (const open of opens) {
     const server = await open(bench, readers);
-    const crowd = new FanoutReaders(server);
-    bench.afterwards(() => crowd.leave());
+    const loaded = new FanoutReaders(server);
+    bench.afterwards(() => loaded.leave());
     bench.announce(`${readers} readers come to ${server.name}`);
-    await crowd.gather();
-    crowds.push(crowd);
+    await loaded.gather();
+    servers.push(loaded);
   }
-  return crowds;
+  return servers;
 }
 
 interface Details {

@@ -24,7 +24,7 @@ export const turn: Scenario = {
     { figure: 'volatile turn', atMost: 0.5, row: 'volatile turn' },
   ],
   async run(bench) {
-    const subjects = await cast(bench);
+    const subjects = await startSubjects(bench);
     const comparison = await bench.compare(subjects);
     const volatile = comparison.subjects.find(({ name }) => name === VOLATILE)?.rounds ?? [];
     const {
@@ -40,7 +40,7 @@ export const turn: Scenario = {
   },
 };
 
-async function cast(bench: Bench): Promise<Subject[]> {
+async function startSubjects(bench: Bench): Promise<Subject[]> {
   const subjects: Subject[] = [];
   for (const { checkout, suffix } of bench.builds) {
     const worker = await startWorker('server', 'turns', checkout === undefined ? [] : [checkout]);

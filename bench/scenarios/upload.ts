@@ -15,7 +15,7 @@ import {
 } from '../subjects/transfers.ts';
 import type { Bench, Scenario, ScenarioResult } from './definition.ts';
 import {
-  CROWD_FILE_BYTES,
+  CONCURRENT_FILE_BYTES,
   type FileGateway,
   LARGE_FILE_BYTES,
   MEMORY_NOTE,
@@ -103,8 +103,8 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   const large = { ...plan, fileBytes: LARGE_FILE_BYTES, streams: 1 };
   const one = await costOfUploads(client, gateway, large, GIGABYTE_FILES);
   bench.announce(`${SESSIONS} files at once`);
-  const crowd = { ...plan, fileBytes: CROWD_FILE_BYTES, streams: SESSIONS };
-  const many = await costOfUploads(client, gateway, crowd, 1);
+  const concurrent = { ...plan, fileBytes: CONCURRENT_FILE_BYTES, streams: SESSIONS };
+  const many = await costOfUploads(client, gateway, concurrent, 1);
   const figures = [
     { name: DELAY_FIGURE, unit: 'ms', value: one.delayMs },
     { name: RSS_FIGURE, unit: 'MiB', value: one.rssMebibytes },

@@ -25,7 +25,7 @@ const LOOK_EVERY_MS = 20;
 /** Events that wait when deliveries are counted as fast as they go; within the backlog of one application. */
 const PILE_EVENTS = 100;
 
-interface World {
+interface WebhookSetup {
   readonly bench: Bench;
   readonly internal: string;
   readonly url: string;
@@ -46,12 +46,12 @@ export const webhooks: Scenario = {
   // A load that has just begun has latencies of its own.
   defaults: { durationMs: 600 },
   async run(bench) {
-    const world = await openWorld(bench);
+    const setup = await openWorld(bench);
     const subjects = [
-      latencySubject(world, '50 healthy applications', 0),
-      latencySubject(world, 'beside 1 black hole', 1),
-      latencySubject(world, `beside ${HOLES} black holes`, HOLES),
-      pileSubject(world),
+      latencySubject(setup, '50 healthy applications', 0),
+      latencySubject(setup, 'beside 1 black hole', 1),
+      latencySubject(setup, `beside ${HOLES} black holes`, HOLES),
+      pileSubject(setup),
     ];
     const comparison = await bench.compare(subjects);
     const figure = (index: number, key: string) =>
@@ -73,7 +73,7 @@ export const webhooks: Scenario = {
   },
 };
 
-async function openWorld(bench: Bench): Promise<World> {
+async function openWorld(bench: Bench): Promise<WebhookSetup> {
   const receiver = await startServer('webhooks');
   bench.afterwards(() => receiver.stop());
   const gateway = await gatewayUnderLoad(
@@ -110,48 +110,48 @@ async function register(url: string, owner: Person, index: number, webhookUrl: s
   return String(answer.json['result']?.['id']);
 }
 
-function eventFor(world: World, crmId: string): object {
-  world.tick += 1;
-  const tick = String(world.tick);
+function eventFor(setup: WebhookSetup, crmId: string): object {
+  setup.tick += 1;
+  const tick = String(setup.tick);
   return { module: 'core', tick, type: 'Bench', crmId, data: { id: tick, sentMs: nowMs() } };
 }
 
-async function push({ internal }: World, events: readonly object[]): Promise<void> {
+async function push({ internal }: WebhookSetup, events: readonly object[]): Promise<void> {
   const headers = { 'X-Module-Key': MODULE_KEY };
   expectOk('push', await request(`${internal}/internal/v1/events`, { headers, body: { events } }));
 }
 
-async function report(world: World): Promise<WebhookReport> {
-  return (await (await fetch(`${world.receiver}/report`)).json()) as WebhookReport;
+async function report(setup: WebhookSetup): Promise<WebhookReport> {
+  return (await (await fetch(`${setup.receiver}/report`)).json()) as WebhookReport;
 }
 
 /** One event for every healthy application at fixed times; those of the black holes hang all the while. */
-async function latency(world: World, holes: number, durationMs: number): Promise<Sample> {
-  const chosen = world.holes.slice(0, holes);
+async function latency(setup: WebhookSetup, holes: number, durationMs: number): Promise<Sample> {
+  const chosen = setup.holes.slice(0, holes);
   for (const { owner, appId } of chosen) {
     const headers = { Cookie: owner.cookie };
-    expectOk('enable', await request(`${world.url}/auth/v1/app/enable`, { headers, body: { id: appId } }));
+    expectOk('enable', await request(`${setup.url}/auth/v1/app/enable`, { headers, body: { id: appId } }));
   }
-  await report(world);
-  const ratePerSecond = world.bench.options.ratePerSecond ?? RATE_PER_SECOND;
+  await report(setup);
+  const ratePerSecond = setup.bench.options.ratePerSecond ?? RATE_PER_SECOND;
   const everyMs = (SECOND_MS * HEALTHY) / ratePerSecond;
   const startMs = nowMs();
   let pushes = 0;
   const under: Promise<void>[] = [];
   for (let dueMs = startMs; dueMs < startMs + durationMs; dueMs += everyMs) {
     await sleep(Math.max(0, dueMs - nowMs()));
-    const owners = [...world.healthy, ...new Set(chosen.map(({ owner }) => owner))];
+    const owners = [...setup.healthy, ...new Set(chosen.map(({ owner }) => owner))];
     under.push(
       push(
-        world,
-        owners.map((owner) => eventFor(world, owner.userId)),
+        setup,
+        owners.map((owner) => eventFor(setup, owner.userId)),
       ),
     );
     pushes += 1;
   }
   await Promise.all(under);
   const elapsedMs = nowMs() - startMs;
-  const { deliveries, latenciesMs, reached } = await arrived(world, pushes * HEALTHY, DRAIN_MS);
+  const { deliveries, latenciesMs, reached } = await arrived(setup, pushes * HEALTHY, DRAIN_MS);
   const events = latenciesMs.length;
   const at = (share: number) => latenciesMs[Math.min(events - 1, Math.floor(events * share))] ?? Number.NaN;
   return {
@@ -175,13 +175,13 @@ interface Arrived {
 }
 
 /** What has come since the last report, when all events are there or the time-out has passed. */
-async function arrived(world: World, wanted: number, timeoutMs: number): Promise<Arrived> {
+async function arrived(setup: WebhookSetup, wanted: number, timeoutMs: number): Promise<Arrived> {
   const untilMs = nowMs() + timeoutMs;
   const latenciesMs: number[] = [];
   let deliveries = 0;
   let reached = 0;
   for (;;) {
-    const part = await report(world);
+    const part = await report(setup);
     deliveries += part.deliveries;
     reached += part.holes;
     latenciesMs.push(...part.latenciesMs);
@@ -191,38 +191,38 @@ async function arrived(world: World, wanted: number, timeoutMs: number): Promise
   return { deliveries, reached, latenciesMs: latenciesMs.sort((one, other) => one - other) };
 }
 
-function latencySubject(world: World, name: string, holes: number): Subject {
-  const { durationMs, warmupMs } = world.bench.options;
+function latencySubject(setup: WebhookSetup, name: string, holes: number): Subject {
+  const { durationMs, warmupMs } = setup.bench.options;
   return {
     name,
-    pids: world.pids,
+    pids: setup.pids,
     // Events come at a given rate: a ratio of rates would be one, whatever is slow. The notes compare latencies.
     group: name,
     // One gateway for all of them.
-    ...(holes === 0 ? { warmUp: () => latency(world, 0, warmupMs) } : {}),
-    round: () => latency(world, holes, durationMs),
+    ...(holes === 0 ? { warmUp: () => latency(setup, 0, warmupMs) } : {}),
+    round: () => latency(setup, holes, durationMs),
   };
 }
 
 /** Many events for each application at once, until all are delivered: in batches of up to 100. */
-function pileSubject(world: World): Subject {
+function pileSubject(setup: WebhookSetup): Subject {
   return {
     name: 'events of a pile, batches of up to 100',
     // Of events, not of deliveries: no ratio to the others.
     group: 'pile',
-    pids: world.pids,
+    pids: setup.pids,
     async round() {
-      await report(world);
+      await report(setup);
       const startMs = nowMs();
       const wanted = PILE_EVENTS * HEALTHY;
       for (let sent = 0; sent < wanted; sent += 1_000) {
-        const owners = Array.from({ length: 1_000 }, (_, index) => world.healthy[index % HEALTHY]);
+        const owners = Array.from({ length: 1_000 }, (_, index) => setup.healthy[index % HEALTHY]);
         await push(
-          world,
-          owners.flatMap((owner) => (owner === undefined ? [] : [eventFor(world, owner.userId)])),
+          setup,
+          owners.flatMap((owner) => (owner === undefined ? [] : [eventFor(setup, owner.userId)])),
         );
       }
-      const { deliveries, latenciesMs } = await arrived(world, wanted, 60 * SECOND_MS);
+      const { deliveries, latenciesMs } = await arrived(setup, wanted, 60 * SECOND_MS);
       const elapsedMs = nowMs() - startMs;
       const at = (share: number) => latenciesMs[Math.floor((latenciesMs.length - 1) * share)] ?? Number.NaN;
       return {

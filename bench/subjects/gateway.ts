@@ -9,7 +9,7 @@ import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../../tools/
 import { launch } from '../../tools/launch.ts';
 import type { Bench } from '../scenarios/definition.ts';
 import { type Build, knownTo } from './baseline.ts';
-import { leave, leftBehind, patiently } from './guests.ts';
+import { cleanupNotes, removeKeys, retryWhenLimited } from './target-accounts.ts';
 
 /** The most that the settings take: the limiter counts every request, and none of them is over. */
 const RAISED_MAX = 1_000_000;
@@ -96,14 +96,17 @@ export async function makeAgents(bench: Bench, url: string, count: number): Prom
   bench.announce(`${count} accounts sign up`);
   const people: Person[] = [];
   const remote = bench.options.target !== undefined;
-  if (remote) bench.afterwards(async () => bench.remarks.push(...leftBehind(url, await leave(url, people))));
+  if (remote)
+    bench.afterwards(async () => bench.remarks.push(...cleanupNotes(url, await removeKeys(url, people))));
   let started = 0;
   const stream = async () => {
     while (started < count) {
       started += 1;
-      const person = await patiently(() => signUp(url));
+      const person = await retryWhenLimited(() => signUp(url));
       people.push(person);
-      await patiently(async () => expectOk('update_key', await updateKey(url, person, { mcpAccess: true })));
+      await retryWhenLimited(async () =>
+        expectOk('update_key', await updateKey(url, person, { mcpAccess: true })),
+      );
     }
   };
   // One at a time where limits of people are on.
@@ -114,6 +117,6 @@ export async function makeAgents(bench: Bench, url: string, count: number): Prom
 /** A verified MCP session of a person: the bearer of /mcp. */
 export async function sessionOf(url: string, person: Person): Promise<string> {
   const login = async () => expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
-  const { json } = await patiently(login);
+  const { json } = await retryWhenLimited(login);
   return String(json['result']?.['sessionId']);
 }

@@ -34,10 +34,10 @@ t.test('budget: what one scenario does not need belongs to those after it', asyn
 t.test(
   'budget: rounds end on the clock of all; alone after two minutes, unless they are given',
   async (t) => {
-    const stage = { beganMs: 5_000, endMs: 40_000 };
-    t.equal(leftMs(line('all'), stage, 30_000), 10_000);
-    t.equal(leftMs(line('turn'), stage, 30_000), 95_000);
-    t.equal(leftMs(line('turn', '--rounds', '3'), stage, 30_000), Number.POSITIVE_INFINITY);
+    const suite = { beganMs: 5_000, endMs: 40_000 };
+    t.equal(leftMs(line('all'), suite, 30_000), 10_000);
+    t.equal(leftMs(line('turn'), suite, 30_000), 95_000);
+    t.equal(leftMs(line('turn', '--rounds', '3'), suite, 30_000), Number.POSITIVE_INFINITY);
   },
 );
 

@@ -4,14 +4,21 @@ import t from 'tap';
 import type { BenchReport } from '../../bench/report/report.ts';
 import { EventReaders } from '../../bench/scenarios/mixed/event-readers.ts';
 import { KeptConnection } from '../../bench/scenarios/mixed/kept-connection.ts';
-import { type Cast, isUndeclared, judge, KINDS, nowMs, ratesOf } from '../../bench/scenarios/mixed/kinds.ts';
+import {
+  isUndeclared,
+  judge,
+  KINDS,
+  type MixedFixture,
+  nowMs,
+  ratesOf,
+} from '../../bench/scenarios/mixed/kinds.ts';
 import { runMixed } from '../../bench/scenarios/mixed/run.ts';
 import { growthOver } from '../../bench/scenarios/mixed/watch.ts';
 import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
 import { newKey } from '../../tools/agent.ts';
 import { benchArguments, faultsOf } from '../../tools/mixed-soak.ts';
 
-function castAt(url: string, more: Partial<Cast> = {}): Cast {
+function fixtureAt(url: string, more: Partial<MixedFixture> = {}): MixedFixture {
   return {
     url,
     internal: url,
@@ -38,14 +45,18 @@ async function serve(t: { teardown(fn: () => unknown): void }, answer: RequestLi
 
 t.test('mixed plan: the shares make one, and the rates of all kinds the whole rate', async (t) => {
   t.ok(Math.abs(KINDS.reduce((sum, { share }) => sum + share, 0) - 1) < 1e-9);
-  const rates = ratesOf(castAt('http://127.0.0.1:1'), 400);
+  const rates = ratesOf(fixtureAt('http://127.0.0.1:1'), 400);
   t.equal(rates.length, KINDS.length);
   t.equal(rates.find(({ kind }) => kind.name === 'tools/call')?.ratePerSecond, 120);
 });
 
-t.test('mixed plan: a cast without files and pushes does the rest at the whole rate', async (t) => {
-  const cast = castAt('http://127.0.0.1:1', { internal: undefined, uploadCookies: [], filePath: undefined });
-  const rates = ratesOf(cast, 100);
+t.test('mixed plan: a fixture without files and pushes does the rest at the whole rate', async (t) => {
+  const fixture = fixtureAt('http://127.0.0.1:1', {
+    internal: undefined,
+    uploadCookies: [],
+    filePath: undefined,
+  });
+  const rates = ratesOf(fixture, 100);
   const names = rates.map(({ kind }) => kind.name);
   for (const name of ['upload', 'range download', 'event pushed']) t.notOk(names.includes(name), name);
   t.ok(Math.abs(rates.reduce((sum, { ratePerSecond }) => sum + ratePerSecond, 0) - 100) < 1e-9);
@@ -80,7 +91,7 @@ t.test('mixed kinds: each asks for its own thing with its own credential', async
   const connection = await RawConnection.open(url);
   const asked = async (name: string) => {
     seen.length = 0;
-    await KINDS.find((kind) => kind.name === name)?.work(castAt(url), connection, 1);
+    await KINDS.find((kind) => kind.name === name)?.work(fixtureAt(url), connection, 1);
     return seen;
   };
   const [call] = await asked('tools/call');
@@ -122,8 +133,8 @@ t.test(
       response.writeHead(request.headers.range === undefined ? 200 : 206, { 'Content-Length': text.length });
       response.end(text);
     });
-    const cast = castAt(url, { filePath: undefined, uploadCookies: [] });
-    const reports = await runMixed({ cast, ratePerSecond: 200, warmupMs: 50, durationMs: 500 });
+    const fixture = fixtureAt(url, { filePath: undefined, uploadCookies: [] });
+    const reports = await runMixed({ fixture, ratePerSecond: 200, warmupMs: 50, durationMs: 500 });
     const named = (name: string) => reports.find((report) => report.name === name);
     const calls = named('tools/call');
     t.ok((calls?.report.answers ?? 0) > 20, `${calls?.report.answers} calls`);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readMetric } from '../../bench/measure/metrics.ts';
 import { type BenchReport, loadOf } from '../../bench/report/report.ts';
-import { leave, patiently } from '../../bench/subjects/guests.ts';
+import { removeKeys, retryWhenLimited } from '../../bench/subjects/target-accounts.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
 
@@ -134,23 +134,23 @@ t.test('leave: keys go, and where the last key must stay its sessions go and age
   const gateway = await launch({ configuration: { Settings: { LastKeyProtection: 1 } } });
   t.teardown(() => gateway.stop());
   const { url } = gateway;
-  const person = await patiently(() => signUp(url));
+  const person = await retryWhenLimited(() => signUp(url));
   expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  expectOk('mcp_login', await patiently(() => mcpLogin(url, person.key, Date.now())));
-  const left = await leave(url, [person]);
+  expectOk('mcp_login', await retryWhenLimited(() => mcpLogin(url, person.key, Date.now())));
+  const left = await removeKeys(url, [person]);
   t.match(left, { accounts: 1, keysRemoved: 0, faults: [/^remove_key: HTTP 403/] });
   t.ok(left.sessionsClosed >= 2, `${left.sessionsClosed} sessions`);
   const headers = { Cookie: person.cookie };
   t.equal((await request(`${url}/auth/v1/sessions`, { headers })).status, 401);
   t.not((await mcpLogin(url, person.key, Date.now())).status, 200);
   t.not(
-    cookieOf(await patiently(async () => expectOk('login', await logIn(url, person.key)))),
+    cookieOf(await retryWhenLimited(async () => expectOk('login', await logIn(url, person.key)))),
     '',
     'the account stays',
   );
 });
 
-t.test('patiently: waits as long as the gateway says, and gives up in the end', async (t) => {
+t.test('retryWhenLimited: waits as long as the gateway says, and gives up in the end', async (t) => {
   const answers: number[] = [429, 429, 200];
   const waits: number[] = [];
   const step = async () => {
@@ -159,9 +159,9 @@ t.test('patiently: waits as long as the gateway says, and gives up in the end', 
     return expectOk('step', { status, headers, text: '', json: {} as never });
   };
   const wait = async (durationMs: number) => void waits.push(durationMs);
-  t.equal((await patiently(step, wait)).status, 200);
+  t.equal((await retryWhenLimited(step, wait)).status, 200);
   t.same(waits, [3_000, 3_000]);
-  await t.rejects(patiently(step, wait), { message: 'step: HTTP 429 ' });
+  await t.rejects(retryWhenLimited(step, wait), { message: 'step: HTTP 429 ' });
   answers.push(500);
-  await t.rejects(patiently(step, wait), { message: 'step: HTTP 500 ' }, 'another refusal is final');
+  await t.rejects(retryWhenLimited(step, wait), { message: 'step: HTTP 500 ' }, 'another refusal is final');
 });

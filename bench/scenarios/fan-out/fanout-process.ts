@@ -1,4 +1,4 @@
-/** The process of one crowd of readers: takes orders from its parent, one at a time, and answers each. */
+/** The process of one group of readers: takes orders from its parent, one at a time, and answers each. */
 import { FanoutLoad, type FanoutPlan, type FanoutReport } from './fanout-load.ts';
 
 export type FanoutOrder =

@@ -1,4 +1,4 @@
-/** A server with a crowd of readers: how it is published to, and a round in which each batch waits for the one before. */
+/** A server with many readers: how it is published to, and a round in which each batch waits for the one before. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../../../tools/launch.ts';

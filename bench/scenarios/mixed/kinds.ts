@@ -3,7 +3,7 @@ import { type SoftwareKey, verifiedHeaders } from '../../../tools/agent.ts';
 import type { RawAnswer, RawConnection } from '../transfers/raw-connection.ts';
 
 /** Who and what takes part; made through the public API before the load. */
-export interface Cast {
+export interface MixedFixture {
   readonly url: string;
   /** The internal listener; undefined: nothing is pushed. */
   readonly internal: string | undefined;
@@ -27,10 +27,10 @@ export interface MixedKind {
   readonly listener: 'public' | 'internal';
   /** Under way at once. */
   readonly connections: number;
-  /** Can this cast do it? Every cast can unless given. */
-  readonly fits?: (cast: Cast) => boolean;
+  /** Can this fixture do it? Every fixture can unless given. */
+  readonly fits?: (fixture: MixedFixture) => boolean;
   /** The `count`th of its kind. Undefined: good; else what went wrong. */
-  work(cast: Cast, connection: RawConnection, count: number): Promise<string | undefined>;
+  work(fixture: MixedFixture, connection: RawConnection, count: number): Promise<string | undefined>;
 }
 
 export const FILE_BYTES = 1024 * 1024;
@@ -72,12 +72,12 @@ export const KINDS: readonly MixedKind[] = [
   },
 ];
 
-/** The kinds that this cast can do, each with its requests a second out of so many in all. */
+/** The kinds that this fixture can do, each with its requests a second out of so many in all. */
 export function ratesOf(
-  cast: Cast,
+  fixture: MixedFixture,
   ratePerSecond: number,
 ): { readonly kind: MixedKind; readonly ratePerSecond: number }[] {
-  const able = KINDS.filter(({ fits }) => fits?.(cast) ?? true);
+  const able = KINDS.filter(({ fits }) => fits?.(fixture) ?? true);
   const whole = able.reduce((sum, { share }) => sum + share, 0);
   return able.map((kind) => ({ kind, ratePerSecond: (ratePerSecond * kind.share) / whole }));
 }
@@ -114,7 +114,7 @@ function mcp(name: string, share: number, method: string, params: object, expect
 }
 
 async function downloadRange(
-  { filePath = '/' }: Cast,
+  { filePath = '/' }: MixedFixture,
   connection: RawConnection,
   count: number,
 ): Promise<string | undefined> {
@@ -127,7 +127,7 @@ async function downloadRange(
 
 /** A small file: its draft, then its bytes. */
 async function upload(
-  { uploadCookies }: Cast,
+  { uploadCookies }: MixedFixture,
   connection: RawConnection,
   count: number,
 ): Promise<string | undefined> {
@@ -142,7 +142,7 @@ async function upload(
 
 /** One event for one user of the audience, with the moment it left. */
 async function push(
-  { audience, moduleKey }: Cast,
+  { audience, moduleKey }: MixedFixture,
   connection: RawConnection,
   count: number,
 ): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import { Pacer, type Sender } from '../../load/pacer.ts';
 import type { LoadReport } from '../../load/plan.ts';
 import type { RawConnection } from '../transfers/raw-connection.ts';
 import { KeptConnection } from './kept-connection.ts';
-import { type Cast, type MixedKind, ratesOf } from './kinds.ts';
+import { type MixedFixture, type MixedKind, ratesOf } from './kinds.ts';
 
 const SECOND_MS = 1_000;
 
@@ -16,7 +16,7 @@ export interface KindReport {
 }
 
 export interface MixedPlan {
-  readonly cast: Cast;
+  readonly fixture: MixedFixture;
   readonly ratePerSecond: number;
   readonly warmupMs: number;
   readonly durationMs: number;
@@ -25,8 +25,8 @@ export interface MixedPlan {
 }
 
 export async function runMixed(plan: MixedPlan): Promise<KindReport[]> {
-  const loads = ratesOf(plan.cast, plan.ratePerSecond).map(
-    ({ kind, ratePerSecond }) => new KindLoad(plan.cast, kind, ratePerSecond),
+  const loads = ratesOf(plan.fixture, plan.ratePerSecond).map(
+    ({ kind, ratePerSecond }) => new KindLoad(plan.fixture, kind, ratePerSecond),
   );
   for (const load of loads) load.start();
   await elapse(plan.warmupMs);
@@ -57,16 +57,16 @@ class KindLoad {
   #answersInAll = 0;
   #count = 0;
 
-  constructor(cast: Cast, kind: MixedKind, ratePerSecond: number) {
+  constructor(fixture: MixedFixture, kind: MixedKind, ratePerSecond: number) {
     this.#kind = kind;
     this.#ratePerSecond = ratePerSecond;
-    const url = kind.listener === 'internal' ? (cast.internal ?? cast.url) : cast.url;
+    const url = kind.listener === 'internal' ? (fixture.internal ?? fixture.url) : fixture.url;
     this.#connections = Array.from(
       { length: kind.connections },
       () =>
         new KindConnections(
           url,
-          (connection) => kind.work(cast, connection, this.#count++),
+          (connection) => kind.work(fixture, connection, this.#count++),
           (sinceMs, error) => this.#done(sinceMs, error),
         ),
     );

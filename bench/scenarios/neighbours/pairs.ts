@@ -8,7 +8,7 @@ import { RawConnection } from '../transfers/raw-connection.ts';
 import { type Ask, Caller, getFrom, hold, repeatFrom, sendSlowly, streamFrom } from './callers.ts';
 
 /** The gateway of a pair. */
-export interface Stage {
+export interface PairSetup {
   readonly bench: Bench;
   readonly url: string;
 }
@@ -32,7 +32,7 @@ export interface Pair {
   readonly settings?: Readonly<Record<string, number>>;
   /** Its modules are those of the sandbox: files need a chat module. */
   readonly sandbox?: true;
-  prepare(stage: Stage): Promise<Neighbours>;
+  prepare(setup: PairSetup): Promise<Neighbours>;
 }
 
 const KIB = 1024;

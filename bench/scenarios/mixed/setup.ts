@@ -5,7 +5,7 @@ import { startServer } from '../../measure/children.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad, makeAgents } from '../../subjects/gateway.ts';
 import type { Bench } from '../definition.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
-import { type Cast, FILE_BYTES } from './kinds.ts';
+import { FILE_BYTES, type MixedFixture } from './kinds.ts';
 
 const MODULE_KEY = 'bench-module-key-0123456789';
 const CALLERS = 16;
@@ -16,15 +16,15 @@ const AUDIENCE = 8;
 /** So that the journal has its size soon, and a soak can say whether it keeps it. */
 const BOUNDED_LOGS = { AuditRowsMax: 5_000, EventRowsMax: 5_000 };
 
-export interface Stage extends GatewayUnderLoad {
-  readonly cast: Cast;
+export interface MixedSetup extends GatewayUnderLoad {
+  readonly fixture: MixedFixture;
   /** Of the audience; each has one event stream. */
   readonly streamCookies: readonly string[];
   /** Address of the webhooks' receiver; undefined: there are none. */
   readonly receiver: string | undefined;
 }
 
-export async function openStage(bench: Bench): Promise<Stage> {
+export async function prepareMixed(bench: Bench): Promise<MixedSetup> {
   const modules = { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } };
   const settings = { EventReorderMilliseconds: 0, ...BOUNDED_LOGS };
   const gateway = await gatewayUnderLoad(bench, modules, { sandbox: true, settings });
@@ -37,7 +37,7 @@ export async function openStage(bench: Bench): Promise<Stage> {
   const own = isOwn ? gateway.internal : undefined;
   const audience = callers.slice(0, AUDIENCE);
   const receiver = own === undefined ? undefined : await hook(bench, url, audience);
-  const cast: Cast = {
+  const fixture: MixedFixture = {
     url,
     internal: own,
     moduleKey: MODULE_KEY,
@@ -48,7 +48,7 @@ export async function openStage(bench: Bench): Promise<Stage> {
     filePath: uploading[0] === undefined ? undefined : await uploadFile(url, uploading[0].cookie),
     audience: audience.map(({ userId }) => userId),
   };
-  return { ...gateway, cast, receiver, streamCookies: audience.map(({ cookie }) => cookie) };
+  return { ...gateway, fixture, receiver, streamCookies: audience.map(({ cookie }) => cookie) };
 }
 
 /** An application with a webhook for each of them; the receiver's address. */

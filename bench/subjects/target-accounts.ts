@@ -19,7 +19,7 @@ const ATTEMPTS_MAX = 5;
 const WAIT_MAX_SECONDS = 60;
 const SECOND_MS = 1_000;
 
-export interface Left {
+export interface CleanupReport {
   readonly accounts: number;
   readonly sessionsClosed: number;
   readonly keysRemoved: number;
@@ -28,7 +28,7 @@ export interface Left {
 }
 
 /** Runs the step again while the gateway says that it is asked too often, no sooner than it says. */
-export async function patiently<Result>(
+export async function retryWhenLimited<Result>(
   step: () => Promise<Result>,
   wait: (durationMs: number) => Promise<unknown> = sleep,
 ): Promise<Result> {
@@ -45,16 +45,16 @@ export async function patiently<Result>(
 }
 
 /** Removes the key of each, and with it every session. An account itself no public call removes. */
-export async function leave(url: string, people: readonly Person[]): Promise<Left> {
+export async function removeKeys(url: string, people: readonly Person[]): Promise<CleanupReport> {
   let sessionsClosed = 0;
   let keysRemoved = 0;
   const faults = new Set<string>();
   for (const person of people) {
     try {
-      const removed = await patiently(() => removeKey(url, person));
+      const removed = await retryWhenLimited(() => removeKey(url, person));
       if (removed.status === 200) keysRemoved += 1;
       else faults.add(`remove_key: HTTP ${removed.status} ${removed.text}`);
-      const { json } = removed.status === 200 ? removed : await patiently(() => lockOut(url, person));
+      const { json } = removed.status === 200 ? removed : await retryWhenLimited(() => lockOut(url, person));
       sessionsClosed += Number(json['result']?.['sessionsClosed'] ?? 0);
     } catch (error) {
       faults.add(error instanceof Error ? error.message : String(error));
@@ -87,7 +87,10 @@ function notTooOften(step: string, answer: Answer): Answer {
 }
 
 /** For the report. */
-export function leftBehind(url: string, { accounts, sessionsClosed, keysRemoved, faults }: Left): string[] {
+export function cleanupNotes(
+  url: string,
+  { accounts, sessionsClosed, keysRemoved, faults }: CleanupReport,
+): string[] {
   const keys = keysRemoved === accounts ? 'their keys removed' : `${keysRemoved} of their keys removed`;
   return [
     `${accounts} accounts were made at ${url}; ${keys}, ${sessionsClosed} sessions closed. The accounts stay: no public call removes one.`,
