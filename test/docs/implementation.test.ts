@@ -10,6 +10,8 @@ import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';
 import { createInternalRoutes } from '../../src/io/routes/internal.ts';
 import { routeTable } from '../support/route-table.ts';
+import { ATTACKS_ON_DATA } from './evidence/attacks-on-data.ts';
+import { ATTACKS_ON_REQUESTS } from './evidence/attacks-on-requests.ts';
 import { ERROR_TESTS } from './evidence/errors.ts';
 import type { Evidence } from './evidence/evidence.ts';
 import { READINGS_1_TO_3 } from './evidence/readings-1-to-3.ts';
@@ -17,22 +19,34 @@ import { READINGS_4 } from './evidence/readings-4.ts';
 import { READINGS_5_TO_9 } from './evidence/readings-5-to-9.ts';
 import { ROUTE_TESTS } from './evidence/routes.ts';
 
+const ATTACKS: Evidence = { ...ATTACKS_ON_REQUESTS, ...ATTACKS_ON_DATA };
 const READINGS: Evidence = { ...READINGS_1_TO_3, ...READINGS_4, ...READINGS_5_TO_9 };
 
 type Read = (file: string) => string | undefined;
 
-/** Table rows with tests: subject in the first column, tests in the last, which is titled “Shown by”. */
-function rowsOf(page: string): Evidence {
-  const tables = page.split(/\n(?!\|)/).filter((table) => /^\n*\|.*\| Shown by \|\n/.test(table));
-  const cells = tables
+/** Table rows with a test file: subject in the first column, file in the last, which is titled “Test”. */
+function rowsOf(page: string): [subject: string, file: string][] {
+  const tables = page.split(/\n(?!\|)/).filter((table) => /^\n*\|.*\| Test \|\n/.test(table));
+  return tables
     .flatMap((table) => table.trim().split('\n').slice(2))
-    .map((line) => line.split('|').map((cell) => cell.trim()));
-  return Object.fromEntries(
-    cells.map((row) => {
-      const references = [...(row.at(-2) ?? '').matchAll(/`(test\/[^`]+\.ts)`: “([^”]+)”/g)];
-      return [row[1] ?? '', references.map(([, file, name]) => `${file}: ${name}`)];
-    }),
-  );
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+    .map((cells) => [cells[1] ?? '', (cells.at(-2) ?? '').replaceAll('`', '')]);
+}
+
+/** Rows without evidence or with a file that is not in it, and evidence without a row. */
+function rowFaults(rows: readonly [subject: string, file: string][], evidence: Evidence): string[] {
+  const subjects = rows.map(([subject]) => subject);
+  return [
+    ...rows
+      .filter(([subject, file]) => !evidence[subject]?.some((test) => test.startsWith(`${file}: `)))
+      .map(([subject, file]) => `${subject}: ${file} is not among its tests`),
+    ...subjects
+      .filter((subject, at) => subjects.indexOf(subject) !== at)
+      .map((subject) => `${subject}: twice`),
+    ...Object.keys(evidence)
+      .filter((subject) => !subjects.includes(subject))
+      .map((subject) => `${subject}: no row`),
+  ];
 }
 
 /** Subjects without a test, and tests that do not exist. */
@@ -110,12 +124,12 @@ t.test('evidence: every reading and extension is marked and has tests', async (t
 t.test('evidence: every attack and fault of docs/SECURITY.md has tests', async (t) => {
   const page = readFileSync('docs/SECURITY.md', 'utf8');
   const rows = rowsOf(page);
-  t.equal(Object.keys(rows).length, page.match(/^\| (?!(?:Attack|Fault) \|)/gm)?.length, 'each subject once');
-  t.same(evidenceFaults(rows, readSource), []);
+  t.equal(rows.length, page.match(/^\| (?!(?:Attack|Fault) \|)/gm)?.length, 'every row is read');
+  t.same(rowFaults(rows, ATTACKS), []);
 });
 
 t.test('evidence: named tests exist', async (t) => {
-  for (const evidence of [ERROR_TESTS, ROUTE_TESTS, READINGS])
+  for (const evidence of [ERROR_TESTS, ROUTE_TESTS, READINGS, ATTACKS])
     t.same(evidenceFaults(evidence, readSource), []);
 });
 
@@ -138,11 +152,17 @@ t.test('evidence: a subject without a test, with a missing file or a missing nam
   t.equal(faults('test/b.test.ts: a thing'), 1);
   t.equal(faults('test/a.test.ts: another'), 1);
   t.equal(faults('test/a.test.ts: a thing: works'), 0);
-  const table = '| Attack | Answer | Shown by |\n|---|---|---|\n';
-  t.same(rowsOf(`text\n\n${table}| a | b | \`test/a.test.ts\`: “a thing” |\n| c | d | later |\n\ntext`), {
-    a: ['test/a.test.ts: a thing'],
-    c: [],
-  });
+  const table = '| Attack | Answer | Test |\n|---|---|---|\n';
+  const rows = rowsOf(`text\n\n${table}| a | b | \`test/a.test.ts\` |\n| c | d | later |\n\ntext`);
+  t.same(rows, [
+    ['a', 'test/a.test.ts'],
+    ['c', 'later'],
+  ]);
+  t.same(rowFaults([...rows, ['a', 'test/a.test.ts']], { a: ['test/a.test.ts: one'], e: [] }), [
+    'c: later is not among its tests',
+    'a: twice',
+    'e: no row',
+  ]);
 });
 
 t.test('evidence: a reading without a mark, without a test, or that is not said is found', async (t) => {
