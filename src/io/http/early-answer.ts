@@ -1,23 +1,24 @@
 /**
- * An answer that is given while its request's body is still arriving (RFC 9112 9.6). Ending it at once may end the
- * connection, and bytes that nobody read then make the system throw the answer away before the client has seen it. So
- * its last byte waits until the body is over, or the client has stopped sending, or enough was thrown away.
+ * Answers while the request's body is still arriving (RFC 9112 9.6). Closing at once would reset the connection, and the
+ * client would lose the answer: its last byte waits for the end of the body, a silent client, or a bound.
  */
 import { corked } from './cork.ts';
+import { isBodiless } from './reply.ts';
+import type { Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 import type { RemainingBody } from './stream.ts';
 
-/** A client that sent nothing for so long after the answer has seen it. */
+/** A client that sends nothing for this long after the answer has received it. */
 const QUIET_MS = 200;
-/** What is thrown away for one answer, at most. */
+/** Bytes discarded for one answer. */
 const DISCARD_BYTES_MAX = 64 * 1024 * 1024;
 const DISCARD_MS_MAX = 10_000;
-/** Longer answers are not held back: what does not fit into the socket's buffer would have to be kept as well. */
-export const EARLY_BYTES_MAX = 16 * 1024;
+/** Longer answers are not held back: what exceeds the socket's buffer would have to be kept in memory. */
+const EARLY_BYTES_MAX = 16 * 1024;
 
 /**
  * Writes all but the last byte of `body`; the head is written. `over` is called once the answer is complete. `pending`:
- * uWebSockets.js goes on waiting for one byte more, so that it handles nothing that follows on the connection.
+ * uWebSockets.js expects one byte more, so that it handles no further request of the connection.
  */
 export function answerEarly(
   response: HttpResponse,
@@ -53,4 +54,11 @@ export function answerEarly(
       over();
     },
   });
+}
+
+/** May the answer be held back until its request's body is over? */
+export function isShort(reply: Reply): boolean {
+  const { body } = reply;
+  if (body === null || isBodiless(reply)) return false;
+  return body.length > 0 && body.length <= EARLY_BYTES_MAX;
 }

@@ -1,29 +1,53 @@
 /**
- * One request and its answer: the context that a route sees, and the only place that ends a response. It answers at
- * most once, never touches a response after its abort, and tells the pipeline when it is over.
+ * One request and its response: the context that a route receives, and the only code that ends a response. It answers at
+ * most once, and never touches the response after its abort.
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
-import type { ErrorName } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { type Holder, NO_HOLDER } from '../../domain/limits/holders.ts';
 import type { Lease } from '../../domain/limits/shares.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { IncomingHooks, IncomingStream } from './body/incoming.ts';
-import { OPEN_BODIES } from './body/open-bodies.ts';
-import type { BodySink } from './body/whole-body.ts';
+import { DISCARD, type IncomingHooks, IncomingStream } from './body/incoming.ts';
+import { OPEN_BODIES, type OpenBodies } from './body/open-bodies.ts';
+import { type BodyResult, readWholeBody } from './body/whole-body.ts';
 import { RequestCharges } from './charges.ts';
+import { corked } from './cork.ts';
+import { answerEarly, isShort } from './early-answer.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
-import type { ResponseOptions } from './reply.ts';
+import { OutgoingStream } from './outgoing.ts';
+import { isBodiless, type ResponseOptions, writeAnswer, writeHead } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { Services } from './services.ts';
-import type { StreamReply } from './stream.ts';
-import { type StreamListener, Wire } from './wire.ts';
+import { BytesSource, type OutgoingSource, type RemainingBody, type StreamReply } from './stream.ts';
 
+/** When an answer comes before the end of a body longer than this, the connection is closed with it. */
+const LONG_BODY_BYTES = 64 * 1024;
+/** How long an answered connection that must close waits for its client to do so; uWS's idle timeout is as long. */
+const KEEP_OPEN_MS = 10_000;
 const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * State of the response, which only moves down this list.
+ * - `open`: no answer yet.
+ * - `decided`: the answer is fixed and is written in the next event-loop tick (of `last` requests).
+ * - `headersSent`: the body of the answer is still being sent.
+ * - `ended`: the answer is complete.
+ * - `aborted`: the connection is gone, by the client or by us.
+ */
+export type ResponsePhase = 'open' | 'decided' | 'headersSent' | 'ended' | 'aborted';
+
+/** Shared by all exchanges of a pipeline. */
+export interface ExchangeListener {
+  /** The answer is complete, or the client left before. May be called more than once. */
+  over(exchange: Exchange): void;
+  /** The source of a streamed answer threw: a bug. The connection is closed. */
+  bug(exchange: Exchange, error: unknown): void;
+}
 
 export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
@@ -39,63 +63,69 @@ export class Exchange implements RouteContext, InFlightRequest {
   params: Readonly<Record<string, string>> = NO_VALUES;
   query: unknown;
   body: unknown;
-  /** What its handler came to. */
+  /** Result of the handler, until it is sent. */
   value: unknown;
   rawBody: Buffer = NO_BYTES;
   incoming: IncomingStream | undefined;
   session: SessionContext | undefined;
   /** CORS fields of the answer. */
   cors: HeaderList = [];
-  /** The answer is written, or the client is gone. */
-  over = false;
-  aborted = false;
-  /** The limits of its route were not asked yet. */
+  /** The limits of its route were not charged yet. */
   inAccessCheck = true;
-  /** Before its admission it holds no part of any bound. */
+  /** Before `hold` it takes no part of any bound. */
   holder: Holder = NO_HOLDER;
-  /** Its place among the requests in flight, from its admission until it is over. */
+  /** Its share of the requests in flight, from `hold` until it is over. */
   requestLease: Lease | undefined;
   bodyLease: Lease | undefined;
-  /** Its handler is at work, or what it came to waits for the end of the turn. */
+  /** The handler is at work, or its result waits to be sent. */
   running = false;
-  /** Bytes of its body that are in memory. */
+  /** Bytes of the request's body in memory. */
   bodyBytes = 0;
-  /** The body has arrived whole (or there is none). */
+  /** The request's body has arrived whole, or there is none. */
   bodyRead: boolean;
   /** Its body has no declared length (docs/decisions/0090). */
   readonly chunked: boolean;
-  /** Chunked, or `ResolvedClient.alone`: answered in a later tick, and nothing behind it on its connection is handled. */
+  /** Chunked, or `ResolvedClient.alone`: answered in a later tick, and the last request of its connection. */
   readonly last: boolean;
-  /** Of such a request: its answer waits for that tick. */
-  decided = false;
   status = 0;
   sentBytes = 0;
   /** Reported as finished. */
   settled = false;
   readonly startedMs: number;
-  readonly #wire: Wire;
-  #listeners: (() => void)[] | undefined;
+  readonly #response: HttpResponse;
+  readonly #listener: ExchangeListener;
+  readonly #openBodies: OpenBodies;
+  #phase: ResponsePhase = 'open';
+  #isWatched = false;
+  #isAbandoned = false;
+  #abortListeners: (() => void)[] | undefined;
   #error: ErrorName | undefined;
+  #remaining: RemainingBody | undefined;
+  #outgoing: OutgoingStream | undefined;
+  #closeTimer: NodeJS.Timeout | undefined;
 
   constructor(
     response: HttpResponse,
     head: IncomingHead,
     client: ResolvedClient,
     services: Services,
+    listener: ExchangeListener,
+    requestId: string,
     nowMs: number,
     startedMs: number,
-    newRequestId: () => string,
   ) {
+    this.#response = response;
+    this.#listener = listener;
+    this.#openBodies = services.openBodies ?? OPEN_BODIES;
     this.startedMs = startedMs;
     this.bodyRead = !head.hasBody;
     this.chunked = !this.bodyRead && head.contentLength === undefined;
     this.last = this.chunked || client.alone;
-    this.#wire = new Wire(response, head.contentLength, this.last, services.openBodies ?? OPEN_BODIES);
     this.head = head;
     this.services = services;
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
-    this.requestId = newRequestId();
+    this.requestId = requestId;
     this.clientRequestId = head.clientRequestId;
     this.idempotencyKey = head.idempotencyKey;
     this.traceparent = head.traceparent;
@@ -103,6 +133,17 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.limiter = new RequestCharges(services.limiter, client.address, port, client.forwarded, nowMs);
   }
 
+  get phase(): ResponsePhase {
+    return this.#phase;
+  }
+  /** Nothing can be answered any more. */
+  get isOver(): boolean {
+    return this.#phase !== 'open' && this.#phase !== 'decided';
+  }
+  /** An answer was chosen. */
+  get hasAnswer(): boolean {
+    return this.#phase !== 'open' && this.#phase !== 'aborted';
+  }
   /** The failure that the answer reports, or that cut it off. */
   get error(): ErrorName | undefined {
     return this.#error;
@@ -137,7 +178,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     return () => this.head.all();
   }
 
-  /** Counts it among the requests in flight, for its caller. Throws the row of the bound. */
+  /** Counts it among the requests in flight, for its caller. Throws the error of the bound. */
   hold(): void {
     this.holder = this.#holderOf(this.session);
     this.services.inFlight.add(this);
@@ -151,91 +192,190 @@ export class Exchange implements RouteContext, InFlightRequest {
     return this.services.bounds.holders.of(this.client.address, session?.userId, session?.id);
   }
 
-  /** Asks to be told of an abort; `lost` runs after it. */
-  watch(lost: () => void): void {
-    this.#wire.watch(() => {
-      this.over = true;
-      this.abandon();
-      lost();
-    });
+  /** Registers for the abort of the connection; uWebSockets.js takes one handler a request. */
+  watch(): void {
+    if (this.#isWatched || this.isOver) return;
+    this.#isWatched = true;
+    this.#response.onAborted(() => this.#onAborted());
   }
 
-  /** Nobody waits for its handler any more: the client is gone, or was refused while it was sending. */
+  #onAborted(): void {
+    clearTimeout(this.#closeTimer);
+    const before = this.#phase;
+    this.#phase = 'aborted';
+    if (before === 'ended' || before === 'aborted') return;
+    this.#outgoing?.lost();
+    this.#remaining?.lost();
+    this.abandon();
+    this.#listener.over(this);
+  }
+
+  /** Stops the handler: the client is gone, or was refused while it was sending. */
   abandon(): void {
-    this.aborted = true;
-    for (const listener of this.#listeners ?? []) listener();
-    this.#listeners = undefined;
-  }
-
-  /** Opens the body for a route that reads it as it arrives. */
-  openBody(hooks: IncomingHooks): void {
-    this.incoming = this.#wire.openBody(hooks);
-  }
-
-  /** Throws a body away that no route reads. */
-  ignoreBody(): void {
-    this.#wire.ignoreBody(() => {
-      this.bodyRead = true;
-    });
-  }
-
-  /** Reads the body; see `readBody`. */
-  read(sink: BodySink): void {
-    this.#wire.read(sink);
+    this.#isAbandoned = true;
+    for (const listener of this.#abortListeners ?? []) listener();
+    this.#abortListeners = undefined;
   }
 
   get onAbort(): (listener: () => void) => void {
     return (listener) => {
-      if (this.aborted) listener();
-      else if (this.#listeners === undefined) this.#listeners = [listener];
-      else this.#listeners.push(listener);
+      if (this.#isAbandoned) listener();
+      else if (this.#abortListeners === undefined) this.#abortListeners = [listener];
+      else this.#abortListeners.push(listener);
     };
   }
 
-  /** Fixes the answer of a request that is the last of its connection, before it is written. */
+  /** Reads the body whole, up to `maxBytes`; see `readWholeBody`. */
+  readBody(maxBytes: number, isKept: boolean, onResult: (result: BodyResult) => void): void {
+    const reserve = (sizeBytes: number) => this.reserve(sizeBytes, maxBytes);
+    this.#remaining = readWholeBody(this.#response, { reserve, isKept }, this.#openBodies, onResult);
+  }
+
+  /** Opens the body for a route that reads it as it arrives. */
+  openBody(hooks: IncomingHooks): void {
+    const all = {
+      ...hooks,
+      resumed: () => this.#outgoing?.scheduleRetry(),
+      waits: () => this.#outgoing?.waiting === true,
+    };
+    this.incoming = new IncomingStream(this.#response, this.head.contentLength, all, this.#openBodies);
+    this.#remaining = this.incoming;
+  }
+
+  /** Discards a body that no route reads. */
+  ignoreBody(): void {
+    const ended = () => {
+      this.bodyRead = true;
+    };
+    const hooks = { ...DISCARD, ended };
+    this.#remaining ??= new IncomingStream(this.#response, undefined, hooks, this.#openBodies);
+  }
+
+  /** Counts bytes of the body before they are kept. Throws `BodyTooLarge`, or the error of the shared bound. */
+  reserve(sizeBytes: number, maxBytes: number): void {
+    if (this.bodyBytes + sizeBytes > maxBytes) throw new GatewayError('BodyTooLarge');
+    this.services.inFlight.addBytes(this, sizeBytes);
+    this.bodyBytes += sizeBytes;
+  }
+
+  /** Fixes the answer of a `last` request before it is written. */
   decide(reply: Reply): void {
-    this.decided = true;
+    this.#phase = 'decided';
     this.#error = reply.error;
   }
 
-  /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
+  /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is invalid. */
   answer(reply: Reply, close: boolean): boolean {
     if (reply.error !== undefined) this.#error = reply.error;
-    if (this.over) return false;
-    this.sentBytes = this.#wire.answer(reply, this.#factsOf(close), this.running);
-    this.over = true;
+    if (this.isOver) return false;
     this.status = reply.status;
+    const options = this.#optionsOf(close);
+    const short = !options.headOnly && isShort(reply);
+    if (options.bodyPending && short) {
+      this.#answerEarly(reply, options);
+      return true;
+    }
+    // The rest of the request's body is discarded: after the answer its socket may not be touched.
+    this.#remaining?.answered();
+    if (this.last) this.#answerLast(reply, options, short);
+    else {
+      // uWS corks its own callbacks; after a promise an explicit cork makes it one system call.
+      this.sentBytes = this.running
+        ? this.#corked(reply, options)
+        : writeAnswer(this.#response, reply, options);
+      this.#phase = 'ended';
+    }
     return true;
   }
 
-  /** Starts an answer that leaves piece by piece. Throws as `answer` does. */
-  stream(reply: StreamReply, close: boolean, listener: Omit<StreamListener, 'cut'>): void {
-    if (this.over) {
+  /** A short answer fits into the socket's buffer, so the response ends in the same call. */
+  #answerLast(reply: Reply, options: ResponseOptions, short: boolean): void {
+    const { body } = reply;
+    if (!short && !options.headOnly && !isBodiless(reply) && body !== null && body.length > 0) {
+      const bytes = Buffer.from(body);
+      corked(this.#response, () => writeHead(this.#response, reply, options));
+      this.sentBytes = bytes.length;
+      this.#send(new BytesSource(bytes), bytes.length);
+      return;
+    }
+    this.sentBytes = this.#corked(reply, options);
+    this.#phase = 'ended';
+    if (!short) this.#keepOpen();
+  }
+
+  #corked(reply: Reply, options: ResponseOptions): number {
+    let sentBytes = 0;
+    corked(this.#response, () => {
+      sentBytes = writeAnswer(this.#response, reply, options);
+    });
+    return sentBytes;
+  }
+
+  /** The body is still arriving. If much of it may follow, the connection is closed with the answer. */
+  #answerEarly(reply: Reply, options: ResponseOptions): void {
+    const body = Buffer.from(reply.body ?? '');
+    const close = options.close || (this.head.contentLength ?? Infinity) > LONG_BODY_BYTES;
+    corked(this.#response, () => writeHead(this.#response, reply, { ...options, close }));
+    this.watch();
+    this.#phase = 'headersSent';
+    this.sentBytes = body.length;
+    this.#remaining ??= new IncomingStream(this.#response, undefined, DISCARD, this.#openBodies);
+    answerEarly(this.#response, this.#remaining, body, this.last, () => this.#onSent());
+  }
+
+  /** Starts an answer that is sent piece by piece. Throws as `answer` does; the source was not started then. */
+  stream(reply: StreamReply, close: boolean): void {
+    if (this.isOver) {
       reply.source.lost();
       return;
     }
-    const facts = this.#factsOf(close);
-    this.over = true;
     this.status = reply.status;
     try {
-      this.#wire.stream(reply, facts, {
-        ended: (sentBytes) => {
-          this.sentBytes = sentBytes;
-          listener.ended(sentBytes);
-        },
-        failed: listener.failed,
-        cut: (error) => {
-          this.#error = error;
-        },
-      });
+      corked(this.#response, () => writeHead(this.#response, reply, this.#optionsOf(close)));
     } catch (error) {
-      this.over = false;
       reply.source.lost();
       throw error;
     }
+    this.#send(reply.source, reply.lengthBytes);
   }
 
-  #factsOf(close: boolean): ResponseOptions {
+  /** Sends the body of an answer whose head is written. */
+  #send(source: OutgoingSource, lengthBytes: number | undefined): void {
+    this.#phase = 'headersSent';
+    const hooks = {
+      finishing: () => this.#remaining?.answered(),
+      ended: (sentBytes: number) => {
+        this.sentBytes = sentBytes;
+        this.#onSent();
+        this.#listener.over(this);
+      },
+      failed: (error: unknown) => this.#listener.bug(this, error),
+      cut: (error: ErrorName) => {
+        this.#error = error;
+      },
+      progress: () => this.#keepOpen(),
+    };
+    const outgoing = new OutgoingStream(this.#response, source, lengthBytes, hooks, this.last);
+    this.#outgoing = outgoing;
+    // Chunks may not share the cork of the request's own callback: uWS loses bytes of them under back-pressure.
+    if (lengthBytes === undefined) setImmediate(() => outgoing.start());
+    else outgoing.start();
+  }
+
+  #onSent(): void {
+    if (this.#phase !== 'headersSent') return;
+    this.#phase = 'ended';
+    if (this.last) this.#keepOpen();
+  }
+
+  /** The answer is complete: waits for the client to close the connection, at most `KEEP_OPEN_MS`. */
+  #keepOpen(): void {
+    if (this.#phase === 'aborted') return;
+    clearTimeout(this.#closeTimer);
+    this.#closeTimer = setTimeout(() => this.#response.close(), KEEP_OPEN_MS);
+  }
+
+  #optionsOf(close: boolean): ResponseOptions {
     return {
       requestId: this.requestId,
       strictTransport: this.services.site.strictTransport,
@@ -249,9 +389,10 @@ export class Exchange implements RouteContext, InFlightRequest {
     };
   }
 
-  /** Cuts the connection without a word. */
+  /** Closes the connection without an answer, or in the middle of one. */
   cut(): void {
-    this.over = true;
-    this.#wire.cut();
+    // An answer that is being sent is ended by the abort handler.
+    if (this.#phase !== 'headersSent') this.#phase = 'aborted';
+    this.#response.close();
   }
 }

@@ -24,8 +24,8 @@ interface OutgoingHooks {
   failed(error: unknown): void;
   /** The connection is about to be closed because of this failure. */
   cut(error: ErrorName): void;
-  /** After the end of an answer that stays pending: more of it has left. */
-  left?(): void;
+  /** After the end of an answer that stays pending: the socket has taken more of it. */
+  progress(): void;
 }
 
 export class OutgoingStream implements OutgoingBody {
@@ -156,7 +156,7 @@ export class OutgoingStream implements OutgoingBody {
     this.#retries = 0;
     if (this.#over) {
       corked(this.#response, () => undefined);
-      this.#hooks.left?.();
+      this.#hooks.progress();
       return;
     }
     this.#continue(offset);

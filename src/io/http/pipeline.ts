@@ -13,8 +13,8 @@ import {
   requireValid,
   withCurrentNames,
 } from './access.ts';
-import { BodyIntake } from './body/intake.ts';
-import { Exchange } from './exchange.ts';
+import { type BodyCallback, receiveBody } from './body/receive.ts';
+import { Exchange, type ExchangeListener } from './exchange.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
 import { InFlight } from './in-flight.ts';
@@ -62,7 +62,15 @@ class RequestPipeline implements Pipeline {
   readonly #checkHost: (head: IncomingHead) => void;
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
-  readonly #bodies: BodyIntake;
+  readonly #exchangeListener: ExchangeListener = {
+    over: (exchange) => this.#settle(exchange),
+    bug: (exchange, error) => this.#bug(exchange, error),
+  };
+  readonly #onBody: BodyCallback = (exchange, failure) => {
+    if (failure !== undefined) this.#fail(exchange, failure.error);
+    else if (exchange.route?.body === 'stream') this.#scheduler.run(exchange);
+    else this.#scheduler.add(exchange);
+  };
   readonly #scheduler: RequestScheduler;
   #smuggledTotal = 0;
   #proxyHeadersRefusedTotal = 0;
@@ -74,17 +82,9 @@ class RequestPipeline implements Pipeline {
     this.#inFlight = new InFlight(options.bounds);
     this.#services = { ...options, inFlight: this.#inFlight };
     this.#scheduler = new RequestScheduler({
-      lost: (exchange) => this.#settle(exchange),
       answer: (exchange, value) => this.#finish(exchange, replyOf(value), false),
       fail: (exchange, error) => this.#fail(exchange, error),
       done: (exchange) => exchange.settled && this.#release(exchange),
-    });
-    this.#bodies = new BodyIntake(this.#inFlight, {
-      ready: (exchange, { route }) => {
-        if (route.body === 'stream') this.#scheduler.run(exchange);
-        else this.#scheduler.add(exchange);
-      },
-      failed: (exchange, error) => this.#fail(exchange, error),
     });
     this.#router = createRouter(options.routes);
     this.#addresses = createAddressReader(options.trustedProxies, options.proxyProtocol);
@@ -123,7 +123,7 @@ class RequestPipeline implements Pipeline {
       this.#cut(exchange);
       return;
     }
-    if (exchange.last) exchange.watch(() => this.#settle(exchange));
+    if (exchange.last) exchange.watch();
     try {
       if (decision === 'tooLarge') {
         const error = errorBody('InvalidInput', 'the URL is too long or there are too many headers');
@@ -149,7 +149,8 @@ class RequestPipeline implements Pipeline {
         })
       : { address: peer, forwarded: false, alone: false };
     const { clock, elapsed, newRequestId } = this.#options;
-    return new Exchange(response, head, client, this.#services, clock(), elapsed(), newRequestId);
+    const listener = this.#exchangeListener;
+    return new Exchange(response, head, client, this.#services, listener, newRequestId(), clock(), elapsed());
   }
 
   /** Everything that is judged on the head alone, then the body or the handler. */
@@ -184,8 +185,8 @@ class RequestPipeline implements Pipeline {
     }
     exchange.hold();
     if (route.body !== undefined && head.hasBody) {
-      exchange.watch(() => this.#settle(exchange));
-      this.#bodies.receive(exchange, ready);
+      exchange.watch();
+      receiveBody(exchange, ready, this.#onBody);
     } else {
       exchange.body = absentBody(ready);
       this.#scheduler.add(exchange);
@@ -205,7 +206,7 @@ class RequestPipeline implements Pipeline {
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
   #fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.decided) return;
+    if (exchange.last && exchange.hasAnswer) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
     exchange.limiter.noteRefusal(known, exchange.holder);
     this.#finish(exchange, refusal(exchange, known), CLOSING.has(known.row));
@@ -223,7 +224,7 @@ class RequestPipeline implements Pipeline {
    */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
     if (!exchange.last) this.#write(exchange, reply, close);
-    else if (!exchange.decided) {
+    else if (exchange.phase === 'open') {
       exchange.decide(reply);
       setImmediate(() => this.#write(exchange, reply, true));
     } else if (reply instanceof StreamReply) reply.source.lost();
@@ -251,11 +252,8 @@ class RequestPipeline implements Pipeline {
       this.#write(exchange, reply.withoutBody(), closing);
       return;
     }
-    exchange.watch(() => this.#settle(exchange));
-    exchange.stream(reply, closing, {
-      ended: () => this.#settle(exchange),
-      failed: (error) => this.#bug(exchange, error),
-    });
+    exchange.watch();
+    exchange.stream(reply, closing);
     if (!reply.longLived) return;
     exchange.head.forget();
     this.#release(exchange);

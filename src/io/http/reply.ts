@@ -91,9 +91,9 @@ function limitLines({ scope, quota, remaining, resetSeconds }: QuotaResult, wind
 }
 
 function writeBody(response: HttpResponse, reply: Reply, options: ResponseOptions): number {
-  const { body, status } = reply;
+  const { body } = reply;
   const sizeBytes = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0);
-  const bodiless = status === 204 || status === 304 || options.headOnly;
+  const bodiless = isBodiless(reply) || options.headOnly;
   if (options.staysPending && (bodiless || sizeBytes === 0)) {
     response.writeHeader('Connection', 'close');
     const asGet = reply.isHead ? reply.headLengthBytes : sizeBytes;
@@ -113,6 +113,11 @@ function writeBody(response: HttpResponse, reply: Reply, options: ResponseOption
   }
   response.end(body ?? '', cut);
   return sizeBytes;
+}
+
+/** RFC 9110 6.4.1. */
+export function isBodiless({ status }: Reply): boolean {
+  return status === 204 || status === 304;
 }
 
 /** Ends a head without a body by hand: to uWebSockets.js the answer is still pending (docs/decisions/0090). */

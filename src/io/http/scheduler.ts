@@ -7,8 +7,6 @@ import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
 interface SchedulerListener {
-  /** The client left before the answer was complete. */
-  lost(exchange: Exchange): void;
   /** What the handler came to. */
   answer(exchange: Exchange, value: unknown): void;
   /** A refusal, or a bug. */
@@ -37,7 +35,7 @@ export class RequestScheduler {
     this.#start(exchange);
     const { route } = exchange;
     // The client may have left meanwhile.
-    if (exchange.over || route === undefined) {
+    if (exchange.isOver || route === undefined) {
       this.#done(exchange);
       return;
     }
@@ -58,7 +56,7 @@ export class RequestScheduler {
   /** From here on its answer takes a cork of its own, and it is told when its client leaves. */
   #start(exchange: Exchange): void {
     if (exchange.running) return;
-    exchange.watch(() => this.#listener.lost(exchange));
+    exchange.watch();
     exchange.running = true;
   }
 

@@ -68,3 +68,19 @@ export class StreamReply extends Reply {
     return new Reply(this.status, null, this.contentType, this.headers, { lengthBytes: this.lengthBytes });
   }
 }
+
+/** An answer that is in memory as a whole. */
+export class BytesSource implements OutgoingSource {
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  start(out: OutgoingBody): void {
+    out.send(this.#bytes);
+  }
+
+  drained(): void {}
+  lost(): void {}
+}

@@ -9,7 +9,7 @@ import t, { type Test } from 'tap';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { BODY_BYTES_MAX } from '../../../src/io/http/body/intake.ts';
+import { BODY_BYTES_MAX } from '../../../src/io/http/body/receive.ts';
 import { findFreePort } from '../../../src/io/http/listen/free-port.ts';
 import { checkHeader } from '../../../src/io/http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';

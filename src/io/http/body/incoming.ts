@@ -29,6 +29,14 @@ export interface IncomingHooks {
   slow?(): void;
 }
 
+/** Of a body that no route reads. */
+export const DISCARD: IncomingHooks = {
+  keep: () => false,
+  release: () => undefined,
+  ended: () => undefined,
+  failed: () => undefined,
+};
+
 export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBody {
   readonly declaredBytes: number | undefined;
   readonly #response: HttpResponse;

@@ -1,87 +1,115 @@
-/** The reader of bodies that a route takes whole: bounded by its sink, without a copy where one piece is all. */
+/** Reads bodies that a route takes whole: within a bound, and without a copy where one piece is all. */
 
+import { GatewayError } from '../../../domain/errors.ts';
 import type { HttpResponse } from '../server.ts';
 import type { RemainingBody } from '../stream.ts';
 import type { IncomingSink } from './incoming-body.ts';
 import { MinimumRate, type OpenBodies, type OpenBody, REARM_INTERVALS, rearm } from './open-bodies.ts';
 
-export interface BodySink {
-  /** Bytes that arrived; false when they may not be kept. Called before anything is copied. */
-  take(sizeBytes: number): boolean;
-  /** The whole body. Valid only during the call when `borrowed`. */
-  done(bytes: Buffer, borrowed: boolean): void;
-  /** The client sends less than the floor. Nothing more is kept, and `done` is not called. */
-  slow(): void;
+/** The bytes of a body, or why it was not read to its end: the client left, or the error to answer. */
+export type BodyResult = Buffer | 'aborted' | { readonly refused: unknown };
+
+interface WholeBodyOptions {
+  /** Called with the size of each piece before it is kept. Throws what refuses the body. */
+  reserve(sizeBytes: number): void;
+  /** The bytes are used after `onResult` has returned; otherwise they may be the socket's own memory. */
+  readonly isKept: boolean;
 }
 
-/**
- * Reads a body. `take` is the cap: once it says no, nothing more is kept and `done` is not called. A body that
- * arrives in one piece, the common case, is handed on without a copy.
- */
-export function readBody(response: HttpResponse, sink: BodySink, open: OpenBodies): RemainingBody {
-  const reader = new BodyReader(response, sink, open);
+/** Calls `onResult` once, with all bytes or the reason why they were not read. */
+export function readWholeBody(
+  response: HttpResponse,
+  options: WholeBodyOptions,
+  open: OpenBodies,
+  onResult: (result: BodyResult) => void,
+): RemainingBody {
+  const reader = new WholeBodyReader(response, options, open, onResult);
   response.onData((chunk, isLast) => reader.take(chunk, isLast));
   return reader;
 }
 
-class BodyReader implements RemainingBody, OpenBody {
+class WholeBodyReader implements RemainingBody, OpenBody {
   readonly #response: HttpResponse;
-  readonly #sink: BodySink;
+  readonly #options: WholeBodyOptions;
   readonly #open: OpenBodies;
+  readonly #onResult: (result: BodyResult) => void;
   #pieces: Buffer[] | undefined;
-  #over = false;
+  /** Nothing more is kept. */
+  #isStopped = false;
   #ended = false;
-  #rest: IncomingSink | undefined;
+  /** Takes what follows after an early answer. */
+  #diverted: IncomingSink | undefined;
   /** Of a body that did not come with its head. */
-  #floor: MinimumRate | undefined;
-  #turns = 0;
+  #minimumRate: MinimumRate | undefined;
+  #intervals = 0;
 
-  constructor(response: HttpResponse, sink: BodySink, open: OpenBodies) {
+  constructor(
+    response: HttpResponse,
+    options: WholeBodyOptions,
+    open: OpenBodies,
+    onResult: (result: BodyResult) => void,
+  ) {
     this.#response = response;
-    this.#sink = sink;
+    this.#options = options;
     this.#open = open;
+    this.#onResult = onResult;
   }
 
   take(chunk: ArrayBuffer, isLast: boolean): void {
     if (isLast) this.#ended = true;
-    if (!this.#over && !this.#sink.take(chunk.byteLength)) this.#stop();
-    if (this.#over) {
-      this.#rest?.data(new Uint8Array(chunk));
-      if (isLast) this.#rest?.end();
+    if (!this.#isStopped) this.#reserve(chunk.byteLength);
+    if (this.#isStopped) {
+      this.#diverted?.data(new Uint8Array(chunk));
+      if (isLast) this.#diverted?.end();
       return;
     }
     const view = Buffer.from(chunk);
     if (isLast && this.#pieces === undefined) {
-      this.#over = true;
-      this.#sink.done(view, true);
+      this.#isStopped = true;
+      this.#onResult(this.#options.isKept ? Buffer.from(view) : view);
       return;
     }
-    if (this.#pieces === undefined) {
-      this.#pieces = [];
-      this.#floor = new MinimumRate();
-      this.#open.add(this);
-    }
-    this.#floor?.add(view.length);
-    if (view.length > 0) this.#pieces.push(Buffer.from(view));
+    this.#keep(view);
     if (!isLast) return;
-    const pieces = this.#pieces;
+    const pieces = this.#pieces ?? [];
     this.#stop();
-    this.#sink.done(Buffer.concat(pieces), false);
+    this.#onResult(Buffer.concat(pieces));
   }
 
-  /** uWS would cut the connection without a word; its clock starts anew until the floor has judged. */
+  #reserve(sizeBytes: number): void {
+    try {
+      this.#options.reserve(sizeBytes);
+    } catch (refused) {
+      this.#refuse(refused);
+    }
+  }
+
+  #keep(view: Buffer): void {
+    if (this.#pieces === undefined) {
+      this.#pieces = [];
+      this.#minimumRate = new MinimumRate();
+      this.#open.add(this);
+    }
+    this.#minimumRate?.add(view.length);
+    if (view.length > 0) this.#pieces.push(Buffer.from(view));
+  }
+
+  #refuse(refused: unknown): void {
+    this.#stop();
+    this.#onResult({ refused });
+  }
+
+  /** uWS would close the connection without an answer; its timeout restarts until the minimum rate has decided. */
   onInterval(): void {
-    if (this.#over) return;
-    this.#turns += 1;
-    if (this.#floor?.isTooSlow() === true) {
-      this.#stop();
-      this.#sink.slow();
-    } else if (this.#turns % REARM_INTERVALS === 0) rearm(this.#response);
+    if (this.#isStopped) return;
+    this.#intervals += 1;
+    if (this.#minimumRate?.isTooSlow() === true) this.#refuse(new GatewayError('BodyTooSlow'));
+    else if (this.#intervals % REARM_INTERVALS === 0) rearm(this.#response);
   }
 
   divert(next: IncomingSink): void {
     this.#stop();
-    this.#rest = next;
+    this.#diverted = next;
     if (this.#ended) next.end();
   }
 
@@ -91,18 +119,19 @@ class BodyReader implements RemainingBody, OpenBody {
 
   discard(): void {
     this.#stop();
-    this.#rest = undefined;
+    this.#diverted = undefined;
   }
 
   lost(): void {
+    const isWanted = !this.#isStopped;
     this.#stop();
-    this.#rest?.lost();
+    this.#diverted?.lost();
+    if (isWanted) this.#onResult('aborted');
   }
 
-  /** Nothing more is kept. */
   #stop(): void {
-    this.#over = true;
+    this.#isStopped = true;
     this.#pieces = undefined;
-    if (this.#floor !== undefined) this.#open.delete(this);
+    if (this.#minimumRate !== undefined) this.#open.delete(this);
   }
 }

@@ -1,0 +1,81 @@
+/** Brings a request's body to its route in one call: parsed, as bytes, or opened as a stream. */
+import { GatewayError } from '../../../domain/errors.ts';
+import { requireValid, withCurrentNames } from '../access.ts';
+import type { Exchange } from '../exchange.ts';
+import { parseJson } from '../json.ts';
+import { checkJsonType } from '../origin.ts';
+import { sidOf } from '../request.ts';
+import type { ReadyRoute } from '../router.ts';
+
+/** Cap of a body if the route names none. */
+export const BODY_BYTES_MAX = 64 * 1024;
+
+/**
+ * Without `failure` the route may run: its body is in the exchange. Otherwise `error` is answered; a streamed body may
+ * still fail after the route has started. Not called when the client leaves.
+ */
+export type BodyCallback = (exchange: Exchange, failure?: { readonly error: unknown }) => void;
+
+/** The cap is checked on the declared length, then on the bytes that arrive. Throws what the head alone shows. */
+export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyCallback): void {
+  const { route, bodyCheck } = ready;
+  const maxBytes = route.bodyMaxBytes ?? (route.body === 'stream' ? Infinity : BODY_BYTES_MAX);
+  if (bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
+  if ((exchange.head.contentLength ?? 0) > maxBytes) throw new GatewayError('BodyTooLarge');
+  if (route.body === 'stream') {
+    openBody(exchange, route.ownMinimumRate === true, onBody);
+    onBody(exchange);
+    return;
+  }
+  exchange.readBody(maxBytes, bodyCheck === undefined, (result) => {
+    // The exchange itself reports that its client left.
+    if (result === 'aborted') return;
+    if (!Buffer.isBuffer(result)) {
+      onBody(exchange, { error: result.refused });
+      return;
+    }
+    exchange.bodyRead = true;
+    try {
+      if (bodyCheck === undefined) exchange.rawBody = result;
+      else {
+        exchange.body = withCurrentNames(route, parseJson(result), 'body');
+        requireValid(bodyCheck, exchange.body, 'body');
+      }
+      onBody(exchange);
+    } catch (error) {
+      onBody(exchange, { error });
+    }
+  });
+}
+
+/** What arrives before the route reads is kept within the shared bound, also while an answer is being sent. */
+function openBody(exchange: Exchange, ownMinimumRate: boolean, onBody: BodyCallback): void {
+  const failed = (error: unknown) => onBody(exchange, { error });
+  exchange.openBody({
+    ...(ownMinimumRate ? {} : { slow: () => refuseSlow(exchange, failed) }),
+    keep(sizeBytes) {
+      try {
+        exchange.reserve(sizeBytes, Infinity);
+        return true;
+      } catch (error) {
+        failed(error);
+        return false;
+      }
+    },
+    release(sizeBytes) {
+      exchange.bodyBytes -= sizeBytes;
+      exchange.bodyLease?.reduce(sizeBytes);
+    },
+    ended() {
+      exchange.bodyRead = true;
+    },
+    failed,
+  });
+}
+
+/** If an answer is already being sent, the connection is closed at once. */
+function refuseSlow(exchange: Exchange, failed: (error: unknown) => void): void {
+  if (exchange.isOver) exchange.cut();
+  else failed(new GatewayError('BodyTooSlow'));
+  exchange.abandon();
+}
