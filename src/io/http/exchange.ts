@@ -39,7 +39,7 @@ const NO_BYTES = Buffer.alloc(0);
  * - `ended`: the answer is complete.
  * - `aborted`: the connection is gone, by the client or by us.
  */
-export type ResponsePhase = 'open' | 'decided' | 'headersSent' | 'ended' | 'aborted';
+type ResponsePhase = 'open' | 'decided' | 'headersSent' | 'ended' | 'aborted';
 
 /** Shared by all exchanges of a pipeline. */
 export interface ExchangeListener {
