@@ -24,7 +24,7 @@ export function ActorsPage({ role }) {
       action: true,
       cell: ({ kind, id }) =>
         canAct &&
-        html`<div class="row"><${Act} done="The actor is retried." run=${() => act('reset', { kind, id })}>Retry<//><${Ask} label="Skip" confirm="Skip its next message" done="The message is now a dead letter." question="The failing message becomes a dead letter, and the actor continues with the next one." run=${() => act('skip', { kind, id })} /></div>`,
+        html`<div class="row"><${Act} done="The actor is retried." run=${() => act('reset', { kind, id })}>Retry<//><${Ask} label="Skip" title="Skip the next message?" confirm="Skip its next message" done="The message is now a dead letter." question="The failing message becomes a dead letter, and the actor continues with the next one." run=${() => act('skip', { kind, id })} /></div>`,
     },
   ];
   const deadColumns = [
@@ -37,11 +37,11 @@ export function ActorsPage({ role }) {
       action: true,
       cell: ({ timeMs, kind, id, seq }) =>
         canAct &&
-        html`<${Ask} label="Remove" confirm="Remove it" done="The message is removed." question="The message is removed. This cannot be undone." run=${() => act('discard', { timeMs, kind, id, seq })} />`,
+        html`<${Ask} label="Remove" title="Remove the message?" confirm="Remove it" done="The message is removed." question="The message is removed. This cannot be undone." run=${() => act('discard', { timeMs, kind, id, seq })} />`,
     },
   ];
   return html`<${Loaded} of=${actors}>${({ failing, dead, damagedRows }) => html`
-    ${damagedRows > 0 && html`<div class="note bad" role="alert"><p>${damagedRows === 1 ? 'One row' : `${damagedRows} rows`} of the journal ${damagedRows === 1 ? 'is' : 'are'} damaged. The log names each; the command <code>check</code> looks at all of them.</p></div>`}
+    ${damagedRows > 0 && html`<div class="note bad" role="alert"><p>${damagedRows === 1 ? 'One row' : `${damagedRows} rows`} of the journal ${damagedRows === 1 ? 'is' : 'are'} damaged. The log names each. The command <code>gatehouse check</code> reads the whole journal.</p></div>`}
     <section class="card"><header><h2>Failing</h2><div class="push"><button type="button" onClick=${actors.reload}>Refresh</button></div></header>
       ${
         failing.length === 0

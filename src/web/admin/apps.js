@@ -1,4 +1,4 @@
-/** Applications of all accounts: approval, MCP logins, webhooks and how they fare. */
+/** Applications of all accounts: approval, MCP logins, webhooks and their deliveries. */
 import { get, post } from '../shared/api.js';
 import { DeliveryList } from '../shared/deliveries.js';
 import { Act, Ask, PagedTable, usePages } from '../shared/ui.js';
@@ -21,7 +21,7 @@ export function AppsPage({ role }) {
   const acts = (app) => html`<div class="row">
     ${
       app.approved
-        ? html`<${Ask} label="Withdraw" confirm="Withdraw the approval" done="The approval is withdrawn." question="Agents can no longer log in for it, and their sessions end." run=${() => change(app.id, { approved: false })} />`
+        ? html`<${Ask} label="Withdraw" title="Withdraw the approval?" confirm="Withdraw the approval" done="The approval is withdrawn." question="Agents can no longer log in for it, and their sessions end." run=${() => change(app.id, { approved: false })} />`
         : html`<${Act} kind="primary" done="The application is approved." run=${() => change(app.id, { approved: true })}>Approve<//>`
     }
     <${Act} run=${() => change(app.id, { mcpEnabled: !app.mcpEnabled })}>${app.mcpEnabled ? 'Forbid MCP' : 'Allow MCP'}<//>
@@ -30,7 +30,7 @@ export function AppsPage({ role }) {
     {
       title: 'Application',
       cell: (app) =>
-        html`<strong>${app.name}</strong><br /><span class="small soft">${app.url}</span><br /><span class="mono small">${app.id}</span>`,
+        html`<strong>${app.name}</strong><br /><span class="small soft wraps">${app.url}</span><br /><span class="mono small">${app.id}</span>`,
     },
     {
       title: 'Owner',
@@ -40,20 +40,14 @@ export function AppsPage({ role }) {
     {
       title: 'State',
       cell: (app) =>
-        html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'Pending approval'}</span> ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}`,
+        html`<span class="tags"><span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'pending approval'}</span>${app.mcpEnabled && html`<span class="tag good">MCP</span>`}</span>`,
     },
     {
       title: 'Webhook',
       cell: (app) =>
-        html`<${Webhook} app=${app} />${app.webhookUrl && html` <button type="button" class="plain" onClick=${() => setShown(app.id)}>Deliveries<span class="hidden"> of ${app.name}</span></button>`}`,
-    },
-    { title: 'Delivered', number: true, cell: ({ success_count }) => success_count },
-    { title: 'Failed', number: true, cell: ({ failed_count }) => failed_count },
-    {
-      title: 'Oldest pending',
-      number: true,
-      cell: ({ oldestUndeliveredSeconds }) =>
-        oldestUndeliveredSeconds === null ? '–' : `${oldestUndeliveredSeconds} s`,
+        app.webhookUrl
+          ? html`<${Webhook} app=${app} /> <button type="button" class="plain" onClick=${() => setShown(app.id)}>Deliveries<span class="hidden"> of ${app.name}</span></button>`
+          : html`<span class="soft">none</span>`,
     },
     { title: 'Actions', cell: (app) => role === 'admin' && acts(app) },
   ];
@@ -69,7 +63,9 @@ export function AppsPage({ role }) {
 const KINDS = { active: 'good', failing: 'warn', disabled: 'bad' };
 
 function Webhook({ app }) {
-  if (!app.webhookUrl) return html`<span class="soft">none</span>`;
   const { state } = app.webhook;
-  return html`<span class="small">${app.webhookUrl}</span>${html` <span class=${`tag ${KINDS[state] ?? ''}`}>${state}</span>`}`;
+  const oldest = app.oldestUndeliveredSeconds;
+  return html`<span class="small wraps">${app.webhookUrl}</span><br />
+    <span class="small soft">${app.success_count} delivered, ${app.failed_count} failed${oldest === null ? '' : `, oldest pending ${oldest} s`}</span><br />
+    <span class=${`tag ${KINDS[state] ?? ''}`}>${state}</span>`;
 }

@@ -35,7 +35,7 @@ export const TILES = [
 /** One chart a row: its title and the lines in it. */
 export const CHARTS = [
   {
-    title: 'Requests a second',
+    title: 'Requests per second',
     series: [
       perSecond('requests', { label: 'all' }),
       perSecond('errors', { label: 'errors', color: '--bad' }),
@@ -46,7 +46,7 @@ export const CHARTS = [
     series: [now('p50', { label: 'p50' }), now('p99', { label: 'p99', color: '--warn' })],
   },
   {
-    title: 'Refused by limits a second',
+    title: 'Refused by limits per second',
     series: [
       growth(REFUSED, { label: 'all' }),
       growth(limited('connection'), { label: 'connection', color: '--good' }),
@@ -71,7 +71,7 @@ export const CHARTS = [
     ],
   },
   {
-    title: 'Files, MB a second',
+    title: 'Files, MB per second',
     series: [
       growth('gatehouse_upload_received_bytes_total', { label: 'received', scale: MEGABYTE }),
       growth('gatehouse_throttle_charged_bytes_total', {
@@ -91,8 +91,8 @@ export const CHARTS = [
   {
     title: 'Webhooks',
     series: [
-      growth('gatehouse_webhook_attempts_total.delivered', { label: 'delivered a second' }),
-      now('gatehouse_webhook_applications_pending', { label: 'applications that wait', color: '--warn' }),
+      growth('gatehouse_webhook_attempts_total.delivered', { label: 'delivered per second' }),
+      now('gatehouse_webhook_applications_pending', { label: 'applications waiting', color: '--warn' }),
     ],
   },
   { title: 'Event loop delay p99, ms', series: [now('loopDelayP99', { label: 'delay' })] },

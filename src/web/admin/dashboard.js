@@ -41,8 +41,8 @@ export function DashboardPage() {
           <div class="grid">
             <${Busiest} title="Busiest routes" rows=${last.routes} sample=${last} />
             <${Busiest} title="Busiest tools" rows=${last.tools} sample=${last} />
-            <${Metrics} sample=${last} />
-          </div>`
+          </div>
+          <${Metrics} sample=${last} />`
     }`;
 }
 
@@ -51,7 +51,7 @@ function Tiles({ sample }) {
     title: tile.title,
     value: tileText(tile, sample.shown.tiles[at]),
   }));
-  return html`<p class="soft small">At <${Time} of=${new Date(sample.utcMs).toISOString()} />, over <span data-seconds=${sample.seconds}>${sample.seconds.toFixed(1)} s</span></p>
+  return html`<p class="soft small">Sampled <${Time} of=${new Date(sample.utcMs).toISOString()} />, over <span data-seconds=${sample.seconds}>${sample.seconds.toFixed(1)} s</span></p>
     <div class="figures">${tiles.map(({ title, value }) => html`<div key=${title}><div class="soft small">${title}</div><div class="figure">${value}</div></div>`)}</div>`;
 }
 
@@ -121,14 +121,23 @@ function Chart({ title, samples, at, series }) {
     plot.current?.setData(dataOf(samples, at, series));
   }, [samples]);
   const last = samples.at(-1).shown.charts[at];
-  const now = series.map(({ label }, line) => `${label} ${round(last[line])}`).join(', ');
-  return html`<figure class="card"><figcaption class="row"><strong>${title}</strong><span class="soft small">${now}</span></figcaption><div class="chart" ref=${box} role="img" aria-label=${`${title}: ${now}`}></div></figure>`;
+  const texts = series.map(({ label }, line) => `${label} ${round(last[line])}`);
+  const now = texts.join(', ');
+  return html`<figure class="card"><figcaption class="row"><strong>${title}</strong><span class="soft small"><${Legend} series=${series} texts=${texts} /></span></figcaption><div class="chart" ref=${box} role="img" aria-label=${`${title}: ${now}`}></div></figure>`;
+}
+
+/** Each line of a chart with its color and its last value. */
+function Legend({ series, texts }) {
+  return texts.map(
+    (text, line) =>
+      html`${line > 0 && ', '}<span class="nowrap">${series.length > 1 && html`<i class="key" style=${{ background: `var(${series[line].color ?? '--accent'})` }}></i>`}${text}</span>`,
+  );
 }
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const clockText = (seconds) => CLOCK.format(seconds * 1000);
 const round = (value) =>
-  value === null || value === undefined ? '–' : value >= 100 ? Math.round(value) : value.toFixed(1);
+  value === null || value === undefined ? '–' : value >= 100 ? Math.round(value) : Number(value.toFixed(1));
 
 function dataOf(samples, at, series) {
   return [
@@ -144,8 +153,8 @@ function Busiest({ title, rows, sample }) {
         ? html`<p class="soft">Nothing in the last two seconds.</p>`
         : html`<${Table} fits caption=${title} rows=${rows} keyOf=${({ name }) => name} columns=${[
             { title: 'Name', cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
-            { title: 'a second', number: true, cell: ({ count }) => round(count / sample.seconds) },
-            { title: 'errors', number: true, cell: ({ errors }) => errors },
+            { title: 'Per second', number: true, cell: ({ count }) => round(count / sample.seconds) },
+            { title: 'Errors', number: true, cell: ({ errors }) => errors },
           ]} />`
     }
   </section>`;
@@ -160,6 +169,6 @@ const valuesOf = (reading, labels = []) =>
 /** All readings of /metrics. */
 function Metrics({ sample }) {
   return html`<section class="card"><header><h2>All metrics</h2></header>
-    ${Object.entries(sample.metrics).map(([name, reading]) => html`<details key=${name}><summary class="mono">${name}</summary><dl class="facts small">${valuesOf(reading).map(([labels, value]) => html`<dt key=${labels}>${labels === '' ? 'value' : labels}</dt><dd>${value}</dd>`)}</dl></details>`)}
+    <div class="metrics">${Object.entries(sample.metrics).map(([name, reading]) => html`<details key=${name}><summary class="mono">${name}</summary><dl class="facts small">${valuesOf(reading).map(([labels, value]) => html`<dt key=${labels}>${labels === '' ? 'value' : labels}</dt><dd>${value}</dd>`)}</dl></details>`)}</div>
   </section>`;
 }

@@ -1,4 +1,4 @@
-/** How the gateway stands, and the catalogue read again. */
+/** The state of the gateway, and reloading the catalog. */
 import { get, post } from '../shared/api.js';
 import { Ask, Loaded, sizeText, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
@@ -11,7 +11,7 @@ export function HealthPage({ role }) {
         <dt>Version</dt><dd>${facts.version}</dd>
         <dt>Time of the gateway</dt><dd><${Time} of=${facts.utcNow} /></dd>
         <dt>Memory</dt><dd>${sizeText(facts.memory.rssBytes)}</dd>
-        <dt>Sessions</dt><dd>${facts.sessions.browser} of browsers, ${facts.sessions.mcp} of agents</dd>
+        <dt>Sessions</dt><dd>${facts.sessions.browser} in browsers, ${facts.sessions.mcp} of agents</dd>
         <dt>Software keys</dt><dd>${facts.softwareKeys}</dd>
         <dt>Applications</dt><dd>${facts.apps}</dd>
         <dt>Failing actors</dt><dd><a href="/ProxyAdmin/Actors">${facts.failingActors.length}</a></dd>
@@ -21,9 +21,9 @@ export function HealthPage({ role }) {
     </section>
     ${
       role === 'admin' &&
-      html`<section class="card"><header><h2>Catalogue</h2></header>
-      <p>Reads the tools and resources of the configuration file again. With a fault in them the old ones stay.</p>
-      <${Ask} kind="" label="Read the catalogue again" confirm="Read it" done="The catalogue was read again." question="Calls that are running finish with the old one." run=${() => post('/ProxyAdmin/api/reload', {})} />
+      html`<section class="card"><header><h2>Catalog</h2></header>
+      <p>Reads tools and resources from the configuration file again. If one is invalid, the current catalog stays.</p>
+      <${Ask} kind="" label="Reload the catalog" title="Reload the catalog?" confirm="Reload" done="The catalog is reloaded." question="Running calls finish with the current catalog." run=${() => post('/ProxyAdmin/api/reload', {})} />
     </section>`
     }`;
 }

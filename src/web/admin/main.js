@@ -1,4 +1,4 @@
-/** The admin panel: who is here, which page is shown. Each page is a file of its own; moving between them loads nothing. */
+/** The admin panel: its session and navigation. Each page is a file of its own; links between pages do not reload. */
 import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
 import { Act, Loaded, Notices } from '../shared/ui.js';
@@ -71,14 +71,14 @@ function App() {
   return html`<div onClick=${go}>
     <header class="bar">
       <a class="brand" href="/ProxyAdmin/Dashboard"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse</a>
-      <span class="soft">Admin${info.value === undefined ? '' : ` of ${info.value.project}`}</span>
+      <span class="soft">${info.value === undefined ? 'Admin' : `${info.value.project} admin`}</span>
       <div class="push"><a href="/">Home</a>${session !== null && html`<span class="tag">${session.role ?? 'no role'}</span><${Act} run=${logOut}>Log out<//>`}</div>
     </header>
     <${Loaded} of=${info}>${() =>
       isIn
         ? html`<div class="with-side">
             <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
-            <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></main>
+            <main id="content"><h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div></main>
           </div>`
         : html`<main class="page" id="content"><${LogIn} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />

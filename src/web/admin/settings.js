@@ -1,6 +1,6 @@
-/** Runtime settings, effective at once, and the bounds that callers share, with what is held of them now. */
+/** Runtime settings, effective immediately, and the shared bounds with their current use. */
 import { get, post } from '../shared/api.js';
-import { Act, Loaded, Table, useLoad } from '../shared/ui.js';
+import { Act, Empty, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 export function SettingsPage({ role }) {
@@ -9,19 +9,24 @@ export function SettingsPage({ role }) {
   const word = search.trim().toLowerCase();
   return html`<p class="soft">Changes apply from the next request, survive restarts, and override the configuration file.</p>
     <div class="filter"><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
-    <${Loaded} of=${settings}>${(list) => {
+    <section class="card" aria-label="Runtime settings"><${Loaded} of=${settings}>${(list) => {
       const shown = list.filter(({ id, name, summary }) =>
         `${id} ${name} ${summary}`.toLowerCase().includes(word),
       );
-      return html`<section class="card" aria-label="Runtime settings">${shown.length === 0 ? html`<p class="empty">No matching settings.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
-    }}<//>
+      return shown.length === 0
+        ? html`<${Empty}><p>No matching settings.</p><//>`
+        : shown.map(
+            (item) =>
+              html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`,
+          );
+    }}<//></section>
     <${Bounds} />`;
 }
 
-/** They are changed by their settings, where they have one. */
+/** Read-only: some bounds have a setting that changes them. */
 function Bounds() {
   const bounds = useLoad(() => get('/ProxyAdmin/api/bounds'), []);
-  return html`<section class="card" aria-labelledby="bounds">
+  return html`<section class="card bounds" aria-labelledby="bounds">
     <header><h2 id="bounds">Shared bounds</h2><div class="push"><button type="button" onClick=${bounds.reload}>Refresh</button></div></header>
     <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.</p>
     <${Loaded} of=${bounds}>${(list) =>

@@ -70,7 +70,7 @@ export function UsersPage({ role, userId }) {
         user.id !== userId &&
         (user.blocked
           ? html`<${Act} done="The account is unblocked." run=${() => block(user)}>Unblock<//>`
-          : html`<${Ask} label="Block" confirm="Block it" done="The account is blocked." question=${`Account ${user.id}: all its sessions end immediately, and it cannot log in until it is unblocked.`} run=${() => block(user)} />`),
+          : html`<${Ask} label="Block" title="Block the account?" confirm="Block it" done="The account is blocked." question=${`Account ${user.id}: all its sessions end immediately, and it cannot log in until it is unblocked.`} run=${() => block(user)} />`),
     },
   ];
   return html`<div class="filter"><label for="search">Search by account id</label><input id="search" type="search" inputmode="numeric" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
@@ -123,8 +123,11 @@ export function SessionsPage({ query }) {
 }
 
 const SESSION_COLUMNS = [
-  { title: 'Session', cell: ({ id }) => html`<span class="mono">${id}</span>` },
-  { title: 'Kind', cell: ({ kind, loginType }) => `${kind}${loginType === null ? '' : `, ${loginType}`}` },
+  {
+    title: 'Session',
+    cell: ({ id, kind, loginType }) =>
+      html`${kind === 'mcp' ? `Agent, ${loginType}` : 'Browser'}<br /><span class="mono small soft">${id}</span>`,
+  },
   {
     title: 'From',
     cell: ({ ip, userAgent }) =>

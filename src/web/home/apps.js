@@ -58,7 +58,7 @@ function App({ app, edit, rotate, finish, enable, remove }) {
   return html`<article class="card">
     <header>
       <h2>${app.name}</h2>
-      <span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'Pending approval'}</span>
+      <span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'pending approval'}</span>
       ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}
     </header>
     <dl class="facts small">
@@ -74,9 +74,9 @@ function App({ app, edit, rotate, finish, enable, remove }) {
       <button type="button" onClick=${edit}>Change</button>
       ${app.webhookUrl && html`<${Act} run=${() => ping(app)}>Send a test event<//>`}
       ${app.webhookUrl && app.webhook.state !== 'active' && html`<${Act} done="The webhook is re-enabled." run=${enable}>Re-enable webhook<//>`}
-      <${Ask} kind="" label="New key" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can switch." run=${rotate} />
-      ${hasFormerKey(app) && html`<${Ask} label="End the former key" confirm="End it" done="Webhooks use the new key now." question="Receivers that still use the former key will refuse webhooks." run=${finish} />`}
-      <${Ask} label="Remove" confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end immediately. This cannot be undone." run=${remove} />
+      <${Ask} kind="" label="New key" title="Make a new API key?" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can switch." run=${rotate} />
+      ${hasFormerKey(app) && html`<${Ask} label="End the former key" title="End the former key?" confirm="End it" done="Webhooks use the new key now." question="Receivers that still use the former key will refuse webhooks." run=${finish} />`}
+      <${Ask} label="Remove" title=${`Remove ${app.name}?`} confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end immediately. This cannot be undone." run=${remove} />
     </div>
     ${app.webhookUrl && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { appId: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
   </article>`;

@@ -1,4 +1,4 @@
-/** Events of the account as they come: transfers, messages, orders, and what the gateway itself has to say. */
+/** Live events of the account: transfers, messages, orders, and events of the gateway. */
 import { openEvents } from '../shared/events.js';
 import { Empty, Time } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
@@ -34,13 +34,13 @@ export function EventsPart({ info }) {
   }, [userId]);
   const { text, kind } = STATES[state];
   return html`<h1>Live events</h1>
-    <p class="soft">Events about your account in real time. All tabs share one connection. After an interruption, missed events are delivered, each once.</p>
+    <p class="soft">Events about your account in real time. All tabs share one connection. After an interruption, missed events arrive exactly once.</p>
     <section class="card">
-      <header><h2>Stream</h2><span class=${`tag ${kind}`} role="status">${text}</span></header>
+      <header><h2>Events</h2><span class=${`tag ${kind}`} role="status">${text}</span></header>
       ${hasGap && html`<div class="note warn"><p>This page was disconnected for longer than events are kept. Some events are missing.</p></div>`}
       ${
         events.length === 0
-          ? html`<${Empty}><p>Nothing yet. Call <code>wallet_internal_transfer</code> or <code>chat_send_message</code> under <a href="#tools">Try tools</a> in another tab to see an event here.</p><//>`
+          ? html`<${Empty}><p>No events yet. Call <code>wallet_internal_transfer</code> or <code>chat_send_message</code> under <a href="#tools">Try tools</a> in another tab to see an event here.</p><//>`
           : html`<ul class="feed" aria-live="polite">${events.map(
               (event) => html`<li key=${event.id}>
             <div class="row"><strong>${event.type}</strong><span class="tag">${event.module}</span><span class="soft small"><${Time} of=${event.utc} /></span></div>

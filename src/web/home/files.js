@@ -33,9 +33,11 @@ async function guarded(entry, act) {
   await next();
 }
 
-function add(files) {
+function add(files, maxBytes) {
   for (const file of files) {
-    if (file.size === 0) notify(`${file.name} is empty. Empty files are not accepted.`, 'warn');
+    if (file.size > maxBytes)
+      notify(`${file.name} is larger than the limit of ${sizeText(maxBytes)}.`, 'warn');
+    else if (file.size === 0) notify(`${file.name} is empty. Empty files are not accepted.`, 'warn');
     else shelf.entries.unshift({ id: crypto.randomUUID(), file, stage: 'waiting', done: 0, total: 1 });
   }
   for (const listener of shelf.listeners) listener();
@@ -54,7 +56,7 @@ export function FilesPart({ info }) {
   const drop = (event) => {
     event.preventDefault();
     setOver(false);
-    add(event.dataTransfer.files);
+    add(event.dataTransfer.files, info.limits.fileMaxSizeBytes);
   };
   return html`<h1>Files</h1>
     <section class="card">
@@ -62,19 +64,19 @@ export function FilesPart({ info }) {
         event.preventDefault();
         setOver(true);
       }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
-        <p>Drop files here to upload them to your personal storage. Each piece is sent with a checksum.</p>
+        <p>Drop files here to upload them to your personal storage. The limit is ${sizeText(info.limits.fileMaxSizeBytes)} per file.</p>
         <button type="button" class="primary" onClick=${() => picker.current.click()}>Choose files</button>
         <input ref=${picker} class="hidden" type="file" multiple aria-label="Files to upload" tabindex="-1" onChange=${(
           event,
         ) => {
-          add(event.currentTarget.files);
+          add(event.currentTarget.files, info.limits.fileMaxSizeBytes);
           event.currentTarget.value = '';
         }} />
       </div>
     </section>
     <section class="card" aria-live="polite">
       <header><h2>Uploads in this tab</h2></header>
-      ${shelf.entries.length === 0 ? html`<${Empty}><p>Nothing yet.</p><//>` : shelf.entries.map((entry) => html`<${Entry} baseUrl=${info.baseUrl} key=${entry.id} entry=${entry} />`)}
+      ${shelf.entries.length === 0 ? html`<${Empty}><p>No uploads yet.</p><//>` : html`<div class="uploads">${shelf.entries.map((entry) => html`<${Entry} baseUrl=${info.baseUrl} key=${entry.id} entry=${entry} />`)}</div>`}
     </section>`;
 }
 
@@ -98,7 +100,7 @@ function Entry({ entry, baseUrl }) {
       <span class=${`tag ${KINDS[stage] ?? ''}`}>${STAGES[stage]}</span>
     </div>
     ${(isLive || stage === 'paused') && html`<progress max=${entry.total} value=${entry.done} aria-label=${`${file.name}, ${entry.done} of ${entry.total} pieces`}></progress>`}
-    ${stage === 'failed' && html`<p class="hint" role="alert">${entry.error}</p>`}
+    ${stage === 'failed' && html`<p class="fault small" role="alert">${entry.error}</p>`}
     <div class="row">
       ${stage === 'sending' && html`<button type="button" onClick=${() => upload.pause()}>Pause</button>`}
       ${stage === 'paused' && html`<${Act} kind="primary" run=${() => guarded(entry, () => upload.resume())}>Resume<//>`}
@@ -107,7 +109,7 @@ function Entry({ entry, baseUrl }) {
         stage === 'complete' &&
         html`<a class="button" href=${`/auth/v2/file/${entry.fileCode}`} download=${file.name}>Download</a>
         <${Copy} text=${`${baseUrl}/auth/v2/file/${entry.fileCode}`} label="Copy the link" />
-        <span class="soft small mono">${entry.fileId}</span>`
+        <span class="soft small">File id <span class="mono">${entry.fileId}</span></span>`
       }
     </div>
   </article>`;

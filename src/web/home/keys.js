@@ -44,7 +44,9 @@ function Key({ item, change, remove }) {
       ${!item.proven && html`<span class="tag warn" title="Possession of its secret is not proven yet">unproven</span>`}
     </header>
     <dl class="facts small">
-      <dt>Kind</dt><dd>${KINDS[item.keyType]}${item.backedUp === true ? ', synchronized' : ''}</dd>
+      ${item.name !== undefined && html`<dt>Kind</dt><dd>${KINDS[item.keyType]}</dd>`}
+      ${item.backedUp === true && html`<dt>Backup</dt><dd>synchronized</dd>`}
+      <dt>Access</dt><dd class="tags">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.mcpAccess && !item.cardDavAccess && 'login only'}</dd>
       <dt>Added</dt><dd><${Time} of=${item.utcCreate} /></dd>
       <dt>Last used</dt><dd><${Time} of=${item.lastUsedUtc} /></dd>
       <dt>${isSoftware ? 'Public key' : 'Credential'}</dt><dd class="mono">${item.publicKey}</dd>
@@ -53,12 +55,11 @@ function Key({ item, change, remove }) {
       <div class="row">
         <${Act} hint=${isSoftware ? undefined : hintId} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>
         <${Act} run=${() => change(item, { cardDavAccess: !item.cardDavAccess })}>${item.cardDavAccess ? 'Forbid contact sync' : 'Allow contact sync'}<//>
-        <${Ask} label="Remove" confirm="Remove the key" done="The key was removed."
+        <${Ask} label="Remove" title="Remove the key?" confirm="Remove the key" done="The key was removed."
           question=${item.current ? 'You are logged in with this key. You will be logged out, and without another key you lose access to the account.' : 'Its sessions end immediately. This cannot be undone.'}
           run=${() => remove(item)} />
       </div>
       ${!isSoftware && html`<p class="hint" id=${hintId}>Agents cannot log in with a passkey. MCP access has no effect for this key.</p>`}
-      <div class="row">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</div>
     </div>
   </article>`;
 }

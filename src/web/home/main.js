@@ -1,4 +1,4 @@
-/** The home page: who is here, and which part of it is shown. Each part is a file of its own. */
+/** The home page: its session and navigation. Each part is a file of its own. */
 import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
 import { Act, Loaded, Notices, notify } from '../shared/ui.js';
@@ -66,7 +66,7 @@ function App() {
               <nav class="side" aria-label="Parts">
                 ${PARTS.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
               </nav>
-              <main id="content"><${Part} key=${`${shown} ${session.userId}`} info=${info.value} /></main>
+              <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} /></div></main>
             </div>`
           : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter} /></main>`}
     <//>

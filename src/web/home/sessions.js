@@ -44,7 +44,7 @@ export function SessionsPart() {
   ];
   return html`<h1>Sessions</h1>
     <section class="card">
-      <header><h2>Open now</h2><div class="push"><${Ask} label="End all others" confirm="End them" done="All other sessions have ended."
+      <header><h2>Open now</h2><div class="push"><${Ask} label="End all others" title="End all other sessions?" confirm="End them" done="All other sessions have ended."
         question="Every other browser and agent is logged out immediately." run=${() => close({ others: true })} /></div></header>
       <${Loaded} of=${sessions}>${(list) => html`<${Table} caption="Open sessions" rows=${list} columns=${open} keyOf=${({ id }) => id} />`}<//>
     </section>

@@ -1,4 +1,4 @@
-/** Every tool of the gateway by hand: a form from its schema, the call, the answer as the agent sees it. */
+/** Tools of the gateway: a form from the schema, the call, and the answer as an agent receives it. */
 import { sentenceOf } from '../shared/api.js';
 import { Act, Confirm, Empty, Loaded, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
@@ -11,7 +11,7 @@ export function ToolsPart() {
   const [name, setName] = useState(undefined);
   const hasAgent = agentSession() !== undefined;
   return html`<h1>Try tools</h1>
-    ${!hasAgent && html`<div class="note warn"><p>This tab has no agent yet: all tools are listed, but calls are refused. <a href="#agent">Create an agent</a> first.</p></div>`}
+    ${!hasAgent && html`<div class="note warn"><p>This tab has no agent yet. All tools are listed, but calls are refused. <a href="#agent">Create an agent</a> first.</p></div>`}
     <${Loaded} of=${tools}>${(list) => {
       const shown = list.filter((tool) =>
         `${tool.name} ${tool.description}`.toLowerCase().includes(search.trim().toLowerCase()),
@@ -21,7 +21,7 @@ export function ToolsPart() {
         <div class="stack">
           <div><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
           <nav aria-label="Tools">
-            ${shown.map((tool) => html`<button type="button" key=${tool.name} aria-pressed=${tool.name === name} onClick=${() => setName(tool.name)}>${tool.name}</button>`)}
+            ${shown.map((tool) => html`<button type="button" key=${tool.name} aria-pressed=${tool.name === name} onClick=${() => setName(tool.name)}>${breakable(tool.name)}</button>`)}
             ${shown.length === 0 && html`<p class="empty">No matching tools.</p>`}
           </nav>
         </div>
@@ -33,6 +33,13 @@ export function ToolsPart() {
       </div>`;
     }}<//>`;
 }
+
+/** A name that wraps behind its underscores. */
+const breakable = (name) => name.split('_').map((word, at) => (at === 0 ? word : html`_<wbr />${word}`));
+
+/** Text whose parts in backticks are code. */
+const withCode = (text) =>
+  text.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part));
 
 function Tool({ tool, disabled }) {
   const fields = Object.entries(tool.inputSchema.properties ?? {});
@@ -63,7 +70,7 @@ function Tool({ tool, disabled }) {
   };
   return html`<section>
     <h2>${tool.title ?? tool.name}</h2>
-    <p>${tool.description}</p>
+    <p>${withCode(tool.description)}</p>
     <p class="row">${marks.readOnlyHint && html`<span class="tag good">Read-only</span>`}${marks.destructiveHint && html`<span class="tag bad">Irreversible</span>`}${marks.idempotentHint && html`<span class="tag">Safe to retry</span>`}</p>
     <form class="stack" onSubmit=${(event) => event.preventDefault()}>
       ${fields.map(([name, schema]) => html`<${Field} key=${name} name=${name} schema=${schema} required=${required.has(name)} value=${values[name] ?? ''} onChange=${(value) => setValues({ ...values, [name]: value })} />`)}
@@ -105,7 +112,7 @@ function Field({ name, schema, required, value, onChange }) {
           ? html`<textarea ...${common} onInput=${input}></textarea>`
           : html`<input ...${common} inputmode=${type === 'number' ? 'decimal' : undefined} onInput=${input} />`
     }
-    <p class="hint" id=${`hint-${name}`}>${hint}</p>
+    <p class="hint" id=${`hint-${name}`}>${withCode(hint)}</p>
   </div>`;
 }
 

@@ -1,7 +1,7 @@
 /** Sign-up and log-in: with a passkey, a key of this browser, or a code. */
 import { post } from '../shared/api.js';
 import { listKeys, logInWithSoftwareKey, registerSoftwareKey } from '../shared/key-store.js';
-import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
+import { localhostAddress, logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
 import { Act, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
@@ -32,7 +32,7 @@ export function Welcome({ info, onEnter }) {
           ${
             hindrance === undefined
               ? html`<${Act} kind="primary" run=${() => enter(logInWithPasskey)}>Log in with a passkey<//>`
-              : html`<p class="hint">${hindrance}</p>`
+              : html`<p class="hint">${hindrance}${location.hostname === '127.0.0.1' && html` <a href=${localhostAddress()}>Open ${localhostAddress()}</a>`}</p>`
           }
           ${(kept.value?.length ?? 0) > 0 && html`<${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with this browser's key<//>`}
           ${info?.authMethods?.includes('email') && html`<${CodeLogin} onEnter=${onEnter} />`}
@@ -54,7 +54,7 @@ export function Welcome({ info, onEnter }) {
   </div>`;
 }
 
-/** A code by e-mail or phone: asked for, then typed. */
+/** Log-in with a one-time code, sent by e-mail or to a phone. */
 function CodeLogin({ onEnter }) {
   const [address, setAddress] = useState('');
   const [sent, setSent] = useState(undefined);
@@ -73,8 +73,9 @@ function CodeLogin({ onEnter }) {
     <summary>Log in with a code</summary>
     <div class="stack">
       <div>
-        <label for="address">E-mail address, or phone number with +</label>
-        <input id="address" autocomplete="email" value=${address} onInput=${(event) => setAddress(event.currentTarget.value)} />
+        <label for="address">E-mail address or phone number</label>
+        <input id="address" autocomplete="email" aria-describedby="address-hint" value=${address} onInput=${(event) => setAddress(event.currentTarget.value)} />
+        <p class="hint" id="address-hint">Phone numbers begin with + and the country code.</p>
       </div>
       <div class="row"><${Act} disabled=${address.trim() === ''} run=${ask}>${sent === undefined ? 'Send a code' : 'Send another code'}<//></div>
       ${

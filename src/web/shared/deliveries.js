@@ -1,4 +1,4 @@
-/** Webhook deliveries of an application: what went out, how it fared, what is parked, and sending again. */
+/** Webhook deliveries of an application: attempts, parked events, and resending. */
 
 import { html, useState } from '../vendor/preact.js';
 import { Act, Empty, Loaded, Table, Time, useLoad } from './ui.js';
@@ -35,7 +35,7 @@ export function DeliveryList({ load, resend, canResend = true }) {
         html`<span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt ${item.attempt}`,
     },
     { title: 'ms', number: true, cell: ({ milliseconds }) => milliseconds },
-    { title: 'Answer', cell: ({ answer }) => html`<span class="small">${answer}</span>` },
+    { title: 'Answer', cell: ({ answer }) => answer && html`<span class="small wraps">${answer}</span>` },
     {
       title: 'Actions',
       action: true,

@@ -5,12 +5,19 @@ import { get, post } from './api.js';
 export function passkeyHindrance() {
   if (window.PublicKeyCredential?.parseCreationOptionsFromJSON === undefined) {
     return location.hostname === '127.0.0.1'
-      ? 'Passkeys work on http://localhost, not on http://127.0.0.1. Open the page under that name.'
+      ? 'Passkeys work on http://localhost, not on http://127.0.0.1.'
       : 'This browser does not support passkeys, or this page is not served over https.';
   }
   return location.hostname === '127.0.0.1'
-    ? 'Passkeys work on http://localhost, not on http://127.0.0.1. Open the page under that name.'
+    ? 'Passkeys work on http://localhost, not on http://127.0.0.1.'
     : undefined;
+}
+
+/** This page under the name that passkeys work on. */
+export function localhostAddress() {
+  const address = new URL(location.href);
+  address.hostname = 'localhost';
+  return address.href;
 }
 
 /** Without a session an account with this passkey, with one a further key of it. The answer of register_key. */

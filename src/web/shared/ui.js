@@ -151,11 +151,11 @@ export function Confirm({
   <//>`;
 }
 
-/** A button that asks before it acts. `question` says what will happen and whether it can be undone. */
-export function Ask({ label, question, confirm = label, run, done, kind = 'danger', disabled = false }) {
+/** A button that asks before it acts. `title` is the question, `question` says what will happen and whether it can be undone. */
+export function Ask({ label, title, question, confirm, run, done, kind = 'danger', disabled = false }) {
   const [open, setOpen] = useState(false);
   return html`<button type="button" class=${kind} disabled=${disabled} onClick=${() => setOpen(true)}>${label}</button>
-    <${Confirm} title=${label} open=${open} onClose=${() => setOpen(false)} confirm=${confirm} kind=${kind} run=${run} done=${done}>
+    <${Confirm} title=${title} open=${open} onClose=${() => setOpen(false)} confirm=${confirm} kind=${kind} run=${run} done=${done}>
       <p>${question}</p>
     <//>`;
 }
@@ -193,7 +193,7 @@ export function sizeText(sizeBytes) {
     value /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+  return `${Number(value.toFixed(1))} ${units[unit]}`;
 }
 
 /**

@@ -29,7 +29,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await page.getByRole('heading', { name: 'Dashboard' }).waitFor();
   t.equal(new URL(page.url()).hash, '', 'the token leaves the address');
   await page.getByText('Busiest routes').waitFor();
-  await page.getByRole('img', { name: /Requests a second: all/ }).waitFor();
+  await page.getByRole('img', { name: /Requests per second: all/ }).waitFor();
   t.same(await violations(), []);
   await picture('admin-dashboard');
   await t.test('a setting', (t) => changeSetting(t, admin));
@@ -217,6 +217,9 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
 
 async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   await linkTo(page, 'Settings').click();
+  await page.getByRole('row', { name: /^requests/ }).waitFor();
+  const sections = page.locator('main section');
+  t.equal(await sections.first().getAttribute('aria-label'), 'Runtime settings', 'above the bounds');
   await page.getByLabel('Search').fill('ApiRPSLimit');
   const field = page.getByLabel('ApiRPSLimit', { exact: true });
   await field.fill('-1');

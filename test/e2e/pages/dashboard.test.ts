@@ -219,7 +219,7 @@ t.test('dashboard: calls, uploads and deliveries in flight, and their results', 
     {
       'Uploads: receiving': 1,
       'Uploads: waiting for bandwidth': 1,
-      'Webhooks: applications that wait': 1,
+      'Webhooks: applications waiting': 1,
     },
     { 'In flight': String(before + HELD_CALLS + 1) },
   );
@@ -232,9 +232,9 @@ t.test('dashboard: calls, uploads and deliveries in flight, and their results', 
   await uploaded;
   const megabytes = UPLOAD_BYTES / MEGABYTE;
   await counts(t, from, {
-    'Files, MB a second: received': megabytes,
-    'Files, MB a second: through the limiter': megabytes,
-    'Webhooks: delivered a second': 1,
+    'Files, MB per second: received': megabytes,
+    'Files, MB per second: through the limiter': megabytes,
+    'Webhooks: delivered per second': 1,
   });
   const looks = await dashboard.since(from, () => true);
   const slowest = looks.reduce((one, other) => (latencyOf(other) > latencyOf(one) ? other : one));
@@ -263,15 +263,15 @@ t.test('dashboard: requests, errors, latency and the busiest', async (t) => {
     t.ok((await request(`${url}${BALANCE}`, { headers })).status >= 500);
   await fault('ok');
   await counts(t, from, {
-    'Requests a second: all': CALLS + TOOL_CALLS + FAILED_CALLS,
-    'Requests a second: errors': FAILED_CALLS,
+    'Requests per second: all': CALLS + TOOL_CALLS + FAILED_CALLS,
+    'Requests per second: errors': FAILED_CALLS,
     wallet_get_info: TOOL_CALLS,
     'POST /mcp': TOOL_CALLS,
   });
   const looks = await dashboard.since(from, () => true);
   t.same(
     looks.map(({ tiles }) => Number(tiles['Requests / s'])),
-    looks.map(({ lines }) => lines['Requests a second: all']),
+    looks.map(({ lines }) => lines['Requests per second: all']),
   );
   t.ok(looks.some(({ lines }) => (lines['Latency, ms: p50'] ?? 0) > 0));
 });
@@ -306,10 +306,10 @@ t.test('dashboard: three refusals by each scope of the limiter', async (t) => {
   const headers = { Cookie: person.cookie };
   await untilRefused(async () => (await request(`${url}/auth/v1/get_info`, { headers })).status);
   const scopes = ['connection', 'address', 'login', 'key', 'session'];
-  const named = scopes.map((scope) => [`Refused by limits a second: ${scope}`, REFUSALS]);
+  const named = scopes.map((scope) => [`Refused by limits per second: ${scope}`, REFUSALS]);
   await counts(t, from, {
     ...Object.fromEntries(named),
-    'Refused by limits a second: all': scopes.length * REFUSALS,
+    'Refused by limits per second: all': scopes.length * REFUSALS,
   });
   await shows(t, {}, { 'Refused by limits': String(scopes.length * REFUSALS) });
 });

@@ -135,7 +135,7 @@ t.test(
     t.same(await violations(), []);
     await picture('events-empty');
     await part(page, 'Files').click();
-    await page.getByText('Nothing yet').waitFor();
+    await page.getByText('No uploads yet').waitFor();
     const bytes = randomBytes(4 * 1024 * 1024 + 17);
     await page.getByLabel('Files to upload').setInputFiles({ name: 'a.bin', mimeType: '', buffer: bytes });
     await page.getByRole('button', { name: 'Pause' }).click();
