@@ -241,6 +241,18 @@ t.test('home: typed input survives the end of the session and a network failure'
   t.same(others, []);
 });
 
+t.test('home: an unknown address is a page with a link home', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, `${HOME}nothing/here`);
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+  t.equal(await page.title(), 'Page not found · Gatehouse');
+  t.same(await violations(), []);
+  await picture('not-found');
+  t.match(complaints(), [/404/], 'the status alone: nothing breaks the policy');
+  await page.getByRole('link', { name: 'Go to the home page' }).click();
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  t.same(complaints(), []);
+});
+
 t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
   const { page, violations, picture, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });
   const tab = async (name: string) => {
