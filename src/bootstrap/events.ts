@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { EventInbox } from '../actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../actors/events/log.ts';
+import type { Administration } from '../actors/runtime/administration.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
@@ -49,18 +50,26 @@ interface EventDeliveryOptions {
   readonly configuration: Configuration;
   readonly sandbox: SupervisedSandbox | undefined;
   readonly modules: ModuleClient;
+  readonly eventLog: JournalEventLog;
   readonly log: Log;
 }
 
+/** Retention and the clock are those of the process; a new or restored journal gets an epoch of its own. */
+export function openGatewayLog(
+  administration: Administration,
+  settings: SettingsReader,
+): Promise<JournalEventLog> {
+  const newEpoch = () => randomBytes(8).toString('hex');
+  return openEventLog({ administration, settings, clock: Date.now, schedule: nodeSchedule, newEpoch });
+}
+
 /** Continues where the last run stopped. */
-export async function startEventDelivery(options: EventDeliveryOptions): Promise<EventDelivery> {
-  const { actors, settings, configuration, sandbox, modules } = options;
+export function startEventDelivery(options: EventDeliveryOptions): EventDelivery {
+  const { actors, settings, configuration, sandbox, modules, eventLog: log } = options;
   const { administration } = actors;
   const { project } = configuration;
   const eventModules = eventModulesOf(configuration, sandbox);
-  const runtime = { administration, settings, clock: Date.now, schedule: nodeSchedule };
-  const log = await openEventLog({ ...runtime, newEpoch: () => randomBytes(8).toString('hex') });
-  const inbox = new EventInbox({ ...runtime, log });
+  const inbox = new EventInbox({ administration, settings, clock: Date.now, schedule: nodeSchedule, log });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
   const intake = createEventPush(inbox, keys);
   const feeds = eventModules

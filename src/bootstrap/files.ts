@@ -44,6 +44,8 @@ interface FileTransportOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly modules: ModuleClient;
+  /** Called at work only: the actors start after their ports are open. */
+  readonly actors: () => RunningSystem;
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
   readonly log: Log;
@@ -78,12 +80,10 @@ export interface FileTransport {
   };
   /** Parts of v1 uploads. */
   readonly uploads: PartUploads;
-  /** Right after the actors are there: who is blocked is asked of them. */
-  join(actors: ActorSystem): void;
   /** Before the first request: continues the work that an earlier run left. */
-  recover(actors: RunningSystem): Promise<void>;
+  recover(): Promise<void>;
   /** Nothing is received any more; the next run need not look at the bytes. */
-  finish(actors: RunningSystem): Promise<void>;
+  finish(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -102,19 +102,11 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     timer: nodeSchedule.timer,
   });
   const receiver = new BodyReceiver(workers, { folder });
-  // The ports are made before the actors are; what an earlier run left waits for them here.
-  let arrived: (actors: ActorSystem) => void = () => undefined;
-  const actorsThere = new Promise<ActorSystem>((resolve) => {
-    arrived = resolve;
-  });
   const chatFiles = chatFilesOf(chatUrl, {
     modules,
     project: configuration.project,
     newRequestId,
-    isBlocked: async (userId) => {
-      const actors = await actorsThere;
-      return (await actors.query(user, userId, { type: 'account' })).blocked;
-    },
+    isBlocked: async (userId) => (await options.actors().query(user, userId, { type: 'account' })).blocked,
     textOf: (file) => textPreview(storage, file),
   });
   const fileCache = new FileMetadataCache(chatFiles);
@@ -134,13 +126,13 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     chatFiles,
     ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
     uploads,
-    join: (actors) => arrived(actors),
-    async recover(actors) {
+    async recover() {
+      const actors = options.actors();
       const { administration } = actors;
       const report = await recoverUploads({ actors, administration, storage });
       if (report.uploads > 0 || report.partsSwept > 0) log.info(report, 'uploads of an earlier run');
     },
-    finish: ({ administration }) => noteCleanStop(administration),
+    finish: () => noteCleanStop(options.actors().administration),
     throttle,
     workers,
     receiver,

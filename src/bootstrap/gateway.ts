@@ -1,18 +1,20 @@
 /** Puts a gateway together from its configuration, and takes it down again in the right order. */
 
 import { availableParallelism } from 'node:os';
+import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
+import { restoreSettings } from '../io/admin/settings.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
-import { createWorkerPool } from '../workers/pool.ts';
-import { startActors } from './actors.ts';
+import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
+import { openActorJournal, startActors } from './actors.ts';
 import { createReload } from './catalog-reload.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { startEventDelivery } from './events.ts';
@@ -24,9 +26,10 @@ import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
 import { moduleAddresses, openCatalog, publicPaths, startSandbox, warnOfPersonalReads } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
+import { openPorts } from './ports.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStaff } from './staff.ts';
-import { openWebhooks } from './webhooks.ts';
+import { startWebhooks, type WebhookDelivery } from './webhooks.ts';
 
 /** Tasks waiting for or running on the worker threads. */
 const WORKER_QUEUE_MAX = 10_000;
@@ -52,34 +55,38 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const settings = new LiveSettings(configuration.settings);
   const bounds = new SharedBounds(settings);
   const listeners = await reserveListeners(configuration, settings, bounds, log);
-  const { publicServer, internalServer, renewCertificate } = listeners;
+  const { publicServer, renewCertificate } = listeners;
   const folder = await openFolder(configuration.dataPath, options.newJournal, log);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
-  const workers = createWorkerPool({
-    threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
-    queueMax: WORKER_QUEUE_MAX,
-    onFault: (message) => log.error({ message }, 'worker fault'),
-  });
+  const base = { configuration, settings, log };
+  const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
-  const files = openFileTransport({ configuration, settings, modules, chatUrl, log });
-  const metrics = createMetrics();
+  const dashboard = new Dashboard(() => pipelines.readings());
+  const metrics = createMetrics(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now);
-  const webhookOpening = openWebhooks({ configuration, settings, log, sink: requests.sink });
-  const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
-  const actors = await startActors(configuration, settings, calls, options);
+  const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
+  let delivery: WebhookDelivery | undefined;
+  const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
+  const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
+  const journal = await openActorJournal(configuration.dataPath, settings, log);
+  const actors: RunningSystem = startActors({ journal, ports, settings, log, onFatal: options.onFatal });
+  await codeSecret();
+  await restoreSettings(actors, settings);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const fileCodes = openFileCodes(cipher);
-  await files.recover(actors);
-  const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
-  const webhooks = webhookOpening.start({ actors, cipher, events });
+  await files.recover();
+  const eventDeps = { ...base, actors, eventLog: await eventLog() };
+  const events = startEventDelivery({ ...eventDeps, bounds, sandbox, modules });
+  const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher });
+  delivery = webhooks;
   const reload = createReload({ read: options.readAgain, configuration, catalog, addresses, log });
   const deps: HttpDeps = {
     configuration,
@@ -102,19 +109,29 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     reload,
     bounds,
     metrics,
-    dashboard: new Dashboard(),
+    dashboard,
     requests,
     ...listeners,
     sandbox,
   };
   const pipelines = createPipelines(deps);
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
+  return assemblyOf(deps, pipelines, folder, renewCertificate);
+}
+
+function assemblyOf(
+  deps: HttpDeps,
+  pipelines: Pipelines,
+  folder: HeldFolder,
+  renewCertificate: () => Promise<void>,
+): Assembly {
+  const { configuration, publicServer, internalServer, sandbox, site, reload } = deps;
   return {
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
     sandbox: sandbox?.url,
     home: site.baseUrl,
-    setupAddress: staff.setupAddress,
+    setupAddress: deps.setupAddress,
     reread: () => void Promise.all([reload(), renewCertificate()]),
     async stop() {
       await shutDown(deps, pipelines);
@@ -122,6 +139,14 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
       folder.release();
     },
   };
+}
+
+function openWorkers({ workerThreads }: Configuration, log: Log): WorkerPool {
+  return createWorkerPool({
+    threads: workerThreads || Math.max(1, availableParallelism() - 1),
+    queueMax: WORKER_QUEUE_MAX,
+    onFault: (message) => log.error({ message }, 'worker fault'),
+  });
 }
 
 /** Holds the data folder, and sees that its journal may be opened. */
@@ -181,7 +206,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await hooks;
   await events.stop();
   await actors.drain(DRAIN_MS);
-  await files.finish(actors);
+  await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();
   await modules.close();

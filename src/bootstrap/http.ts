@@ -8,6 +8,7 @@ import type { Services } from '../io/http/services.ts';
 import { createSessionLookup } from '../io/http/session-lookup.ts';
 import type { Log } from '../io/observability/log.ts';
 import { residentMemory } from '../io/observability/machine.ts';
+import type { MetricReadings } from '../io/observability/metric-table.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
 import { createInternalRoutes } from '../io/routes/internal.ts';
 import type { HttpDeps } from './http-deps.ts';
@@ -20,6 +21,8 @@ import { openPages } from './static-pages.ts';
 export interface Pipelines {
   readonly public: Pipeline;
   readonly internal: Pipeline;
+  /** Of all parts of the gateway, for a scrape or a sample of the dashboard. */
+  readings(): MetricReadings;
 }
 
 /** Builds both route tables and what serves them once the ports are open. */
@@ -66,9 +69,6 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     { site, proxyProtocol: configuration.listen.proxyProtocol, notFound: pages.notFound },
     deps.bounds,
   );
-  const read = () => readMetrics(deps, publicPipeline);
-  dashboard.read(read);
-  metrics.sample(read);
   const counters = countersOf(deps, publicPipeline);
   const internalFacts = () => ({
     ...facts(),
@@ -85,7 +85,11 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     // Of its own: metrics and modules are served whatever the public listener holds.
     new SharedBounds(settings),
   );
-  return { public: publicPipeline, internal: internalPipeline };
+  return {
+    public: publicPipeline,
+    internal: internalPipeline,
+    readings: () => readMetrics(deps, publicPipeline),
+  };
 }
 
 function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLookup {

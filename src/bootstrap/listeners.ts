@@ -32,15 +32,15 @@ export async function reserveListeners(
 ): Promise<Listeners> {
   const [publicPort, internalPort] = await reservePorts([listen, internal]);
   if (publicPort === undefined || internalPort === undefined) throw new Error('a port was not tried');
-  let limiter: Limiter | undefined;
   const shares = new ConnectionShares({ bounds, trustedProxies, elapsed: () => performance.now() });
-  const publicServer = createServer({
+  const limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
+  const publicServer: Server = createServer({
     host: listen.host,
     port: publicPort.port,
     ...(listen.tls === undefined ? {} : { tls: listen.tls }),
     connectionsMax: () => settings.get('ConnectionsMax'),
     accepts: (address, open) => shares.accepts(address, open),
-    onOpen: (address) => limiter?.opened(address, Date.now()),
+    onOpen: (address) => limiter.opened(address, Date.now()),
   });
   const internalServer = createServer({
     host: internal.host,
@@ -48,7 +48,6 @@ export async function reserveListeners(
     connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
   });
   bounds.observe('connections', () => publicServer.counters().open);
-  limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
   const renewCertificate = createRenewal({ listen, server: publicServer, log });
   return {
     limiter,

@@ -20,64 +20,49 @@ const STOP_MS = 5_500;
 
 export interface WebhookDelivery {
   readonly ownerApi: WebhookOwnerApi;
+  /** An application changed: its webhook, its state or its cursor. */
+  changed(appId: string): void;
   counters(): WebhookCounters;
   /** Must resolve before the event log and the actors stop. */
   stop(): Promise<void>;
 }
 
+interface WebhookPortDeps {
+  /** Opens the log at the first question, which may come before delivery starts. */
+  readonly eventLog: () => Promise<EventLog>;
+  /** Undefined until delivery starts. Changes before it are not lost: a start loads every application. */
+  readonly delivery: () => WebhookDelivery | undefined;
+  readonly log: Log;
+}
+
+export function createWebhookPort({ eventLog, delivery, log }: WebhookPortDeps): WebhookPort {
+  return {
+    changed: (appId) => delivery()?.changed(appId),
+    async tell({ type, ownerId, data }) {
+      try {
+        await (await eventLog()).publish({ type, userId: ownerId, data });
+        return { ok: true, value: null };
+      } catch (error) {
+        log.warn({ err: error, type }, 'webhook notification was not published');
+        return { ok: false, error: 'JournalUnavailable' };
+      }
+    },
+  };
+}
+
 interface WebhookDeps {
-  readonly actors: RunningSystem;
-  readonly cipher: ApiKeyCipher;
-  readonly events: { readonly log: EventLog };
-}
-
-interface WebhookOpening {
-  readonly port: WebhookPort;
-  /** Starts delivery. Notifications of actors wait until then. */
-  start(deps: WebhookDeps): WebhookDelivery;
-}
-
-interface WebhookOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly log: Log;
   /** For the lines of attempts. */
   readonly sink: LineSink;
+  readonly actors: RunningSystem;
+  readonly cipher: ApiKeyCipher;
+  readonly eventLog: EventLog;
 }
 
-/** The port exists before the actors, the dispatcher after them. */
-export function openWebhooks(options: WebhookOptions): WebhookOpening {
-  let dispatcher: WebhookDispatcher | undefined;
-  let opened: (log: EventLog) => void = () => {};
-  const eventLog = new Promise<EventLog>((resolve) => {
-    opened = resolve;
-  });
-  return {
-    port: {
-      changed: (appId) => dispatcher?.changed(appId),
-      async tell({ type, ownerId, data }) {
-        try {
-          await (await eventLog).publish({ type, userId: ownerId, data });
-          return { ok: true, value: null };
-        } catch (error) {
-          options.log.warn({ err: error, type }, 'webhook notification was not published');
-          return { ok: false, error: 'JournalUnavailable' };
-        }
-      },
-    },
-    start(deps) {
-      opened(deps.events.log);
-      const started = startDispatcher(options, deps);
-      dispatcher = started.dispatcher;
-      return started.delivery;
-    },
-  };
-}
-
-function startDispatcher(
-  { configuration, settings, log, sink }: WebhookOptions,
-  { actors, cipher, events }: WebhookDeps,
-): { dispatcher: WebhookDispatcher; delivery: WebhookDelivery } {
+export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
+  const { actors, cipher, configuration, eventLog, log, settings, sink } = deps;
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
   const sender = createWebhookSender({
@@ -90,7 +75,7 @@ function startDispatcher(
   const dispatcher = new WebhookDispatcher({
     actors,
     administration: actors.administration,
-    log: events.log,
+    log: eventLog,
     sender,
     cipher,
     clock: Date.now,
@@ -101,13 +86,13 @@ function startDispatcher(
   });
   // Runs in the background: a start does not wait until thousands of applications are loaded.
   dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
-  const delivery: WebhookDelivery = {
-    ownerApi: new WebhookOwnerApi(dispatcher, events.log, sender, attemptLog),
+  return {
+    ownerApi: new WebhookOwnerApi(dispatcher, eventLog, sender, attemptLog),
+    changed: (appId) => dispatcher.changed(appId),
     counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);
       await sender.close();
     },
   };
-  return { dispatcher, delivery };
 }

@@ -30,6 +30,9 @@ function open(t: Test, dataPath: string, keys: object): FileTransport {
     configuration,
     settings,
     modules,
+    actors: () => {
+      throw new Error('this test has no actors');
+    },
     chatUrl: undefined,
     log: createLog(),
   });

@@ -85,7 +85,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           staff: { staff, setupLink: options.setupLink },
           operations: {
             administration,
-            dashboard: new Dashboard(),
+            dashboard: new Dashboard(() => ({})),
             eventLog: options.eventLog ?? { newest: 0, page: () => [] },
             staff,
           },

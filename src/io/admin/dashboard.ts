@@ -46,7 +46,7 @@ export interface DashboardSample {
 export class Dashboard {
   readonly #watchers = new Set<Watcher>();
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  #read: () => Partial<MetricReadings> = () => ({});
+  readonly #read: () => Partial<MetricReadings>;
   readonly #rss = residentMemory(() => performance.now());
   #timer: NodeJS.Timeout | undefined;
   #buckets = new Uint32Array(BUCKETS.length);
@@ -55,7 +55,7 @@ export class Dashboard {
   #startedMs = 0;
 
   /** `read` is called for each sample. */
-  read(read: () => Partial<MetricReadings>): void {
+  constructor(read: () => Partial<MetricReadings>) {
     this.#read = read;
   }
 

@@ -29,8 +29,6 @@ export type CallObserver = (call: CallObservation) => void;
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
-  /** `read` is called at each scrape. */
-  sample(read: () => MetricReadings): void;
   /** The text exposition format and its content type. */
   render(): Promise<{ contentType: string; body: string }>;
 }
@@ -45,7 +43,8 @@ type NamesOf<Type extends string> = {
   [Name in ObservedName]: (typeof OBSERVED_METRICS)[Name]['type'] extends Type ? Name : never;
 }[ObservedName];
 
-export function createMetrics(): Metrics {
+/** `read` is called at each scrape. */
+export function createMetrics(read: () => MetricReadings | undefined = () => undefined): Metrics {
   const registry = new Registry();
   registerProcessMetrics(registry);
   const requests = observedCounter(registry, 'gatehouse_http_requests_total');
@@ -64,11 +63,8 @@ export function createMetrics(): Metrics {
       found.requests.value += 1;
       found.seconds.observe(milliseconds / 1000);
     },
-    sample: (read) => {
-      readings.read = read;
-    },
     async render() {
-      readings.current = readings.read?.();
+      readings.current = read();
       return { contentType: registry.contentType, body: await registry.metrics() };
     },
   };
@@ -116,7 +112,6 @@ function valuesOf({ labelNames }: FamilyOptions, labels: Readonly<Record<string,
 
 /** One snapshot of all parts for each scrape. */
 interface Readings {
-  read?: () => MetricReadings;
   current?: MetricReadings | undefined;
 }
 

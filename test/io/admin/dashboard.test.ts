@@ -33,8 +33,7 @@ function watching(dashboard: Dashboard, alive = () => true) {
 }
 
 t.test('dashboard: counts while one is open, by route and tool, with percentiles', (t) => {
-  const dashboard = new Dashboard();
-  dashboard.read(() => ({ gatehouse_sessions: { browser: 3, mcp: 0 } }));
+  const dashboard = new Dashboard(() => ({ gatehouse_sessions: { browser: 3, mcp: 0 } }));
   dashboard.observe(finished('/early', 200, 1));
   watching(dashboard);
   for (let each = 0; each < 98; each += 1) dashboard.observe(finished('/fast', 200, 1));
@@ -72,7 +71,7 @@ t.test('dashboard: counts while one is open, by route and tool, with percentiles
 });
 
 t.test('dashboard: at most 50 are open, and one that is closed makes room', (t) => {
-  const dashboard = new Dashboard();
+  const dashboard = new Dashboard(() => ({}));
   const watchers = Array.from({ length: 50 }, () => watching(dashboard));
   t.equal(
     dashboard.watch(() => true),

@@ -1,0 +1,53 @@
+/** The ports of the actors. They open before the actors, and use them and the event log at work only. */
+import type { JournalEventLog } from '../actors/events/log.ts';
+import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
+import { codePorts, openCodeSecret } from '../io/modules/chat.ts';
+import type { ModuleClient } from '../io/modules/client.ts';
+import type { Log } from '../io/observability/log.ts';
+import { newRequestId } from '../io/observability/request-ids.ts';
+import { openGatewayLog } from './events.ts';
+import type { FileTransport } from './files.ts';
+import { createWebhookPort, type WebhookDelivery } from './webhooks.ts';
+
+interface PortDeps {
+  readonly configuration: Configuration;
+  readonly settings: SettingsReader;
+  readonly log: Log;
+  readonly workers: WorkerPort;
+  readonly modules: ModuleClient;
+  readonly files: FileTransport;
+  /** Base address of the chat module; undefined where there is none. */
+  readonly chatUrl: string | undefined;
+  readonly actors: () => RunningSystem;
+  /** Undefined until delivery starts. */
+  readonly webhooks: () => WebhookDelivery | undefined;
+}
+
+interface OpenedPorts {
+  readonly ports: Ports;
+  /** Opened at the first question, as is the log: messages of an earlier run may need both before the start does. */
+  readonly codeSecret: () => Promise<Uint8Array>;
+  readonly eventLog: () => Promise<JournalEventLog>;
+}
+
+export function openPorts(deps: PortDeps): OpenedPorts {
+  const { configuration, settings, log, workers, modules, files, chatUrl, actors } = deps;
+  const codeSecret = once(() => openCodeSecret(actors().administration));
+  const eventLog = once(() => openGatewayLog(actors().administration, settings));
+  const { project } = configuration;
+  const codes = codePorts(chatUrl, { secret: codeSecret, modules, project, newRequestId });
+  const webhooks = createWebhookPort({ eventLog, delivery: deps.webhooks, log });
+  return { ports: { workers, ...files.ports, ...codes, webhooks }, codeSecret, eventLog };
+}
+
+/** All questions get the same promise. */
+function once<T>(open: () => Promise<T>): () => Promise<T> {
+  let opened: Promise<T> | undefined;
+  return () => {
+    opened ??= open();
+    return opened;
+  };
+}
