@@ -1,4 +1,4 @@
-/** The filter of a page is its address, so that what is shown can be shared. */
+/** The filter of a page is the query of its address, so that a link shows the same rows. */
 
 /** Shows the page of this address with another query; fields that are '' are left out. */
 export function moveTo(filter) {

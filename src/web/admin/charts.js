@@ -1,5 +1,5 @@
 /**
- * Tiles and charts of the dashboard with the values that they show, walked by the page and the tests. A value is named
+ * Tiles and charts of the dashboard with the values that they show, read by the page and the tests. A value is named
  * by its field of a sample (`requests`) or by its metric and labels (`gatehouse_sessions.browser`); several are summed.
  * `as`: `now` as it is, `perSecond` counted since the sample before, `growth` the increase of a counter, per second.
  */
@@ -32,7 +32,7 @@ export const TILES = [
   { title: 'Memory', ...now('rssBytes', { unit: 'bytes' }) },
 ];
 
-/** One chart a row: its title and the lines in it. */
+/** Title and lines of each chart. */
 export const CHARTS = [
   {
     title: 'Requests per second',

@@ -37,7 +37,7 @@ export function UserKeysPage({ role, query }) {
     if (location.search === `?userId=${added.userId}`) await pages.reload();
     else moveTo({ userId: added.userId });
   };
-  // The button that had the focus is gone with its key.
+  // The focused button was removed with its key.
   useEffect(() => {
     if (removals > 0) document.querySelector('.scroll[aria-label="Keys"]')?.focus();
   }, [removals]);

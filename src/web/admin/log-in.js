@@ -1,4 +1,4 @@
-/** Before the panel: the set-up link of the first admin, the log-in, and what to do without a role. */
+/** Log-in to the panel: the set-up link of the first admin, the log-in, and accounts without a role. */
 import { post } from '../shared/api.js';
 import { logInWithSoftwareKey } from '../shared/key-store.js';
 import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/passkeys.js';

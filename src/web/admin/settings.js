@@ -65,7 +65,7 @@ function refusedOf({ refused }) {
 
 const textOf = (value) => (value === '' ? 'empty' : String(value));
 
-/** Typed input stays until it is saved or undone; a change by another admin in the meantime is shown before it is overwritten. */
+/** Input stays until it is saved or undone. A concurrent change by another admin is shown before it is overwritten. */
 function Setting({ item, canChange, reload }) {
   const [typed, setTyped] = useState(undefined);
   const [conflict, setConflict] = useState(undefined);
@@ -78,7 +78,7 @@ function Setting({ item, canChange, reload }) {
       return false;
     }
     await post('/ProxyAdmin/api/settings', { name: item.name, value: isNumber ? Number(value) : value });
-    // The old value is never shown again in between.
+    // Before the input is dropped, so that the old value is never shown again.
     await reload();
     setConflict(undefined);
     setTyped(undefined);

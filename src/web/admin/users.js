@@ -84,7 +84,7 @@ const EFFECTS = {
   admin: 'It can change everything, including roles.',
 };
 
-/** A role changes only after a dialog that names account and role; one's own is for another admin to change. */
+/** A role changes only after a dialog that names account and role. An admin cannot change the own role. */
 function RoleOf({ value, userId, canGive, isOwn, give }) {
   const [open, setOpen] = useState(false);
   const [chosen, setChosen] = useState(value);
@@ -108,7 +108,7 @@ function RoleOf({ value, userId, canGive, isOwn, give }) {
     <//>`;
 }
 
-/** Which account: from the address, or typed. The form is plain, so that the address can be shared. */
+/** Takes the account id from the address. The form is submitted by GET, so that the address can be shared. */
 function OfUser({ query, children }) {
   const userId = query.get('userId') ?? '';
   return html`<form class="filter" method="get">

@@ -3,7 +3,7 @@ import { ApiError, call, sentenceOf } from '../shared/api.js';
 import { importKey, loginHeaders } from '../shared/ed25519.js';
 import { html, render, useState } from '../vendor/preact.js';
 
-/** Swagger UI has a dark form of its own, behind a class. */
+/** Swagger UI has its own dark theme, switched on by a class. */
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const followScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', followScheme);

@@ -1,4 +1,4 @@
-/** An agent of one's own in three steps: a key, a session, the configuration to paste. */
+/** Creates an agent in three steps: a key, a session, the configuration of an MCP host. */
 import { post } from '../shared/api.js';
 import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';
@@ -6,7 +6,7 @@ import { Act, Copy, Time } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { agentSession, logInAgent, rpc } from './mcp-client.js';
 
-/** What MCP hosts read as `mcpServers`. */
+/** The `mcpServers` entry of an MCP host's configuration. */
 function configurationOf(baseUrl, sessionId) {
   const server = {
     type: 'http',
@@ -55,7 +55,7 @@ export function AgentPart({ info }) {
     </ol>`;
 }
 
-/** Shown once: nothing keeps it. */
+/** The secret key, shown once and not stored. */
 function Secret({ agent }) {
   return html`<details class="card">
     <summary>Secret key, for agents that log in by themselves</summary>

@@ -1,4 +1,4 @@
-/** Applications of the account: registering, their key and webhook, what was delivered, and who may act for whom. */
+/** Applications of the account: registration, API key, webhook and deliveries. */
 import { get, newKey, post } from '../shared/api.js';
 import { Deliveries } from '../shared/deliveries.js';
 import { Act, Ask, Copy, Dialog, Empty, Loaded, notify, useLoad } from '../shared/ui.js';
@@ -84,7 +84,7 @@ function App({ app, edit, rotate, finish, enable, remove }) {
 
 const listOf = (text) => text.split(/[\s,;]+/).filter((part) => part !== '');
 
-/** What is typed stays while the gateway refuses it. */
+/** Input stays when the gateway refuses it. */
 function Form({ app, save, cancel }) {
   const [form, setForm] = useState({
     name: app.name ?? '',

@@ -4,7 +4,7 @@ import { Act, Copy, Empty, notify, sizeText } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { Upload } from './uploader.js';
 
-/** Outlives the part, so that an upload continues while another part is shown. One at a time: the gateway allows one. */
+/** Lives as long as the page, so that an upload continues while another part is shown. The gateway allows one at a time. */
 const shelf = { entries: [], listeners: new Set(), running: false };
 
 function changed(entry, change) {

@@ -1,4 +1,4 @@
-/** Keys of the account: what they are, what they may do, new ones, and taking one away. */
+/** Keys of the account: list, permissions, adding and removal. */
 import { get, post } from '../shared/api.js';
 import { dropKey, registerSoftwareKey } from '../shared/key-store.js';
 import { passkeyHindrance, registerPasskey } from '../shared/passkeys.js';

@@ -1,4 +1,4 @@
-/** MCP from a page: one session of an agent, kept for this tab alone, and JSON-RPC calls with it. */
+/** MCP client of the page: the agent session of this tab, and JSON-RPC calls with it. */
 import { ApiError, call, refusalOf, send } from '../shared/api.js';
 import { loginHeaders } from '../shared/ed25519.js';
 

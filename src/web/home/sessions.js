@@ -1,4 +1,4 @@
-/** Sessions of the account and its last logins; ending what should not be there. */
+/** Sessions of the account, ending them, and its recent logins. */
 import { get, post } from '../shared/api.js';
 import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';

@@ -49,7 +49,7 @@ function Tool({ tool, disabled }) {
   const [asked, setAsked] = useState(undefined);
   const marks = tool.annotations ?? {};
   const kind = marks.destructiveHint ? 'danger' : 'primary';
-  // What is shown is what is sent: the arguments are read once.
+  // The arguments are read once, so that the shown request is the one that is sent.
   const begin = async () => {
     const request = { name: tool.name, arguments: argumentsOf(fields, values) };
     if (marks.readOnlyHint === true) await run(request);
@@ -84,7 +84,7 @@ function Tool({ tool, disabled }) {
   </section>`;
 }
 
-/** What a call may do, by the hints of the tool; without them the worst is assumed, as MCP does. */
+/** The effect of a call by the annotations of the tool, with the defaults of MCP. */
 function effectOf({ destructiveHint = true, idempotentHint = false }) {
   if (destructiveHint) return 'This tool can make irreversible changes.';
   return idempotentHint
@@ -116,7 +116,7 @@ function Field({ name, schema, required, value, onChange }) {
   </div>`;
 }
 
-/** How a value is typed in: as it is, as a number, as one of two, or as JSON. */
+/** The kind of input of a value: text, number, boolean or JSON. */
 function kindOf(schema) {
   const types = [schema.type, ...(schema.anyOf ?? []).map(({ type }) => type)].flat();
   if (types.includes('string')) return 'text';
@@ -124,7 +124,7 @@ function kindOf(schema) {
   return types.includes('boolean') ? 'boolean' : 'json';
 }
 
-/** What was left empty is left out; what does not parse goes as it is, so that the gateway says what is wrong with it. */
+/** Omits empty fields. Values that do not parse are sent as text, so that the gateway names the fault. */
 function argumentsOf(fields, values) {
   const sent = {};
   for (const [name, schema] of fields) {

@@ -1,12 +1,12 @@
 /**
- * One upload by the v1 transport (spec 4.6): pieces of 256 KB with a checksum each. Pausing and going on are asking
- * which pieces are missing, so that a lost connection costs one piece.
+ * One upload by the v1 transport (spec 4.6): pieces of 256 KB with a checksum each. Resuming asks which pieces
+ * are missing, so that a lost connection costs one piece.
  */
 import { ApiError, get, post, refusalOf, send } from '../shared/api.js';
 import { crc32 } from '../shared/crc32.js';
 
 export const PIECE_BYTES = 256 * 1024;
-/** Of failures in a row that may pass by themselves: no connection, 429, 503. */
+/** Attempts of a piece after temporary failures: no connection, 429, 503. */
 const TRIES_MAX = 6;
 
 export class Upload {

@@ -1,6 +1,6 @@
 /**
- * Calls of the gateway from its own pages: the success envelope opened, refusals as `ApiError`, and what every page
- * wants to know of a failure told once.
+ * HTTP client of the pages: unwraps the success envelope, throws `ApiError` for refusals, and notifies listeners when the
+ * session ends.
  */
 
 /** A refusal of the gateway, or no answer at all (`status` 0). */
@@ -19,7 +19,7 @@ export class ApiError extends Error {
     this.retryAfterSeconds = retryAfterSeconds;
   }
 
-  /** No session, or no longer one. */
+  /** There is no session, or it has ended. */
   get isSessionOver() {
     return this.status === 401;
   }
@@ -28,7 +28,7 @@ export class ApiError extends Error {
 /** @type {Set<() => void>} */
 const sessionListeners = new Set();
 
-/** Calls back whenever an answer says that the session is over. Returns the way to stop that. */
+/** Calls back for each answer that the session has ended. Returns the unsubscribe function. */
 export function onSessionOver(listener) {
   sessionListeners.add(listener);
   return () => sessionListeners.delete(listener);
@@ -55,7 +55,7 @@ export function newKey() {
   return crypto.randomUUID();
 }
 
-/** A page of a list and the address of the next one (RFC 8288), undefined behind the last. */
+/** A page of a list and the address of the next one (RFC 8288), undefined after the last. */
 export async function getPage(path, query) {
   const { value, answer } = await answered('GET', path, { query });
   const [, next] = /<([^>]+)>; rel="next"/.exec(answer.headers.get('Link') ?? '') ?? [];
@@ -78,8 +78,7 @@ async function answered(method, path, options) {
     try {
       return await answeredOnce(method, path, options);
     } catch (error) {
-      // A page that is clicked through faster than its session may waits for the next window: a request that is over
-      // the limit was refused before it did anything.
+      // A request over the limit was refused before it had an effect, so it is repeated in the next window.
       const waits =
         error instanceof ApiError && error.status === 429 && error.retryAfterSeconds <= WAIT_SECONDS_MAX;
       if (!waits || tries === TRIES_MAX) throw error;
@@ -103,7 +102,7 @@ async function answeredOnce(method, path, { query, body, headers, signal } = {})
 export const get = (path, query, options) => call('GET', path, { query, ...options });
 export const post = (path, body, options) => call('POST', path, { body, ...options });
 
-/** The request itself, for bodies that are no JSON. Rejects with `ApiError` when there is no answer. */
+/** The request itself, for bodies other than JSON. Rejects with `ApiError` when there is no answer. */
 export async function send(method, path, init) {
   try {
     return await fetch(path, { method, credentials: 'same-origin', cache: 'no-store', ...init });
@@ -113,7 +112,7 @@ export async function send(method, path, init) {
   }
 }
 
-/** What a refused answer says. `value`: its body as JSON, if it is any. */
+/** The error of a refused answer. `value`: its body as JSON, undefined for another body. */
 export function refusalOf(answer, value) {
   const wait = Number(answer.headers.get('Retry-After') ?? Number.NaN);
   const retryAfterSeconds = Number.isFinite(wait) ? wait : undefined;
@@ -131,10 +130,10 @@ function joined(message, detail) {
   return faults.map(([, path, expected]) => `${labelOf(path)} ${expected}`).join('. ');
 }
 
-/** What the gateway says of one field of a body or a query: its path, then what is expected there. */
+/** The fault of one field of a body or a query: its path, then the expected value. */
 const FIELD_FAULT = /^(?:body|query)\/([^:]*): (.*)$/;
 
-/** The path `answers/0/openWhen` as people read it: `Answers 1, open when`. */
+/** The path `answers/0/openWhen` as a label: `Answers 1, open when`. */
 function labelOf(path) {
   const words = path
     .split('/')
@@ -164,7 +163,7 @@ function parse(text) {
   }
 }
 
-/** A sentence for people: what failed, and when to try again where that is known. */
+/** A sentence for the user: the failure, and when to try again where that is known. */
 export function sentenceOf(error) {
   const wait = error instanceof ApiError ? error.retryAfterSeconds : undefined;
   const text = error instanceof Error ? error.message : String(error);

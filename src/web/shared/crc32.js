@@ -1,4 +1,4 @@
-/** CRC-32 (the checksum of uploads) of pieces that come one after the other. */
+/** CRC-32 (the checksum of uploads), computed piece by piece. */
 const POLYNOMIAL = 0xedb88320;
 const TABLE = Uint32Array.from({ length: 256 }, (_, index) => {
   let value = index;

@@ -14,7 +14,7 @@ export function Deliveries({ load, resend }) {
   </details>`;
 }
 
-/** The same, open. */
+/** The list without the collapsible header. */
 export function DeliveryList({ load, resend, canResend = true }) {
   const page = useLoad(() => load(), []);
   const again = async (webhookId) => {

@@ -1,6 +1,5 @@
 /**
- * Ed25519 in the browser (WebCrypto): keys that never leave it, keys that are pasted for a try, and the signature of
- * mcp_login (spec 5.1).
+ * Ed25519 in the browser (WebCrypto): generated keys, imported keys, and the signature of mcp_login (spec 5.1).
  */
 
 /** PKCS #8 of an Ed25519 private key up to its 32 bytes (RFC 8410). */
@@ -14,7 +13,7 @@ export function toBase64url(bytes) {
   return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-/** Throws on anything that is no base64url. */
+/** Throws on any other text. */
 export function fromBase64url(text) {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));

@@ -1,12 +1,11 @@
 /**
- * One connection to the gateway's server-sent events: read, resumed and kept up until it is closed or the session is
- * over. Read with fetch instead of EventSource, which hides the status of a refusal, the place that a comment brought,
- * and a connection that died without a word.
+ * One connection to the gateway's server-sent events, resumed until it is closed or the session ends. It uses fetch:
+ * EventSource hides the status of a refusal, the position of a comment, and a connection that is silently dead.
  */
 
-/** The gateway says something at least every 24 s; after so long without a byte the connection is dead. Milliseconds. */
+/** The gateway sends a byte at least every 24 s; a connection that is silent for longer is dead. Milliseconds. */
 const SILENCE_MS = 60_000;
-/** Waiting after failures in a row grows up to this. Milliseconds. */
+/** Longest wait after consecutive failures. Milliseconds. */
 const WAIT_MAX_MS = 30_000;
 const FIRST_WAIT_MS = 1_000;
 
@@ -148,7 +147,7 @@ async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
   } catch (error) {
     const expected = error instanceof TypeError || (error instanceof Error && error.name === 'AbortError');
     if (!expected && !own.signal.aborted) reportError(error);
-    // The network failed, or nothing came for too long: what `retry` said is for streams that ended in order.
+    // The network failed or the connection was silent: `retry` counts only for streams that ended in order.
     return end.wasLive ? { wasLive: true, waitMs: FIRST_WAIT_MS * Math.random() } : { wasLive: false };
   } finally {
     clearTimeout(timer);
@@ -174,7 +173,7 @@ function retryAfterMs(answer) {
 }
 
 /**
- * Ends early when the network is back or the page is looked at again.
+ * Ends early when the network is back or the page becomes visible.
  *
  * @param {number} milliseconds
  * @param {AbortSignal} signal

@@ -1,18 +1,13 @@
 /**
- * The gateway's events in a page: one connection for all tabs of the browser, because HTTP/1.1 allows six to an origin.
- * The tab that holds a Web Lock leads: it has the stream and passes on what comes over a BroadcastChannel. When it goes,
- * another one takes over from the last place, so no tab misses an event or sees one twice. Without Web Locks every tab
- * has a stream of its own.
- *
- *     const events = openEvents({ onEvent: ({ type, value }) => …, onReset: () => reload everything });
- *     events.close();
+ * Events of the gateway in a page, one connection for all tabs: HTTP/1.1 allows six per origin. The tab that holds a Web
+ * Lock reads the stream and forwards it over a BroadcastChannel; its successor continues from the last position.
  */
 import { holdStream } from './event-stream.js';
 
 /**
  * @typedef {'connecting' | 'live' | 'waiting' | 'signedOut' | 'refused' | 'closed'} EventsState
  * @typedef {{ id: string, type: string, text: string, value: { module: string, tick: string, type: string, data: any } }} GatewayEvent
- * `text` is the JSON as it came: amounts have more digits there than a number of `value` can hold.
+ * `text` is the JSON as received: its amounts have more digits than a number of `value` can hold.
  */
 
 /**
@@ -26,7 +21,7 @@ function parsePlace(id) {
 }
 
 /**
- * Is `id` after `place`? A place of another log counts as later.
+ * Is `id` after `place`? A position of another log counts as later.
  *
  * @param {string} id
  * @param {string} place
@@ -40,15 +35,15 @@ function isAfter(id, place) {
 /**
  * @typedef {object} EventsOptions
  * @property {(event: GatewayEvent) => void} onEvent Each event of the user once, in order.
- * @property {(places: { oldest: string, newest: string }) => void} [onReset] Events are missing: what the page shows has
- * to be read anew. The stream continues after `newest`.
+ * @property {(places: { oldest: string, newest: string }) => void} [onReset] Events are missing: the page has
+ * to reload its data. The stream continues after `newest`.
  * @property {(state: EventsState) => void} [onState]
  * @property {string} [url]
  * @property {string} [scope] Tabs of the same scope share a stream: the user's id, so that a change of user is clean.
  */
 
 /**
- * What tabs tell each other: a question, a state, a place, an event after a place.
+ * Messages between tabs: a question, a state, a position, an event after a position.
  *
  * @typedef {{ ask?: true, state?: EventsState, from?: string, id?: string, type?: string, text?: string }} Message
  */
@@ -92,9 +87,9 @@ class SharedEvents {
   #channel;
   /** @type {AbortController | undefined} */
   #joined;
-  /** Where the leader is, as far as it was heard. */
+  /** The last known position of the leader. */
   #heard = '';
-  /** Reads by itself what it missed from the others. */
+  /** Reads events that it missed from the leader. */
   #catchingUp = false;
   /** @type {EventsState} */
   state = 'connecting';
@@ -122,7 +117,7 @@ class SharedEvents {
     navigator.locks
       .request(this.#name, { signal: joined.signal }, () => this.#lead(joined.signal))
       .catch((error) => {
-        // Closed before its turn came.
+        // Closed before it got the lock.
         if (!joined.signal.aborted) throw error;
       });
   }
@@ -143,7 +138,7 @@ class SharedEvents {
   }
 
   /**
-   * Resolves, and gives the lock up, when this tab leaves or the session is over; the next one then hears the same.
+   * Resolves, and releases the lock, when this tab closes or the session ends; the next leader then gets the same answer.
    *
    * @param {AbortSignal} signal
    */
@@ -163,7 +158,7 @@ class SharedEvents {
   }
 
   /**
-   * The others hear of it first: an error in this page's handler must not keep it from them.
+   * Other tabs are notified first, so that an error in this page's handler does not affect them.
    *
    * @param {Message} message
    * @param {() => void} then
@@ -185,14 +180,14 @@ class SharedEvents {
     if (id === '') return;
     this.#heard = id;
     if (this.#catchingUp) return;
-    // Who has just come begins where the leader is.
+    // A new tab begins at the position of the leader.
     if (this.place === '') this.place = from;
     if (type !== 'reset' && isAfter(from, this.place)) this.#catchUp().catch(reportError);
     else if (type === undefined) this.#reach(id);
     else this.#take({ id, type, text });
   }
 
-  /** This tab was away and missed what the leader passed on: it reads that from the gateway itself. */
+  /** Reads the events that this tab missed while it was suspended from the gateway. */
   async #catchUp() {
     const joined = this.#joined;
     if (joined === undefined) return;
@@ -233,7 +228,7 @@ class SharedEvents {
       if (type === 'reset') this.#options.onReset?.(value);
       else this.#options.onEvent({ id, type, text, value });
     } catch (error) {
-      // The page's own fault: the events that follow come all the same.
+      // A fault of the page does not stop later events.
       reportError(error);
     }
   }

@@ -36,7 +36,7 @@ export const listKeys = () => inStore('readonly', (store) => store.getAll());
 export const keepKey = (pair) => inStore('readwrite', (store) => store.put(pair));
 export const dropKey = (publicKey) => inStore('readwrite', (store) => store.delete(publicKey));
 
-/** Signs `signPrefix + publicKey` (auth.md): proof that the key is here. */
+/** Signs `signPrefix + publicKey`: proof of possession (docs/tour.md). */
 const proofOf = (pair, signPrefix) => sign(pair.secret, signPrefix + pair.publicKey);
 
 /** A new pair becomes a key of the account, or without a session a new account. The answer of register_key. */
@@ -50,7 +50,7 @@ export async function registerPair(pair, name) {
   });
 }
 
-/** Kept before it is registered: an account whose key was lost on the way would be lost. */
+/** Stores the key before it is registered: an account without its key would be lost. */
 export async function registerSoftwareKey(name) {
   const pair = await generateKey();
   await keepKey(pair);
@@ -75,7 +75,7 @@ export async function logInWithSoftwareKey() {
         code: await proofOf(pair, signPrefix),
       });
     } catch (error) {
-      // A key that was removed from its account: the next one may still be good.
+      // This key was removed from its account; the next one may still be valid.
       if (error.status !== 401) throw error;
       failure = error;
     }

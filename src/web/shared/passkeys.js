@@ -1,7 +1,7 @@
-/** Passkeys and hardware keys: the gateway's options to the browser, the browser's answer to the gateway. */
+/** Registration of and login with passkeys and hardware keys (WebAuthn). */
 import { get, post } from './api.js';
 
-/** Can this page use passkeys? Browsers allow it on https and on http://localhost only. */
+/** Why this page cannot use passkeys; undefined where it can. Browsers allow https and http://localhost only. */
 export function passkeyHindrance() {
   if (window.PublicKeyCredential?.parseCreationOptionsFromJSON === undefined) {
     return location.hostname === '127.0.0.1'
@@ -13,14 +13,14 @@ export function passkeyHindrance() {
     : undefined;
 }
 
-/** This page under the name that passkeys work on. */
+/** The address of this page on localhost, where passkeys work. */
 export function localhostAddress() {
   const address = new URL(location.href);
   address.hostname = 'localhost';
   return address.href;
 }
 
-/** Without a session an account with this passkey, with one a further key of it. The answer of register_key. */
+/** Creates an account with this passkey; with a session, adds a key to its account. Returns the answer of register_key. */
 export async function registerPasskey(name) {
   const { options, challengeId, code } = await get('/auth/v1/register_options', { name });
   const credential = await asked(() =>
@@ -29,7 +29,7 @@ export async function registerPasskey(name) {
   return post('/auth/v1/keys/register_key', { challengeId, code, credential: credential.toJSON(), name });
 }
 
-/** The answer of login. */
+/** Returns the answer of login. */
 export async function logInWithPasskey() {
   const { options, challengeId } = await post('/auth/v1/login_options', {});
   const credential = await asked(() =>
@@ -38,7 +38,7 @@ export async function logInWithPasskey() {
   return post('/auth/v1/login', { challengeId, credential: credential.toJSON() });
 }
 
-/** What a browser throws, in words. */
+/** Replaces the exceptions of browsers by sentences. */
 async function asked(act) {
   try {
     return await act();

@@ -1,11 +1,11 @@
-/** Whose session a page has, and what happens when it ends while the page is open. Shared by both pages. */
+/** The session of a page, and its end while the page is open. Shared by both pages. */
 import { useEffect, useState } from '../vendor/preact.js';
 import { get, onSessionOver, post, sessionIsBack } from './api.js';
 import { useLoad } from './ui.js';
 
 /**
- * `info`: the load of /auth/v1/info. `session`: null without one. `isOver`: it has ended, and the page still shows what
- * it had. `enter` after a log-in, `leave` to see who is here now, `logOut` to end it.
+ * `info`: the load of /auth/v1/info. `session`: null without one. `isOver`: it has ended, and the page still shows
+ * its data. `enter`: call after a log-in, `leave`: reads the session again, `logOut` ends it.
  */
 export function useSession() {
   const info = useLoad(() => get('/auth/v1/info'), []);

@@ -1,8 +1,8 @@
-/** What the pages share of behaviour: loading with its states, notices, questions, lists by page, times and copies. */
+/** Shared components of the pages: loading states, notices, buttons, dialogs, paged tables, times, copying. */
 import { html, useCallback, useEffect, useRef, useState } from '../vendor/preact.js';
 import { onSessionBack, sentenceOf } from './api.js';
 
-/** Runs `load` now and whenever one of `inputs` changes; `reload` runs it again and keeps what is shown meanwhile. */
+/** Runs `load` now and whenever one of `inputs` changes; `reload` runs it again and keeps the value until it resolves. */
 export function useLoad(load, inputs) {
   const [state, setState] = useState({ busy: true });
   const latest = useRef(0);
@@ -27,7 +27,7 @@ export function useLoad(load, inputs) {
   return { ...state, reload };
 }
 
-/** One of: still loading, failed with a way to try again, the content. `children` takes the value. */
+/** Shows that it loads, a failure with a button to try again, or the content. `children` takes the value. */
 export function Loaded({ of: load, children }) {
   if (load.error !== undefined && load.value === undefined) {
     return html`<div class="note bad" role="alert">
@@ -47,7 +47,7 @@ export function Empty({ children }) {
 const noticeListeners = new Set();
 let noticeCount = 0;
 
-/** Shows a sentence for a while. `kind`: good, bad or warn. */
+/** Shows a sentence for `NOTICE_MS`. `kind`: good, bad or warn. */
 export function notify(text, kind = 'good') {
   noticeCount += 1;
   for (const listener of noticeListeners) listener({ id: noticeCount, kind, text });
@@ -56,7 +56,7 @@ export function notify(text, kind = 'good') {
 const NOTICE_MS = 7_000;
 const NOTICES_MAX = 4;
 
-/** Stands once in a page. */
+/** The notices of a page; once per page. */
 export function Notices() {
   const [notices, setNotices] = useState([]);
   useEffect(() => {
@@ -73,8 +73,8 @@ export function Notices() {
 }
 
 /**
- * A button that runs a promise: busy meanwhile, `done` is what is said afterwards. A failure becomes a notice, or stands
- * beside the button when `inline`: over a dialog no notice is seen.
+ * A button that runs a promise and is busy meanwhile. `done` is the notice of a success. A failure is a notice too, or
+ * stands beside the button when `inline`: a dialog covers notices.
  */
 export function Act({ run, done, kind = '', disabled = false, inline = false, title, hint, children }) {
   const [busy, setBusy] = useState(false);
@@ -97,8 +97,8 @@ export function Act({ run, done, kind = '', disabled = false, inline = false, ti
 }
 
 /**
- * A question over the page; closes with Escape (unless `onCancel` prevents it) and gives the focus back. The browser
- * focuses what has `autofocus`, else the first control.
+ * A modal dialog. Escape closes it (unless `onCancel` prevents it), and the focus returns. The browser focuses the
+ * control with `autofocus`, else the first one.
  */
 export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
   const element = useRef(null);
@@ -114,8 +114,8 @@ export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
 }
 
 /**
- * Asks before `run`: the children say what will happen. Cancel has the focus, and nothing closes the question while
- * `run` is under way: its end is not lost.
+ * Asks before `run`; the children state the effect. Cancel has the focus. The dialog stays open while `run` is pending,
+ * so that its result is shown.
  */
 export function Confirm({
   title,
@@ -151,7 +151,7 @@ export function Confirm({
   <//>`;
 }
 
-/** A button that asks before it acts. `title` is the question, `question` says what will happen and whether it can be undone. */
+/** A button that asks before it acts. `title` is the question; `question` states the effect and whether it can be undone. */
 export function Ask({ label, title, question, confirm, run, done, kind = 'danger', disabled = false }) {
   const [open, setOpen] = useState(false);
   return html`<button type="button" class=${kind} disabled=${disabled} onClick=${() => setOpen(true)}>${label}</button>
@@ -160,7 +160,7 @@ export function Ask({ label, title, question, confirm, run, done, kind = 'danger
     <//>`;
 }
 
-/** Copies a text and says so on the button. */
+/** Copies a text; the button confirms it. */
 export function Copy({ text, label = 'Copy' }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
@@ -198,7 +198,7 @@ export function sizeText(sizeBytes) {
 
 /**
  * A list that is fetched page by page. `load(next)` resolves with `{rows, next}`: the cursor of the page after it,
- * undefined behind the last one. `change` puts other rows in the place of those shown.
+ * undefined after the last one. `change` replaces the rows that are shown.
  */
 export function useCursor(load, inputs) {
   const [rows, setRows] = useState([]);
@@ -218,8 +218,8 @@ export function useCursor(load, inputs) {
 }
 
 /**
- * The same behind the last row: `load(after)` resolves with the rows, a page with fewer than `pageRows` is the last.
- * `cursorOf(row)` names the row that the next page begins behind.
+ * The same with the last row as cursor: `load(after)` resolves with the rows; a page with fewer than `pageRows` is the
+ * last. `cursorOf(row)` is the cursor after this row.
  */
 export function usePages(load, cursorOf, pageRows, inputs) {
   const pageAfter = async (after) => {
@@ -231,7 +231,7 @@ export function usePages(load, cursorOf, pageRows, inputs) {
 
 /**
  * A table; on a phone each row is a block, its titles before its values. `columns`: {title, cell(row), number?, head?,
- * action?}. `number`: figures, `head`: what names the row, `action`: buttons, whose title is not shown.
+ * action?}. `number`: numbers, `head`: the header of the row, `action`: buttons, whose title is not shown.
  * `fits`: the columns have room on a phone.
  */
 export function Table({ rows, columns, keyOf, caption, fits = false }) {

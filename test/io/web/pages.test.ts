@@ -100,7 +100,7 @@ t.test('files are not limited, and no other method is offered on them', async (t
 });
 
 const JSON_404 = '{"error":{"code":1004,"message":"Not found"}}';
-/** What browsers send when somebody opens an address. */
+/** What browsers send for a page that is opened by its address. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
 
 t.test('an unknown address is a page for browsers and JSON for every other client', async (t) => {
