@@ -28,7 +28,7 @@ t.test('spec trace: the page is what the chapters say', async (t) => {
   t.equal(readFileSync('docs/known-gaps.md', 'utf8'), knownGapsPage());
 });
 
-t.test('spec trace: what is cited stands in its section, word for word', async (t) => {
+t.test('spec trace: every citation is in its section, word for word', async (t) => {
   t.same(citationFaults(sections, citations), []);
 });
 

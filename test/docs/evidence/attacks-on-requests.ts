@@ -72,7 +72,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/actors/runtime/runtime.test.ts: query: an unknown id is answered from the initial state and creates nothing',
   ],
   'forged Ed25519 signatures': [
-    'test/workers/ed25519.test.ts: ed25519: every vector gets the guarded verdict',
+    'test/workers/ed25519.test.ts: ed25519: every vector gets the guarded',
     'test/workers/ed25519.test.ts: S + L in place of S is refused',
     'test/workers/ed25519.test.ts: forgeries that OpenSSL accepts',
   ],
@@ -147,7 +147,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   'requests hidden behind a refusal or a long answer': [
     'test/io/http/chunked.test.ts: chunked: refusals of the limits, of a full gateway and of one that stops',
     'test/io/http/chunked.test.ts: chunked: behind an answer without a length that is complete',
-    'test/io/http/chunked.test.ts: chunked: a hidden request is charged to nobody',
+    'test/io/http/chunked.test.ts: chunked: a hidden request is charged',
   ],
   'chunk extensions, trailers, empty lines, bare CR': [
     'test/io/http/chunked.test.ts: chunked: extension, trailer, empty line before a request, bare CR',
@@ -188,7 +188,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'many challenges, to displace those of others': [
     'test/io/accounts/challenges.test.ts: challenge: a network has 1,000 open, one more is refused and none is lost',
-    'test/io/accounts/challenges.test.ts: challenge: the maximum is reached, one more is refused whoever asks',
+    'test/io/accounts/challenges.test.ts: challenge: the maximum is reached, one more is refused',
   ],
   'all upload slots from one network': [
     'test/actors/files/upload.test.ts: upload: a network has half of the slots, over a restart too',
@@ -251,7 +251,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/mcp/batch.test.ts: the event loop is given back',
   ],
   "one-time codes requested for another person's number": [
-    'test/actors/codes/one-time-codes.test.ts: code desk: a code of the other class neither replaces nor uses up a code',
+    'test/actors/codes/one-time-codes.test.ts: a code of the other class neither replaces nor uses up a code',
     'test/io/accounts/one-time-codes.test.ts: code: requests from elsewhere leave the code of the owner',
   ],
   'one-time codes asked for through an IPv6 /56 or /48': [

@@ -2,7 +2,7 @@
 import type { Evidence } from './evidence.ts';
 
 export const ERROR_TESTS: Evidence = {
-  InternalError: ['test/io/http/pipeline.test.ts: pipeline: a bug is told to the operator'],
+  InternalError: ['test/io/http/pipeline.test.ts: pipeline: a bug'],
   InvalidInput: [
     'test/io/http/pipeline.test.ts: pipeline: a JSON body is checked by its schema',
     'test/io/accounts/mcp-login.test.ts: mcp_login: malformed headers are 400',

@@ -82,9 +82,9 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/accounts/accounts.test.ts: races: a claim that slips in',
   ],
   '2.2 keys of small order': [
-    'test/workers/ed25519.test.ts: ed25519: every vector gets the guarded verdict',
+    'test/workers/ed25519.test.ts: ed25519: every vector gets the guarded',
     'test/workers/ed25519.test.ts: the 14 low-order keys with R = identity',
-    'test/io/accounts/accounts.test.ts: enrolment: low-order keys and keys off the curve',
+    'test/io/accounts/accounts.test.ts: low-order keys and keys off the curve',
     'test/io/accounts/passkeys.test.ts: registration: keys that may not be enrolled are 400',
   ],
   '2.2 separate name spaces': [

@@ -118,7 +118,7 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/apps/webhooks.test.ts: ping: waits for the delivery under way',
   ],
   'POST /auth/v1/app/enable': [
-    'test/io/apps/webhooks.test.ts: enable: a disabled webhook goes on',
+    'test/io/apps/webhooks.test.ts: enable: a disabled webhook',
     'test/io/webhooks/delivery.test.ts: 410: the webhook is disabled at once',
   ],
   'GET /auth/v1/app/info': [
