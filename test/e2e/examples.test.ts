@@ -22,8 +22,10 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Ends the module when standard input ends, so that it does not outlive this process. */
-const TIED_TO_STDIN = '"$0" "$@" & module=$!; read -r _; kill $module; wait $module';
+/** Ends the module when standard input ends, so that it does not outlive this process; ends with the module. */
+const TIED_TO_STDIN = 'exec 3<&0; "$0" "$@" & module=$!; (read -r _ <&3; kill $module) & wait $module';
+/** An event that has not arrived by then is lost. */
+const EVENT_TIMEOUT_MS = 30_000;
 
 async function startModule(
   t: Test,
@@ -34,11 +36,12 @@ async function startModule(
     env: plainEnvironment(environment),
     stdio: ['pipe', 'pipe', 'inherit'],
   });
+  const exited = once(child, 'exit');
   t.teardown(async () => {
     child.stdin.end();
-    await once(child, 'close');
+    await exited;
   });
-  const [line] = await once(createInterface(child.stdout), 'line');
+  const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), exited]);
   t.equal(line, `module at http://127.0.0.1:${environment['PORT']}`);
 }
 
@@ -59,7 +62,8 @@ async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
   expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
   const bearer = String(login.json['result']?.['sessionId']);
-  const stream = await fetch(`${gateway.url}/auth/v1/events`, { headers: cookie });
+  const signal = AbortSignal.timeout(EVENT_TIMEOUT_MS);
+  const stream = await fetch(`${gateway.url}/auth/v1/events`, { headers: cookie, signal });
   const call = async (name: string, values: object) => {
     const answer = expectOk(name, await callTool(gateway.url, bearer, name, values));
     return JSON.parse(String(answer.json['result']?.['content']?.['0']?.['text']));
@@ -71,8 +75,9 @@ async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
   const event = await nextEvent(stream, 'OrderCreated');
   t.match(event, { module: 'core', type: 'OrderCreated', data: order });
   await stream.body?.cancel().catch(() => undefined);
-  const rest = expectOk('REST', await request(`${gateway.url}/core/v1/orders/find`, { headers: cookie }));
-  t.same(rest.json, { result: { orders: [order] } });
+  const headers = { ...cookie, 'X-Crm': '1' };
+  const rest = expectOk('REST', await request(`${gateway.url}/core/v1/orders/find`, { headers }));
+  t.same(rest.json, { result: { orders: [order] } }, 'a client cannot name another user');
   const other = await signUp(gateway.url);
   const none = await request(`${gateway.url}/core/v1/orders/find`, { headers: { Cookie: other.cookie } });
   t.same(none.json, { result: { orders: [] } }, 'another user has no order');
