@@ -1,7 +1,4 @@
-/**
- * Who may enter a route, and what it costs: the session that the route's rule asks for, the limits that events.md
- * gives the route ("Which scope, by route"), and the fit of what was sent to the route's schemas.
- */
+/** Access to a route: its session rule, the limits that it is charged for (spec 8.1), and its schemas. */
 import { GatewayError } from '../../domain/errors.ts';
 import { readFormerNames } from '../../domain/former-names.ts';
 import { decodeBase64url } from '../../domain/ids.ts';
@@ -16,18 +13,18 @@ import type { Match, ReadyRoute } from './router.ts';
 import { clearSid } from './sid-cookie.ts';
 
 const PUBLIC_KEY_BYTES = 32;
-/** Faults that an answer names. */
+/** Schema faults that one answer names. */
 const FAULTS_SHOWN_MAX = 3;
 
-/** Did the request bring a bearer to a route that reads one? It then decides, and the cookie is not looked at (A7). */
+/** Is there a bearer on a route that reads one? Then the cookie is ignored (docs/SECURITY.md). */
 function hasBearer(exchange: Exchange, route: AnyRoute): boolean {
   if (route.auth !== 'either' && route.auth !== 'eitherOptional') return false;
   return /^bearer\b/i.test(exchange.head.joined('authorization', ',') ?? '');
 }
 
 /**
- * A refusal before the limits of a route are asked (Host, Origin, an admin's address, a parameter) costs what any
- * request without a session costs. Returns what is to be answered: the refusal, or the limit's own.
+ * Charges a refusal before the limits of a route (Host, Origin, admin address, parameter) as a request without a
+ * session. Returns the error to answer: the refusal, or that of the limit.
  */
 export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
   if (!exchange.inAccessCheck || !(refusal instanceof GatewayError) || refusal.row === 'Stopping')
@@ -40,7 +37,7 @@ export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
   }
 }
 
-/** Finds the session and charges the limits. Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`, `InvalidInput`. */
+/** Authenticates the session and charges the limits. Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`, `InvalidInput`. */
 export function authorize(exchange: Exchange, route: AnyRoute): void {
   const bearer = hasBearer(exchange, route);
   checkCaller(exchange.site, exchange.head, route, bearer);
@@ -58,7 +55,7 @@ function roleFor({ role, method }: AnyRoute): Role {
   return role ?? (method === 'GET' ? 'viewer' : 'admin');
 }
 
-/** A key that cannot be kept is refused: ignored, it would let the caller believe that a repeat is safe. */
+/** An invalid key is refused: if it were ignored, the caller would assume that a repeat is safe. */
 function requireUsableKey(exchange: Exchange): void {
   const sent = exchange.head.joined('idempotency-key', ',');
   if (sent !== undefined && exchange.idempotencyKey === undefined) {
@@ -70,9 +67,8 @@ function requireUsableKey(exchange: Exchange): void {
 }
 
 /**
- * A stale cookie on a route that needs none is as good as no cookie, unless the route does something else for who has
- * a session (`strictSession`). A stale bearer was meant, so it is refused, except where the route ignores it.
- * A request that should have a session and has none is charged to connection and address on every route.
+ * An expired cookie is ignored on routes that need no session (except with `strictSession`). An expired bearer is refused
+ * unless the route ignores it. A missing but required session is charged to connection and address on every route.
  */
 function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, counted: boolean): void {
   const token = bearer ? readBearer(exchange.head.header('authorization')) : sidOf(exchange.head);
@@ -100,12 +96,12 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
   throw new GatewayError('SessionNotFound');
 }
 
-/** Does the request name a session that is not live, on a route that must not take it for a stranger's (A7)? */
+/** Does the request name an expired session on a route that may not treat its caller as unauthenticated? */
 function isStale(exchange: Exchange, route: AnyRoute): boolean {
   return route.strictSession === true && exchange.session === undefined && sidOf(exchange.head) !== undefined;
 }
 
-/** A refusal in the route's own form. A stale cookie that was refused is taken back, so that a client's repeat signs up. */
+/** The error in the route's own form. A refused expired cookie is cleared, so that a repeated request signs up. */
 export function refusal(exchange: Exchange, error: GatewayError): Reply {
   const { route, site } = exchange;
   const page =
@@ -116,7 +112,7 @@ export function refusal(exchange: Exchange, error: GatewayError): Reply {
   return errorReply(error, clearsCookie ? clearSid(site.secureCookies) : []);
 }
 
-/** Header `pkey`: absent is not charged, malformed is refused (events.md). Keyed by the decoded bytes. */
+/** Header `pkey` (spec 8.1): absent is not charged, malformed is refused. Keyed by the decoded bytes. */
 function chargePublicKey(exchange: Exchange): void {
   if (exchange.head.repeatedHeaders.has('pkey')) throw new GatewayError('InvalidInput', 'pkey');
   const sent = exchange.head.header('pkey');
@@ -125,7 +121,7 @@ function chargePublicKey(exchange: Exchange): void {
   exchange.limiter.chargeKey('p', sent, 1);
 }
 
-/** Fields of a query or body under the names of today. Throws `InvalidInput` where both names of one differ. */
+/** Fields of a query or body under their current names. Throws `InvalidInput` if a field differs under both names. */
 export function withCurrentNames({ formerNames }: AnyRoute, value: unknown, location: string): unknown {
   if (formerNames === undefined || typeof value !== 'object' || value === null || Array.isArray(value))
     return value;
@@ -134,7 +130,7 @@ export function withCurrentNames({ formerNames }: AnyRoute, value: unknown, loca
   return read.fields;
 }
 
-/** Throws `InvalidInput` that names the first faults, with the place (`body`, `query`) and the path in it. */
+/** Throws `InvalidInput` that names the first faults: `body` or `query`, and the path in it. */
 export function requireValid(schema: CompiledSchema<unknown>, value: unknown, location: string): void {
   if (schema.check(value)) return;
   const faults = schema.faults(value).slice(0, FAULTS_SHOWN_MAX);
@@ -144,7 +140,7 @@ export function requireValid(schema: CompiledSchema<unknown>, value: unknown, lo
   );
 }
 
-/** What a route without a sent body is handed. Throws `InvalidInput` where one is required. */
+/** The body that a route receives if none was sent. Throws `InvalidInput` if one is required. */
 export function absentBody(ready: ReadyRoute): unknown {
   if (ready.bodyCheck === undefined) return undefined;
   if (ready.route.bodyOptional !== true) throw new GatewayError('InvalidInput', 'body: is required');
@@ -153,12 +149,12 @@ export function absentBody(ready: ReadyRoute): unknown {
   return empty;
 }
 
-/** What a handler returned, as an answer: a `Reply` as it is, anything else in the success envelope. */
+/** The handler's result as an answer: a `Reply` unchanged, anything else in the success envelope. */
 export function replyOf(value: unknown): Reply {
   return value instanceof Reply ? value : Reply.result(value === undefined ? null : value);
 }
 
-/** A path without that method, or no path at all. Charged like every request without a session, but for preflights. */
+/** Answers an unknown path or method. Charged as a request without a session; preflights are charged less. */
 export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found: 'route' }>): Reply {
   exchange.inAccessCheck = false;
   if (isPreflight(exchange.head)) exchange.limiter.chargePreflight();

@@ -1,4 +1,4 @@
-/** The limits of one request: what it was charged, and the verdict that its `X-RateLimit` header will show. */
+/** Charges one request to its limits and keeps the quota that its `X-RateLimit` header shows. */
 import type { Limiter } from '../../actors/limits/limiter.ts';
 import type { CallerAddress } from '../../actors/limits/limiter-keys.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
@@ -7,7 +7,7 @@ import { type QuotaResult, tightest } from '../../domain/limits/quotas.ts';
 import type { RequestLimiter } from './route.ts';
 
 export class RequestCharges implements RequestLimiter, CallerAddress {
-  /** What the answer shows; undefined when nothing was charged. */
+  /** The tightest quota; undefined when nothing was charged. */
   quotaResult: QuotaResult | undefined;
   readonly address: string;
   readonly port: number | undefined;
@@ -34,7 +34,7 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
     this.#show(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
   }
 
-  /** The browser sends it, not the page: only the address pays. Throws `AccessRateLimit`. */
+  /** The browser sends it, not the page: only the address is charged. Throws `AccessRateLimit`. */
   chargePreflight(): void {
     this.#limiter.keepOpen(this, this.#nowMs);
     this.#show(this.#limiter.chargeAddress(this.address, 1, this.#nowMs));
@@ -59,7 +59,7 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
     try {
       result = await login(true);
     } catch (error) {
-      // Full or broken is no answer to a proof.
+      // An overload or a failure does not decide about the proof.
       if (error instanceof GatewayError && errorRow(error.row).status < 500)
         this.#show(this.#limiter.settleProof(quotaResult, false));
       throw error;
@@ -112,7 +112,7 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
     this.#refuseSpent(this.#limiter.budgets.unknownKeys.check(this.address, this.#nowMs));
   }
 
-  /** A budget, not a window scope: it is shown only when it refuses. */
+  /** A budget is no window scope: the header shows it only when it refuses. */
   #refuseSpent(quotaResult: QuotaResult | undefined): void {
     if (quotaResult?.allowed === false) this.#show(quotaResult);
   }

@@ -1,7 +1,7 @@
-/** Writes that leave in one system call. A throw may not cross the native frame of a cork: it is thrown again outside. */
+/** Writes in one system call. A throw may not cross the native frame of a cork: it is rethrown outside. */
 import type { HttpResponse } from './server.ts';
 
-/** One function for all corks, and what it works on: a closure a write would cost a tenth of the write. */
+/** One function for all corks and its arguments: a closure for each write would cost a tenth of the write. */
 let corkedResponse: HttpResponse | undefined;
 let corkedPiece: Uint8Array = new Uint8Array(0);
 let corkedHasRoom = true;
@@ -26,7 +26,7 @@ export function writePiece(response: HttpResponse, piece: Uint8Array): boolean {
   return corkedHasRoom;
 }
 
-/** Runs the writes of one cork. A throw may not cross its native frame: it is thrown again outside. */
+/** Runs the writes of one cork. */
 export function corked(response: HttpResponse, write: () => void): void {
   let failure: unknown;
   response.cork(() => {

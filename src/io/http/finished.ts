@@ -1,16 +1,15 @@
-/** What the log and the metrics receive about a request when it is over. */
+/** The record of a finished request for the log and the metrics. */
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
-/** What is known of a request once it is over. */
 export interface FinishedRequest {
   readonly method: string;
   /** The route's pattern; '' when none matched. */
   readonly route: string;
-  /** As sent, without the query and what else may hold a code; see `pathShown`. */
+  /** As sent, without the query and without segments that may hold a code; see `pathShown`. */
   readonly path: string;
-  /** 0 when the client went away before the answer. */
+  /** 0 when the client left before the answer. */
   readonly status: number;
   readonly error: ErrorName | undefined;
   readonly durationMs: number;
@@ -25,9 +24,9 @@ export interface FinishedRequest {
   readonly traceparent: string | undefined;
 }
 
-/** Three segments name what was meant; what follows may be a code at the end of a path that was nearly right. */
+/** Three segments show the intention; later ones may be a code at the end of a mistyped path. */
 const UNROUTED_SEGMENTS_SHOWN = 3;
-/** Characters of a segment that may still be a word; codes of files and sessions are longer. */
+/** Characters of a segment that is shown; codes of files and sessions are longer. */
 const WORD_LENGTH_MAX = 20;
 
 export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest {
@@ -49,13 +48,13 @@ export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest
   };
 }
 
-/** A path for the log: without what a route says is a secret, and the beginning of one that no route took. */
+/** The path for the log: without the secret of a route, and only the beginning of an unrouted path. */
 function pathShown(route: AnyRoute | undefined, path: string): string {
   if (route?.secretPath === true) return withoutLast(route.path, path);
   return route === undefined ? unrouted(path) : path;
 }
 
-/** The last parameter by its name, what stands before it as it was sent: `/wallet/v1/:path`. */
+/** The last parameter by its name, the segments before it as sent: `/wallet/v1/:path`. */
 function withoutLast(pattern: string, path: string): string {
   const names = pattern.split('/');
   return [...path.split('/').slice(0, names.length - 1), names.at(-1)].join('/');

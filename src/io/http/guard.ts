@@ -1,13 +1,12 @@
 /**
- * Requests that must not reach a route, judged on the head alone. uWebSockets.js takes the first of two
- * Content-Length fields and treats any Transfer-Encoding as chunked, so what follows on the socket could be read as
- * a request by one side only (request smuggling, RFC 9112 11.2). Such connections are closed without an answer.
+ * Refuses request smuggling (RFC 9112 11.2) on the head alone, by closing the connection. uWebSockets.js takes the first
+ * of two Content-Length fields and reads any Transfer-Encoding as chunked.
  */
 import type { IncomingHead } from './request.ts';
 
-/** Path and query together. RFC 9110 4.1 asks for at least 8,000. */
+/** Characters of path and query. RFC 9110 4.1 recommends at least 8,000. */
 const URL_LENGTH_MAX = 8_000;
-/** Fields of one request. uWS itself stops at 98. */
+/** Fields of one request. uWS itself refuses more than 98. */
 const HEADERS_MAX = 100;
 
 type GuardDecision = 'pass' | 'close' | 'tooLarge';

@@ -1,4 +1,4 @@
-/** Requests that are not answered yet and the bytes of their bodies: two shared bounds, and the end of both at a stop. */
+/** Unanswered requests and the bytes of their bodies: two shared bounds, and the drain at a stop. */
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { Lease, SharedBound } from '../../domain/limits/shares.ts';
@@ -6,12 +6,12 @@ import type { Lease, SharedBound } from '../../domain/limits/shares.ts';
 export interface InFlightCounters {
   readonly requestsInFlight: number;
   readonly bodyBytesInFlight: number;
-  /** Refusals of each bound, at its maximum and at a share of it. */
+  /** Refusals of each bound, at its maximum or at a share of it. */
   readonly overloadedRequestsTotal: number;
   readonly overloadedBodiesTotal: number;
 }
 
-/** What one request holds of the two bounds. */
+/** The part of both bounds that one request holds. */
 export interface InFlightRequest {
   holder: Holder;
   requestLease: Lease | undefined;
@@ -21,7 +21,7 @@ export interface InFlightRequest {
 export class InFlight {
   readonly #requests: SharedBound;
   readonly #bodies: SharedBound;
-  /** Of this pipeline. */
+  /** Requests of this pipeline. */
   #open = 0;
   #onEmpty: (() => void) | undefined;
 
@@ -30,20 +30,20 @@ export class InFlight {
     this.#bodies = bounds.of('bodyBytes');
   }
 
-  /** One request more. Throws the row of the bound. */
+  /** Adds a request. Throws the error of the bound. */
   add(request: InFlightRequest): void {
     request.requestLease = this.#requests.require(request.holder);
     this.#open += 1;
   }
 
-  /** The caller is known better now: what the request holds counts for that one. Throws the row of the bound. */
+  /** Moves what the request holds to the caller that is now known. Throws the error of the bound. */
   identify(request: InFlightRequest, holder: Holder): void {
     const refusal = request.requestLease?.identify(holder);
     if (refusal !== undefined) throw this.#requests.error(refusal);
     request.holder = holder;
   }
 
-  /** Bytes that arrived and will be kept. Throws the row of the bound. */
+  /** Counts bytes before they are kept. Throws the error of the bound. */
   addBytes(request: InFlightRequest, sizeBytes: number): void {
     if (request.bodyLease === undefined) {
       request.bodyLease = this.#bodies.require(request.holder, sizeBytes);
@@ -53,7 +53,7 @@ export class InFlight {
     if (refusal !== undefined) throw this.#bodies.error(refusal);
   }
 
-  /** The request is over, and its bytes with it. */
+  /** Removes a finished request and its bytes. */
   remove(request: InFlightRequest): void {
     if (request.requestLease === undefined) return;
     request.requestLease.release();
@@ -64,7 +64,7 @@ export class InFlight {
     if (this.#open === 0) this.#onEmpty?.();
   }
 
-  /** Resolves when none is left, or at the deadline; with the number that is left. */
+  /** Resolves when none is left or at the deadline, with the number that is left. */
   async drained(timeoutMs: number): Promise<number> {
     if (this.#open === 0) return 0;
     let timer: NodeJS.Timeout | undefined;

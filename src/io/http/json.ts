@@ -1,6 +1,6 @@
 /**
- * JSON from outside. Refused before parsing: broken UTF-8 and nesting over 64 levels (a scan of the bytes, so that no
- * parser meets them). Refused after: keys that reach for prototypes, at any level.
+ * Parses untrusted JSON. A scan of the bytes refuses broken UTF-8 and nesting over 64 levels before the parser; reserved
+ * keys (prototype pollution) are refused after it, at any level.
  */
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../../domain/errors.ts';
@@ -16,15 +16,15 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 const RESERVED = new Set(['__proto__', 'constructor', 'prototype']);
-/** A text without any of these cannot hold a reserved key, not even written with escapes. */
+/** A text without any of these cannot hold a reserved key, not even with escapes. */
 const SUSPICIOUS = /__proto__|constructor|prototype|\\u/;
 
-/** Parses a JSON text. Throws `InvalidInput` that says what is wrong. */
+/** Parses a JSON text. Throws `InvalidInput` with the reason. */
 export function parseJson(bytes: Buffer): unknown {
   return readJson(bytes).value;
 }
 
-/** The same, with the text: for those who need numbers as they were written. */
+/** As `parseJson`, with the text for callers that need numbers as they were written. */
 export function readJson(bytes: Buffer): { text: string; value: unknown } {
   const read = parseText(bytes);
   if (SUSPICIOUS.test(read.text) && hasReservedKey(read.value)) {
@@ -33,7 +33,7 @@ export function readJson(bytes: Buffer): { text: string; value: unknown } {
   return read;
 }
 
-/** The text, known to be JSON, for those who pass on what stands in it: no key is reserved there. */
+/** The text, known to be JSON, for callers that forward it: there no key is reserved. */
 export function readJsonText(bytes: Buffer): string {
   return parseText(bytes).text;
 }
@@ -52,7 +52,7 @@ function parseText(bytes: Buffer): { text: string; value: unknown } {
   return { text, value };
 }
 
-/** True when no value is nested deeper than `JSON_DEPTH_MAX`. Looks at the bytes alone. */
+/** Is no value nested deeper than `JSON_DEPTH_MAX`? Scans the bytes only. */
 export function isShallow(bytes: Uint8Array): boolean {
   let depth = 0;
   let quoted = false;
@@ -70,7 +70,7 @@ export function isShallow(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Recursion is bounded by the depth scan. */
+/** The depth scan bounds the recursion. */
 function hasReservedKey(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return value.some(hasReservedKey);

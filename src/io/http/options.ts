@@ -11,16 +11,16 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   /** Milliseconds that only move forward, for durations. */
   readonly elapsed: () => number;
   readonly newRequestId: () => string;
-  /** CIDR blocks of proxies whose word on the client's address counts. */
+  /** CIDR blocks of proxies that may name the client's address. */
   readonly trustedProxies: readonly string[];
-  /** A PROXY protocol header counts from these proxies. Every other one ends its connection. */
+  /** These proxies may send a PROXY protocol header. One of any other peer closes its connection. */
   readonly proxyProtocol?: boolean;
-  /** A throw that is no row of the error table. The caller got 500. */
+  /** Called with an error outside the error table. The caller received 500. */
   readonly onBug: (error: unknown, requestId: string) => void;
-  /** An admin route was asked through a proxy that is not trusted, and refused. */
+  /** A request for an admin route was refused because its proxy is not trusted. */
   readonly onUntrustedProxy?: (address: string) => void;
   readonly onFinished?: (record: FinishedRequest) => void;
-  /** Asked at every answer: shall the connection end with it? `Server.isNearCapacity`. */
+  /** Asked at every answer: does the connection close with it? See `Server.isNearCapacity`. */
   readonly isNearCapacity?: () => boolean;
 }
 

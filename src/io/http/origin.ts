@@ -1,6 +1,6 @@
 /**
- * Which pages may call. The Host check against DNS rebinding, CORS for allowed origins, and the rules that keep a
- * foreign page from using a browser's cookie (auth.md A8). Clients that send neither Origin nor Sec-Fetch-Site pass.
+ * Browser origin rules (docs/SECURITY.md): Host check against DNS rebinding, CORS for allowed origins, and no use of the
+ * cookie by foreign pages. Clients that send neither Origin nor Sec-Fetch-Site pass.
  */
 import { isIP } from 'node:net';
 import { GatewayError } from '../../domain/errors.ts';
@@ -17,10 +17,10 @@ const EXPOSE_HEADERS =
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 const NONE: HeaderList = [];
 
-/** Spellings of `Host` that are remembered with their verdict. */
+/** Values of `Host` whose decision is cached. */
 const HOSTS_CACHED_MAX = 1_000;
 
-/** Throws `Forbidden` for a Host that this deployment does not have. To be asked where `site.checkHost` says so. */
+/** Throws `Forbidden` for a Host that is not this deployment's. Used only with `site.checkHost`. */
 export function createHostCheck(site: Site): (head: IncomingHead) => void {
   const known = new Map<string, boolean>();
   return (head) => {
@@ -37,12 +37,12 @@ export function createHostCheck(site: Site): (head: IncomingHead) => void {
   };
 }
 
-/** Addresses, and names under localhost, which browsers resolve to loopback by themselves (RFC 6761 6.3). */
+/** Addresses and names under localhost, which browsers resolve to loopback themselves (RFC 6761 6.3). */
 function isLocalName(host: string): boolean {
   return isIP(host) !== 0 || host.endsWith('.localhost');
 }
 
-/** Headers that let a page of an allowed origin read the answer. */
+/** Fields that let a page of an allowed origin read the answer. */
 export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
   const origin = head.header('origin');
   if (origin === undefined || !site.origins.has(origin)) return NONE;
@@ -54,16 +54,13 @@ export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
   ];
 }
 
-/** Does a browser ask before the request of a page (Fetch, "CORS-preflight request")? */
+/** Is it a CORS-preflight request (Fetch standard)? */
 export function isPreflight(head: IncomingHead): boolean {
   const isAsked = head.header('access-control-request-method') !== undefined;
   return head.method === 'OPTIONS' && isAsked && head.header('origin') !== undefined;
 }
 
-/**
- * The answer to OPTIONS. `methods` are those that the path knows, `offers` what else is told of it. Throws `Forbidden` for
- * a foreign origin.
- */
+/** The answer to OPTIONS: `methods` of the path, and further fields in `offers`. Throws `Forbidden` for a foreign origin. */
 export function preflight(
   site: Site,
   head: IncomingHead,
@@ -85,9 +82,8 @@ export function preflight(
 }
 
 /**
- * Throws `Forbidden` when a foreign page may be behind the request. A route that is authenticated by bearer alone
- * (limits `Self`) needs no such rule, but on a loopback bind or in production a foreign Origin is refused there too.
- * `bearer`: the request brought its own token, which no page can make a browser add.
+ * Throws `Forbidden` if a foreign page may have caused the request. Routes with a bearer only (limits `Self`) refuse a
+ * foreign Origin only with `site.checkHost`. `bearer`: the request has a token, which no page can make a browser add.
  */
 export function checkCaller(site: Site, head: IncomingHead, route: AnyRoute, bearer: boolean): void {
   if (isBearerRoute(route)) {
@@ -101,7 +97,7 @@ export function checkCaller(site: Site, head: IncomingHead, route: AnyRoute, bea
   }
 }
 
-/** A body on a JSON route must say so; without that a form of any page could send it. A request without body passes. */
+/** Requires the JSON media type: otherwise a form of any page could send the body. Without a body it passes. */
 export function checkJsonType(head: IncomingHead, cookie: boolean): void {
   if (!head.hasBody || JSON_TYPE.test(head.header('content-type') ?? '')) return;
   throw new GatewayError(cookie ? 'Forbidden' : 'UnsupportedMediaType', 'expected application/json');

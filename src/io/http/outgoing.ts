@@ -1,6 +1,6 @@
 /**
- * An answer's body as it leaves (events.md "What uWebSockets.js does with long responses", files.md item 10): known
- * lengths through `tryEnd`, others chunked in pieces that uWS does not lose. One per streamed answer.
+ * Sends the body of one streamed answer: a known length through `tryEnd`, otherwise in chunks that are small enough that
+ * uWebSockets.js loses none.
  */
 import type { ErrorName } from '../../domain/errors.ts';
 import { corked, writePiece } from './cork.ts';
@@ -8,19 +8,19 @@ import { endHeadPending, endPending } from './reply.ts';
 import type { HttpResponse } from './server.ts';
 import type { OutgoingBody, OutgoingSource } from './stream.ts';
 
-/** Several writes of more than 16 KB in one cork lose bytes under back-pressure: one write a cork, at most this. */
+/** Several writes of more than 16 KB in one cork lose bytes under back-pressure: one write of this size per cork. */
 const PIECE_BYTES = 15 * 1024;
-/** As long as the transport waits for a client that does not read: 10 s. */
+/** 20 ms × 500 = 10 s, uWS's own timeout for a client that does not read. */
 const RETRY_MS = 20;
 const RETRIES_MAX = 500;
 const NO_BYTES = new Uint8Array(0);
 
 interface OutgoingHooks {
-  /** The last byte is about to be handed over; afterwards the response may not be touched. */
+  /** The last byte is about to be written; afterwards the response may not be touched. */
   finishing(): void;
-  /** The answer is over, in whatever way; `sentBytes` of its body were handed to the socket. */
+  /** The answer is complete, cut or aborted; `sentBytes` of its body were given to the socket. */
   ended(sentBytes: number): void;
-  /** The source threw: a bug. The connection is cut. */
+  /** The source threw: a bug. The connection is closed. */
   failed(error: unknown): void;
   /** The connection is about to be closed because of this failure. */
   cut(error: ErrorName): void;
@@ -34,9 +34,9 @@ export class OutgoingStream implements OutgoingBody {
   readonly #hooks: OutgoingHooks;
   /** Undefined: chunked. */
   readonly #lengthBytes: number | undefined;
-  /** uWS is not to hear of the end (docs/decisions/0090). */
+  /** uWS does not learn that the answer is complete (docs/decisions/0090). */
   readonly #pending: boolean;
-  /** What the socket did not take yet, and where its first byte stands in the body. */
+  /** Bytes that the socket did not take yet, and the position of the first one in the body. */
   #rest: Uint8Array | undefined;
   #restOffset = 0;
   #waiting = false;
@@ -44,7 +44,7 @@ export class OutgoingStream implements OutgoingBody {
   #over = false;
   #sentBytes = 0;
   #retryScheduled = false;
-  /** Since the socket last had room. */
+  /** Retries since the socket last had room. */
   #retries = 0;
 
   constructor(
@@ -80,7 +80,7 @@ export class OutgoingStream implements OutgoingBody {
       });
       this.#finish();
     } else if (this.#pending && this.#lengthBytes !== undefined) {
-      // The head names the length of the first call alone; the later ones promise a byte more.
+      // The head has the length of the first call only; later calls announce one byte more.
       this.#tryEnd(NO_BYTES, 0, this.#lengthBytes);
     }
     this.#guarded(() => this.#source.start(this));
@@ -104,7 +104,7 @@ export class OutgoingStream implements OutgoingBody {
   end(): void {
     if (this.#over) return;
     if (this.#lengthBytes !== undefined) {
-      // A known length ends with its last byte; one that comes short must not look whole.
+      // A known length ends with its last byte; an incomplete body may not look complete.
       if (this.#sentBytes !== this.#lengthBytes) this.cut();
       return;
     }
@@ -124,13 +124,13 @@ export class OutgoingStream implements OutgoingBody {
     if (this.#over) return;
     this.#ending = true;
     if (error !== undefined) this.#hooks.cut(error);
-    // onAborted fires within, and with it `lost`. A chunked body's own callback is no place for it: uWS reads on.
+    // `close` calls onAborted and `lost`. Within the callback of a chunked body uWS would read on after it.
     const close = () => this.#over || this.#response.close();
     if (this.#pending) setImmediate(close);
     else close();
   }
 
-  /** The client is gone; the response may not be touched any more. */
+  /** The client is gone; the response may not be touched. */
   lost(): void {
     if (this.#over) return;
     this.#finish();
@@ -138,9 +138,8 @@ export class OutgoingStream implements OutgoingBody {
   }
 
   /**
-   * Resuming the request's body makes this build of uWS forget that the answer waits for room (a body of 6 MB that was
-   * sent back as it came stood still in two of three runs). Trying again either goes on or asks for the event anew. Each
-   * try may leave one more piece in the buffer of a client that does not read, so there are only so many.
+   * Resuming the request's body makes uWS 20.51 forget that the answer waits for room. A retry continues or asks for the
+   * event again. Each may buffer one more piece for a client that does not read, so their number is bounded.
    */
   scheduleRetry(): void {
     if (!this.#waiting || this.#retryScheduled || this.#retries >= RETRIES_MAX) return;
@@ -168,7 +167,7 @@ export class OutgoingStream implements OutgoingBody {
     this.#rest = undefined;
     this.#waiting = false;
     if (this.#lengthBytes === undefined) {
-      // Without a write in this handler the tail of what is buffered stays behind; an empty cork sends it on.
+      // Without a write in this handler the end of the buffer is not sent; an empty cork flushes it.
       corked(this.#response, () => undefined);
       if (rest !== undefined) this.#writeChunks(rest);
     } else if (rest !== undefined) this.#tryEnd(rest.subarray(offset - this.#restOffset), offset);
@@ -177,7 +176,7 @@ export class OutgoingStream implements OutgoingBody {
     else this.#guarded(() => this.#source.drained());
   }
 
-  /** Of a throw the client sees a cut connection: what was begun cannot be told from what is whole otherwise. */
+  /** A throw closes the connection: an incomplete answer would look complete otherwise. */
   #guarded(run: () => void): void {
     try {
       run();
@@ -187,7 +186,7 @@ export class OutgoingStream implements OutgoingBody {
     }
   }
 
-  /** Writes piece by piece until the socket is full; the rest waits for the next `writable`. */
+  /** Writes pieces until the socket is full; the rest waits for `onWritable`. */
   #writeChunks(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
       const fits = at === 0 && bytes.length <= PIECE_BYTES;
@@ -199,7 +198,7 @@ export class OutgoingStream implements OutgoingBody {
     }
   }
 
-  /** `offset` is where `bytes` begin in the body. The socket takes what it can; the rest is offered again. */
+  /** `offset`: position of `bytes` in the body. What the socket does not take is kept for `onWritable`. */
   #tryEnd(
     bytes: Uint8Array,
     offset: number,

@@ -1,6 +1,6 @@
 /**
- * The way of a request: guard, Host, origin rules, route, session, limits, schema, handle, reply. One walk for every
- * route; what differs stands in the route's definition. The answers of a turn of the loop leave together at its end.
+ * The request pipeline, the same for every route: guard, Host, origin rules, route, session, limits, schema, handler,
+ * reply. The answers of an event-loop tick are sent together at its end.
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import {
@@ -35,7 +35,7 @@ import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
 import type { Services } from './services.ts';
 import { StreamReply } from './stream.ts';
 
-/** Refusals that end the connection: more of the body may follow, or the gateway stops. */
+/** Errors that close the connection: more of the body may follow, or the gateway stops. */
 const CLOSING: ReadonlySet<ErrorName> = new Set<ErrorName>(['BodyTooLarge', 'BodyTooSlow', 'Stopping']);
 
 export type { FinishedRequest } from './finished.ts';
@@ -45,7 +45,7 @@ export type { Services } from './services.ts';
 export interface Pipeline {
   readonly handle: RequestHandler;
   counters(): PipelineCounters;
-  /** New requests get 503; resolves with the number still in flight: 0, or what was left at the deadline. */
+  /** Answers new requests with 503; resolves with the number in flight: 0, or the rest at the deadline. */
   drain(timeoutMs: number): Promise<number>;
 }
 
@@ -110,7 +110,7 @@ class RequestPipeline implements Pipeline {
     const head = new IncomingHead(request);
     const peer = readAddress(response.getRemoteAddress());
     const exchange = this.#open(response, head, peer);
-    // uWS takes PROXY protocol headers before any request, of any peer, and has no switch for it.
+    // uWS accepts PROXY protocol headers of any peer before any request, without an option to refuse them.
     const isProxied = response.getProxiedRemoteAddressAsText().byteLength > 0;
     if (isProxied && !this.#addresses.takesProxyHeader(peer)) {
       this.#proxyHeadersRefusedTotal += 1;
@@ -132,7 +132,7 @@ class RequestPipeline implements Pipeline {
     } catch (error) {
       this.#fail(exchange, chargeRefusal(exchange, error));
     }
-    // Its end is heard of only in this call, by whoever listens.
+    // Only a listener that is registered in this call receives the end of the body.
     if (exchange.chunked) exchange.ignoreBody();
   }
 
@@ -153,12 +153,12 @@ class RequestPipeline implements Pipeline {
     return new Exchange(response, head, client, this.#services, listener, newRequestId(), clock(), elapsed());
   }
 
-  /** Everything that is judged on the head alone, then the body or the handler. */
+  /** Checks the head, then receives the body or runs the handler. */
   #dispatch(exchange: Exchange): void {
     const { head, site } = exchange;
     if (this.#stopping) {
       this.#stoppingTotal += 1;
-      // Its form of refusals is the route's own.
+      // The route determines the form of the error.
       const { ready } = { ready: undefined, ...this.#router.match(head.method, head.path) };
       exchange.route = ready?.route;
       throw new GatewayError('Stopping');
@@ -193,7 +193,7 @@ class RequestPipeline implements Pipeline {
     }
   }
 
-  /** Behind a proxy that is not trusted every client has the proxy's address, which `Admin.allow` may hold. */
+  /** Behind an untrusted proxy every client has the proxy's address, which `Admin.allow` may contain. */
   #requireAdminAddress({ head, client, limiter }: Exchange): void {
     const { address } = client;
     const isUnknown = !limiter.forwarded && head.header('x-forwarded-for') !== undefined;
@@ -204,7 +204,7 @@ class RequestPipeline implements Pipeline {
     if (!this.#isAdminAddress(address)) throw new GatewayError('Forbidden');
   }
 
-  /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
+  /** Answers an error of the table; anything else is a bug, which is logged and never shown to the caller. */
   #fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.last && exchange.hasAnswer) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
@@ -218,9 +218,8 @@ class RequestPipeline implements Pipeline {
   }
 
   /**
-   * A request that is the last of its connection is answered when the parser's call is over: uWebSockets.js reads on
-   * behind it, and a further head in the same read then ends the connection, because an answer is pending. The first
-   * answer counts.
+   * The last request of a connection is answered in the next event-loop tick: uWebSockets.js reads on, and closes the
+   * connection at a further head because an answer is pending (docs/decisions/0090). The first answer counts.
    */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
     if (!exchange.last) this.#write(exchange, reply, close);
@@ -230,7 +229,7 @@ class RequestPipeline implements Pipeline {
     } else if (reply instanceof StreamReply) reply.source.lost();
   }
 
-  /** An answer with an unfit header is a bug too; nothing of it was written. */
+  /** An answer with an invalid header is a bug too; nothing of it was written. */
   #write(exchange: Exchange, reply: Reply, close: boolean): void {
     const closing = close || this.#stopping || this.#options.isNearCapacity?.() === true;
     try {
@@ -245,7 +244,7 @@ class RequestPipeline implements Pipeline {
     this.#settle(exchange);
   }
 
-  /** An answer that leaves piece by piece is over when its last byte is, or its client. */
+  /** A streamed answer is over when its last byte was sent or its client left. */
   #stream(exchange: Exchange, reply: StreamReply, closing: boolean): void {
     if (exchange.method === 'HEAD') {
       reply.source.lost();
@@ -259,7 +258,7 @@ class RequestPipeline implements Pipeline {
     this.#release(exchange);
   }
 
-  /** Reports the request as over, once. Work that goes on after an abort still counts as in flight. */
+  /** Reports the request as finished, once. A handler that runs on after an abort still counts as in flight. */
   #settle(exchange: Exchange): void {
     if (exchange.settled) return;
     exchange.settled = true;

@@ -1,4 +1,4 @@
-/** Times as callers send them: ISO 8601 with a zone. */
+/** Times in requests: ISO 8601 with a zone. */
 import { GatewayError } from '../../domain/errors.ts';
 import { text } from '../../domain/schema.ts';
 

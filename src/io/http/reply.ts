@@ -1,6 +1,6 @@
 /**
- * The one writer of answers. Every header value passes here: uWebSockets.js copies CR and LF into the stream as they
- * are, so a value that is not plain text throws instead. All is judged before the first byte is written.
+ * The only response writer. It throws for header values that are no plain text, because uWebSockets.js would copy CR and
+ * LF into the stream. All values are checked before the first byte is written.
  */
 import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
@@ -13,63 +13,60 @@ const VALUE_PATTERN = /^[\t\x20-\x7e]*$/;
 /** RFC 9110 5.1: a token. */
 const NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/**
- * RFC 6797 6.1: one year, as the preload lists ask at least. Not `includeSubDomains`: other hosts of the domain are not
- * the gateway's.
- */
+/** RFC 6797 6.1: one year, the minimum of the preload lists. No `includeSubDomains`: other hosts are not the gateway's. */
 const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
 
-/** The usual type, known to be fit. */
+/** The usual type; it needs no check. */
 const JSON_TYPE = 'application/json';
 
-/** What an answer needs beside the reply. */
+/** Options of a response besides the reply. */
 export interface ResponseOptions {
-  /** Made here; fits a header by its pattern. */
+  /** The gateway's own id; its pattern is valid in a header. */
   readonly requestId: string;
-  /** `Strict-Transport-Security` goes with it. */
+  /** Adds `Strict-Transport-Security`. */
   readonly strictTransport: boolean;
   readonly cors: HeaderList;
-  /** What `X-RateLimit` shows; undefined on requests that no limit met. */
+  /** Shown in `X-RateLimit`; undefined if no limit was charged. */
   readonly quotaResult: QuotaResult | undefined;
   readonly windowSeconds: number;
-  /** HEAD: the length is named, the body is not sent. */
+  /** HEAD: only the length of the body is sent. */
   readonly headOnly: boolean;
-  /** The connection ends after this answer. */
+  /** The connection closes after this answer. */
   readonly close: boolean;
-  /** More of the request may still arrive. Cutting the connection then would lose the answer in most clients. */
+  /** More of the request may arrive. Closing the connection now would lose the answer in most clients. */
   readonly bodyPending: boolean;
-  /** uWebSockets.js is not to hear that the answer is complete, unless the connection ends with it. */
+  /** uWebSockets.js must not learn that the answer is complete, unless the connection closes with it. */
   readonly staysPending: boolean;
 }
 
-/** Writes an answer whole; the bytes of its body. Call it corked. Throws before writing when a header is unfit. */
+/** Writes a whole answer, corked; returns the bytes of its body. Throws before writing if a header is invalid. */
 export function writeAnswer(response: HttpResponse, reply: Reply, options: ResponseOptions): number {
   writeFields(response, reply, options);
   return writeBody(response, reply, options);
 }
 
-/** Writes the head of an answer that leaves piece by piece. Call it corked. Throws as `writeAnswer` does. */
+/** Writes the head of a streamed answer, corked. Throws as `writeAnswer` does. */
 export function writeHead(response: HttpResponse, reply: Reply, options: ResponseOptions): void {
   writeFields(response, reply, options);
   if (options.close) response.writeHeader('Connection', 'close');
 }
 
 /**
- * All fields in one call: each call crosses into native code with two strings. Line breaks come from here alone, every
- * value from elsewhere was judged or fits by its pattern.
+ * Writes all fields in one native call. Line breaks are added only here: every other value was checked, or has a pattern
+ * that excludes them.
  */
 function writeFields(response: HttpResponse, reply: Reply, options: ResponseOptions): void {
   const { headers, contentType, status } = reply;
   const { cors, quotaResult } = options;
   if (contentType !== undefined && contentType !== JSON_TYPE) checkHeader('Content-Type', contentType);
-  // Not judged again: the id's own pattern is narrower.
+  // The id is not checked: its own pattern is narrower.
   const isStored = headers.length > 0 && hasHeader(headers, 'cache-control');
   let rest = `nosniff${isStored ? '' : '\r\nCache-Control: no-store'}\r\nX-Request-Id: ${options.requestId}`;
   if (headers.length > 0) rest += fieldLines(headers);
   if (options.strictTransport) rest += STRICT_TRANSPORT;
   if (cors.length > 0) rest += fieldLines(cors);
   if (quotaResult !== undefined) rest += limitLines(quotaResult, options.windowSeconds);
-  // Written by uWS itself with the first field.
+  // uWS itself writes 200 with the first field.
   if (status !== 200) response.writeStatus(statusLine(status));
   if (contentType === undefined) response.writeHeader('X-Content-Type-Options', rest);
   else response.writeHeader('Content-Type', `${contentType}\r\nX-Content-Type-Options: ${rest}`);
@@ -84,7 +81,7 @@ function fieldLines(headers: HeaderList): string {
   return lines;
 }
 
-/** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. Letters and numbers alone. */
+/** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. Only letters and digits. */
 function limitLines({ scope, quota, remaining, resetSeconds }: QuotaResult, windowSeconds: number): string {
   const left = `r=${remaining};t=${resetSeconds}`;
   return `\r\nX-RateLimit: s=${scope};l=${quota};${left}\r\nRateLimit-Policy: "${scope}";q=${quota};w=${windowSeconds}\r\nRateLimit: "${scope}";${left}`;
@@ -101,10 +98,10 @@ function writeBody(response: HttpResponse, reply: Reply, options: ResponseOption
     return 0;
   }
   const cut = options.close && !options.bodyPending && !bodiless;
-  // uWS names the close itself when it cuts the connection.
+  // uWS writes `Connection: close` itself when it closes the connection.
   if (options.close && !cut) response.writeHeader('Connection', 'close');
   if (bodiless) {
-    // endWithoutBody(n) of this build leaves the response open: the length goes in by hand.
+    // endWithoutBody(n) of uWS 20.51 leaves the response open: the length is written here.
     const lengthBytes = reply.isHead ? reply.headLengthBytes : sizeBytes;
     if (options.headOnly && lengthBytes !== undefined)
       response.writeHeader('Content-Length', String(lengthBytes));
@@ -120,24 +117,24 @@ export function isBodiless({ status }: Reply): boolean {
   return status === 204 || status === 304;
 }
 
-/** Ends a head without a body by hand: to uWebSockets.js the answer is still pending (docs/decisions/0090). */
+/** Ends a head without a body; for uWebSockets.js the answer stays pending (docs/decisions/0090). */
 export function endHeadPending(response: HttpResponse, lengthBytes: number | undefined): void {
   if (lengthBytes !== undefined) response.writeHeader('Content-Length', String(lengthBytes));
   response.writeHeader('Date', `${new Date().toUTCString()}\r\n`);
 }
 
-/** Ends a chunked answer by hand, for the same reason: a last chunk with one trailer field (RFC 9112 7.1.2). */
+/** Ends a chunked answer likewise: a last chunk with one trailer field (RFC 9112 7.1.2). */
 export function endPending(response: HttpResponse): void {
   response.writeHeader('\r\n0\r\nX-Answer', 'whole\r\n');
 }
 
 export function checkHeader(name: string, value: string): void {
-  if (!NAME_PATTERN.test(name)) throw new TypeError(`unfit header name ${JSON.stringify(name)}`);
+  if (!NAME_PATTERN.test(name)) throw new TypeError(`invalid header name ${JSON.stringify(name)}`);
   checkValue(name, value);
 }
 
 function checkValue(name: string, value: string): void {
-  if (!VALUE_PATTERN.test(value)) throw new TypeError(`unfit value for header ${name}`);
+  if (!VALUE_PATTERN.test(value)) throw new TypeError(`invalid value for header ${name}`);
 }
 
 function hasHeader(headers: HeaderList, name: string): boolean {
@@ -155,7 +152,7 @@ function statusLine(status: number): string {
   return line;
 }
 
-/** The error envelope (spec 7.1) with `Retry-After` where waiting helps. */
+/** The error envelope (spec 7.1), with `Retry-After` if a repeat may succeed. */
 export function errorReply(error: GatewayError, headers: HeaderList = []): Reply {
   const retry = error.retryAfterSeconds;
   return Reply.json(

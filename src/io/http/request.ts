@@ -1,6 +1,6 @@
 /**
- * What a request says, copied at once: uWebSockets.js invalidates its request object when the handler returns and
- * every body chunk when its callback returns. Also the decoding of paths and queries.
+ * The head of a request, copied at once because uWebSockets.js invalidates its request object when the handler returns.
+ * Also decodes paths and queries.
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { HttpRequest } from './server.ts';
@@ -11,7 +11,7 @@ const QUERY_FIELDS_MAX = 100;
 const NO_HEADERS: ReadonlySet<string> = new Set();
 const NO_FIELDS: ReadonlyMap<string, string> = new Map();
 const FORBIDDEN_NAMES = new Set(['__proto__', 'constructor', 'prototype']);
-/** Built from codes: control characters cannot be read in a source. */
+/** Built from codes: control characters are invisible in a source file. */
 const CONTROL = new RegExp(
   `[${String.fromCharCode(0)}-${String.fromCharCode(31)}${String.fromCharCode(127)}]`,
 );
@@ -57,26 +57,23 @@ export class IncomingHead {
     this.repeatedHeaders = repeated === undefined ? NO_HEADERS : new Set(repeated.keys());
   }
 
-  /**
-   * Gives the fields up, for an answer that goes on for long: they are a fifth of what a quiet stream keeps in memory, and
-   * the session's token is one of them.
-   */
+  /** Releases the fields of a long-lived answer: a fifth of an idle stream's memory, and they hold the session token. */
   forget(): void {
     this.#headers = NO_FIELDS;
     this.#repeated = undefined;
   }
 
-  /** Undefined for a field that is absent or was sent twice. */
+  /** Undefined for a field that is absent or repeated. */
   header(name: string): string | undefined {
     return this.#repeated?.has(name) ? undefined : this.#headers.get(name);
   }
 
-  /** All fields of that name joined by `separator`, for the two that are lists: Cookie and X-Forwarded-For. */
+  /** All fields of that name joined by `separator`, for the lists Cookie and X-Forwarded-For. */
   joined(name: string, separator: string): string | undefined {
     return this.#repeated?.get(name)?.join(separator) ?? this.#headers.get(name);
   }
 
-  /** Every field once; repeated ones joined (RFC 9110 5.3). */
+  /** Every field once; repeated ones are joined (RFC 9110 5.3). */
   *all(): Iterable<readonly [name: string, value: string]> {
     for (const [name, value] of this.#headers) yield [name, this.#repeated?.get(name)?.join(', ') ?? value];
   }
@@ -92,7 +89,7 @@ export class IncomingHead {
     return length === undefined ? undefined : Number(length);
   }
 
-  /** The caller's own id of the request, where it is well formed. */
+  /** The caller's own id of the request, if well formed. */
   get clientRequestId(): string | undefined {
     return this.#matching('x-request-id', REQUEST_ID_PATTERN);
   }
@@ -117,7 +114,7 @@ export class IncomingHead {
   }
 }
 
-/** The usual methods as texts of this program: looked up and compared by their place, not by their letters. */
+/** The usual methods as string constants, which compare by reference. */
 function canonicalMethod(method: string): string {
   switch (method) {
     case 'GET':
@@ -137,7 +134,7 @@ function canonicalMethod(method: string): string {
   }
 }
 
-/** The one `sid`; undefined when there is none or more than one (auth.md A15). */
+/** The `sid` cookie; undefined when there is none or more than one. */
 export function readSid(cookies: string | undefined): string | undefined {
   if (cookies === undefined || !cookies.includes('sid=')) return undefined;
   if (cookies.startsWith('sid=') && !cookies.includes(';')) return cookies.slice(4).trimEnd() || undefined;
@@ -155,7 +152,7 @@ export function sidOf(head: IncomingHead): string | undefined {
   return readSid(head.joined('cookie', '; '));
 }
 
-/** The token of `Authorization: Bearer`; undefined when the field is absent or of another scheme. */
+/** The token of `Authorization: Bearer`; undefined if the field is absent or has another scheme. */
 export function readBearer(authorization: string | undefined): string | undefined {
   if (authorization === undefined || !BEARER_PATTERN.test(authorization)) return undefined;
   return authorization.slice(authorization.lastIndexOf(' ') + 1);
@@ -170,10 +167,10 @@ export function decodeSegment(segment: string): string {
   return text;
 }
 
-/** One for all: an object without a prototype is a table of 185 bytes, empty or not. */
+/** Shared: an object without a prototype takes 185 bytes even when empty. */
 export const NO_VALUES: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 
-/** Fields of a query, decoded. A name that comes twice is refused: which one counts would be anybody's guess. */
+/** Decodes the fields of a query. A repeated name is refused, because its meaning would be ambiguous. */
 export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
   if (rawQuery === '') return NO_VALUES;
   const fields: Record<string, string> = Object.create(null);

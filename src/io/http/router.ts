@@ -1,24 +1,24 @@
 /**
- * From method and path to a route. Paths are compared undecoded and by case, so one resource has one spelling; only
- * parameters are decoded. A literal segment beats a parameter.
+ * Finds the route of a method and path. Paths are compared undecoded and with case, so that a resource has one spelling;
+ * only parameters are decoded. A literal segment has priority over a parameter.
  */
 import { type CompiledSchema, compileSchema, type TSchema } from '../../domain/schema.ts';
 import { decodeSegment, NO_VALUES } from './request.ts';
 import type { AnyRoute } from './route.ts';
 
-/** Where in a path a parameter stands: its place among the segments. */
+/** A parameter and the index of its path segment. */
 interface Parameter {
   readonly name: string;
   readonly index: number;
 }
 
-/** A route made ready: schemas compiled, path split. */
+/** A route with compiled schemas and a split path. */
 export interface ReadyRoute {
   readonly route: AnyRoute;
   readonly parameters: readonly Parameter[];
   readonly bodyCheck: CompiledSchema<unknown> | undefined;
   readonly queryCheck: CompiledSchema<unknown> | undefined;
-  /** Query fields that the schema wants as number or boolean. */
+  /** Query fields that the schema declares as number or boolean. */
   readonly queryTypes: ReadonlyMap<string, 'integer' | 'boolean'>;
 }
 
@@ -31,7 +31,7 @@ const NOTHING: Match = { found: 'nothing' };
 const NONE: readonly PathEntry[] = [];
 
 interface PathEntry {
-  /** Undefined where any text fits but the empty one. */
+  /** Undefined: any text except the empty one. */
   readonly segments: readonly (string | undefined)[];
   readonly routes: Map<string, ReadyRoute>;
 }
@@ -69,7 +69,7 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
   };
 }
 
-/** Routes that say by themselves which paths they serve come last: no other route can be hidden by them. */
+/** Routes with `serves` come last, so that they hide no other route. */
 function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: string): Match {
   for (const entry of open.values()) {
     const [ready] = entry.routes.values();
@@ -99,7 +99,7 @@ function pick(entry: PathEntry, method: string, params: Readonly<Record<string, 
   return { found: 'path', methods, offered };
 }
 
-/** Two methods of one shape may name their parameters differently, so the names are the chosen route's. */
+/** Methods of one path may name its parameters differently: the names are those of the chosen route. */
 function pickParameterized(entry: PathEntry, method: string, segments: readonly string[]): Match {
   const match = pick(entry, method, NO_VALUES);
   if (match.found !== 'route') return match;
@@ -119,7 +119,7 @@ function parametersOf(path: string): Parameter[] {
     .filter(({ isOne }) => isOne);
 }
 
-/** By the number of segments, so that a path meets only what it can fit. */
+/** Groups by the number of segments, so that a path is compared only with patterns of its length. */
 function byLength(entries: readonly PathEntry[]): readonly (readonly PathEntry[] | undefined)[] {
   const lists: PathEntry[][] = [];
   for (const entry of entries) {
@@ -130,7 +130,7 @@ function byLength(entries: readonly PathEntry[]): readonly (readonly PathEntry[]
   return lists;
 }
 
-/** Both have as many segments. */
+/** Both have the same number of segments. */
 function matchesSegments(pattern: readonly (string | undefined)[], segments: readonly string[]): boolean {
   for (let index = 0; index < pattern.length; index += 1) {
     const part = pattern[index];
@@ -153,7 +153,7 @@ function queryTypesOf(schema: TSchema | undefined): ReadonlyMap<string, 'integer
   return types;
 }
 
-/** Query values are texts; those that the schema wants as number or boolean are read as such where they look it. */
+/** Query values are texts; those that the schema declares as number or boolean are converted if they look like one. */
 export function coerceQuery(
   ready: ReadyRoute,
   fields: Readonly<Record<string, string>>,

@@ -1,17 +1,17 @@
 /**
- * Runs the handlers at the end of the turn in which their requests became whole, and behind them writes what they came
- * to. Why not one request after the other: docs/optimizations.md.
+ * Runs handlers at the end of the event-loop tick in which their requests became complete, then writes their results.
+ * Reason: docs/optimizations.md.
  */
 import { TickBatch } from '../batch.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
 interface SchedulerListener {
-  /** What the handler came to. */
+  /** The handler's result. */
   answer(exchange: Exchange, value: unknown): void;
-  /** A refusal, or a bug. */
+  /** The handler threw: an expected failure or a bug. */
   fail(exchange: Exchange, error: unknown): void;
-  /** Its handler's work is over, whether anybody was there for the answer or not. Once, last. */
+  /** The handler is done, also if its client has left. Called once, last. */
   done(exchange: Exchange): void;
 }
 
@@ -24,17 +24,17 @@ export class RequestScheduler {
     this.#listener = listener;
   }
 
-  /** The request is whole. */
+  /** Schedules a complete request. */
   add(exchange: Exchange): void {
     this.#start(exchange);
     this.#handlers.add(exchange);
   }
 
-  /** At once: the handler reads the body as it arrives. */
+  /** Runs the handler at once, for a body that it reads as it arrives. */
   run(exchange: Exchange): void {
     this.#start(exchange);
     const { route } = exchange;
-    // The client may have left meanwhile.
+    // The client may have left.
     if (exchange.isOver || route === undefined) {
       this.#done(exchange);
       return;
@@ -44,7 +44,7 @@ export class RequestScheduler {
       if (!(result instanceof Promise)) this.#onResult(exchange, result);
       else
         result.then(
-          // One reaction to a handler's promise: each further one costs a turn of the queue.
+          // One reaction to the promise: each further one costs a microtask.
           (value) => this.#onResult(exchange, value),
           (error: unknown) => this.#fail(exchange, error),
         );
@@ -53,7 +53,7 @@ export class RequestScheduler {
     }
   }
 
-  /** From here on its answer takes a cork of its own, and it is told when its client leaves. */
+  /** From here on the answer needs its own cork, and an abort is reported. */
   #start(exchange: Exchange): void {
     if (exchange.running) return;
     exchange.watch();

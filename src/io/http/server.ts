@@ -1,6 +1,6 @@
 /**
- * One listener: sockets, TLS, the connection cap and the count of opens per address. The only importer of
- * uWebSockets.js; everybody else takes its types from here. What travels on a connection is the pipeline's.
+ * One listener: sockets, TLS, the connection cap and the opens per address. The only importer of uWebSockets.js; other
+ * files import its types from here.
  */
 import * as library from 'uWebSockets.js';
 import {
@@ -18,15 +18,12 @@ import { ListenError } from './listen/free-port.ts';
 
 export type { HttpRequest, HttpResponse };
 
-/** After the last answer of a drain, so long at most for its bytes to leave. Milliseconds. */
+/** After a drain, the longest wait until the bytes of the last answers are sent. */
 const KEEP_OPEN_MS = 250;
 const POLL_MS = 5;
-/**
- * A replaced listener goes on accepting so long, for connections whose handshake is under way: a client whose first
- * answer was lost asks again within 1 s (RFC 6298 2).
- */
+/** A replaced listener keeps accepting for unfinished handshakes: a lost SYN-ACK is requested again within 1 s (RFC 6298 2). */
 const HANDOVER_MS = 1_000;
-/** Of TLS 1.2 the suites with forward secrecy and authenticated encryption (RFC 9325 4.2); TLS 1.3 has no others. */
+/** TLS 1.2 suites with forward secrecy and authenticated encryption (RFC 9325 4.2); TLS 1.3 has no others. */
 const CIPHERS = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
@@ -35,7 +32,7 @@ const CIPHERS = [
   'ECDHE-ECDSA-CHACHA20-POLY1305',
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
-/** From this share of the cap on, connections end with their answer. */
+/** From this share of the cap, connections close with their answer. */
 const NEAR_CAPACITY_SHARE = 0.8;
 
 export interface TlsFiles {
@@ -46,24 +43,24 @@ export interface TlsFiles {
 
 interface ServerOptions {
   readonly host: string;
-  /** 0 picks a free one when it is opened. */
+  /** 0: the system picks a free one. */
   readonly port: number;
   readonly tls?: TlsFiles;
-  /** Open connections at most; asked at every new one, so a change of the setting counts at once. */
+  /** Cap of open connections; read for every new one, so that a changed setting applies at once. */
   readonly connectionsMax: () => number;
-  /** May one more of this peer stay? `open` includes it. All within the cap may, unless given. */
+  /** Is one more connection of this peer accepted? `open` includes it. Absent: all within the cap are. */
   readonly accepts?: (address: string, open: number) => boolean;
   /** Called for every accepted connection with the peer's canonical address. */
   readonly onOpen?: (address: string) => void;
 }
 
-/** Takes one request. `request` is dead once the call returns. */
+/** Handles one request. `request` is invalid after the call. */
 export type RequestHandler = (response: HttpResponse, request: HttpRequest) => void;
 
 interface ServerCounters {
   readonly open: number;
   readonly openedTotal: number;
-  /** Closed at once because of the cap, or because their network has its share of it. */
+  /** Closed at once because of the cap, or of their network's share of it. */
   readonly refusedTotal: number;
 }
 
@@ -74,41 +71,40 @@ interface LiveCounters {
 }
 
 export interface Server {
-  /** The port of the options until `serve`, then the one that is listened on. */
+  /** The port of the options until `serve`, then the listening port. */
   readonly port: number;
   /**
-   * Opens the port, once. Until then connections are refused: to a client that comes back by itself an answer of 503 could
-   * be the last word (an EventSource gives up), a refused connection never is. Throws `ListenError`.
+   * Opens the port, once. Until then connections are refused: an EventSource gives up after a 503, but retries after a
+   * refused connection. Throws `ListenError`.
    */
   serve(handler: RequestHandler): void;
   counters(): ServerCounters;
   /**
-   * Nearly at the cap. uWebSockets.js closes silent, slow and idle connections within 12 s, but one that asks for a
-   * little every few seconds stays; closing with the answer keeps room that such ones cannot take.
+   * Nearly at the cap: answers close their connections. uWebSockets.js closes silent and idle connections within 12 s, but
+   * not those with a request every few seconds.
    */
   isNearCapacity(): boolean;
   /**
-   * A second listener on the same port, with the certificate that is on disk now; the first one stops a moment later.
-   * Open connections are untouched. `opened` runs once both listen. Throws, and nothing has changed, when the second
-   * cannot be opened.
+   * Opens a second listener on the same port with the current certificate; the first one stops a moment later. Open
+   * connections stay. `opened` runs once both listen. Throws without a change if the second cannot be opened.
    */
   renew(opened: () => Promise<void>): Promise<void>;
-  /** No new connections; open ones go on. */
+  /** Accepts no new connections; open ones stay. */
   stopListening(): void;
-  /** Waits for the open connections to end, at most `LINGER_MS`, then cuts what is left. */
+  /** Waits at most `KEEP_OPEN_MS` for the open connections to close, then closes the rest. */
   close(): Promise<void>;
 }
 
 /**
- * Leaves the field `uWebSockets: 20` out of every answer: it names the parser to who looks for its faults. A switch of the
- * library that its types do not name; a build without it writes the field.
+ * Removes the field `uWebSockets: 20` from every answer, because it reveals the parser. The library's types lack this
+ * option; a build without it writes the field.
  */
 export function omitServerHeader(uws: object): void {
   const configure: unknown = Reflect.get(uws, '_cfg');
   if (typeof configure === 'function') configure('silent');
 }
 
-/** A server on a port that `reservePorts` has tried; it listens once it may `serve`. */
+/** A server on a port of `reservePorts`; it listens from `serve` on. */
 export function createServer(options: ServerOptions): Server {
   omitServerHeader(library);
   const live = { open: 0, openedTotal: 0, refusedTotal: 0 };
@@ -154,11 +150,11 @@ export function createServer(options: ServerOptions): Server {
   };
 }
 
-/** One listening socket, with the certificate that was on disk when it was opened. */
+/** One listening socket, with the certificate of the time when it was opened. */
 interface Listener {
   readonly port: number;
   stop(): void;
-  /** Ends its connections. */
+  /** Closes its connections. */
   cut(): void;
 }
 
@@ -198,7 +194,7 @@ function listen(app: TemplatedApp, host: string, port: number): us_listen_socket
   return socket;
 }
 
-/** uWS reports +1 for an open and -1 for a close; at the close the address is already empty. */
+/** uWS reports +1 for an open and -1 for a close; at a close the address is already empty. */
 function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveCounters): void {
   const onChange = (response: HttpResponse, change: number): void => {
     if (change !== 1) {
@@ -218,7 +214,7 @@ function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveC
   app.filter((response, change) => onChange(response, Number(change)));
 }
 
-/** Newer builds of uWebSockets.js name the peer's port; the pinned one does not. Asked of the first response alone. */
+/** Only newer builds of uWebSockets.js have the peer's port. Decided at the first response. */
 let portIsNamed: boolean | undefined;
 
 export function remotePortOf(response: HttpResponse): number | undefined {

@@ -1,4 +1,4 @@
-/** What all requests of a pipeline share. */
+/** Services that all requests of a pipeline share. */
 import type { Limiter } from '../../actors/limits/limiter.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
@@ -17,8 +17,8 @@ export interface Services {
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
   readonly inFlight: InFlight;
-  /** The answer to a path that no route has; undefined for the usual JSON. */
+  /** The answer to an unknown path; undefined for the usual JSON. */
   readonly notFound?: ((head: IncomingHead) => Reply | undefined) | undefined;
-  /** Looks at the bodies that are still arriving; those of the process unless given. */
+  /** Checks the bodies that are still arriving; by default one for the process. */
   readonly openBodies?: OpenBodies;
 }

@@ -1,4 +1,4 @@
-/** The way from a token to its session: hash, index, and one synchronous call of the user actor. */
+/** Finds the session of a token: hash, index, and one synchronous call of the user actor. */
 
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
@@ -13,8 +13,8 @@ import type { Clock } from '../../domain/time.ts';
 import type { SessionLookup } from './route.ts';
 
 /**
- * Owners of sessions of one kind that are held beside the index: reading that costs more than the rest of an entry.
- * Twice as many as live accounts may be: sessions in turn, one more than fit, would find none of them here.
+ * Cached owners of the sessions of one kind; reading the index costs more than the rest of the lookup. Twice the number
+ * of live accounts, because a full cache is cleared as a whole.
  */
 const OWNERS_CACHED_MAX = 200_000;
 
@@ -23,26 +23,26 @@ interface SessionLookupOptions {
   readonly clock: Clock;
   /** base64url keys whose holders are admins. */
   readonly adminPublicKeys: ReadonlySet<string>;
-  /** Roles that accounts were given; none unless told. */
+  /** Roles of accounts; absent: none. */
   readonly roleOf?: (userId: string) => Role | undefined;
-  /** Told when a last use could not be written; the session goes on, and the next use tries again in a minute. */
+  /** Called when a last use could not be written; the session stays valid, and the next use retries in a minute. */
   readonly onTouchFailed: (error: unknown) => void;
 }
 
-/** What the index says of an application now; undefined when there is none. */
+/** The index entry of an application; undefined when there is none. */
 export function indexEntryOf(actors: ActorSystem, appId: string): AppIndexEntry | undefined {
   const value = actors.lookup('appId', appId);
   return value === undefined ? undefined : parseIndexEntry(value);
 }
 
-/** An McpApp session ends with what its application allows, before its own account has heard of it (auth.md A5). */
+/** An McpApp session ends when its application forbids it, before its own account is notified. */
 function isAllowedByApp(actors: ActorSystem, session: SessionContext): boolean {
   return session.appId === null || isSessionValid(indexEntryOf(actors, session.appId), session, session.id);
 }
 
 /**
- * Does a browser session still live? For what outlasts a request. An account that cannot be asked now (quarantined,
- * overloaded) is taken to have it: the end of a session is announced besides, and the question comes again.
+ * Is a browser session still live? For work that outlasts a request. True if the account cannot be asked now (quarantined,
+ * overloaded): the end of a session is also announced, and the check repeats.
  */
 export function isSessionAlive(actors: ActorSystem, userId: string, sessionId: string): boolean {
   try {
@@ -53,7 +53,7 @@ export function isSessionAlive(actors: ActorSystem, userId: string, sessionId: s
   }
 }
 
-/** What the index says of the owner of the session that a token opens, live or over. */
+/** The owner in the index of a token's session, live or ended. */
 export function ownerOf(actors: ActorSystem, kind: SessionKind, token: string): SessionOwner | undefined {
   const hash = hashToken(token);
   return hash === undefined ? undefined : readOwner(actors, kind, hash);
@@ -66,7 +66,7 @@ function readOwner(actors: ActorSystem, kind: SessionKind, hash: string): Sessio
 
 export function createSessionLookup(options: SessionLookupOptions): SessionLookup {
   const { actors, clock, adminPublicKeys, onTouchFailed, roleOf } = options;
-  // A session never changes its owner, and the owner is asked every time whether it lives: nothing here can be stale.
+  // A session never changes its owner, and the owner checks it every time: an entry cannot be stale.
   const owners = { browser: new Map<string, SessionOwner>(), mcp: new Map<string, SessionOwner>() };
   return {
     authenticate(token, kind, charge) {
@@ -92,7 +92,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
       }
       if (!known.has(hash)) {
         if (known.size >= OWNERS_CACHED_MAX) known.clear();
-        // Texts that the account holds anyway: those read from the index are copies.
+        // The account holds these texts anyway; those from the index would be copies.
         const { session } = authenticated;
         known.set(authenticated.hash, { userId: session.userId, sessionId: session.id });
       }

@@ -1,10 +1,10 @@
-/** The `sid` cookie of browser sessions: the two header values that set it and take it back (auth.md). */
+/** Header values that set and clear the `sid` cookie of browser sessions (spec 5.3). */
 import { SECOND_MS } from '../../domain/time.ts';
 import type { HeaderList } from './route.ts';
 
 const SID_COOKIE = 'sid';
 
-/** Lives as long as the session may at most. No Domain attribute (auth.md A15). */
+/** Expires with the session's longest life. No Domain attribute: other hosts must not receive it. */
 export function setSid(token: string, createdMs: number, expiresMs: number, secure: boolean): HeaderList {
   const maxAgeSeconds = Math.max(0, Math.floor((expiresMs - createdMs) / SECOND_MS));
   return [['Set-Cookie', cookie(token, maxAgeSeconds, secure)]];

@@ -1,43 +1,42 @@
 /**
- * Bodies that are never held whole, in both directions: uploads and proxied requests come in as an `IncomingBody`,
- * downloads, proxied answers and event streams leave through a `StreamReply`. Types and the reply class; incoming.ts
- * and outgoing.ts do the work.
+ * Types of streamed bodies: uploads and proxied requests arrive as an `IncomingBody`; downloads, proxied answers and event
+ * streams are sent by a `StreamReply`. The work is done by body/incoming.ts and outgoing.ts.
  */
 import type { ErrorName } from '../../domain/errors.ts';
 import type { IncomingSink } from './body/incoming-body.ts';
 import { type HeaderList, Reply } from './route.ts';
 
-/** What is still to come of a body that nobody wants any more. */
+/** The unread rest of a request's body. */
 export interface RemainingBody {
-  /** The rest goes to this sink; whoever read before hears nothing more. */
+  /** Sends the rest to this sink; the former one receives nothing more. */
   divert(sink: IncomingSink): void;
   discard(): void;
-  /** The answer is complete: the rest is thrown away, and the response may not be touched any more. */
+  /** The answer is complete: discards the rest; the response may not be touched any more. */
   answered(): void;
   /** The client is gone. */
   lost(): void;
 }
 
-/** Where the bytes of an answer go. */
+/** Takes the bytes of an answer. */
 export interface OutgoingBody {
   /**
-   * Hands bytes over. False: they are kept and will leave, but nothing more may be sent before `drained`, and the bytes
-   * may not be reused before it. An empty piece is nothing.
+   * Sends bytes. False: they will be sent, but nothing more may be sent before `drained`, nor the bytes reused. An empty
+   * piece has no effect.
    */
   send(bytes: Uint8Array | string): boolean;
-  /** The answer is complete. Of an answer with a known length: once that many bytes were sent it ends by itself. */
+  /** Ends the answer. One with a known length ends itself after that many bytes. */
   end(): void;
   /** Closes the connection because the promised body cannot be finished; the log names `error`. */
   cut(error?: ErrorName): void;
 }
 
-/** Fills an answer. */
+/** Produces the bytes of an answer. */
 export interface OutgoingSource {
-  /** The head is written; send what there is. Of an empty answer too: then it is over already. */
+  /** The head is written; sending may begin. Also called for an empty answer, which is over already. */
   start(out: OutgoingBody): void;
-  /** After a `send` that said no: its bytes have left and may be reused. Also after the last piece of a known length. */
+  /** After a `send` that returned false: its bytes were sent and may be reused. Also after the last piece of a known length. */
   drained(): void;
-  /** The client is gone, the answer was cut or never wanted (HEAD). Nothing may be sent any more. */
+  /** The client is gone, the answer was cut, or it is not needed (HEAD). Nothing may be sent any more. */
   lost(): void;
 }
 
@@ -46,11 +45,11 @@ interface StreamOptions {
   readonly headers?: HeaderList;
   /** Bytes of the whole body; undefined: chunked. */
   readonly lengthBytes?: number;
-  /** Lives on by design (server-sent events): no longer counted as a request in flight once it has started. */
+  /** Long-lived (server-sent events): not counted as a request in flight once it has started. */
   readonly longLived?: true;
 }
 
-/** An answer whose body comes from a source. To HEAD the pipeline sends its head alone, and the source hears `lost`. */
+/** An answer whose body comes from a source. For HEAD only the head is sent, and the source receives `lost`. */
 export class StreamReply extends Reply {
   readonly source: OutgoingSource;
   readonly lengthBytes: number | undefined;
@@ -63,7 +62,7 @@ export class StreamReply extends Reply {
     this.longLived = options.longLived === true;
   }
 
-  /** The answer to HEAD: the same head, and the length where it is known. */
+  /** The answer to HEAD: the same head, with the length if known. */
   withoutBody(): Reply {
     return new Reply(this.status, null, this.contentType, this.headers, { lengthBytes: this.lengthBytes });
   }
