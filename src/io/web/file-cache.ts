@@ -1,7 +1,4 @@
-/**
- * Files served from memory: pages, scripts, styles. They are read once at start, compressed once in the background, and
- * exempt from rate limits (spec 8.1 rule 6).
- */
+/** Serves pages, scripts and styles from memory, exempt from rate limits (spec 8.1 rule 6). */
 import { extname } from 'node:path';
 import { type AnyRoute, defineRoute, type HeaderList } from '../http/route.ts';
 import { CachedBody } from './cached-body.ts';
@@ -57,7 +54,7 @@ export interface CachedFile {
 export class FileCache {
   readonly routes: readonly AnyRoute[];
 
-  /** `policy`: what pages are sent as `Content-Security-Policy`; '' for none. */
+  /** `policy`: `Content-Security-Policy` of pages; '' for none. */
   constructor(files: readonly CachedFile[], policy: string = PAGE_POLICY) {
     this.routes = files.map((file) => routeOf(file, bodyOf(file, policy)));
   }

@@ -1,37 +1,37 @@
-/** The body of a request as a route reads it: piece by piece, at the pace of its sink. */
+/** Types of a request's body as a route reads it: piece by piece, with back-pressure. */
 
 /** Takes the bytes of a request's body as they arrive. */
 export interface IncomingSink {
-  /** `bytes` is valid during the call alone. Some pieces still arrive after `pause`: each has to be taken. */
+  /** `bytes` is valid only during the call. Pieces may still arrive after `pause`, and must be taken. */
   data(bytes: Uint8Array): void;
   /** The body is complete. */
   end(): void;
-  /** The client went away, or sent nothing for 30 s while it was free to (files.md). Nothing follows. */
+  /** The client left, or sent nothing for 30 s while it was not paused. Nothing follows. */
   lost(): void;
 }
 
 export type PrebufferResult = 'enough' | 'gone';
 
-/** The body of a request on a route with `body: 'stream'`. Until `read`, what arrives is kept within the bound on bodies. */
+/** The body of a request on a route with `body: 'stream'`. Until `read`, pieces are kept within the bound on bodies. */
 export interface IncomingBody {
   /** `Content-Length`; undefined for a chunked body. */
   readonly declaredBytes: number | undefined;
-  /** Hands over what is here and all that follows; once. */
+  /** Passes the buffered pieces and all later ones to the sink. Called once. */
   read(sink: IncomingSink): void;
-  /** Asks the client to wait. Not immediate: megabytes may still arrive (files.md, uWS and bodies, item 1). */
+  /** Asks the client to wait. Not immediate: uWS may still deliver megabytes (docs/optimizations.md, `SO_RCVBUF`). */
   pause(): void;
   resume(): void;
-  /** Throws the rest away; the sink hears nothing more. An answer before the end of the body does so by itself. */
+  /** Discards the rest; the sink receives nothing more. An answer before the end of the body does so itself. */
   discard(): void;
 }
 
-/** A body that can be kept for a while before it is read. */
+/** A body that can be buffered before it is read. */
 export interface PrebufferableBody extends IncomingBody {
-  /** All of it is here. */
+  /** All of it has arrived. */
   readonly ended: boolean;
   /**
-   * Keeps up to so many bytes, and a piece more, while nobody reads. `ready` is called once: when they are here, or all is;
-   * with 'gone' when nothing more will come.
+   * Buffers up to `sizeBytes` and one more piece until the body is read. `ready` is called once: with 'enough' when they
+   * or the whole body have arrived, with 'gone' when nothing more will arrive.
    */
   prebuffer(sizeBytes: number, ready: (found: PrebufferResult) => void): void;
 }

@@ -1,6 +1,6 @@
 /**
- * A request's body as it arrives: hands pieces to the route's sink, pauses and resumes the client, keeps the timers of
- * uWebSockets.js from cutting a body that is merely slow, and notices a client that left or fell silent while paused.
+ * Streams a request's body to its sink with back-pressure. Keeps uWebSockets.js from closing a body that is only slow, and
+ * detects a client that left or fell silent.
  */
 
 import type { HttpResponse } from '../server.ts';
@@ -9,23 +9,23 @@ import type { IncomingSink, PrebufferableBody, PrebufferResult } from './incomin
 import { MinimumRate, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_INTERVALS } from './open-bodies.ts';
 import { BodyPrebuffer } from './prebuffer.ts';
 
-/** A client that may send and does not, for so long, is gone (files.md "Upload cases that must hold"). */
+/** A client that is not paused and sends nothing for this long counts as gone. */
 const SILENT_SECONDS = 30;
 
 export interface IncomingHooks {
-  /** May these bytes be kept until somebody reads? False: the request was refused. */
+  /** May these bytes be buffered until the route reads? False: the request was refused. */
   keep(sizeBytes: number): boolean;
-  /** Kept bytes were handed on. */
+  /** Buffered bytes were passed on or discarded. */
   release(sizeBytes: number): void;
-  /** The last byte is here. */
+  /** The last byte has arrived. */
   ended(): void;
-  /** Reading goes on: uWS has then forgotten that somebody waits for room to write. */
+  /** Reading was resumed, which makes uWS forget that an answer waits for room. */
   resumed?(): void;
-  /** An answer waits for room: how long it may is uWS's to judge. */
+  /** Does an answer wait for room? Then uWS's own write timeout applies. */
   waits?(): boolean;
-  /** The sink threw: a bug. The rest of the body is thrown away. */
+  /** The sink threw: a bug. The rest of the body is discarded. */
   failed(error: unknown): void;
-  /** The client sends less than the floor; the sink has heard `lost`. Absent: the route has a floor of its own. */
+  /** The client sends less than the minimum rate; the sink has received `lost`. Absent: the route has its own rate. */
   slow?(): void;
 }
 
@@ -46,21 +46,21 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
   #sink: IncomingSink | undefined;
   readonly #prebuffer = new BodyPrebuffer();
   #paused = false;
-  /** The client had to wait in this second. */
+  /** The client was paused in this second. */
   #hasPaused = false;
-  /** Somebody else throws the rest away, and bounds that by itself. */
+  /** An early answer discards the rest, within its own bounds. */
   #diverted = false;
-  /** The end of the body resumed the connection, and so started uWS's clock, which cuts the wait for the answer. */
+  /** The end of the body resumed the connection, so uWS's idle timeout runs while the answer is awaited. */
   #clockRuns = false;
   #ended = false;
-  /** The sink hears nothing more: body over, client gone, or rest thrown away. */
+  /** The sink receives nothing more: the body is over, the client gone, or the rest discarded. */
   #closed = false;
-  /** The client went before anybody read. */
+  /** The client left before the route read. */
   #lost = false;
   #silentSeconds = 0;
   #intervals = 0;
 
-  /** Call it in the turn of the request: uWS delivers to whoever listens by then. */
+  /** Must be called in the request's own callback: uWS delivers only to listeners that are registered by then. */
   constructor(
     response: HttpResponse,
     declaredBytes: number | undefined,
@@ -96,7 +96,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
   }
 
   read(sink: IncomingSink): void {
-    // The answer came before the route had read.
+    // The answer was sent before the route read.
     if (this.#diverted) {
       sink.lost();
       return;
@@ -104,7 +104,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     if (this.#sink !== undefined) throw new Error('a body is read once');
     this.#sink = sink;
     const held = this.#prebuffer.take();
-    // First: the sink may want to pause at its first piece.
+    // Before the first piece, at which the sink may pause.
     this.resume();
     for (const piece of held) {
       this.#hooks.release(piece.length);
@@ -123,7 +123,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
       sink.lost();
       return;
     }
-    // The route may have thrown the body away: whoever takes it over has to hear of its end all the same.
+    // The route may have discarded the body, but the new sink must receive its end.
     this.#closed = false;
     this.#open.add(this);
     if (this.#ended) this.#finish();
@@ -137,7 +137,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
   }
 
   resume(): void {
-    // A resume without a pause hangs the connection.
+    // In uWS a resume without a pause stalls the connection.
     if (!this.#paused) return;
     this.#paused = false;
     this.#silentSeconds = 0;
@@ -156,7 +156,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     this.#close();
   }
 
-  /** The client is gone; the response may not be touched any more. */
+  /** The client is gone; the response may not be touched. */
   lost(): void {
     this.#clockRuns = false;
     this.#open.delete(this);
@@ -175,7 +175,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     if (this.#closed || this.#ended) return;
     if (this.#paused) {
       this.#read();
-      // Two turns of the loop: one to see what the socket has, one for its end.
+      // Two ticks of the event loop: one for the socket's data, one for its end.
       setImmediate(() => setImmediate(() => this.#stayPaused()));
       return;
     }
@@ -187,7 +187,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     else this.#rearm();
   }
 
-  /** Turns are counted apart: bytes that trickle in are no silence, and uWS's clock runs on under them. */
+  /** Independent of silence: uWS's timeout also closes a body that arrives slowly. */
   #rearm(): void {
     this.#intervals += 1;
     if (this.#intervals % REARM_INTERVALS !== 0) return;
@@ -195,7 +195,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     this.#read();
   }
 
-  /** For its sink the client is gone. */
+  /** The sink is notified as if the client had left. */
   #slow(): void {
     this.#close();
     this.#sink?.lost();
@@ -215,7 +215,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     if (this.#ended) return;
     if (!this.#closed && chunk.byteLength > 0) this.#deliver(chunk, isLast);
     if (!isLast) return;
-    // A connection that stays paused never reads its next request.
+    // A paused connection would never read its next request.
     const wasPaused = this.#paused;
     this.resume();
     this.#ended = true;
@@ -236,7 +236,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     if (!this.#hooks.keep(chunk.byteLength)) return;
     this.#prebuffer.add(chunk);
     if (!this.#prebuffer.isEnough) return;
-    // Nothing follows the last piece, and resuming would start uWS's clock.
+    // Nothing follows the last piece, and a resume would start uWS's timeout.
     if (!isLast) this.pause();
     this.#prebuffer.notify('enough');
   }

@@ -1,13 +1,10 @@
-/**
- * Bodies of requests that are still arriving: one timer looks at all of them once a second. The floor of a body stands
- * here too: what a client has to send at least, in the seconds in which it may send.
- */
+/** Checks all bodies that are still arriving once a second, with one timer, and measures the minimum rate of each. */
 import type { HttpResponse } from '../server.ts';
 
 const INTERVAL_MS = 1_000;
-/** uWS cuts a body of less than 16 KB/s after 10 s; pausing and resuming at once starts its clock anew. */
+/** uWS closes a body of less than 16 KB/s after 10 s; a pause and resume restarts its timeout. */
 export const REARM_INTERVALS = 4;
-/** 1 KiB/s over 10 s: an unfinished request holds what callers share (docs/decisions/0091). */
+/** 1 KiB/s over 10 s: an unfinished request holds shared resources (docs/decisions/0091). */
 const WINDOW_SECONDS = 10;
 const WINDOW_BYTES_MIN = 10 * 1024;
 
@@ -39,7 +36,7 @@ export class OpenBodies {
     this.#stop ??= this.#everySecond(() => this.#onInterval());
   }
 
-  /** The timer runs on until it finds nothing: bodies come and go more often than it ticks. */
+  /** The timer stops only when it finds no body, because bodies come and go more often than it fires. */
   delete(body: OpenBody): void {
     this.#bodies.delete(body);
   }
@@ -54,16 +51,16 @@ export class OpenBodies {
   }
 }
 
-/** All bodies of the process, where a test brings no others. */
+/** All bodies of the process; tests may use another. */
 export const OPEN_BODIES = new OpenBodies();
 
-/** Starts the connection's clock anew. */
+/** Restarts uWS's timeout of the connection. */
 export function rearm(response: HttpResponse): void {
   response.pause();
   response.resume();
 }
 
-/** Window by window. The first one begins with the body, so it is up to a second longer. */
+/** Measures consecutive windows. The first one begins with the body, so it is up to a second longer. */
 export class MinimumRate {
   #bytes = 0;
   #seconds = -1;
@@ -72,7 +69,7 @@ export class MinimumRate {
     this.#bytes += sizeBytes;
   }
 
-  /** A second in which the client could send is over: has it sent too little in the last ten? */
+  /** Call it after each second in which the client could send. At the end of a window: was it too little? */
   isTooSlow(): boolean {
     this.#seconds += 1;
     if (this.#seconds < WINDOW_SECONDS) return false;

@@ -1,4 +1,4 @@
-/** Pieces of a body that arrived before its route reads: kept up to what somebody waits for. */
+/** Buffers the pieces of a body that arrive before its route reads them. */
 import type { PrebufferResult } from './incoming-body.ts';
 
 export class BodyPrebuffer {
@@ -7,13 +7,13 @@ export class BodyPrebuffer {
   #wantedBytes = 0;
   #ready: ((found: PrebufferResult) => void) | undefined;
 
-  /** `ready` is called once, by `tell`. */
+  /** Sets the number of bytes to buffer. `notify` calls `ready` once. */
   expect(sizeBytes: number, ready: (found: PrebufferResult) => void): void {
     this.#wantedBytes = sizeBytes;
     this.#ready = ready;
   }
 
-  /** No more is wanted before the body is read. */
+  /** As many bytes as expected are buffered. */
   get isEnough(): boolean {
     return this.#sizeBytes >= this.#wantedBytes;
   }
@@ -24,7 +24,7 @@ export class BodyPrebuffer {
     this.#sizeBytes += chunk.byteLength;
   }
 
-  /** All that is kept; nothing is left. */
+  /** Removes and returns all buffered pieces. */
   take(): Buffer[] {
     const pieces = this.#pieces;
     this.#pieces = [];

@@ -1,6 +1,6 @@
 /**
- * Who is calling. The peer's address counts, unless the peer is a trusted proxy: then the address that it names, in
- * PROXY protocol or in `X-Forwarded-For` counted from the right (events.md "Rate limiter"). Nobody else's header counts.
+ * The client's address: the peer's, or the address that a trusted proxy names by PROXY protocol or in `X-Forwarded-For`,
+ * read from the right. The headers of other peers are ignored.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -8,9 +8,9 @@ import ipaddr from 'ipaddr.js';
 type Address = ReturnType<typeof ipaddr.process>;
 type Range = ReturnType<typeof ipaddr.parseCIDR>;
 
-/** Canonical texts remembered, so that the common peers cost a look-up. */
+/** Cached canonical texts of addresses. */
 const CACHE_MAX = 10_000;
-/** Hops of `X-Forwarded-For` that are looked at, from the right. */
+/** Hops of `X-Forwarded-For` that are read, from the right. */
 const HOPS_MAX = 32;
 
 export interface ResolvedClient {
@@ -19,13 +19,13 @@ export interface ResolvedClient {
   /** A trusted proxy named it: the port of the socket is not the client's. */
   readonly forwarded: boolean;
   /**
-   * The peer is a proxy that passes on its client's bytes, so the client could put a PROXY protocol header of its own
-   * before a later request: the connection carries this one alone (docs/decisions/0090).
+   * The peer is a proxy that forwards its client's bytes, so the client could send a PROXY protocol header before a later
+   * request: the connection carries only this one (docs/decisions/0090).
    */
   readonly alone: boolean;
 }
 
-/** What a request says of its client beside the peer's address. */
+/** Addresses of the client that a request names. */
 interface NamedClient {
   /** The address of the PROXY protocol, '' without one. */
   readonly proxied: string;
@@ -33,16 +33,16 @@ interface NamedClient {
 }
 
 export interface AddressReader {
-  /** False: no proxy is trusted, so only the peer counts. */
+  /** False: no proxy is trusted, so only the peer's address is used. */
   readonly trustsAny: boolean;
   /** Is it the address of a trusted proxy? */
   trusts(address: string): boolean;
-  /** May the peer put a PROXY protocol header before a request (`Listen.proxyProtocol` and a trusted peer)? */
+  /** May the peer send a PROXY protocol header (`Listen.proxyProtocol` and a trusted peer)? */
   takesProxyHeader(peer: string): boolean;
   resolve(peer: string, named: NamedClient): ResolvedClient;
 }
 
-/** Texts of IPv4 peers by their 32 bits, and of others by their bytes: formatting one anew costs more than a look-up. */
+/** Texts of IPv4 peers by their 32 bits, of others by their bytes: formatting costs more than a lookup. */
 const knownV4 = new Map<number, string>();
 const knownV6 = new Map<string, string>();
 
@@ -69,7 +69,7 @@ function remember<Key>(known: Map<Key, string>, key: Key, bytes: ArrayBuffer): s
 export function parseAddress(text: string): Address | undefined {
   const trimmed = text.trim();
   const bare = /^\[([^\]]{2,45})\](?::[0-9]{1,5})?$/.exec(trimmed)?.[1] ?? stripPort(trimmed);
-  // The runtime's own check first: ipaddr.js finds a text unfit by throwing, and takes other spellings too.
+  // The runtime's own check first: ipaddr.js throws for an invalid text and accepts other spellings.
   return isIP(bare) === 0 || bare.includes('%') ? undefined : ipaddr.process(bare);
 }
 
@@ -94,7 +94,7 @@ export function createAddressReader(ranges: readonly string[], proxyProtocol = f
   };
 }
 
-/** Does an address lie in one of the ranges? Answers are remembered, at most `CACHE_MAX`. */
+/** Is an address in one of the ranges? Caches up to `CACHE_MAX` results. */
 export function createRangeCheck(ranges: readonly string[]): (address: string) => boolean {
   const parsed = ranges.map(parseRange);
   const known = new Map<string, boolean>();
@@ -109,7 +109,7 @@ export function createRangeCheck(ranges: readonly string[]): (address: string) =
   };
 }
 
-/** From the right: every trusted hop hands over to the one on its left; an unreadable entry ends the walk. */
+/** Reads from the right until the first hop that is not trusted, or an unreadable entry. */
 function walkBack(
   peer: string,
   proxied: boolean,

@@ -1,6 +1,6 @@
 /**
- * Which connections are accepted (decision 0104). uWebSockets.js names none at its end, so a network's share is what it
- * opened within the longest life of a silent connection, and its requests and streams, which may outlive that.
+ * Limits the connections of each network (docs/decisions/0104). uWebSockets.js does not identify a closed connection, so a
+ * network is charged its recent opens plus its requests and streams.
  */
 import { AddressCounters } from '../../../actors/limits/address-counters.ts';
 import { CallerNetworks } from '../../../actors/limits/limiter-keys.ts';
@@ -10,30 +10,30 @@ import type { SharedBound } from '../../../domain/limits/shares.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import { createRangeCheck } from './client-address.ts';
 
-/** Whole seconds of that life and the present one, which is not over. */
+/** Seconds of the longest life of a silent connection, and the current one. */
 const SLOTS = SILENT_LIFE_SECONDS + 1;
-/** Networks counted in one second. Further ones are not: so many callers are held by the cap alone. */
+/** Networks counted in one second. Above it, only the cap applies. */
 const NETWORKS_MAX = 16_384;
-/** Up to this part of the cap everybody is let in. */
+/** Up to this share of the cap, shares are not enforced. */
 const FREE_SHARE = 1 / 2;
 
 interface ConnectionSharesOptions {
   readonly bounds: SharedBounds;
-  /** Addresses and CIDR blocks without a share: they stand for all of their clients. */
+  /** Addresses and CIDR blocks without a share, because they forward many clients. */
   readonly trustedProxies: readonly string[];
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly elapsed: () => number;
 }
 
 export class ConnectionShares {
   readonly #bound: SharedBound;
-  /** What a network holds for longer than a silent connection. */
+  /** Bounds whose holders may outlive a silent connection. */
   readonly #kept: readonly SharedBound[];
   readonly #bounds: SharedBounds;
   readonly #isTrusted: (address: string) => boolean;
   readonly #elapsed: () => number;
   readonly #networks = new CallerNetworks();
-  /** Opens by network, of one second each; that of second `n` at `n % SLOTS`. */
+  /** Opens by network in one second each; second `n` at `n % SLOTS`. */
   readonly #slots = Array.from({ length: SLOTS }, () => new AddressCounters());
   #second = 0;
 
@@ -45,7 +45,7 @@ export class ConnectionShares {
     this.#elapsed = elapsed;
   }
 
-  /** May one more stay? `open`: connections, this one included. A refused one is not counted for its network. */
+  /** Is a connection accepted? `open` includes it. A refused one is not counted for its network. */
   accepts(address: string, open: number): boolean {
     const { maximum, network } = this.#bound.limits();
     if (open > maximum) {

@@ -1,4 +1,4 @@
-/** The ports that listeners will take, and what is said when there are none. */
+/** Reserves the ports of listeners, and reports ports that cannot be opened. */
 import { createServer as createProbe, type Server as Probe } from 'node:net';
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
@@ -8,7 +8,7 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EACCES: 'the port needs a privilege that this process has not',
 };
 
-/** The listener could not be opened: the port is taken, or the host is no address of this machine. */
+/** A listener could not be opened. */
 export class ListenError extends Error {
   readonly host: string;
   readonly port: number;
@@ -22,10 +22,8 @@ export class ListenError extends Error {
 }
 
 /**
- * The port to listen on; for 0 one that the system picks. uWS binds either exclusively, and then a restart fails for a
- * minute while old connections are in TIME_WAIT, or with SO_REUSEPORT, and then a second process would quietly share
- * the port. So a socket that may reuse an address but not share it tries first; port 0 is made a number here because
- * uWS sets no option at all on it, which a restart on the same port would feel. Rejects with `ListenError`.
+ * The port to listen on; for 0 a free one. An exclusive bind of uWS fails after a restart (TIME_WAIT), and SO_REUSEPORT
+ * would share the port with another process: a probe with neither option tries the port first. Rejects with `ListenError`.
  */
 export async function findFreePort(host: string, port: number): Promise<number> {
   const probe = await openProbe(host, port);
@@ -34,17 +32,16 @@ export async function findFreePort(host: string, port: number): Promise<number> 
   return found;
 }
 
-/** A port between the beginning of a start, which tries it, and the end, which listens on it. */
+/** A port that a start has tried and will listen on at its end. */
 interface ReservedPort {
   readonly port: number;
-  /** To be called right before the port is listened on. Rejects with `ListenError` when it has been taken meanwhile. */
+  /** Call it right before listening. Rejects with `ListenError` if the port was taken meanwhile. */
   claim(): Promise<void>;
 }
 
 /**
- * Tries all of them at once, so that two that are the same are refused. A given port is let go of: whoever connects to it
- * during a start is to be refused (docs/decisions/0114). One that the system picked stays taken; nobody knows it yet.
- * Rejects with `ListenError`.
+ * Tries all ports together, so that duplicates are refused. A given port is released, so that connections during the start
+ * are refused (docs/decisions/0114); one that the system picked stays bound. Rejects with `ListenError`.
  */
 export async function reservePorts(
   wanted: readonly { readonly host: string; readonly port: number }[],

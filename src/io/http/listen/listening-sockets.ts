@@ -1,25 +1,25 @@
 /**
- * The listening sockets of this process by port, and options of theirs that neither Node nor uWebSockets.js sets. Linux
- * alone. The system calls are made by koffi.
+ * Sets options of this process's listening sockets that neither Node nor uWebSockets.js can set. Linux only; koffi makes
+ * the system calls.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** Of Linux: <asm-generic/socket.h>. */
+/** Linux, <asm-generic/socket.h>. */
 const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
 const SO_ATTACH_REUSEPORT_CBPF = 51;
-/** Classic BPF, <linux/bpf_common.h>: BPF_RET | BPF_K, answers a constant. */
+/** Classic BPF, <linux/bpf_common.h>: BPF_RET | BPF_K returns a constant. */
 const BPF_RETURN = 6;
-/** Connections of either family, one a line; the same in every version of Linux. */
+/** TCP sockets of both families, one per line; the format is stable in Linux. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 const DESCRIPTORS = '/proc/self/fd';
-/** In the tables' state column: LISTEN. */
+/** LISTEN in the state column of these tables. */
 const LISTENS = '0A';
 
-/** Sets an option of one socket; the number of the error, 0 for none. */
+/** Sets an option of one socket; returns errno, or 0. */
 type SetOption = (fd: number) => number;
 
-/** What connections that are accepted from now on may hold unread. Resolves with what is in the way, where something is. */
+/** Sets the receive buffer of connections accepted from now on. Resolves with the reason if it cannot. */
 export function setReceiveBuffer(port: number, sizeBytes: number): Promise<string | undefined> {
   return setOnAll(port, ({ load, errno }) => {
     const set = load(null).func('int setsockopt(int, int, int, const int *, uint32_t)');
@@ -29,8 +29,8 @@ export function setReceiveBuffer(port: number, sizeBytes: number): Promise<strin
 }
 
 /**
- * Of sockets that share the port the kernel gives each new connection to the one that was opened last. Resolves with what
- * is in the way, where something is: then it shares them out (socket(7), SO_ATTACH_REUSEPORT_CBPF).
+ * Makes the kernel give new connections to the newest socket of the port (socket(7), SO_ATTACH_REUSEPORT_CBPF). Resolves
+ * with the reason if it cannot; connections are then distributed.
  */
 export function steerToNewest(port: number): Promise<string | undefined> {
   return setOnAll(port, ({ load, errno, pointer, struct, sizeof }, count) => {
@@ -63,7 +63,7 @@ async function setOnAll(
   }
 }
 
-/** Their descriptors. */
+/** Descriptors of this process's listening sockets. */
 function listenersOn(port: number): number[] {
   const inodes = new Set(TABLES.flatMap((table) => listenersIn(readFileSync(table, 'latin1'), port)));
   return readdirSync(DESCRIPTORS)
@@ -71,7 +71,7 @@ function listenersOn(port: number): number[] {
     .map(Number);
 }
 
-/** Inodes of the sockets that listen on the port, also in other processes. */
+/** Inodes of the sockets that listen on the port, in any process. */
 function listenersIn(table: string, port: number): string[] {
   const rows = table.split('\n').map((line) => line.trim().split(/\s+/));
   return rows.flatMap(([, local = '', , state, , , , , , inode = '']) =>
@@ -79,7 +79,7 @@ function listenersIn(table: string, port: number): string[] {
   );
 }
 
-/** Empty of what is no socket, or closed by now: reading the folder opens one of its own. */
+/** Empty if it is no socket or is closed: reading the folder opens a descriptor itself. */
 function inodeOf(fd: string): string {
   try {
     return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${DESCRIPTORS}/${fd}`))?.[1] ?? '';

@@ -1,15 +1,12 @@
 /**
- * Bounds what the kernel takes from a client ahead of the gateway. uWebSockets.js reads a connection until a read comes
- * back short, whatever was paused meanwhile; a buffer that the kernel grows to megabytes is filled as fast as it is
- * read, and 100 MiB of one upload then arrive within one turn of the event loop. A listener with a receive buffer of
- * its own passes it on to its connections, and a read of all that it holds is a short one (docs/optimizations.md).
+ * Bounds the kernel's receive buffer of each connection. uWebSockets.js reads until a read is short, even when paused, so
+ * that a growing buffer delivers 100 MiB in one event-loop tick (docs/optimizations.md).
  */
 import { setReceiveBuffer } from './listening-sockets.ts';
 
 /**
- * For the connections that listeners on `port` accept from now on, in bytes; the kernel doubles it, for its own records,
- * and cuts it at `net.core.rmem_max`. Resolves with what is in the way, where something is; the gateway then serves all
- * the same.
+ * Applies to connections that listeners on `port` accept from now on. The kernel doubles `sizeBytes` and caps it at
+ * `net.core.rmem_max`. Resolves with the reason if it cannot; the gateway then serves without it.
  */
 export function boundReceiveBuffer(port: number, sizeBytes: number): Promise<string | undefined> {
   return setReceiveBuffer(port, sizeBytes);

@@ -1,4 +1,4 @@
-/** The answers of an operation: what its route says of a success, and every row of the error table that it may meet. */
+/** The answers of an operation: its success, and every error of the table that it may return. */
 import { ERRORS, type ErrorName, errorRow } from '../../../domain/errors.ts';
 import { object, type TSchema, text } from '../../../domain/schema.ts';
 import { errorBody } from '../reply.ts';
@@ -18,7 +18,7 @@ export type Answers = Record<number, OperationAnswer>;
 
 const JSON_TYPE = 'application/json';
 const LIMIT_FIELDS = ['X-RateLimit', 'RateLimit', 'RateLimit-Policy'] as const;
-/** Of RFC 9110: what it says is of 206 and 416 alone. */
+/** Statuses with `Content-Range` (RFC 9110 14.4). */
 const OF_RANGES: ReadonlySet<number> = new Set([206, 416]);
 
 /** The error envelope (spec 7.1); JSON-RPC errors of /mcp fit it too. */
@@ -41,14 +41,14 @@ export function errorSchema(): object {
   };
 }
 
-/** One example of each row that these routes name or imply, which their answers refer to. */
+/** One example of each error that these routes may return; their answers refer to it. */
 export function errorExamples(routes: readonly AnyRoute[]): Record<string, object> {
   const named = new Set(routes.flatMap((route) => [...errorNamesOf(route).values()].flat()));
   const names = (Object.keys(ERRORS) as ErrorName[]).filter((name) => named.has(name));
   return Object.fromEntries(names.map((name) => [name, { value: { error: errorBody(name) } }]));
 }
 
-/** By status. `name`: of the operation, for schemas that have none. */
+/** Answers by status. `name`: of the operation, for schemas without a name. */
 export function answersOf(route: AnyRoute, name: string, registry: SchemaRegistry): Answers {
   const failures = failuresOf(route);
   const shown = Object.entries(route.docs?.answers ?? {}).map(([status, answer]) => [
@@ -71,7 +71,7 @@ function successesOf(route: AnyRoute, name: string, registry: SchemaRegistry): A
   return { 200: { description: 'Success', headers, content: { [JSON_TYPE]: { schema, ...examples } } } };
 }
 
-/** Objects stand under a name of their own; texts, lists and the like stay where they are. */
+/** Registers objects under a name; other schemas stay inline. */
 function named(schema: TSchema, name: string, registry: SchemaRegistry): TSchema {
   const isObject = (schema as { type?: unknown }).type === 'object';
   return (isObject ? registry.register(name, schema) : schema) as TSchema;
@@ -97,7 +97,7 @@ function shownAnswer(
   return { description, headers, content: { [type]: described } };
 }
 
-/** Calls without an answer in JSON are left out. */
+/** Omits calls without an answer in JSON. */
 function jsonExamples(route: AnyRoute, envelope: (result: unknown) => unknown): object {
   const shown = examplesOf(route).filter(({ result }) => result !== undefined);
   return shownCalls(shown.map(({ name, result }) => ({ name, value: envelope(result) })));
@@ -130,7 +130,7 @@ function references(names: readonly ResponseFieldName[]): Record<string, object>
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** The rows that the route names and those that its definition implies, by HTTP status, where it has no form of its own. */
+/** Errors by HTTP status: those of the route and those that its definition implies, without statuses it describes itself. */
 function errorNamesOf(route: AnyRoute): Map<number, ErrorName[]> {
   const byStatus = new Map<number, ErrorName[]>();
   for (const name of new Set<ErrorName>([...impliedErrors(route), ...route.errors])) {
@@ -167,7 +167,7 @@ function failureOf(route: AnyRoute, status: number, names: readonly ErrorName[])
 
 function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded', 'Stopping'];
-  // Of the Host, whatever is asked.
+  // By the Host check, on every route.
   names.push('Forbidden');
   if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
@@ -177,7 +177,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
     names.push('SessionNotFound');
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
-  // Whatever changes something waits for the journal.
+  // Every change waits for the journal.
   if (route.method !== 'GET' && route.method !== 'HEAD') names.push('JournalUnavailable');
   return names;
 }

@@ -1,7 +1,4 @@
-/**
- * OpenAPI 3.1 from the route table, so that the description cannot differ from what is served: paths, parameters, bodies,
- * answers with their header fields, authentication, limits and the rows of the error table that each route names.
- */
+/** Generates OpenAPI 3.1 from the route table, so that the description cannot differ from what is served. */
 import { nameOf } from '../../../domain/schema.ts';
 import type { AnyRoute } from '../route.ts';
 import { type Answers, answersOf, errorExamples, errorSchema } from './answers.ts';
@@ -26,7 +23,7 @@ interface Parameter {
 
 const SID = { sid: [] };
 const BEARER = { bearer: [] };
-/** Requirements per rule; `{}` means that none is needed. */
+/** Requirements of each rule; `{}` means none. */
 const SECURITY: Record<AnyRoute['auth'], object[]> = {
   session: [SID],
   admin: [SID],
@@ -45,7 +42,7 @@ const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The `sessionId` that `mcp_login` answers with' },
 };
 const ABOUT = `Successes are \`{"result": …}\`, refusals \`{"error": {"code", "message"}}\`; answers without this envelope say so. Ids are 64-bit integers in decimal text. Times are ISO 8601 in UTC.`;
-/** The groups of the table, in the order in which they are shown. */
+/** The groups of routes, in display order. */
 export const GROUPS: Readonly<Record<string, string>> = {
   info: 'What anybody may ask: version, ways to log in, health',
   auth: 'Browser logins, agent logins, sessions',
@@ -59,7 +56,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   docs: 'This description',
 };
 
-/** The whole document, as an object of plain JSON. Throws when two schemas of the table have one name. */
+/** The document as plain JSON. Throws if two schemas have the same name. */
 export function describeApi(table: readonly AnyRoute[], facts: ApiInfo): object {
   const routes = table.filter(({ notOffered, isFile }) => notOffered !== true && isFile !== true);
   const registry = new SchemaRegistry();
@@ -93,7 +90,7 @@ export function describeApi(table: readonly AnyRoute[], facts: ApiInfo): object 
       schemas: registry.components,
     },
   };
-  // Schemas carry symbols of their library; on the wire they are JSON.
+  // Removes the symbols that the schema library adds.
   return JSON.parse(JSON.stringify(document)) as object;
 }
 
@@ -108,7 +105,7 @@ interface Operation {
   readonly responses: Answers;
 }
 
-/** HEAD has the statuses and fields of GET, and no bodies. */
+/** HEAD has the statuses and fields of GET without bodies. */
 function withoutBodies(described: Operation): Operation {
   const bare = Object.entries(described.responses).map(([status, { content: _, ...head }]) => [status, head]);
   return { ...described, responses: Object.fromEntries(bare) };
@@ -156,7 +153,7 @@ function parametersOf(route: AnyRoute, registry: SchemaRegistry): Parameter[] {
     value: unknown,
   ): Parameter => {
     const { description, ...rest } = schema as { description?: string };
-    // An example of its own stands in the form at once; what may be left out has it in the schema, for readers.
+    // An example prefills the form; an optional parameter has it only in its schema.
     return {
       name,
       in: location,

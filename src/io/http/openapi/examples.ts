@@ -1,11 +1,11 @@
-/** The calls that a route shows: those that it gives, with the places that they leave out filled from the schemas. */
+/** Example calls of a route: those that it defines, completed from the examples of its schemas. */
 import type { TSchema } from '../../../domain/schema.ts';
 import type { AnyRoute } from '../route.ts';
 import { REQUEST_FIELDS, type RequestFieldName } from './header-fields.ts';
 import type { RouteExample } from './route-docs.ts';
 import { exampleOf } from './schemas.ts';
 
-/** A call with everything that it needs, and the answer to it. */
+/** A complete call and its answer. */
 interface WholeExample {
   readonly name: string;
   readonly params: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ interface WholeExample {
 }
 
 const TEXT = { type: 'string' };
-/** Of a route that gives no name to its only call. */
+/** Name of the only call of a route without examples. */
 const USUAL = 'usual';
 
 export function pathParameters(route: AnyRoute): { name: string; schema: object }[] {
@@ -28,7 +28,7 @@ export function pathParameters(route: AnyRoute): { name: string; schema: object 
   }));
 }
 
-/** Fields of the query that the pipeline checks and those that the handler reads by itself, as one schema. */
+/** Fields of the query that the pipeline checks and that the handler reads, as one schema. */
 export function queryOf(route: AnyRoute): {
   properties: Record<string, TSchema>;
   required: readonly string[];
@@ -41,19 +41,19 @@ export function queryOf(route: AnyRoute): {
   };
 }
 
-/** Schema of a body in JSON; undefined for bytes and where there is none. */
+/** Schema of a JSON body; undefined for bytes and for none. */
 export function jsonBodyOf(route: AnyRoute): TSchema | undefined {
   const { body, docs } = route;
   return typeof body === 'object' ? body : (docs?.body?.schema ?? undefined);
 }
 
-/** Schema of the answer in JSON as `result` of an example has it: without the envelope where there is one. */
+/** Schema of `result` in an example: the JSON answer without its envelope. */
 export function jsonResultOf(route: AnyRoute): TSchema | undefined {
   const shown = route.docs?.answers?.[200];
   return shown === undefined ? route.result : shown.schema;
 }
 
-/** `missing` gets the path of every text that no example is known of. */
+/** Adds to `missing` the path of every text without an example. */
 export function examplesOf(route: AnyRoute, missing: string[] = []): WholeExample[] {
   const given: Readonly<Record<string, RouteExample>> = route.docs?.examples ?? { [USUAL]: {} };
   return Object.entries(given).map(([name, example]) => wholeOf(route, name, example, missing));

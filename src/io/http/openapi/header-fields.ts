@@ -43,7 +43,7 @@ export const REQUEST_FIELDS = {
     schema: line('0HVnKHCv5zvqBwlVvH1Cn0Ps'),
   },
   'MCP-Protocol-Version': {
-    description: 'Sent by clients of later protocol versions; read by nobody',
+    description: 'Sent by clients of later protocol versions; ignored',
     schema: line('2024-11-05'),
   },
   pkey: {
@@ -55,11 +55,11 @@ export const REQUEST_FIELDS = {
     schema: { ...line('3f6a0c9d-1'), maxLength: 128 },
   },
   'Last-Event-ID': {
-    description: 'Id of the last event that was seen: the stream goes on behind it',
+    description: 'Id of the last event that was seen: the stream continues after it',
     schema: line('1795167000000-4'),
   },
   Range: {
-    description: 'RFC 9110 14: the bytes that are wanted; of an upload, where the body stands in the file',
+    description: 'RFC 9110 14: the requested bytes; of an upload, the position of the body in the file',
     schema: line('bytes=0-1023'),
   },
   'If-Match': { description: 'RFC 9110 13.1.1', schema: line('"1870000000000000001-907060870-5"') },
@@ -71,7 +71,7 @@ export const REQUEST_FIELDS = {
     schema: line('"1870000000000000001-907060870-5"'),
   },
   'Upload-Offset': {
-    description: 'draft-ietf-httpbis-resumable-upload: where the body stands in the file, in bytes',
+    description: 'draft-ietf-httpbis-resumable-upload: position of the body in the file, in bytes',
     schema: number(0),
   },
   'Upload-Complete': {

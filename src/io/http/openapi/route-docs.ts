@@ -1,31 +1,25 @@
-/**
- * What a route says of itself for readers: sentences, examples, and the parts of a call that its handler reads and writes
- * by itself, which the pipeline therefore does not know.
- */
+/** Documentation of a route for OpenAPI: text, examples, and the fields that its handler reads and writes itself. */
 import type { TSchema } from '../../../domain/schema.ts';
 import type { RequestFieldName, ResponseFieldName } from './header-fields.ts';
 
 export interface RouteDocs {
-  /** What the summary leaves out: rules, order, what happens to what is left out. */
+  /** Rules and details beyond the summary. */
   readonly description: string;
-  /**
-   * Calls that succeed, by name. Whatever one of them leaves out is made of the examples in the schemas; without any
-   * there is one call, made of these alone.
-   */
+  /** Calls that succeed, by name, completed from the examples of the schemas. Absent: one call made only of these. */
   readonly examples?: Readonly<Record<string, RouteExample>>;
-  /** Parameters of the path, where a text is not all there is to say. */
+  /** Schemas of path parameters that are more than a text. */
   readonly params?: Readonly<Record<string, TSchema>>;
   /** Fields of the request's head that the handler reads. */
   readonly reads?: Readonly<Partial<Record<RequestFieldName, 'required' | 'optional'>>>;
-  /** Fields of the query that the handler reads by itself. */
+  /** Fields of the query that the handler reads itself. */
   readonly query?: TSchema;
-  /** The body, where the route takes it raw or as a stream; null: it takes none. */
+  /** The body, if the route takes it raw or as a stream; null: none. */
   readonly body?: BodyDocs | null;
-  /** Answers without the envelope by status; they stand in the place of what the definition implies. */
+  /** Answers without the envelope by status; they replace those that the definition implies. */
   readonly answers?: Readonly<Record<number, AnswerDocs>>;
   /** Fields of the head of a success. */
   readonly sends?: readonly ResponseFieldName[];
-  /** With `auth: 'none'`: the handler reads a bearer by itself, where there is one. */
+  /** With `auth: 'none'`: the handler itself reads a bearer if there is one. */
   readonly bearer?: true;
 }
 
@@ -34,7 +28,7 @@ export interface RouteExample {
   readonly query?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Partial<Record<RequestFieldName, string>>>;
   readonly body?: unknown;
-  /** Value of `result`; the whole body where the answer has no envelope. */
+  /** Value of `result`; the whole body if the answer has no envelope. */
   readonly result?: unknown;
 }
 

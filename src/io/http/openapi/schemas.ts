@@ -1,7 +1,4 @@
-/**
- * Schemas of the description: those with a name are listed once and referred to, and each gives an example that is made
- * of the examples of its leaves.
- */
+/** Schemas of the OpenAPI document: named ones are registered once, and examples are made from those of their fields. */
 import { isDeepStrictEqual } from 'node:util';
 import { nameOf } from '../../../domain/schema.ts';
 
@@ -18,7 +15,7 @@ interface AnySchema {
   readonly patternProperties?: object;
 }
 
-/** Schemas by name, as they stand in the document. */
+/** Schemas of the document by name. */
 export class SchemaRegistry {
   readonly #schemas = new Map<string, object>();
 
@@ -27,13 +24,13 @@ export class SchemaRegistry {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** The schema with references in the place of those in it that have a name. */
+  /** The schema with references instead of its named schemas. */
   reference(schema: object): object {
     const name = nameOf(schema);
     return name === undefined ? this.#copy(schema) : this.register(name, schema);
   }
 
-  /** A reference to the schema under this name, or under its own. Throws when two schemas have one name. */
+  /** A reference to the schema under its own name or this one. Throws if two schemas have the same name. */
   register(name: string, schema: object): object {
     const taken = nameOf(schema) ?? name;
     const copy = this.#copy(schema);
@@ -43,7 +40,7 @@ export class SchemaRegistry {
     return { $ref: `#/components/schemas/${taken}` };
   }
 
-  /** Without the symbols of its builders. */
+  /** A copy without the symbols of the schema library. */
   #copy(schema: object): object {
     return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.#value(value)]));
   }
@@ -55,8 +52,8 @@ export class SchemaRegistry {
 }
 
 /**
- * A value that fits: the schema's own example, or one made of its parts. A text without any is noted in `missing` by its
- * path; numbers are the smallest that fits, from 1.
+ * A valid value: the schema's own example, or one made from its fields. Adds the path of a text without example to
+ * `missing`; a number is the smallest valid one from 1.
  */
 export function exampleOf(schema: object, path: string, missing: string[]): unknown {
   const { examples, anyOf, items, properties, minimum, minItems, ...rest } = schema as AnySchema;
