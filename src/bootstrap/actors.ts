@@ -24,7 +24,7 @@ export function openActorJournal(dataPath: string, settings: SettingsReader, log
       else log.error({ err: error }, 'the disk is full');
     },
     onDamage({ table, key, message }) {
-      log.error({ table, key }, `${message}; look at the journal with the command check`);
+      log.error({ table, key }, `${message}; inspect the journal with the command check`);
     },
   });
 }

@@ -1,6 +1,6 @@
 /**
- * A new catalog from the configuration file read again: on SIGHUP and for an admin, by one function. Other keys of
- * the file wait for a restart; those that have changed are named in the log.
+ * Reloads the catalog from the configuration file, on SIGHUP and for an admin. Changes of other keys need a restart; the
+ * log names them.
  */
 import type { ConfigurationResult } from '../config/load.ts';
 import { keysForRestart } from '../domain/config/changes.ts';
@@ -11,15 +11,15 @@ import type { Reload } from '../io/routes/admin/catalog.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
 interface ReloadDeps extends Omit<Started, 'production'> {
-  /** Reads file and environment as the start did. */
+  /** Reads the file and the environment as at the start. */
   readonly read: () => ConfigurationResult;
-  /** What this start was made with. */
+  /** The configuration of this start. */
   readonly configuration: Configuration;
   readonly catalog: LiveCatalog;
   readonly log: Log;
 }
 
-/** All faults of the file come back and are logged; with any of them the old catalog stays whole. */
+/** Returns and logs all faults of the file. With any fault the current catalog stays unchanged. */
 export function createReload({ read, configuration, catalog, log, addresses }: ReloadDeps): Reload {
   const { production } = configuration;
   const started: Started = { addresses, production };
@@ -28,7 +28,7 @@ export function createReload({ read, configuration, catalog, log, addresses }: R
     const keys = result.ok ? keysForRestart(configuration, result.configuration) : [];
     if (keys.length > 0) log.warn({ keys }, 'changed keys of the configuration need a restart');
     const faults = result.ok ? reloadCatalog(catalog, result.configuration, started) : result.faults;
-    if (faults.length > 0) log.error({ faults }, 'reload refused, the old catalog stays');
+    if (faults.length > 0) log.error({ faults }, 'reload refused, the current catalog stays');
     else {
       log.info('catalog reloaded');
       warnOfPersonalReads(catalog.current, production, log);

@@ -1,6 +1,6 @@
 /**
- * The data folder: made at start, held by one process at a time. The lock is the kernel's, on a file of the folder, so that
- * it holds across containers and network namespaces and ends with the process, however that ends.
+ * The data folder: created at the start, locked for one process at a time. The kernel holds the lock on a file of the
+ * folder, so it works across containers and network namespaces, and ends with the process.
  */
 import {
   accessSync,
@@ -18,7 +18,7 @@ import { join, resolve } from 'node:path';
 import { makeFolders } from '../actors/runtime/journal/file.ts';
 import { isMachineFault } from '../domain/disk-faults.ts';
 
-/** The folder cannot be made or written: a fault of the configuration. */
+/** The folder cannot be created or written: a fault of the configuration. */
 export class FolderUnusable extends Error {
   /** The key of the configuration that names the folder. */
   readonly key: string;
@@ -28,12 +28,12 @@ export class FolderUnusable extends Error {
     this.key = key;
   }
 }
-/** What is in the folder cannot be read or written as it must be: damaged, missing, no permission, or a disk that fails. */
+/** The content of the folder cannot be used: it is damaged or missing, or permissions or the disk fail. */
 export class JournalUnusable extends Error {}
 /** Another process serves this folder. */
 export class FolderInUse extends Error {}
 
-/** Holds the lock; its text says whether the folder has had a journal, and whether a gateway serves it. */
+/** Holds the lock. Its text says whether the folder had a journal, and whether a gateway serves it. */
 const HOLD_FILE = 'gatehouse.lock';
 /** Lines of its text: the journal has its name, and a gateway serves the folder. */
 const MARK = 'journal\n';
@@ -46,19 +46,19 @@ const EWOULDBLOCK = 11;
 export interface HeldFolder {
   /** A journal was here at an earlier start. */
   readonly hadJournal: boolean;
-  /** The gateway before did not end by itself: a signal, a power cut. */
+  /** The previous run did not stop cleanly: a signal, a power cut. */
   readonly wasCutOff: boolean;
-  /** Why no lock of the kernel was had: the journal itself still refuses a second writer. */
+  /** The reason why the kernel gave no lock. The journal itself still refuses a second writer. */
   readonly unlocked: string | undefined;
-  /** From now on an end that is not by itself is seen at the next start. Throws the error of the system. */
+  /** From now on the next start detects an end that is not clean. Throws the error of the system. */
   markServed(): void;
-  /** From now on a start without a journal is a fault. Throws the error of the system. */
+  /** From now on a start without a journal fails. Throws the error of the system. */
   markJournal(): void;
   release(): void;
 }
 
 /**
- * Makes the folder, readable by its owner alone. `key` names it in the configuration. Throws `FolderUnusable`, and
+ * Creates the folder, readable by its owner only. `key` names it in the configuration. Throws `FolderUnusable`, and
  * `JournalUnusable` when the machine fails.
  */
 export function makeFolder(path: string, key = 'DataPath'): void {
@@ -70,7 +70,7 @@ export function makeFolder(path: string, key = 'DataPath'): void {
   }
 }
 
-/** A full or failing disk is no fault of the configuration: the same file serves once the disk does. */
+/** A full or failing disk is not a fault of the configuration, which works again once the disk does. */
 export function folderFault(error: unknown, path: string, key: string): FolderUnusable | JournalUnusable {
   const message = error instanceof Error ? error.message : String(error);
   return isMachineFault(error)
@@ -78,7 +78,7 @@ export function folderFault(error: unknown, path: string, key: string): FolderUn
     : new FolderUnusable(message, key);
 }
 
-/** Makes the folder and holds it until `release`. Throws `FolderUnusable`, `JournalUnusable`, `FolderInUse`. */
+/** Creates the folder and locks it until `release`. Throws `FolderUnusable`, `JournalUnusable`, `FolderInUse`. */
 export async function holdFolder(path: string): Promise<HeldFolder> {
   makeFolder(path);
   const file = join(path, HOLD_FILE);
@@ -87,20 +87,20 @@ export async function holdFolder(path: string): Promise<HeldFolder> {
   const name = await holdName(path);
   const text = readFileSync(file, 'utf8');
   const lines = { journal: text.includes(MARK), served: false };
-  // Over the old text: a full disk has room for that, and would have none for a new block.
+  // Overwrites in place, which needs no new block and so works on a full disk.
   const write = () => {
     const text = `${lines.journal ? MARK : ''}${lines.served ? SERVED : ''}`;
     writeSync(fd, text, 0);
     ftruncateSync(fd, text.length);
     fsyncSync(fd);
   };
-  // Every end but one by a signal comes by here, process.exit and a bug too.
+  // Runs at every end except by a signal: also at process.exit and after a bug.
   const leave = () => {
     lines.served = false;
     try {
       write();
     } catch {
-      // A disk that fails at the end costs the next start a look at the pages, and nothing else.
+      // When the disk fails here, the next start checks the pages of the journal, and nothing else happens.
     }
   };
   return {
@@ -134,7 +134,7 @@ function openForLock(file: string): number {
   }
 }
 
-/** The reason why there is no lock; undefined when it is held. Node has no call for it, so koffi makes it. */
+/** Locks the file. Returns the reason when there is no lock. Node has no flock, so koffi calls it. */
 async function lock(fd: number, path: string): Promise<string | undefined> {
   try {
     const { load, errno } = (await import('koffi')).default;
@@ -144,12 +144,12 @@ async function lock(fd: number, path: string): Promise<string | undefined> {
     return `flock: error ${errno()}`;
   } catch (error) {
     if (error instanceof FolderInUse) throw error;
-    // No build of koffi for this machine.
+    // koffi has no build for this machine.
     return error instanceof Error ? error.message : String(error);
   }
 }
 
-/** The name by which version 0.1.0 held a folder: that one knows no lock file. Linux only. */
+/** The abstract socket with which version 0.1.0 locked a folder; that version has no lock file. Linux only. */
 async function holdName(path: string): Promise<Server | undefined> {
   if (process.platform !== 'linux') return undefined;
   const { dev, ino } = statSync(path, { bigint: true });

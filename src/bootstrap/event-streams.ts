@@ -1,4 +1,4 @@
-/** Puts the event streams of the browsers together: the log they read, the sessions they hang on. */
+/** Composes the event streams of browsers: the log that they read, the sessions that they end with. */
 import { parseSessionOwner, sessionIndex } from '../actors/accounts/owners.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
@@ -8,7 +8,7 @@ import type { SettingsReader } from '../domain/settings/settings.ts';
 import { isSessionAlive } from '../io/http/session-lookup.ts';
 import { StreamHub } from '../io/sse/hub.ts';
 
-/** Streams live until `drain`, which the actors have to outlive. */
+/** Streams live until `drain`, which must resolve before the actors stop. */
 export function startEventStreams(
   actors: RunningSystem,
   settings: SettingsReader,
@@ -24,8 +24,8 @@ export function startEventStreams(
     random: Math.random,
     isSessionValid: ({ userId, sessionId }) => isSessionAlive(actors, userId, sessionId),
   });
-  // However a session ends (logout, close_sessions, a block, a key that goes, its time), the name of its token is given
-  // up in the same commit: its streams end before anybody hears that it did.
+  // Every end of a session (logout, close_sessions, block, removal of the key, expiry) releases the index entry of its
+  // token in the same commit, so its streams end before any answer tells of the end.
   actors.onRelease(sessionIndex('browser'), (_hash, owner) =>
     hub.sessionEnded(parseSessionOwner(owner).sessionId),
   );

@@ -1,4 +1,4 @@
-/** Puts the delivery of events together (spec 6): the log, what comes into it from the modules, and who reads it. */
+/** Composes the delivery of events (spec 6): the log, the intake from modules, the streams. */
 import { randomBytes } from 'node:crypto';
 import { EventInbox } from '../actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../actors/events/log.ts';
@@ -34,12 +34,12 @@ type EventCounters = ReturnType<JournalEventLog['counters']> &
 export interface EventDelivery {
   readonly log: JournalEventLog;
   readonly intake: EventPush;
-  /** Of the modules that may call the internal listener. */
+  /** Keys of the modules that may call the internal listener. */
   readonly keys: ModuleKeys;
   /** Drained before `stop`. */
   readonly streams: StreamHub;
   counters(): EventCounters;
-  /** To be awaited before the actors stop. */
+  /** Must resolve before the actors stop. */
   stop(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ interface EventDeliveryOptions {
   readonly log: Log;
 }
 
-/** Retention and the clock are those of the process; a new or restored journal gets an epoch of its own. */
+/** A new or restored journal gets a new epoch. */
 export function openGatewayLog(
   administration: Administration,
   settings: SettingsReader,
@@ -63,7 +63,7 @@ export function openGatewayLog(
   return openEventLog({ administration, settings, clock: Date.now, schedule: nodeSchedule, newEpoch });
 }
 
-/** Continues where the last run stopped. */
+/** Continues from the position of the last run. */
 export function startEventDelivery(options: EventDeliveryOptions): EventDelivery {
   const { actors, settings, configuration, sandbox, modules, eventLog: log } = options;
   const { administration } = actors;
@@ -97,7 +97,7 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
   };
 }
 
-/** Sums over all feeds; the log names the module that fails. */
+/** Sums over all feeds. The log names a failing module. */
 function sumOf(counters: readonly ReturnType<EventPoller['counters']>[]): FeedCounters {
   const sum = { polls: 0, pollFailures: 0, pagesRefused: 0, feedsFailing: 0 };
   for (const { polls, pollFailures, pagesRefused, failing } of counters) {

@@ -1,4 +1,4 @@
-/** Puts the file transport together: where the bytes lie, and what actors and routes are given to reach them. */
+/** Composes the file transport: the storage, the ports of the actors, and the services of the routes. */
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,18 +33,18 @@ import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
 import { folderFault, makeFolder } from './data-directory.ts';
 
 /**
- * Separate from the threads that verify logins: a disk that hangs blocks the threads that write to it. One hashes and writes 1.6 GB/s
- * (docs/optimizations.md).
+ * Separate from the threads that verify logins, because a hanging disk blocks the threads that write to it. One thread
+ * hashes and writes 1.6 GB/s (docs/optimizations.md).
  */
 const THREADS = 1;
-/** 60 uploads of v1 and some thousand streams of v2, four tasks each. */
+/** 60 v1 uploads and some thousand v2 streams, four tasks each. */
 const QUEUE_MAX = 10_000;
 
 interface FileTransportOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly modules: ModuleClient;
-  /** Called at work only: the actors start after their ports are open. */
+  /** Called only while a task runs: the actors start after their ports. */
   readonly actors: () => RunningSystem;
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
@@ -59,13 +59,13 @@ export interface FileTransport {
   readonly ports: Pick<Ports, 'files' | 'chatFiles'>;
   /** The bandwidth limiter. */
   readonly throttle: Throttle;
-  /** Threads for bytes of files alone. */
+  /** Threads for file bytes only. */
   readonly workers: WorkerPort;
   /** Takes the bodies of uploads. */
   readonly receiver: BodyReceiver;
-  /** What the chat module says of finished files. */
+  /** Metadata of finished files, from the chat module. */
   readonly fileCache: FileMetadataCache;
-  /** The sender, under the quota of each version. */
+  /** The sender, with the quota of each version. */
   readonly v1: Downloads;
   readonly v2: Downloads;
   counters(): {
@@ -80,14 +80,14 @@ export interface FileTransport {
   };
   /** Parts of v1 uploads. */
   readonly uploads: PartUploads;
-  /** Before the first request: continues the work that an earlier run left. */
+  /** Continues the work of an earlier run. Must resolve before the first request. */
   recover(): Promise<void>;
-  /** Nothing is received any more; the next run need not look at the bytes. */
+  /** Notes that all received bytes are complete, so the next run need not check them. */
   finish(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be made or written. */
+/** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be created or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
   const { configuration, settings, modules, chatUrl, log } = options;
   const { storage, folder } = openStorage(configuration, log);
@@ -181,14 +181,14 @@ export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions)
   };
 }
 
-/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). `folder` is one of this machine. */
+/** A configured folder wins over servers; without both, a folder beside the journal is used (spec 4.8). */
 function openStorage(
   { localFileStoragePath, fileServers, dataPath }: Configuration,
   log: Log,
 ): { storage: FileStorage; folder: string } {
   const onFault = (message: string) => log.error({ message }, 'file storage');
   const full = {
-    onFull: (message: string) => log.warn({ message }, 'no room for uploads'),
+    onFull: (message: string) => log.warn({ message }, 'no disk space for uploads'),
     elapsed: () => performance.now(),
   };
   if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
@@ -202,8 +202,8 @@ function openStorage(
 }
 
 /**
- * Writes a byte to see: permissions alone do not show a file system that is mounted read-only. A full one is no fault of
- * the configuration: uploads are refused until there is room.
+ * Writes a byte, because permissions do not show a read-only file system. A full disk is not a fault of the configuration:
+ * uploads are refused until there is space.
  */
 function makeWritableFolder(path: string, key: string): void {
   makeFolder(path, key);

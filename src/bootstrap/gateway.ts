@@ -1,4 +1,4 @@
-/** Puts a gateway together from its configuration, and takes it down again in the right order. */
+/** Composes a gateway from its configuration, and stops it in the right order. */
 
 import { availableParallelism } from 'node:os';
 import type { RunningSystem } from '../actors/runtime/system.ts';
@@ -31,20 +31,20 @@ import { addressOf, resolveSite } from './site.ts';
 import { openStaff } from './staff.ts';
 import { startWebhooks, type WebhookDelivery } from './webhooks.ts';
 
-/** Tasks waiting for or running on the worker threads. */
+/** Tasks that wait for or run on the worker threads. */
 const WORKER_QUEUE_MAX = 10_000;
-/** Requests under way at a stop get so long to end (drain: 13 s in all). */
+/** Time for running requests to end at a stop (drain: 13 s in all). */
 const DRAIN_MS = 10_000;
 
 export interface Assembly {
   readonly url: string;
   readonly internal: string;
   readonly sandbox: string | undefined;
-  /** Where people open it: passkeys need the name that they were made for. */
+  /** The address for people: passkeys need the host name that they were created for. */
   readonly home: string;
-  /** Where the first admin enrols; undefined when there is one. */
+  /** Where the first admin enrolls; undefined when an admin exists. */
   readonly setupAddress: string | undefined;
-  /** Reads again what may change while it runs: catalog and certificate. Faults are logged, the old ones stay. */
+  /** Reloads the catalog and the certificate. On a fault, which is logged, the current ones stay. */
   reread(): void;
   stop(): Promise<void>;
 }
@@ -149,34 +149,37 @@ function openWorkers({ workerThreads }: Configuration, log: Log): WorkerPool {
   });
 }
 
-/** Holds the data folder, and sees that its journal may be opened. */
+/** Locks the data folder, and checks that its journal may be opened. */
 async function openFolder(dataPath: string, newJournal: boolean, log: Log): Promise<HeldFolder> {
   const folder = await holdFolder(dataPath);
   if (folder.unlocked !== undefined)
     log.warn(
       { reason: folder.unlocked },
-      'the data folder cannot be locked; the journal refuses a second writer by itself',
+      'the data folder cannot be locked; the journal itself still refuses a second writer',
     );
   checkJournal(dataPath, folder.hadJournal, newJournal);
   if (folder.wasCutOff) {
     await checkPages(dataPath);
-    log.warn('the gateway before did not end by itself; the pages of its journal have been looked at');
+    log.warn('the previous run did not stop cleanly; the pages of the journal were checked');
   }
   unlessDiskFull(() => folder.markServed(), log);
   return folder;
 }
 
-/** Marks of the folder are for caution: a disk without room for one must not keep the folder from being served. */
+/** The state of the folder is a precaution: a full disk that cannot store it must not stop the gateway. */
 function unlessDiskFull(mark: () => void, log: Log): void {
   try {
     mark();
   } catch (error) {
     if (!isNoRoom(error)) throw error;
-    log.warn({ err: error }, 'no room for the marks of the data folder; a later start sets them');
+    log.warn(
+      { err: error },
+      'the disk is full: the state of the data folder was not written; a later start writes it',
+    );
   }
 }
 
-/** In the order in which parts need each other: nothing new, what runs to its end, then what it ran on. */
+/** In the order of dependencies: stop new work, let running work end, then close what it runs on. */
 async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   const {
     actors,
@@ -201,7 +204,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   if (cut > 0)
     options.log.warn(
       { requests: cut, drainMs: DRAIN_MS },
-      'requests were cut off at the deadline of the stop',
+      'requests were aborted at the deadline of the stop',
     );
   await hooks;
   await events.stop();

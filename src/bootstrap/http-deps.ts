@@ -1,4 +1,4 @@
-/** Everything that the two listeners serve: made by gateway.ts, read by http.ts, routes.ts and metrics.ts. */
+/** All parts of a gateway that its listeners serve. gateway.ts creates them; http.ts, routes.ts and metrics.ts use them. */
 import type { Limiter } from '../actors/limits/limiter.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';

@@ -1,4 +1,4 @@
-/** The two listeners at work: gate, route tables, pages, metrics, and the pipelines between them. */
+/** Composes both listeners: session lookup, route tables, pages, and the pipelines. */
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { Site } from '../domain/site.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
@@ -55,7 +55,8 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       newRequestId,
       trustedProxies: configuration.trustedProxies,
       isNearCapacity: publicServer.isNearCapacity,
-      onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
+      onBug: (error, requestId) =>
+        options.log.error({ err: error, requestId }, 'a request failed unexpectedly'),
       onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {
         deps.requests.observe(record);
@@ -82,7 +83,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const internalPipeline = pipelineOf(
     createInternalRoutes(metrics, internalFacts, deps.events.intake, removals),
     { site: internalSite(site, configuration.internal), proxyProtocol: false },
-    // Of its own: metrics and modules are served whatever the public listener holds.
+    // Bounds of its own, so that load on the public listener does not block metrics and modules.
     new SharedBounds(settings),
   );
   return {
@@ -98,11 +99,11 @@ function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLoo
     clock: Date.now,
     adminPublicKeys: site.adminPublicKeys,
     roleOf: (userId) => staff.roleOf(userId),
-    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
+    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not stored'),
   });
 }
 
-/** The first admin request through a proxy that is not trusted: the others say nothing new. */
+/** Only the first admin request through an untrusted proxy is logged; the next ones say the same. */
 function warnOnce(log: Log): (address: string) => void {
   let warned = false;
   return (address) => {
@@ -110,7 +111,7 @@ function warnOnce(log: Log): (address: string) => void {
     warned = true;
     log.warn(
       { address },
-      'an admin route was asked with X-Forwarded-For from an address that is not in TrustedProxies, and refused',
+      'admin request refused: X-Forwarded-For from an address that is not in TrustedProxies',
     );
   };
 }

@@ -1,4 +1,4 @@
-/** A journal read as a whole, in a process of its own, because damaged pages of the engine can end the one that reads. */
+/** Reads a whole journal in a separate process, because a damaged page of LMDB can end the process that reads it. */
 import { spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,18 +9,18 @@ import { headFault, readHead } from '../actors/runtime/journal/meta-pages.ts';
 import type { JournalSaying, JournalTask } from './journal-process.ts';
 
 const PROGRAM = fileURLToPath(new URL('./journal-process.js', import.meta.url));
-/** Looks at the two meta pages: a running gateway may be writing one. */
+/** Attempts to read the two meta pages, because a running gateway may be writing one. */
 const HEAD_LOOKS = 3;
 
 export interface Checked {
   readonly findings: number;
   readonly tables: number;
   readonly rows: number;
-  /** Rows of earlier versions, which have no checksum. */
+  /** Rows of earlier versions without a checksum. */
   readonly unverified: number;
 }
 
-/** Reads all of the journal in the folder; `quick`: its pages alone. `onFinding` gets a sentence for each fault. */
+/** Reads the whole journal; `quick` reads only its pages. `onFinding` gets a sentence for each fault. */
 export async function checkJournalRows(
   directory: string,
   quick: boolean,
@@ -51,14 +51,14 @@ export async function checkJournalRows(
     if (ended === undefined) break;
     const table = skip.at(-1);
     find(`${table ?? DATA_FILE}: ${ended}`);
-    // The rest is read by another process; without a list of tables there is no rest.
+    // Another process reads the other tables. Without a list of tables there are none.
     if (table === undefined || table === DATA_FILE) break;
   }
   if (!hadLock) rmSync(lock, { force: true });
   return sum;
 }
 
-/** Copies the journal of a folder, which a running gateway may be writing. Throws an `Error` that says what failed. */
+/** Copies the journal of a folder, also of a running gateway. Throws an `Error` that says what failed. */
 export async function copyJournalAside(directory: string, target: string): Promise<void> {
   const ended = await runTask({ task: 'copy', directory, target }, () => undefined);
   if (ended !== undefined) throw new Error(ended);
@@ -71,7 +71,7 @@ function headFaultOf(file: string): string | undefined {
   }
 }
 
-/** How the process ended when it did not end well; undefined: it did all. */
+/** How the process failed; undefined when it succeeded. */
 async function runTask(
   task: JournalTask,
   onSaying: (saying: JournalSaying) => void,

@@ -1,12 +1,12 @@
 /**
- * The program of the process that reads a journal which may be damaged, and copies one: when the engine ends it by a
- * signal, that is the finding (journal-check.ts). Says what it does as lines of JSON on standard output.
+ * The program of the process that reads or copies a journal that may be damaged. When LMDB ends it by a signal, that is a
+ * finding (journal-check.ts). Writes its progress as lines of JSON to standard output.
  */
 import { writeSync } from 'node:fs';
 import { copyJournal } from '../actors/runtime/journal/backup.ts';
 import { walkJournal } from '../actors/runtime/journal/walk.ts';
 
-/** What it is asked for: the only argument, as JSON. */
+/** The only argument, as JSON. */
 export type JournalTask =
   | {
       readonly task: 'walk';
@@ -16,14 +16,14 @@ export type JournalTask =
     }
   | { readonly task: 'copy'; readonly directory: string; readonly target: string };
 
-/** One line of what it says. */
+/** One line of its output. */
 export type JournalSaying =
-  /** What is read from here on. */
+  /** The table that is read from here on. */
   | { readonly table: string }
   | { readonly finding: string }
   | { readonly rows: number; readonly unverified: number };
 
-/** At once, and not through a stream: what it does next may end it. */
+/** Written synchronously, because the next operation may end the process. */
 function say(saying: JournalSaying): void {
   writeSync(1, `${JSON.stringify(saying)}\n`);
 }

@@ -1,4 +1,4 @@
-/** The journal in its folder, opened and copied with failures that an operator can read. */
+/** Opens, checks and copies the journal of a folder. Errors are sentences for the operator. */
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
@@ -9,13 +9,13 @@ import { JournalTooNew } from '../actors/runtime/journal/port.ts';
 import { holdFolder, JournalUnusable, makeFolder } from './data-directory.ts';
 import { checkJournalRows, copyJournalAside } from './journal-check.ts';
 
-/** A journal is there, and a new one was asked for. */
+/** `--new-journal` although a journal exists. */
 export class JournalPresent extends Error {}
-/** An older commit was asked for, and the newest can be read. */
+/** `--use-older-commit` although the newest commit can be read. */
 export class JournalSound extends Error {}
 
 /**
- * A consistent copy of the journal, verified by reading it whole; the gateway that serves the journal keeps running.
+ * Makes a consistent copy of the journal and verifies it by reading all of it. The gateway keeps running.
  * Throws `FolderUnusable`, `JournalUnusable`.
  */
 export async function backUp(dataPath: string, target: string): Promise<void> {
@@ -31,11 +31,11 @@ export async function backUp(dataPath: string, target: string): Promise<void> {
   const { findings } = await checkJournalRows(target, false, (sentence) => faults.push(sentence));
   if (findings > 0)
     throw new JournalUnusable(
-      `the copy in ${target} is damaged, as the journal is: ${faults[0]}${findings > 1 ? ` (and ${findings - 1} more)` : ''}; look at ${dataPath} with the command check`,
+      `the copy in ${target} is damaged, as the journal is: ${faults[0]}${findings > 1 ? ` (and ${findings - 1} more)` : ''}; inspect ${dataPath} with the command check`,
     );
 }
 
-/** Reads all of the journal, also of a running gateway; `print` gets a line for each finding, and a summary. */
+/** Reads the whole journal, also of a running gateway. `print` gets a line for each finding, and a summary. */
 export async function checkData(
   dataPath: string,
   print: (line: string) => void,
@@ -48,8 +48,8 @@ export async function checkData(
 }
 
 /**
- * The look at a journal whose last gateway did not end by itself: a page of the engine may have ended it, and would do
- * so again. Pages alone are read, a second for some ten million rows. Throws `JournalUnusable`.
+ * Checks the pages of a journal after an end that was not clean: a damaged page may have caused it, and would do so again.
+ * Takes about a second for ten million rows. Throws `JournalUnusable`.
  */
 export async function checkPages(dataPath: string): Promise<void> {
   if (!holdsJournal(dataPath)) return;
@@ -75,7 +75,7 @@ export async function goBackACommit(dataPath: string, nowMs: number): Promise<st
     if (pages === undefined)
       throw new JournalUnusable(`the journal ${file} is damaged: ${fault}; restore a backup`);
     const { transaction, gone, kept } = useOlderCommit(file, pages.good, pages.bad, nowMs);
-    return `${file} goes on from commit ${transaction}: ${gone}; the page that was overwritten is in ${kept}`;
+    return `${file} continues from commit ${transaction}: ${gone}; the overwritten page is saved as ${kept}`;
   } finally {
     folder.release();
   }
@@ -90,23 +90,23 @@ function holdsJournal(dataPath: string): boolean {
 }
 
 /**
- * Judges the journal of the folder before the engine opens it. `fresh`: a new one was asked for. Throws `JournalUnusable`,
- * and `JournalPresent` where one would be hidden by a new one.
+ * Checks the journal of the folder before LMDB opens it. `fresh`: a new journal is wanted. Throws `JournalUnusable`, and
+ * `JournalPresent` when a journal exists.
  */
 export function checkJournal(dataPath: string, hadJournal: boolean, fresh: boolean): void {
   const file = join(dataPath, DATA_FILE);
   const sizeBytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (sizeBytes > 0) {
-    if (fresh) throw new JournalPresent(`--new-journal: ${file} is there already`);
+    if (fresh) throw new JournalPresent(`--new-journal: ${file} exists already`);
     const fault = faultOf(file);
     if (fault !== undefined) {
       const other =
-        badPageOf(file) === undefined ? '' : ', or go on from an older commit (check --use-older-commit)';
+        badPageOf(file) === undefined ? '' : ', or continue from an older commit (check --use-older-commit)';
       throw new JournalUnusable(`the journal ${file} is damaged: ${fault}; restore a backup${other}`);
     }
   } else if (hadJournal && !fresh)
     throw new JournalUnusable(
-      `${dataPath} has had a journal, and ${DATA_FILE} is ${existsSync(file) ? 'empty' : 'gone'}; restore a backup, or begin anew with --new-journal`,
+      `${dataPath} had a journal, and ${DATA_FILE} is ${existsSync(file) ? 'empty' : 'gone'}; restore a backup, or start with an empty journal (--new-journal)`,
     );
 }
 

@@ -1,4 +1,4 @@
-/** The two sockets that the gateway listens on, and the windows of callers that are counted by connection. */
+/** The public and the internal listener, and the rate limiter of connections and addresses. */
 import { Limiter } from '../actors/limits/limiter.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -19,11 +19,11 @@ interface Listeners {
   readonly internalServer: Server;
   /** See `createRenewal`. */
   readonly renewCertificate: () => Promise<void>;
-  /** The end of a start: opens both ports. Rejects with `ListenError` when one has been taken since. */
+  /** Opens both ports, at the end of a start. Rejects with `ListenError` when one was taken meanwhile. */
   open(servePublic: RequestHandler, serveInternal: RequestHandler): Promise<void>;
 }
 
-/** Tries both ports, which are then known; nothing listens until `open`. Rejects with `ListenError` when one is taken. */
+/** Reserves both ports; nothing listens until `open`. Rejects with `ListenError` when one is taken. */
 export async function reserveListeners(
   { listen, internal, trustedProxies }: Configuration,
   settings: SettingsReader,
@@ -65,13 +65,13 @@ export async function reserveListeners(
       if (hindrance !== undefined)
         log.warn(
           { hindrance },
-          'receive buffers are not bounded: uploads at line rate can hold up everybody',
+          'receive buffers are not bounded: uploads at line rate can delay all other requests',
         );
     },
   };
 }
 
-/** A connection takes a descriptor: beyond the limit clients wait, unanswered, for one that becomes free. */
+/** Each connection needs a file descriptor. Above the limit, clients wait without an answer. */
 function warnOfDescriptors(connectionsMax: number, log: Log): void {
   const limit = descriptorLimit();
   if (limit === undefined || connectionsMax <= limit) return;

@@ -1,4 +1,4 @@
-/** Readings of the metric table from the parts of the gateway, and what every finished request leaves behind. */
+/** Reads the metrics of all parts of the gateway, and records finished requests. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Limiter } from '../actors/limits/limiter.ts';
@@ -37,7 +37,7 @@ export interface MetricSources {
   readonly requests: FinishedRequests;
 }
 
-/** One snapshot of all parts: a metric that is left out, or that is not declared, does not compile. */
+/** One snapshot of all parts. A missing or undeclared metric does not compile. */
 export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricReadings {
   return {
     ...actorReadings(sources),
@@ -54,7 +54,7 @@ export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricR
   };
 }
 
-/** Size of the journal's file, with the room made ahead of need. */
+/** Size of the journal file, with the space that is allocated ahead. */
 export function journalFileBytes({ dataPath }: Configuration): number {
   return statSync(join(dataPath, DATA_FILE), { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -276,12 +276,12 @@ function webhookReadings({ webhooks }: MetricSources) {
   } satisfies Partial<MetricReadings>;
 }
 
-/** What every finished request leaves behind: its sample in the metrics and its line in the log. */
+/** Records a finished request in the metrics and in the log. */
 export interface FinishedRequests {
-  /** Also for lines that are not of requests. */
+  /** Also for other lines than those of requests. */
   readonly sink: LineSink;
   readonly observe: (record: FinishedRequest) => void;
-  /** Writes the lines that are still held. */
+  /** Writes the buffered lines. */
   close(): Promise<void>;
 }
 

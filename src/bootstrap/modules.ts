@@ -1,4 +1,4 @@
-/** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalog. */
+/** Addresses of the configured and simulated modules, and the catalog of their tools. */
 
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { isRecord } from '../config/environment.ts';
@@ -14,13 +14,13 @@ import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';
 import { type SupervisedSandbox, superviseSandbox } from '../sandbox/supervisor.ts';
 import { JournalUnusable } from './data-directory.ts';
 
-/** Faults of the custom tools and resources of a file as written, before anything is started. */
+/** Faults of the custom tools and resources of a file, before anything starts. */
 export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] {
   if (!isRecord(file)) return [];
   const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
   const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
   const rows = { tools: customRows(file, 'McpTools'), resources: customRows(file, 'McpResources') };
-  // Nothing is called: any address shows whether a row names a module that will be there, under any policy.
+  // Addresses are not called: a placeholder shows whether a row names a known module.
   const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
   const loaded = loadCatalog(BUILT_IN, rows, addresses, { personalReads: false });
   const faults = loaded.ok ? [] : loaded.faults;
@@ -28,7 +28,7 @@ export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] 
   return [...doubledRows(file), ...placed].map(readable);
 }
 
-/** What keeps a catalog from being served, by the path of the key in the file. */
+/** Faults of a catalog, by the path of the key in the file. */
 export function faultsOf(result: CatalogResult): readonly Fault[] {
   return result.ok ? [] : result.faults.map(readable);
 }
@@ -37,26 +37,26 @@ function readable({ path, message }: Fault): Fault {
   return { path: keyPath(path), message };
 }
 
-/** Names of modules that the running gateway does not know: it learns their addresses at a start only. */
+/** Modules that are new or have another address: the gateway reads addresses only at a start. */
 function newModules(configuration: Configuration, addresses: ReadonlyMap<string, string>): Fault[] {
   return Object.entries(configuration.modules)
     .filter(([name, module]) => addresses.get(name) !== module.url)
     .map(([name]) => ({ path: `Modules.${name}`, message: 'a changed module needs a restart' }));
 }
 
-/** The modules that the sandbox serves: those it has and the configuration does not name. */
+/** The modules of the sandbox that the configuration does not name. */
 function sandboxNames(configuration: Configuration): SandboxModuleName[] {
   return configuration.sandbox
     ? SANDBOX_MODULES.filter((name) => configuration.modules[name] === undefined)
     : [];
 }
 
-/** `production` is that of the start: a file that says otherwise since waits for the next one. */
+/** `production` is the value at the start: a change in the file needs a restart. */
 function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: boolean): AccessPolicy {
   return { personalReads: mcpBasicPersonalReads ?? !production };
 }
 
-/** In production mode a public key, which is no secret, should open public data alone (decision 0094). */
+/** In production mode a public key, which is no secret, should open only public data (decision 0094). */
 export function warnOfPersonalReads({ policy }: Catalog, production: boolean, log: Log): void {
   if (!production || !policy.personalReads) return;
   log.warn(
@@ -73,24 +73,24 @@ function catalogOf(
   return loadCatalog(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
 }
 
-/** Of a configuration that was checked at its reading: a fault is a bug. */
+/** The configuration was checked at load, so a fault here is a bug. */
 export function openCatalog(
   configuration: Configuration,
   addresses: ReadonlyMap<string, string>,
 ): LiveCatalog {
   const loaded = catalogOf(configuration, addresses, configuration.production);
-  if (!loaded.ok) throw new Error(`the catalog was checked before: ${JSON.stringify(faultsOf(loaded))}`);
+  if (!loaded.ok) throw new Error(`the catalog was checked at load: ${JSON.stringify(faultsOf(loaded))}`);
   return new LiveCatalog(loaded.catalog);
 }
 
-/** What only a start reads, and a reload keeps to. */
+/** Values of the start that a reload does not change. */
 export interface Started {
   /** Base address by module name. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly production: boolean;
 }
 
-/** Puts the catalog of a configuration that was read again in place; its faults when the old one stays. */
+/** Replaces the catalog after a reload of the configuration. Returns the faults when the current one stays. */
 export function reloadCatalog(
   catalog: LiveCatalog,
   configuration: Configuration,
@@ -113,8 +113,8 @@ export async function startSandbox(
     elapsed: () => performance.now(),
     timer: nodeSchedule.timer,
     onEnd: (error: unknown, waitMs: number) =>
-      log.error({ err: error, waitMs }, 'the sandbox ended; its modules are down until it is started again'),
-    onReturn: () => log.info('the sandbox serves again'),
+      log.error({ err: error, waitMs }, 'the sandbox ended; its modules are down until it restarts'),
+    onReturn: () => log.info('the sandbox is running again'),
   };
   return superviseSandbox({ dataPath: configuration.dataPath, modules }, supervision).catch(
     (error: unknown) => {
@@ -135,7 +135,7 @@ export function moduleAddresses(
   return addresses;
 }
 
-/** A module as far as its events go. */
+/** The event interface of a module. */
 interface EventModule {
   readonly name: string;
   readonly url: string;
@@ -144,7 +144,7 @@ interface EventModule {
   readonly poll: boolean;
 }
 
-/** All modules that may have events; the stand-ins are polled, and may be tried with pushed ones as well. */
+/** All modules that may have events. Simulated modules are polled, and may push as well. */
 export function eventModulesOf(
   configuration: Configuration,
   sandbox: SupervisedSandbox | undefined,
@@ -164,7 +164,7 @@ export function eventModulesOf(
   return [...sandboxed, ...configured];
 }
 
-/** What of each module is proxied without a session. */
+/** Path prefixes that are proxied without a session, by module name. */
 export function publicPaths(configuration: Configuration): Map<string, readonly string[]> {
   const modules = Object.entries(configuration.modules);
   return new Map(modules.map(([name, module]) => [name, module.public]));

@@ -1,4 +1,4 @@
-/** What a gateway takes besides its configuration. */
+/** Options of a gateway beside its configuration. */
 
 import type { ConfigurationResult } from '../config/load.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -8,8 +8,8 @@ export interface AssemblyOptions {
   readonly log: Log;
   /** Reads the configuration again, for a reload. */
   readonly readAgain: () => ConfigurationResult;
-  /** Begins with an empty journal where one has been. */
+  /** Starts with an empty journal although the folder had one. */
   readonly newJournal: boolean;
-  /** The journal failed: every waiter has its answer. */
+  /** Called when the journal failed, after every pending command was answered. */
   readonly onFatal: (error: Error) => void;
 }

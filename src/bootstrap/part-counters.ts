@@ -16,7 +16,7 @@ function flatten(counters: object, prefix = ''): PartCounters {
   return flat;
 }
 
-/** Sessions of browsers and agents, and the journal's file with the room that was made ahead of need. */
+/** Sessions of browsers and agents, and the size of the journal file. */
 function gatewayCounters({ actors, configuration }: MetricSources): PartCounters {
   return {
     browserSessions: actors.count('sidHash'),
@@ -25,7 +25,7 @@ function gatewayCounters({ actors, configuration }: MetricSources): PartCounters
   };
 }
 
-/** What is held of each bound now, and how often it or a share of it was used up. */
+/** The use of each bound, and how often it or a share of it was exhausted. */
 function boundCounters(bounds: SharedBounds): PartCounters {
   const rows = bounds.report().map(({ name, held, refused }) => [name, { held, refused }] as const);
   return flatten(Object.fromEntries(rows));

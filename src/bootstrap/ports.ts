@@ -1,4 +1,4 @@
-/** The ports of the actors. They open before the actors, and use them and the event log at work only. */
+/** The ports of the actors. They open first, and use the actors and the event log only while a call runs. */
 import type { JournalEventLog } from '../actors/events/log.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
@@ -28,7 +28,7 @@ interface PortDeps {
 
 interface OpenedPorts {
   readonly ports: Ports;
-  /** Opened at the first question, as is the log: messages of an earlier run may need both before the start does. */
+  /** Opens at the first call, as does the log: messages of an earlier run may need both before the start does. */
   readonly codeSecret: () => Promise<Uint8Array>;
   readonly eventLog: () => Promise<JournalEventLog>;
 }
@@ -43,7 +43,7 @@ export function openPorts(deps: PortDeps): OpenedPorts {
   return { ports: { workers, ...files.ports, ...codes, webhooks }, codeSecret, eventLog };
 }
 
-/** All questions get the same promise. */
+/** All calls get the same promise. */
 function once<T>(open: () => Promise<T>): () => Promise<T> {
   let opened: Promise<T> | undefined;
   return () => {

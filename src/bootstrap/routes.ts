@@ -1,4 +1,4 @@
-/** Gives each group of routes of the public listener what it uses. */
+/** Passes each group of routes of the public listener its dependencies. */
 
 import { openChallenges } from '../io/accounts/challenges.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';

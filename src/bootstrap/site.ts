@@ -6,7 +6,7 @@ import type { Site } from '../domain/site.ts';
 
 const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 
-/** `port` is the port that is really bound; `codesDelivered`: there is a chat module. */
+/** `port` is the bound port. `codesDelivered`: a chat module exists. */
 export function resolveSite(
   configuration: Configuration,
   version: string,
@@ -29,7 +29,7 @@ export function resolveSite(
     addressHosts: false,
     checkHost: configuration.production || isLoopback(configuration.listen.host),
     origins: new Set([...configured, ...own]),
-    // Where another program ends TLS, that one knows whether all of its names are served by TLS.
+    // Where a proxy ends TLS, only the proxy knows whether all its host names use TLS.
     strictTransport: configuration.production && configuration.listen.tls !== undefined,
     secureCookies: configuration.production || configured.some((origin) => origin.startsWith('https:')),
     fido2: {
@@ -46,7 +46,7 @@ export function resolveSite(
   };
 }
 
-/** What holds on the internal listener: always a Host check, never TLS. */
+/** The internal listener always checks Host and never uses TLS. */
 export function internalSite(site: Site, { host, allowHosts }: Configuration['internal']): Site {
   const hosts = new Set([...OWN_HOSTS, host, ...allowHosts].map((name) => name.toLowerCase()));
   return { ...site, hosts, addressHosts: true, checkHost: true, strictTransport: false };
@@ -56,7 +56,7 @@ function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/** Where a listener is reached from this machine. */
+/** The address of a listener for this machine. */
 export function addressOf(listen: { host: string; tls: unknown }, port: number): string {
   const anywhere = listen.host === '0.0.0.0' || listen.host === '::';
   const host = anywhere ? '127.0.0.1' : listen.host;

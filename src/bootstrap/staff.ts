@@ -1,4 +1,4 @@
-/** The staff at start: roles from the journal, and a set-up link while no account can open the admin panel. */
+/** Loads the roles from the journal, and creates a set-up link while no account can open the admin panel. */
 import { randomBytes } from 'node:crypto';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Site } from '../domain/site.ts';
@@ -7,7 +7,7 @@ import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink } from '../io/admin/staff.ts';
 export interface OpenedStaff {
   readonly staff: LiveStaff;
   readonly setupLink: SetupLink | undefined;
-  /** To be printed and forgotten; it enters no log. The token is behind `#`: browsers do not send that part. */
+  /** Printed once and never logged. The token follows `#`, a part that browsers do not send. */
   readonly setupAddress: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Which pages are served and where their files are: the built-in ones, or the folder of `StaticPath` at `/`. */
+/** Selects the pages: the built-in ones, or the folder of `StaticPath` at `/`. */
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ import { FolderUnusable } from './data-directory.ts';
 /** From build/src to src/web. */
 const WEB_FOLDER = resolve(dirname(fileURLToPath(import.meta.url)), '../../../src/web');
 
-/** Files of libraries that browsers load: the name it is served by, a file that resolves, one beside it. */
+/** Library files for browsers: the served name, a module that resolves, and the file beside it. */
 const VENDOR = [
   { name: 'preact.js', near: 'htm/preact', file: 'standalone.module.js' },
   { name: 'uplot.js', near: 'uplot', file: 'uPlot.iife.min.js' },
@@ -27,7 +27,7 @@ export interface Pages {
   readonly notFound: Services['notFound'];
 }
 
-/** Reads all pages. `api`: the routes that no file may hide. Throws `FolderUnusable` for an unfit `StaticPath`. */
+/** Reads all pages. Files must not hide the routes of `api`. Throws `FolderUnusable` for an unusable `StaticPath`. */
 export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[]): Pages {
   const { files, notFound: page } = builtInFiles(WEB_FOLDER, vendorFiles(), {
     homePage: staticPath === undefined,
@@ -36,7 +36,7 @@ export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[
   const notFound = createNotFound(page);
   if (staticPath === undefined) return { routes: builtIn.routes, notFound };
   const taken = new Set([...api, ...builtIn.routes].map(({ path }) => path));
-  // Custom pages bring their own content security policy, in a meta element.
+  // Custom pages have their own content security policy, in a meta element.
   const own = new FileCache(readFolder(staticPath, taken), '');
   return { routes: [...builtIn.routes, ...own.routes], notFound };
 }

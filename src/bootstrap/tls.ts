@@ -1,6 +1,6 @@
 /**
- * Certificates are judged before anything takes them: the HTTP server would only say that it could not be built. On
- * SIGHUP they are read again.
+ * Checks certificates before use, because the HTTP server would only report that it cannot start. Reads them again on
+ * SIGHUP.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { boundReceiveBuffer } from '../io/http/listen/receive-buffer.ts';
 import type { Server, TlsFiles } from '../io/http/server.ts';
 import type { Log } from '../io/observability/log.ts';
 
-/** Faults of `Listen.tls`: a file that cannot be read, a certificate and a key that do not belong together. */
+/** Faults of `Listen.tls`: an unreadable file, or a key that does not match the certificate. */
 export function checkTls(file: unknown): Fault[] {
   const listen = isRecord(file) ? file['Listen'] : undefined;
   const tls = isRecord(listen) ? listen['tls'] : undefined;
@@ -36,9 +36,9 @@ export function checkTls(file: unknown): Fault[] {
   if (cert === undefined || key === undefined) return faults;
   try {
     createSecureContext({ cert, key });
-    // OpenSSL compares keys of one type alone.
+    // OpenSSL compares only keys of the same type.
     if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
-      faults.push({ path: 'Listen.tls', message: 'the certificate is of another key' });
+      faults.push({ path: 'Listen.tls', message: 'the certificate does not match the key' });
   } catch (error) {
     faults.push({ path: 'Listen.tls', message: error instanceof Error ? error.message : 'unusable' });
   }
@@ -52,8 +52,8 @@ interface RenewalDeps {
 }
 
 /**
- * Reads the certificate again: a new one is served to connections from then on. One that is unusable is logged, and the
- * one in use stays. One renewal at a time.
+ * Reads the certificate again; new connections get a new one. An unusable certificate is logged, and the current one
+ * stays. One renewal runs at a time.
  */
 export function createRenewal({ listen, server, log }: RenewalDeps): () => Promise<void> {
   const { tls } = listen;
@@ -63,13 +63,13 @@ export function createRenewal({ listen, server, log }: RenewalDeps): () => Promi
   const opened = async () => {
     const hindrance = await steerToNewest(server.port);
     if (hindrance !== undefined)
-      log.warn({ hindrance }, 'connections that open while the certificate changes may be reset');
+      log.warn({ hindrance }, 'connections opened during the change of the certificate may be reset');
     if (listen.receiveBufferBytes > 0) await boundReceiveBuffer(server.port, listen.receiveBufferBytes);
   };
   const renew = async () => {
     const faults = checkTls({ Listen: { tls } });
     if (faults.length > 0) {
-      log.error({ faults }, 'the new certificate is unusable, the old one stays');
+      log.error({ faults }, 'the new certificate is unusable, the current one stays');
       return;
     }
     const found = read();
@@ -83,7 +83,7 @@ export function createRenewal({ listen, server, log }: RenewalDeps): () => Promi
     last = last
       .then(renew)
       .catch((error: unknown) =>
-        log.error({ err: error }, 'the certificate was not renewed, the old one stays'),
+        log.error({ err: error }, 'the certificate was not renewed, the current one stays'),
       );
     return last;
   };

@@ -20,7 +20,7 @@ const STOP_MS = 5_500;
 
 export interface WebhookDelivery {
   readonly ownerApi: WebhookOwnerApi;
-  /** An application changed: its webhook, its state or its cursor. */
+  /** Called after a change of an application: its webhook, state or cursor. */
   changed(appId: string): void;
   counters(): WebhookCounters;
   /** Must resolve before the event log and the actors stop. */
@@ -28,7 +28,7 @@ export interface WebhookDelivery {
 }
 
 interface WebhookPortDeps {
-  /** Opens the log at the first question, which may come before delivery starts. */
+  /** Opens the log at the first call, which may come before delivery starts. */
   readonly eventLog: () => Promise<EventLog>;
   /** Undefined until delivery starts. Changes before it are not lost: a start loads every application. */
   readonly delivery: () => WebhookDelivery | undefined;
@@ -84,7 +84,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     onBug: (error, appId) =>
       log.error({ err: error, appId }, 'webhook run failed unexpectedly; it will be retried'),
   });
-  // Runs in the background: a start does not wait until thousands of applications are loaded.
+  // Runs in the background, so that a start does not wait for thousands of applications.
   dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   return {
     ownerApi: new WebhookOwnerApi(dispatcher, eventLog, sender, attemptLog),

@@ -190,13 +190,13 @@ t.test(
     writeFileSync(file, bytes);
     t.match(await runToEnd(['--data', directory, '--port', '0', '--internal-port', '0']), {
       code: 70,
-      stderr: /names another page; restore a backup, or go on from an older commit/,
+      stderr: /names another page; restore a backup, or continue from an older commit/,
     });
     const { code, stdout } = await check(directory, '--use-older-commit');
     t.equal(code, 0, stdout);
     t.match(
       stdout,
-      new RegExp(`goes on from commit ${newer.transaction - 1n}: commit ${newer.transaction} is gone;`),
+      new RegExp(`continues from commit ${newer.transaction - 1n}: commit ${newer.transaction} is gone;`),
     );
     const kept = readdirSync(directory).filter((name) => name.startsWith('data.mdb.page'));
     t.same(

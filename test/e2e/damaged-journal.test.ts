@@ -101,7 +101,7 @@ t.test('damaged journal: a start on a damaged header ends with 70 and one senten
     t.match(stderr, says, name);
     t.match(
       stderr,
-      /^gatehouse: the journal .* is damaged: .*; restore a backup(, or go on from an older commit \(check --use-older-commit\))?\n$/,
+      /^gatehouse: the journal .* is damaged: .*; restore a backup(, or continue from an older commit \(check --use-older-commit\))?\n$/,
       name,
     );
   }
@@ -124,12 +124,12 @@ t.test(
     const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
     const present = await runToEnd(['--data', path, '--new-journal', ...PORTS]);
     t.equal(present.code, 64);
-    t.match(present.stderr, /^gatehouse: --new-journal: .*data\.mdb is there already\n$/);
+    t.match(present.stderr, /^gatehouse: --new-journal: .*data\.mdb exists already\n$/);
     for (const make of [() => rmSync(journal), () => writeFileSync(journal, '')]) {
       make();
       const { code, stderr } = await runToEnd(['--data', path, ...PORTS]);
       t.equal(code, 70);
-      t.match(stderr, /has had a journal, and data\.mdb is (gone|empty); restore a backup, or begin anew/);
+      t.match(stderr, /had a journal, and data\.mdb is (gone|empty); restore a backup, or begin anew/);
     }
     const anew = await launch({ dataPath: path, args: ['--new-journal'] });
     t.same(await anew.stop(), { code: 0, signal: null });

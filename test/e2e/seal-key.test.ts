@@ -19,12 +19,12 @@ t.test('seal key: a journal sealed under a key is served with that key alone', a
   };
   t.same(await refused({}), [
     78,
-    ['configuration: Secrets.sealKey: is missing: API keys of this journal are sealed under it'],
+    ['configuration: Secrets.sealKey: is missing: the API keys of this journal are sealed with it'],
   ]);
   t.same(await refused({ GATEHOUSE_SECRETS_SEAL_KEY: two }), [
     78,
     [
-      'configuration: Secrets.sealKey: opens not all that is sealed in this journal: the key that sealed it must be in the list',
+      'configuration: Secrets.sealKey: does not open every API key of this journal: add the key that sealed them to the list',
     ],
   ]);
   t.same(await refused({ GATEHOUSE_SECRETS_SEAL_KEY: two.slice(1) }), [

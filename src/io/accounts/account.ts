@@ -1,7 +1,4 @@
-/**
- * What an account may ask about itself: sessions, login log, keys. One implementation for the REST
- * routes and for the gateway tools of /mcp, with the schemas that both print.
- */
+/** Sessions, login log and keys of an account: shared by the REST routes and the gateway tools of /mcp, with their schemas. */
 
 import { hash } from 'node:crypto';
 import { user } from '../../actors/accounts/user.ts';
@@ -30,7 +27,7 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { toIso } from '../../domain/time.ts';
 
-/** Spec 2.2, and what is Gatehouse's own: `name`, `lastUsedUtc`, `proven`, and of passkeys `backedUp`. */
+/** Spec 2.2. Extensions: `name`, `lastUsedUtc`, `proven`, and `backedUp` of passkeys. */
 export const userKeySchema = named(
   'UserKey',
   object({
@@ -87,7 +84,7 @@ export const loginSchema = named(
   }),
 );
 
-/** Neither: all sessions of the account, the calling one included. Both: `InvalidInput`. */
+/** With neither field all sessions of the account end, the calling one included. Both fields are `InvalidInput`. */
 export const closeSessionsSchema = object({
   sessionIds: optional(
     array(text({ minLength: 1, maxLength: 20, examples: [ID_EXAMPLE] }), {
@@ -105,7 +102,7 @@ export type SessionItem = Static<typeof sessionSchema>;
 type LoginItem = Static<typeof loginSchema>;
 type CloseSessions = Static<typeof closeSessionsSchema>;
 
-/** Everything that these functions need of a call. */
+/** The request of an account. */
 export interface AccountCall {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
@@ -113,7 +110,7 @@ export interface AccountCall {
   readonly origin: Origin;
   readonly nowMs: number;
   readonly idempotencyKey?: string | undefined;
-  /** What the caller sent: a repeat of the key must bring the same. */
+  /** A repeat with the same idempotency key must have the same body. */
   readonly body?: unknown;
 }
 
@@ -164,8 +161,8 @@ export async function listLogins({ actors, session }: AccountCall): Promise<Logi
 }
 
 /**
- * Active keys of the account, in the order of their creation. A session without proof sees the key that it named, and of
- * it neither the name, which a person gave, nor the last use.
+ * Active keys of the account, in the order of their creation. An unproven session sees only the key that it named, without
+ * the name that a person gave it and without its last use.
  */
 export async function listKeys({ actors, session }: AccountCall): Promise<UserKeyItem[]> {
   const keys = await actors.query(user, session.userId, { type: 'keys' });
@@ -190,8 +187,8 @@ export async function closeSessions(call: AccountCall, request: CloseSessions): 
 }
 
 /**
- * The ring of an account is shared by all that it can do: the key counts for one operation, and for one body, which is
- * known again by the first 128 bits of its SHA-256.
+ * All operations of an account share one ring of idempotency keys, so a key is scoped to its operation. The fingerprint
+ * of the body is the first 128 bits of its SHA-256.
  */
 export function askOptions(
   operation: string,

@@ -1,6 +1,6 @@
 /**
- * Issues challenges and takes each of them once (auth.md A4). Keeps in memory what needs no disk: the share that a
- * network has of the open ones, and which were used. After a restart the account knows those that opened something.
+ * Issues challenges and accepts each of them once (decision 0110). Memory holds the share that a network has of the open
+ * ones, and which were used; after a restart the account knows the successful ones.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -13,47 +13,47 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { Lease, ShareRefusal } from '../../domain/limits/shares.ts';
 import type { ChallengeKind } from '../../domain/proofs.ts';
 
-/** Purpose under which the key is derived. Another one here would make every open challenge unknown. */
+/** Purpose of the key derivation. Another purpose would invalidate every open challenge. */
 const PURPOSE = 'challenges';
 const KEY_BYTES = 32;
-/** A place becomes free when a challenge opens something or expires. */
+/** A slot becomes free when a challenge succeeds or expires. */
 const RETRY_SECONDS = 5;
 const TOO_MANY = 'too many open challenges';
-/** Used ones whose accounts keep them too: the oldest may go. */
+/** Successful challenges kept in memory. Their accounts keep them too, so the oldest are dropped. */
 const SPENT_MAX = 100_000;
 
-/** What both calls need of a request. */
+/** The part of a request that opening and taking a challenge depend on. */
 export interface ChallengeTerms {
   readonly nowMs: number;
-  /** A challenge is taken for so long beyond its announced end (`timestampDriftTolerance`). */
+  /** A challenge is accepted for this long after its announced end (`timestampDriftTolerance`). */
   readonly leewayMs: number;
-  /** Takes a place in the bound of open challenges. */
-  readonly place: () => Lease | ShareRefusal;
+  /** Takes a slot of the bound of open challenges. */
+  readonly takeSlot: () => Lease | ShareRefusal;
 }
 
 export interface TakeChallenge extends Omit<ChallengeBinding, 'kind'> {
   readonly id: number;
   readonly kinds: readonly ChallengeKind[];
-  /** A challenge that was opened without a session is taken with one too (a login in a second tab). */
+  /** Also accepts a challenge that was opened without a session (a login in a second tab). */
   readonly orAnonymous?: boolean;
-  /** While the first is under way, a repeat with the same key gets the challenge too, and then the first answer. */
+  /** While the first request runs, a repeat with the same key gets the challenge too, and then the first answer. */
   readonly idempotencyKey?: string;
 }
 
 interface Held {
   readonly lease: Lease;
-  /** Nothing takes it any more. */
+  /** The challenge is not accepted after this time. */
   readonly endsMs: number;
-  /** Open; or the Idempotency-Key of the request that is using it; or used up. */
+  /** Open, used up, or in use by the request with this Idempotency-Key. */
   use: 'open' | 'used' | { readonly key: string };
 }
 
 export class Challenges {
   readonly #key: ChallengeKey;
   readonly #random: () => number;
-  /** Open and failed ones, in the order of their opening. As many as the bound has places. */
+  /** Open and failed challenges in the order of their opening; at most as many as the bound has slots. */
   readonly #held = new Map<number, Held>();
-  /** Those that opened something, and when nothing takes them any more. */
+  /** Successful challenges, with the time after which they are not accepted anyway. */
   readonly #spent = new Map<number, number>();
 
   constructor(key: ChallengeKey, random: () => number = () => randomInt(CHALLENGE_RANDOM_RANGE)) {
@@ -61,7 +61,7 @@ export class Challenges {
     this.#random = random;
   }
 
-  /** Throws `AccessRateLimit` when the network has its share of the open ones, or all are taken. */
+  /** Throws `AccessRateLimit` when the share of the network, or the whole bound, is used up. */
   open(binding: ChallengeBinding, lifeMs: number, terms: ChallengeTerms): Challenge {
     this.#dropExpired(terms.nowMs);
     const lease = leased(terms);
@@ -71,8 +71,8 @@ export class Challenges {
   }
 
   /**
-   * The challenge, once. Throws `ChallengeExpired` where it is unknown, used, over, or of another kind, user or session;
-   * `AccessRateLimit` for one of another process that finds no place here.
+   * Returns the challenge, once. Throws `ChallengeExpired` when it is unknown, used, expired, or of another kind, user or
+   * session. Throws `AccessRateLimit` for a challenge of another process when no slot is free.
    */
   take(asked: TakeChallenge, terms: ChallengeTerms): Challenge {
     const { nowMs, leewayMs } = terms;
@@ -87,13 +87,13 @@ export class Challenges {
     return challenge;
   }
 
-  /** The request that used it was refused: it is used up, and keeps its place until it ends. */
+  /** The request that used the challenge was refused: the challenge stays used and keeps its slot until it ends. */
   failed(id: number): void {
     const held = this.#held.get(id);
     if (held !== undefined) held.use = 'used';
   }
 
-  /** What it opened is on disk, and its id with it: its place is free. */
+  /** The login or registration is on disk together with the id of the challenge, so the slot is free. */
   spent(id: number): void {
     const held = this.#held.get(id);
     if (held === undefined) return;
@@ -114,7 +114,7 @@ export class Challenges {
     return undefined;
   }
 
-  /** Of the process before a restart, or of another one with the same journal. */
+  /** A challenge of an earlier run, or of another process with the same journal. */
   #hold({ id, expiresMs }: Challenge, terms: ChallengeTerms): Held {
     this.#dropExpired(terms.nowMs);
     const endsMs = expiresMs + terms.leewayMs;
@@ -130,7 +130,7 @@ export class Challenges {
     }
   }
 
-  /** Ids opened one after the other expire one after the other, but for a change of the setting. */
+  /** Challenges expire in the order of their opening, unless the setting changes. */
   #dropExpired(nowMs: number): void {
     for (const [id, held] of this.#held) {
       if (nowMs <= held.endsMs) break;
@@ -155,8 +155,8 @@ export function openChallenges(cipher: {
   return new Challenges(new ChallengeKey(cipher.deriveKey(PURPOSE, KEY_BYTES)));
 }
 
-function leased({ place }: ChallengeTerms): Lease {
-  const lease = place();
+function leased({ takeSlot }: ChallengeTerms): Lease {
+  const lease = takeSlot();
   if ('refusedBy' in lease) throw new GatewayError('AccessRateLimit', TOO_MANY, RETRY_SECONDS, 'i');
   return lease;
 }

@@ -1,6 +1,6 @@
 /**
- * Registration of a key (auth.md "register_key"): with a session the key joins the account, by claim or by proof;
- * without one it founds an account, by proof only. Owns the order of the checks.
+ * Registration of a key (spec 4.3). With a session the key joins the account, by claim or by proof; without one it creates
+ * an account, by proof only. Defines the order of the checks.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { user } from '../../actors/accounts/user.ts';
@@ -40,7 +40,7 @@ import {
   readAttestation,
 } from './passkeys.ts';
 
-/** Tries when the holder of the key changed while a proof was being checked: proof beats claim in the end. */
+/** Attempts when the holder of the key changed while a proof was verified. A proof wins over a claim. */
 const TRIES = 2;
 
 export interface Registration {
@@ -113,13 +113,13 @@ async function registerKey(
   });
 }
 
-/** A repeat gets the first reply, although the challenge that it names is used up. */
+/** A repeat gets the first reply, although its challenge is used up. */
 function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext): boolean {
   const { idempotencyKey: key } = askOptions('register_key', { idempotencyKey });
   return key !== undefined && actors.remembers(user, session.userId, key);
 }
 
-/** The echo of the handle goes with the challenge; the proof of possession is the ceremony itself. */
+/** `code` echoes the challenge; the ceremony is the proof of possession. */
 async function registerPasskey(
   deps: ChallengeDeps,
   context: Context,
@@ -156,7 +156,7 @@ async function registerPasskey(
   });
 }
 
-/** With a session `code` may be the echo of the challenge's handle, a claim; a signature is a proof. */
+/** With a session `code` may echo the code of the challenge, which is a claim. A signature is a proof. */
 function readCode(code: string, proofRequired: boolean): { echo?: Buffer; signature?: Buffer } {
   const echo = proofRequired ? undefined : decodeBase64url(code, SECRET_BYTES);
   return echo === undefined ? { signature: requireBytes(code, SIGNATURE_BYTES, 'code') } : { echo };
@@ -232,7 +232,7 @@ function welcome({ key, userId, token, createdMs, expiresMs }: SignedUp): Regist
   };
 }
 
-/** Once more when a mere claim slipped in between the look-up and the commit of a proven registration. */
+/** Retries when a claim was committed between the look-up and the commit of a proven registration. */
 async function retryOnClaimConflict<T>(
   { actors }: Context,
   publicKey: string,

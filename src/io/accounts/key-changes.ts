@@ -1,7 +1,4 @@
-/**
- * Changes of keys. One implementation for the routes of the owner (spec 4.3) and those of the admin panel: both send the
- * same commands and get the same refusals.
- */
+/** Changes of keys, shared by the routes of the owner (spec 4.3) and of the admin panel: same commands, same refusals. */
 
 import { user } from '../../actors/accounts/user.ts';
 import type { ClaimKey } from '../../actors/accounts/user-admin-keys.ts';
@@ -32,8 +29,8 @@ interface NewClaim extends KeyAccess {
 }
 
 /**
- * Sets what a key may do. `ownerId`: the account, where an admin changes it. A foreign, removed or unknown key is the
- * same `KeyNotFound` (auth.md).
+ * Sets what a key may do. `ownerId` names the account when an admin changes it. Foreign, removed and unknown keys are all
+ * `KeyNotFound`, so that answers do not tell whether a key exists.
  */
 export function setKeyAccess(
   context: Context,
@@ -50,7 +47,7 @@ export function setKeyAccess(
   );
 }
 
-/** Removes a key and ends its sessions before it resolves (auth.md A5). `ownerId` and refusals as above. */
+/** Removes a key and ends its sessions before it resolves. `ownerId` and refusals as above. */
 export function removeUserKey(
   context: Context,
   keyId: string | number,
@@ -61,7 +58,7 @@ export function removeUserKey(
   );
 }
 
-/** An admin adds a software key to an account: a claim, whose holder has proved nothing (docs/decisions/0010). */
+/** Adds a software key to an account for an admin, as an unproven claim (decision 0010). */
 export async function claimKey(
   context: Context,
   ownerId: string,
@@ -95,7 +92,7 @@ function holderIn(actors: ActorSystem, publicKey: string): Pick<ClaimKey, 'holde
   return holder === undefined ? {} : { holder };
 }
 
-/** Which key is changed, and by whom. */
+/** The key and the origin of its change. */
 interface ChangeTarget {
   readonly keyId: string;
   readonly sessionId: string | null;
@@ -123,7 +120,7 @@ function change<Result>(
   });
 }
 
-/** Of an admin: the account whose key changes does not know the session. */
+/** For admins: the actor of the changed account does not know the session of the admin, so it cannot check its age. */
 function requireFreshForKeys({ nowMs, session, settings }: Context): void {
   const freshSeconds = settings.get('KeyChangeFreshLoginSeconds');
   if (freshSeconds > 0 && nowMs - session.createdMs > freshSeconds * SECOND_MS)

@@ -1,7 +1,4 @@
-/**
- * Parts that sign-up, login and MCP login share: strict reading of what a key holder sends, challenges, the look-up of
- * a key, records of refusals that no account can hold.
- */
+/** Shared by sign-up, login and MCP login: strict parsing, challenges, key look-up, audit records of refusals. */
 
 import { type KeyOwner, parseKeyOwner, type SessionOwner } from '../../actors/accounts/owners.ts';
 import type { UsedChallenge } from '../../actors/accounts/user-types.ts';
@@ -56,7 +53,7 @@ export function originOf({ client }: Pick<Context, 'client'>): Origin {
   return { ip: client.address, userAgent: client.userAgent };
 }
 
-/** Where a login comes from, and the session whose `sid` came with it: that one ends (auth.md A6). */
+/** Origin of a login, and the session of the `sid` that came with it, which the login ends (spec 5.3). */
 export function circumstances(context: Context): { origin: Origin; previous?: SessionOwner } {
   const { session } = context;
   return {
@@ -65,7 +62,7 @@ export function circumstances(context: Context): { origin: Origin; previous?: Se
   };
 }
 
-/** Canonical base64url of exactly `byteLength` bytes (auth.md A2); anything else is `InvalidInput`. */
+/** Decodes canonical base64url of exactly `byteLength` bytes. Anything else is `InvalidInput`. */
 export function requireBytes(value: string, byteLength: number, field: string): Buffer {
   const bytes = decodeBase64url(value, byteLength);
   if (bytes === undefined)
@@ -73,14 +70,14 @@ export function requireBytes(value: string, byteLength: number, field: string): 
   return bytes;
 }
 
-/** Throws `InvalidInput` that names the field for an id above int64; a schema has seen to the rest. */
+/** Throws `InvalidInput` that names the field for an id above int64. Schemas check everything else. */
 export function requireId(sent: string | number, field: string): string {
   const id = readId(sent);
   if (id === undefined) throw new GatewayError('InvalidInput', `${field}: expected a decimal id`);
   return id;
 }
 
-/** Throws `AccessRateLimit` when the network has its share of the open ones. */
+/** Throws `AccessRateLimit` when the network has used up its share of open challenges. */
 export function openChallenge(deps: ChallengeDeps, context: Context, kind: ChallengeKind): Challenge {
   const { session, settings } = context;
   const binding = { kind, userId: session?.userId ?? null, sessionId: session?.id ?? null };
@@ -89,11 +86,11 @@ export function openChallenge(deps: ChallengeDeps, context: Context, kind: Chall
 }
 
 function termsOf({ openBound }: ChallengeDeps, { nowMs, site, holder }: Context): ChallengeTerms {
-  const place = () => openBound.take(holder);
-  return { nowMs, leewayMs: site.fido2.timestampDriftToleranceMs, place };
+  const takeSlot = () => openBound.take(holder);
+  return { nowMs, leewayMs: site.fido2.timestampDriftToleranceMs, takeSlot };
 }
 
-/** What the account keeps of a challenge that it was used by. */
+/** The part of a used challenge that the account stores. */
 export function usedOf({ site }: Context, { id, expiresMs }: Challenge): UsedChallenge {
   return { id, endsMs: expiresMs + site.fido2.timestampDriftToleranceMs };
 }
@@ -107,13 +104,13 @@ export function readChallengeId(challengeId: string | number): number {
 
 interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous'> {
   readonly challengeId: string | number;
-  /** With an Idempotency-Key a repeat while the first is under way gets the challenge too. */
+  /** With an Idempotency-Key, a repeat gets the challenge too while the first request runs. */
   readonly repeatable?: boolean;
 }
 
 /**
- * Uses the challenge up before anything is verified (auth.md A4); one that opened something is kept by the account then.
- * Throws `InvalidInput`, `ChallengeExpired`, and what `run` throws.
+ * Uses the challenge up before anything is verified (decision 0110). Throws `InvalidInput`, `ChallengeExpired`, and what
+ * `run` throws.
  */
 export async function usingChallenge<T>(
   deps: ChallengeDeps,
@@ -158,19 +155,19 @@ export function challengeView(context: Context, opened: Challenge) {
   };
 }
 
-/** Whose software key this is, by the decoded bytes in their one spelling (auth.md A2, A3). */
+/** The owner of a software key. The key is canonical base64url, so equal keys have equal texts. */
 export function holderOf(actors: ActorSystem, publicKey: string): KeyOwner | undefined {
   const owner = actors.lookup('publicKey', publicKey);
   return owner === undefined ? undefined : parseKeyOwner(owner);
 }
 
-/** Whose credential this is (auth.md A3: never a software key). */
+/** The owner of a passkey credential. Credential ids have an index of their own, so they never match software keys. */
 export function credentialHolderOf(actors: ActorSystem, credentialId: string): KeyOwner | undefined {
   const owner = actors.lookup('credentialId', credentialId);
   return owner === undefined ? undefined : parseKeyOwner(owner);
 }
 
-/** Runs a login. One whose key turns out to be unknown counts against the address (auth.md A12). */
+/** Runs a login. An unknown key is charged to the budget of the address (spec 5.3). */
 export async function countingUnknownKeys<T>(
   context: Context,
   loginType: LoginType | null,
@@ -191,8 +188,8 @@ export async function countingUnknownKeys<T>(
 }
 
 /**
- * Whatever a registration answers about a software key is worth a guess at a password, so it spends the budget of
- * unknown keys (auth.md A12): a claim always, since its success tells that nobody has the key, a proof that fails.
+ * A registration shows whether a software key exists, and such a key may be derived from a password. So it is charged to
+ * the budget of unknown keys: a claim always, because success also tells that the key is free, and a failed proof.
  */
 export async function countingGuesses<T>(
   { limiter }: Context,
@@ -206,15 +203,15 @@ export async function countingGuesses<T>(
   try {
     return await run();
   } catch (error) {
-    const telling =
+    const tellsWhetherKeyExists =
       error instanceof GatewayError &&
       (error.row === 'InvalidSignature' || error.row === 'KeyAlreadyRegistered');
-    if (telling) limiter.chargeUnknownKey();
+    if (tellsWhetherKeyExists) limiter.chargeUnknownKey();
     throw error;
   }
 }
 
-/** A refusal before any account is known. The key is left out: of a password it would be a trace. */
+/** Audits a refusal before the account is known. The key is left out, because it may be derived from a password. */
 export function auditRefusal(context: Context, loginType: LoginType | null, row: ErrorName): void {
   const record: AuditRecord = {
     utcMs: context.nowMs,
@@ -230,7 +227,7 @@ export function auditRefusal(context: Context, loginType: LoginType | null, row:
   context.actors.auditRefusal(record, context.client.address);
 }
 
-/** What a registration or key change is refused for once its form was right. `usingChallenge` records the challenge. */
+/** Refusals of a well-formed registration or key change. `usingChallenge` records those of the challenge. */
 const KEY_REFUSALS: ReadonlySet<ErrorName> = new Set<ErrorName>([
   'InvalidSignature',
   'KeyLimitReached',
@@ -240,7 +237,7 @@ const KEY_REFUSALS: ReadonlySet<ErrorName> = new Set<ErrorName>([
   'Forbidden',
 ]);
 
-/** Runs a sign-up or key change and records its refusal; those of one user share a budget, as of one network. */
+/** Runs a sign-up or key change and audits its refusal, within a budget for each user or network. */
 export async function auditingKeyRefusals<T>(
   context: Context,
   operation: string,

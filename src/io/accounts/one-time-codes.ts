@@ -1,6 +1,6 @@
 /**
- * Logins by phone and e-mail (auth.md A13) as the routes see them: a code is asked for, and a code is entered. Whether
- * an account has the address shows nowhere: neither in the answer nor in the work that is done for it.
+ * Logins by phone and e-mail (spec 4.4): requests for codes, and logins with one. Neither the answer nor its duration
+ * tells whether an account has the address.
  */
 
 import { user } from '../../actors/accounts/user.ts';
@@ -39,8 +39,8 @@ export const codeRequested = named(
 );
 
 /**
- * Has a code sent to the contact, in the background. Undefined: what was sent is no phone number or e-mail address.
- * Throws `InvalidInput`, `DeliveryUnavailable` without a chat module, `AccessRateLimit` over the caps.
+ * Sends a code to the contact, in the background. Throws `InvalidInput` without a contact, `DeliveryUnavailable` without a
+ * chat module, `AccessRateLimit` over the caps.
  */
 export async function requestCode(context: RouteContext, contact: Contact | undefined, field: string) {
   const { actors, session, client, site } = context;
@@ -66,14 +66,14 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
   };
 }
 
-/** Did the account let somebody in from there before? Asked of an account that is not there as well: the same work. */
+/** Whether the account has a login from that network. Unknown contacts query an empty account, which takes as long. */
 async function isKnown({ actors }: RouteContext, holder: string | null, network: string): Promise<boolean> {
   const logins = await actors.query(user, holder ?? NO_USER_ID, { type: 'logins' });
   return logins.some(({ ok, ip }) => ok && networkOf(ip) === network);
 }
 
 /**
- * The login with a code. It is used up before the account is looked at, so two browsers with one code get one session.
+ * Logs in with a code. The code is used up before the account is read, so two browsers with one code get one session.
  * Throws `InvalidInput`, `ChallengeExpired`, `InvalidCode`, `AccessDenied` for a blocked user, `AccessRateLimit`.
  */
 export async function codeLogin(
@@ -97,7 +97,7 @@ export async function codeLogin(
     ...circumstances(context),
   };
   if (userId !== undefined) return context.actors.ask(user, userId, command);
-  // Only the right code tells whether there is an account, so it is used up by then.
+  // Only the right code shows whether an account exists, and it is used up by now.
   return countingSignUps(deps, context, () => context.actors.ask(user, newUserId, command));
 }
 

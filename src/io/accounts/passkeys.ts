@@ -1,6 +1,6 @@
 /**
- * What browsers send of passkeys and hardware keys: the schemas of both credential objects, their strict reading, and
- * the options that go to `navigator.credentials`. Names and shapes are those of WebAuthn Level 3, section 5.1.
+ * Passkeys and hardware keys on the wire: schemas and strict parsing of both credential objects, and the options for
+ * `navigator.credentials`. Names and shapes are those of WebAuthn Level 3, section 5.1.
  */
 
 import type { PasskeyOffer } from '../../actors/accounts/user-passkeys.ts';
@@ -13,19 +13,19 @@ import { array, literal, named, nullable, object, optional, type Static, text } 
 import type { Site } from '../../domain/site.ts';
 import type { Ceremony } from '../../workers/fido2.ts';
 
-/** auth.md A10. */
+/** Credential ids have at most 1,023 bytes (WebAuthn Level 3, section 4). */
 const CREDENTIAL_ID_BYTES_MAX = 1_023;
 const ATTESTATION_BYTES_MAX = 16 * 1024;
-/** Browsers write about 200 bytes, and origins of up to 2,000. */
+/** Browsers send about 200 bytes; origins have up to 2,000. */
 const CLIENT_DATA_BYTES_MAX = 4 * 1024;
-/** 37 bytes, and extensions that nobody asked for. */
+/** 37 bytes, and extensions that were not requested. */
 const AUTHENTICATOR_DATA_BYTES_MAX = 4 * 1024;
-/** An RSA signature of 4,096 bits has 512. */
+/** An RSA-4096 signature has 512 bytes. */
 const SIGNATURE_BYTES_MAX = 1_024;
 /** `user.id` has at most 64 bytes (WebAuthn, section 5.4.3). */
 const HANDLE_BYTES_MAX = 64;
 
-/** WebAuthn, section 5.8.4. Others may be sent; they are not kept. */
+/** WebAuthn, section 5.8.4. Other values are accepted and not stored. */
 const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'];
 const CREDENTIAL_PARAMETERS = CREDENTIAL_ALGORITHMS.map((alg) => ({ alg, type: 'public-key' }));
 
@@ -77,19 +77,19 @@ export const assertionExample: AssertionJson = {
   },
 };
 
-/** Body of login_options: what the client remembers, echoed without a look-up. */
+/** Body of login_options: ids that the client remembers, echoed without a look-up. */
 export const credentialIdsSchema = array(credentialId, { maxItems: 10 });
 
 export type AttestationJson = Static<typeof attestationSchema>;
 export type AssertionJson = Static<typeof assertionSchema>;
 
-/** Throws `InvalidInput` for an id that is not canonical base64url (auth.md A2). */
+/** Throws `InvalidInput` for an id that is not canonical base64url. */
 export function checkCredentialIds(credentialIds: readonly string[] = []): void {
   if (credentialIds.some((id) => decodeBase64url(id) === undefined))
     throw new GatewayError('InvalidInput', 'credentialIds: not base64url');
 }
 
-/** Throws `InvalidInput` for what is not canonical base64url (auth.md A2). Before the challenge is used up. */
+/** Throws `InvalidInput` for what is not canonical base64url . Runs before the challenge is used up. */
 export function checkAttestation(sent: AttestationJson): void {
   const { clientDataJSON, attestationObject } = sent.response;
   checkSpelling(sent, { clientDataJSON, attestationObject });
@@ -102,12 +102,12 @@ export function checkAssertion(sent: AssertionJson): void {
   checkSpelling(sent, { clientDataJSON, authenticatorData, signature, ...handle });
 }
 
-/** What the answer to a challenge must have been made for. */
+/** What the answer to a challenge must have been signed for. */
 export function ceremonyOf({ fido2 }: Site, { challenge }: Challenge): Ceremony {
   return { challenge, rpId: fido2.rpId, origins: fido2.origins };
 }
 
-/** Without origins nothing is ever made for it: it stands where a repeat gets its first reply unjudged. */
+/** Matches no answer. Used for a repeat, which gets its first reply without verification. */
 export const NO_CEREMONY: Ceremony = { challenge: '', rpId: '', origins: [] };
 
 export function readAttestation(ceremony: Ceremony, sent: AttestationJson): PasskeyOffer {
@@ -141,7 +141,7 @@ export function creationOptions(
   const passkeys = keys.filter((key) => hasFlag(key.flags, KeyFlag.Fido2Key));
   return {
     challenge: challenge.challenge,
-    // `icon` left the standard with Level 2; some authenticators show it, the others pass over it.
+    // `icon` is not in WebAuthn Level 2 and later; some authenticators show it, the others ignore it.
     rp: { name: fido2.rpName, id: fido2.rpId, ...(fido2.icon === '' ? {} : { icon: fido2.icon }) },
     user: { id: handle, name: name ?? fido2.rpName, displayName: name ?? '' },
     pubKeyCredParams: CREDENTIAL_PARAMETERS,

@@ -1,4 +1,4 @@
-/** How many accounts one network may create in a day (`SignUpsPerNetworkPerDay`), wherever accounts are created. */
+/** The daily limit of new accounts of a network (`SignUpsPerNetworkPerDay`). */
 import { isLoopback } from '../../domain/limits/networks.ts';
 import type { RouteContext } from '../http/route.ts';
 

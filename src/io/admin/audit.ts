@@ -1,15 +1,15 @@
-/** Pages of the audit log that fit a filter. Owns how much of the log one page looks at. */
+/** Filtered pages of the audit log, with a bound on the records that a page reads. */
 import { setImmediate } from 'node:timers/promises';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import type { AuditRow } from '../../actors/runtime/journal/port.ts';
 import { AUDIT_EVENTS, type AuditEvent, type AuditRing, type StoredRing } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/time.ts';
 
-/** Records that one page looks at; the page says where to continue. */
+/** Records that one page reads; the page says where to continue. */
 export const AUDIT_SCAN_MAX = 20_000;
-/** Records that are looked at without a break: some 5 ms, measured over LMDB. */
+/** Records read before the search yields to the event loop: about 5 ms, measured over LMDB. */
 const SLICE = 1_000;
-/** A record carries the time at which its request began, and is written when it ends: so much later, at most. */
+/** A record has the time at which its request began and is written when it ends: at most this much later. */
 const LATE_MS = DAY_MS;
 
 export interface AuditLog {
@@ -59,7 +59,7 @@ export async function searchAudit(log: AuditLog, search: AuditSearch): Promise<A
     if (slice.length < count) return { rows, next: undefined };
     left -= slice.length;
     if (left === 0) return { rows, next: position };
-    // Other requests are answered in between.
+    // Yields to other requests.
     await setImmediate();
   }
 }
@@ -85,13 +85,13 @@ function fits(row: AuditRow, search: AuditSearch): boolean {
   );
 }
 
-/** No record from here on fits. */
+/** No record from here on matches. */
 function isBehind(row: AuditRow, { after, fromMs, oldestFirst }: AuditSearch): boolean {
   if (oldestFirst) return false;
   return row.seq <= after || timeOf(row) < fromMs - LATE_MS;
 }
 
-/** Above every record that can fit: halves the log until it is within a slice of the end of the time asked for. */
+/** A position above every match: a binary search down to one slice behind the end of the requested time. */
 function startOf(log: AuditLog, { before, toMs }: AuditSearch, rings: readonly StoredRing[] | undefined) {
   const [newest] = log.auditBefore(before, 1, rings);
   if (newest === undefined || !Number.isFinite(toMs)) return before;

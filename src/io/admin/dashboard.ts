@@ -1,6 +1,6 @@
 /**
- * Samples of the live dashboard: what finished since the last sample, sent as server-sent events. Requests are counted
- * only while a dashboard is open; one timer serves all of them.
+ * Samples of the live dashboard, sent as server-sent events: the requests since the previous sample. Requests are counted
+ * only while a dashboard is open; one timer serves all dashboards.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FinishedRequest } from '../http/finished.ts';
@@ -11,7 +11,7 @@ import type { CallObservation } from '../observability/metrics.ts';
 
 /** Interval between samples. */
 const SAMPLE_INTERVAL_MS = 2_000;
-/** Open dashboards, at most. */
+/** Dashboards that may be open at once. */
 const WATCHERS_MAX = 50;
 /** Routes and tools in a sample: the busiest. */
 const NAMES_MAX = 12;
@@ -151,7 +151,7 @@ export class Dashboard {
   }
 }
 
-/** One open dashboard. A sample is left out while the one before is still being sent. */
+/** One open dashboard. A sample is skipped while the previous one is being sent. */
 class Watcher {
   readonly #isAlive: () => boolean;
   readonly #onLeave: () => void;

@@ -1,6 +1,6 @@
 /**
- * Keys of all accounts that fit a search, a page at a time. Owns how many accounts a page looks at. A public key that is
- * in use is found by the index.
+ * Search in the keys of all accounts, a page at a time, with a bound on the accounts that a page reads. An active public
+ * key is found by its index.
  */
 import { setImmediate } from 'node:timers/promises';
 import { parseKeyOwner } from '../../actors/accounts/owners.ts';
@@ -9,14 +9,14 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { UserKey } from '../../domain/keys.ts';
 
-/** Accounts that one page looks at; the page says where to continue. */
+/** Accounts that one page reads; the page says where to continue. */
 export const KEY_ACCOUNTS_MAX = 1_000;
-/** Accounts that are looked at without a break. */
+/** Accounts read before the search yields to the event loop. */
 const SLICE = 50;
 /** Indexes of active keys: of software keys, and of credentials by their ids. */
 const INDEXES = ['publicKey', 'credentialId'] as const;
 
-/** Behind this key of the account, or without one behind all its keys. */
+/** After this key of the account; without a key, after all its keys. */
 export interface KeyPosition {
   readonly userId: string;
   readonly keyId?: string;
@@ -39,7 +39,7 @@ interface FoundKey {
 
 export interface KeyPage {
   readonly rows: readonly FoundKey[];
-  /** Where the next page begins; undefined behind the last key. */
+  /** Where the next page begins; undefined after the last key. */
   readonly next: KeyPosition | undefined;
 }
 
@@ -50,15 +50,15 @@ export interface KeySource {
 }
 
 /**
- * In the order of account ids, keys of one account in the order of their adding. An account that cannot be read is left
- * out, unless it is the one that is asked for: then `Quarantined`.
+ * In the order of account ids, and of creation within an account. Unreadable accounts are left out; the one that a search
+ * names is `Quarantined`.
  */
 export async function searchKeys(source: KeySource, search: KeySearch): Promise<KeyPage> {
   const { after, limit } = search;
   const named = namedAccounts(source, search);
   const rows: FoundKey[] = [];
   let last = after?.userId ?? '';
-  // The account that the page before stopped in has keys left.
+  // The previous page may have stopped within this account.
   let slice = named ?? (after?.keyId === undefined ? [] : [after.userId]);
   for (let left = KEY_ACCOUNTS_MAX; ; left -= slice.length) {
     for (const userId of slice) {
@@ -72,12 +72,12 @@ export async function searchKeys(source: KeySource, search: KeySearch): Promise<
     if (left <= 0) return { rows, next: { userId: last } };
     slice = source.accountIds(last, Math.min(SLICE, left));
     if (slice.length === 0) return { rows, next: undefined };
-    // Other requests are answered in between.
+    // Yields to other requests.
     await setImmediate();
   }
 }
 
-/** Undefined: all accounts have to be looked at. A removed key is in no index. */
+/** Undefined when every account must be read, because removed keys are in no index. */
 function namedAccounts({ actors }: KeySource, search: KeySearch): readonly string[] | undefined {
   const { userId, publicKey, deleted } = search;
   if (userId !== undefined) return [userId];

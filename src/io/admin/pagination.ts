@@ -1,4 +1,4 @@
-/** What admin routes share: a fresh login for changes, accounts that have to be there, pages of a list. The pipeline has asked for role and address. */
+/** Shared by admin routes: the fresh login for changes, existing accounts, pages. The pipeline checks role and address. */
 import { setImmediate } from 'node:timers/promises';
 import { type AccountView, user } from '../../actors/accounts/user.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
@@ -9,13 +9,13 @@ import { MINUTE_MS } from '../../domain/time.ts';
 import { requireId } from '../accounts/login-parts.ts';
 import type { RouteContext } from '../http/route.ts';
 
-/** Changes need a login at most this old (auth.md "Admin panel"). */
+/** Changes need a login at most this old (spec 1, docs/operations.md). */
 const FRESH_LOGIN_MS = 15 * MINUTE_MS;
 /** Rows of a page. */
 export const PAGE_ROWS = 100;
 export const PAGE_ROWS_MAX = 1_000;
 
-/** A page starts behind the id `after`; one with fewer rows than `limit` is the last. */
+/** A page starts after the id `after`. A page with fewer rows than `limit` is the last. */
 export const pageQuery = object({
   after: optional(int64('Id of the last row of the page before')),
   limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX })),
@@ -46,8 +46,8 @@ export function readPage(
 }
 
 /**
- * A page of what is behind the ids of a kind. Some ids have nothing to show (an account that was never opened, an
- * application that was removed): the page is filled from the ids behind them.
+ * A page of items by the ids of a kind. Ids without an item (an account that was never opened, a removed application) are
+ * skipped, and the page is filled from the ids after them.
  */
 export async function pageOf<Row>(
   { after, limit }: { after: string; limit: number },
@@ -65,7 +65,7 @@ export async function pageOf<Row>(
       last = id;
     }
     if (page.length < limit) return rows;
-    // Thousands of removed applications in a row are looked through without holding up other requests.
+    // Yields to other requests, because thousands of ids in a row may have no item.
     await setImmediate();
   }
 }

@@ -1,4 +1,4 @@
-/** The bridge between the settings actor, which keeps what an admin changed, and the live values that all read. */
+/** Connects the settings actor, which stores the changes of admins, with the live values. */
 
 import { SETTINGS_ID, settings } from '../../actors/admin/settings.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
@@ -24,7 +24,7 @@ interface SettingView {
   readonly summary: string;
 }
 
-/** Lays an admin's earlier changes over the values of this start's file. */
+/** Applies the stored changes of admins over the values of the configuration file. */
 export async function restoreSettings(actors: ActorSystem, live: LiveSettings): Promise<void> {
   const values = await actors.query(settings, SETTINGS_ID, {
     type: 'values',

@@ -1,4 +1,4 @@
-/** Roles as the gate asks for them at every request, and the one-time link that makes the first admin. */
+/** Roles, read at every admin request, and the one-time link that makes the first admin. */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { parseKeyOwner } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
@@ -8,15 +8,15 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { Role } from '../../domain/roles.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 
-/** The set-up link is good for so long after a start (auth.md "Admin panel"). */
+/** Lifetime of the set-up link after a start. */
 export const SETUP_LINK_MS = 30 * MINUTE_MS;
 export const SETUP_TOKEN_BYTES = 32;
 
-/** What the staff actor keeps, in memory: read synchronously, changed after the actor has it on disk. */
+/** The roles of the staff actor in memory: read synchronously, changed once the actor has committed. */
 export class LiveStaff {
   readonly #roles = new Map<string, Role>();
   readonly #actors: ActorSystem;
-  /** Holders of these make admins as well. */
+  /** Keys of the configuration whose holders are admins. */
   readonly #adminPublicKeys: ReadonlySet<string>;
 
   constructor(actors: ActorSystem, adminPublicKeys: ReadonlySet<string>) {
@@ -48,7 +48,7 @@ export class LiveStaff {
     });
   }
 
-  /** Admins whose accounts are blocked: they cannot get in. */
+  /** Admins whose accounts are blocked. */
   async #blockedAdmins(): Promise<string[]> {
     const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
     const blocked: string[] = [];
@@ -63,13 +63,13 @@ export class LiveStaff {
   async hasAdmin(): Promise<boolean> {
     const blocked = await this.#blockedAdmins();
     const holders = this.#keyHolders();
-    // A key without an account is a way in, too: its holder can sign up.
+    // The holder of a configured key can sign up, so the key counts without an account.
     if (this.#adminPublicKeys.size > holders.length) return true;
     const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
     return [...admins, ...holders].some((userId) => !blocked.includes(userId));
   }
 
-  /** Makes the first admin. Fails with `SetupLinkOver` when another one can get in. */
+  /** Makes the first admin. Fails with `SetupLinkOver` when an admin exists. */
   async setFirst(userId: string, address: string): Promise<void> {
     const first = { blocked: await this.#blockedAdmins() };
     await this.set({ userId, role: 'admin', by: userId, address, first });
@@ -89,7 +89,7 @@ export class LiveStaff {
   }
 }
 
-/** One link a start, while there is no admin. What is kept is the token's hash. */
+/** One link for each start while there is no admin. Only the hash of the token is kept. */
 export class SetupLink {
   readonly #digest: Buffer;
   readonly #endsMs: number;
@@ -100,7 +100,7 @@ export class SetupLink {
     this.#endsMs = nowMs + SETUP_LINK_MS;
   }
 
-  /** Throws `SetupLinkOver` for another token, a used one, or one that came too late: which of them is not told. */
+  /** Throws `SetupLinkOver` for a wrong, used or expired token; the error does not tell which. */
   check(token: string, nowMs: number): void {
     const isKnown = timingSafeEqual(digestOf(token), this.#digest);
     if (!isKnown || this.#isUsed || nowMs >= this.#endsMs) throw new GatewayError('SetupLinkOver');

@@ -1,52 +1,52 @@
 /**
- * The secret in the journal's metadata. API keys of applications are made here, shown once, kept sealed (AES-256-GCM)
- * under it or under `Secrets.sealKey`, and opened only to be sent to the receiver (decision 0015). Keys for other
- * uses are derived from the secret.
+ * Creates and seals the API keys of applications (AES-256-GCM, decision 0015), under the secret of the journal or under
+ * `Secrets.sealKey`. Keys for other purposes are derived from the secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { SealedKey } from '../../domain/apps.ts';
 import { decodeSealKey } from '../../domain/seal-key.ts';
 
+/** A stored name. */
 const META_KEY = 'vault';
 /** Data keys that are sealed under `Secrets.sealKey`, the newest first. */
 const DATA_KEYS_META_KEY = 'sealedDataKeys';
 /** Bound into a sealed data key where the id of an API key is bound into that one. */
 const DATA_KEY_ID = 'data key';
-/** One a change of the first seal key; beyond it the newest stays in use. */
+/** Each change of the first seal key adds one; at this number the newest stays in use. */
 const DATA_KEYS_MAX = 64;
 const SECRET_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Tells an API key from other secrets where one is found lying about. */
+/** Marks an API key for secret scanners. */
 const PREFIX = 'ghk_';
 
 interface IssuedKey {
-  /** The clear text: goes to the caller and nowhere else. */
+  /** The clear text, for the caller only. */
   readonly apiKey: string;
   readonly sealed: SealedKey;
 }
 
 export interface ApiKeyCipher {
   issue(): IssuedKey;
-  /** The clear text of a sealed key. Throws when it was sealed by another cipher or was changed. */
+  /** The clear text of a sealed key. Throws when another cipher sealed it, or when it was changed. */
   open(key: SealedKey): string;
   /** The same; undefined where `open` throws. */
   tryOpen(key: SealedKey): string | undefined;
   /**
-   * A key of its own for another use (RFC 5869, SHA-256): the same one for the same purpose as long as the journal
-   * lives, and none tells anything of another.
+   * A key for another purpose (HKDF with SHA-256, RFC 5869): the same for each purpose as long as the journal exists, and
+   * independent of the other keys.
    */
   deriveKey(purpose: string, lengthBytes: number): Buffer;
 }
 
-/** What the journal was sealed with before is not configured, or something else is. One sentence for the operator. */
+/** `Secrets.sealKey` does not fit the journal. The message is one sentence for the operator. */
 export class SealKeyUnusable extends Error {}
 
 interface SealOptions {
-  /** `Secrets.sealKey`: the first seals, all open. Empty: the journal's own secret seals. */
+  /** `Secrets.sealKey`: the first seals, all of them open. When empty, the secret of the journal seals. */
   readonly sealKeys: readonly string[];
-  /** Keys that nothing opens are no reason to refuse. */
+  /** Sealed keys that no configured key opens do not stop the start. */
   readonly sealKeyLost: boolean;
 }
 
@@ -69,8 +69,8 @@ export async function openApiKeyCipher(
 }
 
 /**
- * Random keys that seal API keys, and stand in the journal sealed under the seal key alone. A new first seal key makes a
- * new one, and seals the former ones anew: a seal key that is no longer listed opens nothing that was sealed since.
+ * Random data keys that seal API keys; the journal holds them sealed under the seal key. A new first seal key adds a data
+ * key and seals the earlier ones again, so a seal key that is no longer listed opens nothing sealed since.
  */
 async function openDataKeys(
   administration: Pick<Administration, 'metaGet' | 'metaPut'>,
@@ -83,8 +83,8 @@ async function openDataKeys(
   if (opened.includes(undefined) && !sealKeyLost)
     throw new SealKeyUnusable(
       sealKeys.length === 0
-        ? 'is missing: API keys of this journal are sealed under it'
-        : 'opens not all that is sealed in this journal: the key that sealed it must be in the list',
+        ? 'is missing: the API keys of this journal are sealed with it'
+        : 'does not open every API key of this journal: add the key that sealed them to the list',
     );
   const dataKeys = opened.flatMap((text) => (text === undefined ? [] : [Buffer.from(text, 'base64url')]));
   const [first] = sealKeys;
@@ -103,7 +103,7 @@ export function createApiKeyCipher(secret: Uint8Array, dataKeys: readonly Uint8A
   if (secret.length !== SECRET_BYTES)
     throw new RangeError(`the secret of an API-key cipher has ${SECRET_BYTES} bytes`);
   const [sealing = secret] = dataKeys;
-  // Those of before the seal key was configured are sealed under the secret.
+  // API keys from before the seal key was configured are sealed under the secret.
   const tryOpen = ({ keyId, sealed }: SealedKey) => openAny([...dataKeys, secret], keyId, sealed);
   return {
     tryOpen,
@@ -132,7 +132,7 @@ function openAny(keys: readonly Uint8Array[], id: string, sealed: string): strin
   return undefined;
 }
 
-/** Nonce, tag and cipher text. The id is bound in, so that one key cannot be put in the place of another. */
+/** Nonce, tag and cipher text. The id is authenticated, so that one sealed key cannot replace another. */
 function seal(secret: Uint8Array, keyId: string, apiKey: string): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(Buffer.from(keyId));
@@ -152,7 +152,7 @@ function unseal(secret: Uint8Array, keyId: string, sealed: string): string | und
   try {
     return Buffer.concat([text, decipher.final()]).toString('utf8');
   } catch {
-    // What `final` throws says no more than that the tag does not fit.
+    // `final` throws only when the tag does not match.
     return undefined;
   }
 }

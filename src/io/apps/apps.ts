@@ -1,6 +1,6 @@
 /**
- * Applications as their owner sees them, and the applications that may act for an account: one implementation for the
- * REST routes and for the gateway tools of /mcp, with the schemas that both print. No API key passes through here.
+ * Applications of an owner, and applications that may act for an account: shared by the REST routes and the gateway tools
+ * of /mcp, with their schemas. No API key passes through here.
  */
 
 import { type AccountView, user } from '../../actors/accounts/user.ts';
@@ -30,14 +30,14 @@ import type { WebhookStatus } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { indexEntryOf } from '../http/session-lookup.ts';
 
-/** Spec 2.3, and what is Gatehouse's own. */
+/** Spec 2.3, with extensions. */
 export const appSchema = named(
   'App',
   object({
     id: idText(),
     name: text({ examples: ['Tea house'] }),
     url: text({ examples: ['https://tea.example'] }),
-    /** Left out for McpBasic, which proves no key: an address may hold a secret. */
+    /** Left out for McpBasic, which proves no key: the address may contain a secret. */
     webhookUrl: optional(nullable(text({ examples: ['https://tea.example/events'] }))),
     currencies: array(text({ examples: ['EUR'] })),
     netTypes: array(integer()),
@@ -116,7 +116,7 @@ function webhookItem({
   return { state, reason, sinceUtc: toIso(sinceMs), retryUtc, failures, parked: parked.length };
 }
 
-/** Undefined for one that is not registered (any more). */
+/** Undefined for an application that is not registered, or was removed. */
 export async function viewApp(actors: ActorSystem, appId: string): Promise<AppView | undefined> {
   return actors.query(app, appId, { type: 'view' });
 }

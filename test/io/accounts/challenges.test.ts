@@ -23,7 +23,7 @@ function start(make = makeChallenges) {
   const terms = (address: string) => ({
     nowMs: clock.nowMs,
     leewayMs: LEEWAY_MS,
-    place: () => bounds.of('challenges').take(bounds.holders.of(address)),
+    takeSlot: () => bounds.of('challenges').take(bounds.holders.of(address)),
   });
   return {
     bounds,

@@ -662,7 +662,7 @@ t.test(
   },
 );
 
-const NOT_ALL = 'opens not all that is sealed in this journal: the key that sealed it must be in the list';
+const NOT_ALL = 'does not open every API key of this journal: add the key that sealed them to the list';
 
 t.test('API-key cipher: with a seal key the journal alone opens no API key', async (t) => {
   const { actors } = await start(t);
@@ -692,7 +692,7 @@ t.test('API-key cipher: with a seal key the journal alone opens no API key', asy
   await actors.restart();
   const base64url = Buffer.from(one, 'hex').toString('base64url');
   t.equal((await open(base64url)).open(first.sealed), first.apiKey, 'after a restart, in the other spelling');
-  await t.rejects(open(), new SealKeyUnusable('is missing: API keys of this journal are sealed under it'));
+  await t.rejects(open(), new SealKeyUnusable('is missing: the API keys of this journal are sealed with it'));
   await t.rejects(open(two), new SealKeyUnusable(NOT_ALL), 'another key');
   const changed = await open(two, one);
   t.equal(changed.open(first.sealed), first.apiKey, 'a list: all open');
