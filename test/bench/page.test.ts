@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { page } from '../../bench/report/html/page.ts';
-import { startBrowser } from '../support/pages/browser.ts';
+import { sharedBrowser } from '../support/pages/browser.ts';
 import { openPage } from '../support/pages/pages.ts';
 import { fullReport } from './fixtures/report.ts';
 
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 
 t.test('page: every scenario, target, chart and table is there, and nothing is fetched', async (t) => {
   const html = page(await fullReport());

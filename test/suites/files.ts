@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
+import { beginSuite, endSuite } from '../support/shared.ts';
 import { suiteOf } from './table.ts';
 
 const BUILT_TESTS = fileURLToPath(new URL('../', import.meta.url));
@@ -19,6 +20,7 @@ type Teardown = () => unknown;
 export async function runFiles(name: string): Promise<void> {
   // A coverage run's loader would cost each program that a test starts half a second.
   delete process.env['NODE_OPTIONS'];
+  beginSuite();
   const teardowns: Teardown[] = [];
   t.teardown = (teardown: Teardown) => void teardowns.push(teardown);
   const jobs = t.jobs;
@@ -31,4 +33,5 @@ export async function runFiles(name: string): Promise<void> {
     t.jobs = jobs;
     for (let teardown = teardowns.pop(); teardown !== undefined; teardown = teardowns.pop()) await teardown();
   }
+  await endSuite();
 }

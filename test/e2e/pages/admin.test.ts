@@ -7,13 +7,12 @@ import type { Locator, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { request, signUp } from '../../../tools/agent.ts';
 import { launch } from '../../../tools/launch.ts';
-import { startBrowser } from '../../support/pages/browser.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
 import { failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
 
 t.setTimeout(240_000);
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 const gateway = await launch();
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;

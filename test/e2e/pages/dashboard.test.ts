@@ -21,7 +21,7 @@ import {
 import { launch } from '../../../tools/launch.ts';
 import { EventClient } from '../../support/events/event-client.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
-import { startBrowser } from '../../support/pages/browser.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
 import { countedBy, ShownDashboard, type ShownSample } from '../../support/pages/dashboard.ts';
 import { openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, printedLink } from '../../support/pages/panel.ts';
@@ -68,8 +68,7 @@ const HALTS = 8;
 const HALT_MS = 250;
 
 t.setTimeout(180_000);
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
 t.teardown(() => gateway.stop());
 const { url } = gateway;

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
 import { metricValue } from '../../../tools/metric-value.ts';
-import { startBrowser } from '../../support/pages/browser.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';
 const SETTINGS = {
@@ -25,8 +25,7 @@ const START_TIMEOUT_MS = 240_000;
 const TIMEOUT_MS = 30_000;
 
 t.setTimeout(START_TIMEOUT_MS);
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-events-'));
 t.teardown(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,12 +4,11 @@ import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
 import { type Json, newKey, readKey, request, signUp, verifiedHeaders } from '../../../tools/agent.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
-import { startBrowser } from '../../support/pages/browser.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 const admin = newKey();
 const gateway = await launch({
   args: ['--sandbox'],

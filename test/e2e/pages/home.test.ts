@@ -4,12 +4,11 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { launch } from '../../../tools/launch.ts';
-import { startBrowser } from '../../support/pages/browser.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 const gateway = await launch();
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;

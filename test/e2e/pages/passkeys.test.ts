@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { launch } from '../../../tools/launch.ts';
-import { startBrowser } from '../../support/pages/browser.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
 import {
   openPasskeyPage,
   type PageAnswer,
@@ -26,8 +26,7 @@ const SETTINGS = {
 const START_TIMEOUT_MS = 240_000;
 
 t.setTimeout(START_TIMEOUT_MS);
-const browser = await startBrowser();
-t.teardown(() => browser.close());
+const browser = await sharedBrowser(t);
 const gateway = await launch({ configuration: { Settings: SETTINGS } });
 t.teardown(() => gateway.stop());
 const ORIGIN = gateway.url.replace('127.0.0.1', 'localhost');

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { delimiter, join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { plainEnvironment } from '../../../tools/launch.ts';
+import { shared } from '../shared.ts';
 
 const NAMES = [
   'chromium',
@@ -36,8 +37,10 @@ interface Executable {
   readonly libraries?: string;
 }
 
-/** Starts the browser. Throws with the reason when there is none, or none that runs. */
-export async function startBrowser(): Promise<Browser> {
+/** The browser of a suite. Rejects with the reason when there is none, or none that runs. */
+export const sharedBrowser = shared(startBrowser, (browser) => browser.close());
+
+async function startBrowser(): Promise<Browser> {
   const { path, libraries } = findBrowser();
   const fault = faultOf(path, libraries);
   if (fault !== undefined) throw new Error(`the browser ${path} does not run: ${fault}`);
