@@ -24,7 +24,7 @@ export class EventParser {
 
   /**
    * @param {string} id The position from which the stream continues.
-   * @param {{ onEvent: (event: Dispatched) => void, onPlace: (id: string) => void, onRetry: (milliseconds: number) => void }} sink
+   * @param {{ onEvent: (event: Dispatched) => void, onPosition: (id: string) => void, onRetry: (milliseconds: number) => void }} sink
    */
   constructor(id, sink) {
     this.#id = id;
@@ -55,16 +55,16 @@ export class EventParser {
     this.#type = '';
     this.#data = [];
     if (data.length > 0) this.sink.onEvent({ id: this.#id, type, text: data.join('\n') });
-    else this.sink.onPlace(this.#id);
+    else this.sink.onPosition(this.#id);
   }
 }
 
 /**
  * @typedef {object} StreamOptions
  * @property {string} url
- * @property {() => string} place The last place that was reached; '' for from now on. Asked at each connection.
+ * @property {() => string} position The last position that was reached; '' for from now on. Asked at each connection.
  * @property {(event: Dispatched) => void} onEvent Events of the modules and `reset`.
- * @property {(id: string) => void} onPlace A place without an event.
+ * @property {(id: string) => void} onPosition A position without an event.
  * @property {(state: 'connecting' | 'live' | 'waiting') => void} onState
  * @property {AbortSignal} signal
  */
@@ -97,7 +97,7 @@ export async function holdStream(options) {
  *
  * @param {StreamOptions} options
  */
-async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
+async function readOnce({ url, position, onEvent, onPosition, onState, signal }) {
   const own = new AbortController();
   const stop = () => own.abort();
   signal.addEventListener('abort', stop);
@@ -105,7 +105,7 @@ async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
   /** @type {{ over?: 'signedOut' | 'refused', wasLive: boolean, waitMs?: number }} */
   const end = { wasLive: false };
   try {
-    const from = place();
+    const from = position();
     const query = from === '' ? '' : `?last_event_id=${encodeURIComponent(from)}`;
     const answer = await fetch(url + query, {
       credentials: 'include',
@@ -123,11 +123,11 @@ async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
       onRetry: (milliseconds) => {
         end.waitMs = milliseconds;
       },
-      onPlace: (id) => {
+      onPosition: (id) => {
         if (id === '') return;
         end.wasLive = true;
         onState('live');
-        onPlace(id);
+        onPosition(id);
       },
       onEvent: (event) => {
         end.wasLive = true;

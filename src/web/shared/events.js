@@ -15,27 +15,27 @@ import { holdStream } from './event-stream.js';
  *
  * @param {string} id
  */
-function parsePlace(id) {
+function parsePosition(id) {
   const at = id.lastIndexOf('-');
   return at < 0 ? undefined : { epoch: id.slice(0, at), sequence: Number(id.slice(at + 1)) };
 }
 
 /**
- * Is `id` after `place`? A position of another log counts as later.
+ * Is `id` after `position`? A position of another log counts as later.
  *
  * @param {string} id
- * @param {string} place
+ * @param {string} position
  */
-function isAfter(id, place) {
-  const [one, other] = [parsePlace(id), parsePlace(place)];
-  if (one === undefined || other === undefined || one.epoch !== other.epoch) return id !== place;
+function isAfter(id, position) {
+  const [one, other] = [parsePosition(id), parsePosition(position)];
+  if (one === undefined || other === undefined || one.epoch !== other.epoch) return id !== position;
   return one.sequence > other.sequence;
 }
 
 /**
  * @typedef {object} EventsOptions
  * @property {(event: GatewayEvent) => void} onEvent Each event of the user once, in order.
- * @property {(places: { oldest: string, newest: string }) => void} [onReset] Events are missing: the page has
+ * @property {(positions: { oldest: string, newest: string }) => void} [onReset] Events are missing: the page has
  * to reload its data. The stream continues after `newest`.
  * @property {(state: EventsState) => void} [onState]
  * @property {string} [url]
@@ -50,7 +50,7 @@ function isAfter(id, place) {
 
 /**
  * @param {EventsOptions} options
- * @returns {{ close: () => void, readonly state: EventsState, readonly place: string, readonly leads: boolean }}
+ * @returns {{ close: () => void, readonly state: EventsState, readonly position: string, readonly leads: boolean }}
  */
 export function openEvents(options) {
   const client = new SharedEvents(options);
@@ -71,8 +71,8 @@ export function openEvents(options) {
     get state() {
       return client.state;
     },
-    get place() {
-      return client.place;
+    get position() {
+      return client.position;
     },
     get leads() {
       return client.leads;
@@ -93,7 +93,7 @@ class SharedEvents {
   #catchingUp = false;
   /** @type {EventsState} */
   state = 'connecting';
-  place = '';
+  position = '';
   leads = false;
 
   /** @param {EventsOptions} options */
@@ -147,10 +147,10 @@ class SharedEvents {
     const end = await holdStream({
       url: this.#options.url,
       signal,
-      place: () => this.place,
+      position: () => this.position,
       onState: (state) => state !== this.state && this.#tell({ state }, () => this.setState(state)),
-      onPlace: (id) => this.#tell({ from: this.place, id }, () => this.#reach(id)),
-      onEvent: (event) => this.#tell({ from: this.place, ...event }, () => this.#take(event)),
+      onPosition: (id) => this.#tell({ from: this.position, id }, () => this.#reach(id)),
+      onEvent: (event) => this.#tell({ from: this.position, ...event }, () => this.#take(event)),
     });
     if (signal.aborted) return;
     this.leads = false;
@@ -171,7 +171,8 @@ class SharedEvents {
   /** @param {Message} message */
   #hear(message) {
     if (message.ask === true) {
-      if (this.leads) this.#channel?.postMessage({ state: this.state, from: this.place, id: this.place });
+      if (this.leads)
+        this.#channel?.postMessage({ state: this.state, from: this.position, id: this.position });
       return;
     }
     if (this.leads) return;
@@ -181,8 +182,8 @@ class SharedEvents {
     this.#heard = id;
     if (this.#catchingUp) return;
     // A new tab begins at the position of the leader.
-    if (this.place === '') this.place = from;
-    if (type !== 'reset' && isAfter(from, this.place)) this.#catchUp().catch(reportError);
+    if (this.position === '') this.position = from;
+    if (type !== 'reset' && isAfter(from, this.position)) this.#catchUp().catch(reportError);
     else if (type === undefined) this.#reach(id);
     else this.#take({ id, type, text });
   }
@@ -195,13 +196,13 @@ class SharedEvents {
     const stop = () => own.abort();
     joined.signal.addEventListener('abort', stop);
     this.#catchingUp = true;
-    const check = () => (this.leads || !isAfter(this.#heard, this.place)) && stop();
+    const check = () => (this.leads || !isAfter(this.#heard, this.position)) && stop();
     await holdStream({
       url: this.#options.url,
       signal: own.signal,
-      place: () => this.place,
+      position: () => this.position,
       onState: check,
-      onPlace: (id) => {
+      onPosition: (id) => {
         this.#reach(id);
         check();
       },
@@ -216,13 +217,13 @@ class SharedEvents {
 
   /** @param {string} id */
   #reach(id) {
-    if (isAfter(id, this.place)) this.place = id;
+    if (isAfter(id, this.position)) this.position = id;
   }
 
   /** @param {import('./event-stream.js').Dispatched} event */
   #take({ id, type, text }) {
-    if (type !== 'reset' && !isAfter(id, this.place)) return;
-    this.place = id;
+    if (type !== 'reset' && !isAfter(id, this.position)) return;
+    this.position = id;
     const value = JSON.parse(text);
     try {
       if (type === 'reset') this.#options.onReset?.(value);

@@ -42,7 +42,7 @@ writeFileSync(
    window.seen = []; window.resets = []; window.states = [];
    window.events = openEvents({
      onEvent: ({ value }) => window.seen.push(value.data.n),
-     onReset: (places) => window.resets.push(places),
+     onReset: (positions) => window.resets.push(positions),
      onState: (state) => window.states.push(state),
    });`,
 );
@@ -148,7 +148,7 @@ async function streams(): Promise<number> {
 
 const until = (page: Page, condition: string) =>
   page.waitForFunction(condition, undefined, { timeout: TIMEOUT_MS, polling: 20 });
-const live = (page: Page) => until(page, "window.events?.state === 'live' && window.events.place !== ''");
+const live = (page: Page) => until(page, "window.events?.state === 'live' && window.events.position !== ''");
 const sawAll = (page: Page, last: number) => until(page, `window.seen.includes(${last})`);
 const seen = (page: Page) => page.evaluate('window.seen') as Promise<number[]>;
 const range = (first: number, last: number) =>
