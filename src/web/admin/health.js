@@ -7,7 +7,7 @@ export function HealthPage({ role }) {
   const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);
   return html`<section class="card"><header><h2>State</h2><div class="push"><button type="button" onClick=${overview.reload}>Refresh</button></div></header>
       <${Loaded} of=${overview}>${(facts) => html`<dl class="facts">
-        <dt>Storage</dt><dd><span class=${`tag ${facts.databaseConnected ? 'good' : 'bad'}`}>${facts.databaseConnected ? 'writes' : 'fails'}</span></dd>
+        <dt>Storage</dt><dd><span class=${`tag ${facts.databaseConnected ? 'good' : 'bad'}`}>${facts.databaseConnected ? 'writable' : 'not writable'}</span></dd>
         <dt>Version</dt><dd>${facts.version}</dd>
         <dt>Time of the gateway</dt><dd><${Time} of=${facts.utcNow} /></dd>
         <dt>Memory</dt><dd>${sizeText(facts.memory.rssBytes)}</dd>

@@ -48,9 +48,9 @@ const BOUND_COLUMNS = [
   ...[
     ['Held', ({ held }) => held],
     ['Maximum', ({ maximum }) => maximum],
-    ['A session', ({ session }) => session],
-    ['A user', ({ user }) => user],
-    ['A network', ({ network }) => network],
+    ['Per session', ({ session }) => session],
+    ['Per user', ({ user }) => user],
+    ['Per network', ({ network }) => network],
   ].map(([title, read]) => ({ title, number: true, cell: (row) => amount(read(row), row.unit) })),
   { title: 'Refused', number: true, cell: refusedOf },
 ];

@@ -27,7 +27,7 @@ export function SessionsPart() {
   };
   const open = [
     {
-      title: 'What',
+      title: 'Session',
       cell: (item) =>
         html`${item.kind === 'mcp' ? `Agent, ${item.loginType}` : 'Browser'} ${item.current && html`<span class="tag good">current</span>`}<br /><span class="small soft">${item.userAgent}</span>`,
     },

@@ -32,9 +32,9 @@ export function DeliveryList({ load, resend, canResend = true }) {
     {
       title: 'Outcome',
       cell: (item) =>
-        html`<span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt ${item.attempt}`,
+        html`<span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt\u00a0${item.attempt}`,
     },
-    { title: 'ms', number: true, cell: ({ milliseconds }) => milliseconds },
+    { title: 'Duration', number: true, cell: ({ milliseconds }) => `${milliseconds}\u00a0ms` },
     { title: 'Answer', cell: ({ answer }) => answer && html`<span class="small wraps">${answer}</span>` },
     {
       title: 'Actions',

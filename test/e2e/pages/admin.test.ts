@@ -42,7 +42,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     ['Login log', /When|No login/],
     ['Audit', /ApiRPSLimit/],
     ['Actors', /No failing actors/],
-    ['Health', /writes/],
+    ['Health', /writable/],
   ] as const) {
     await linkTo(page, name).click();
     await page.getByRole('heading', { name, exact: true }).waitFor();
