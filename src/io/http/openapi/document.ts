@@ -41,19 +41,19 @@ const SECURITY_SCHEMES = {
   },
   bearer: { type: 'http', scheme: 'bearer', description: 'The `sessionId` that `mcp_login` answers with' },
 };
-const ABOUT = `Successes are \`{"result": …}\`, refusals \`{"error": {"code", "message"}}\`; answers without this envelope say so. Ids are 64-bit integers in decimal text. Times are ISO 8601 in UTC.`;
+const ABOUT = `Answers are \`{"result": …}\`, errors are \`{"error": {"code", "message"}}\`. Routes without this envelope say so. Ids are 64-bit integers as decimal text. Times are ISO 8601 in UTC.`;
 /** The groups of routes, in display order. */
 export const GROUPS: Readonly<Record<string, string>> = {
-  info: 'What anybody may ask: version, ways to log in, health',
+  info: 'Version, ways to log in, health',
   auth: 'Browser logins, agent logins, sessions',
   keys: 'Public keys of an account',
   apps: 'Applications, their API keys and webhooks',
   events: 'Events of the account as they happen',
-  files: 'Uploads and downloads, both versions of the transport',
+  files: 'Uploads and downloads, v1 and v2',
   mcp: 'The Model Context Protocol: tools and resources for agents',
   modules: 'REST calls to the modules behind the gateway',
-  admin: 'The admin panel’s own JSON: sessions of accounts with a role',
-  docs: 'This description',
+  admin: 'API of the admin panel, for accounts with a role',
+  docs: 'The OpenAPI description',
 };
 
 /** The document as plain JSON. Throws if two schemas have the same name. */
