@@ -6,6 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open } from 'lmdb';
+import type { Handlers } from '../../src/actors/runtime/actor.ts';
+import type { Protocol } from '../../src/actors/runtime/protocol.ts';
 import type { RunningSystem } from '../../src/actors/runtime/system.ts';
 import { startBareSystem } from './bare-system.ts';
 import type { Runtime } from './runtime.ts';
@@ -35,27 +37,37 @@ interface Added {
   readonly amount: number;
   readonly atMs: number;
 }
-interface Add {
-  readonly type: 'add';
-  readonly amount: number;
+type CounterProtocol = Protocol<
+  { readonly type: 'add'; readonly amount: number },
+  { readonly add: number },
+  never,
+  object,
+  { readonly type: 'hit' },
+  { readonly hit: number }
+>;
+type CounterHandlers = Handlers<Counter, CounterProtocol, Added>;
+
+const add: CounterHandlers['add'] = (state, { amount }, turn) => ({
+  events: [{ type: 'added', amount, atMs: turn.nowMs }],
+  reply: state.total + amount,
+});
+
+function hit(_state: Counter, volatile: { hits: number }): number {
+  volatile.hits += 1;
+  return volatile.hits;
 }
 
+/** Each handler is a table of itself: a baseline from before the tables calls it as it is. */
 function counterOf({ defineActor }: Pick<Runtime, 'defineActor'>) {
-  return defineActor<Counter, Add, Added, object, { hits: number }>({
+  return defineActor<Counter, CounterProtocol, Added, { hits: number }>({
     kind: 'counter',
     version: 1,
     limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
     initial: () => ({ total: 0, last: 0 }),
     volatile: () => ({ hits: 0 }),
-    decide: (state, { amount }, turn) => ({
-      events: [{ type: 'added', amount, atMs: turn.nowMs }],
-      reply: state.total + amount,
-    }),
+    decide: Object.assign(add, { add }),
     evolve: (state, { amount, atMs }) => ({ total: state.total + amount, last: atMs }),
-    decideNow(_state, volatile) {
-      volatile.hits += 1;
-      return volatile.hits;
-    },
+    decideNow: Object.assign(hit, { hit }),
   });
 }
 
@@ -143,7 +155,7 @@ export function turnsOf(runtime: Runtime): RuntimeTurns {
     volatileTurns: ({ durationMs }) =>
       withSystem(async (system) => {
         const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
-        const command = { type: 'hit' };
+        const command = { type: 'hit' } as const;
         const round = beginRound();
         const endMs = performance.now() + durationMs;
         let operations = 0;

@@ -1,10 +1,10 @@
 /** What a turn of the user actor does, put together from parts: events, claims, timers, messages, audit records. */
 import type { AuditEvent } from '../domain/audit.ts';
-import type { UserEvent, UserState } from './accounts/user-types.ts';
+import type { UserEvent, UserState, UserTimer } from './accounts/user-types.ts';
+import { UPLOAD } from './files/v1/upload-messages.ts';
 import type { AuditRecord, Claim, Later, Message, Outcome, Timer, Turn } from './runtime/actor.ts';
-import { messageTo, receiver } from './runtime/protocol.ts';
-
-const UPLOAD = receiver<{ readonly type: 'dropUpload' }>('upload');
+import type { Typed } from './runtime/protocol.ts';
+import { messageTo } from './runtime/protocol.ts';
 
 /** Where a request came from. */
 export interface Origin {
@@ -18,13 +18,20 @@ export interface Origin {
 export interface Change {
   readonly events: readonly UserEvent[];
   readonly claims?: readonly Claim[];
-  readonly timers?: readonly Timer[];
+  readonly timers?: readonly Timer<UserTimer>[];
   readonly send?: readonly Message[];
   readonly audit?: readonly AuditRecord[];
 }
 
+/** The outcome of a turn of an account; `FollowUp` is the command that `next` resolves with. */
+export type UserOutcome<Reply, FollowUp extends Typed = never> = Outcome<
+  UserEvent,
+  Reply,
+  UserTimer | FollowUp
+>;
+
 /** The parts in their order; `reply` goes out when they are on disk. */
-export function outcome<Reply>(changes: readonly Change[], reply: Reply | Later): Outcome<UserEvent, Reply> {
+export function outcome<Reply>(changes: readonly Change[], reply: Reply | Later): UserOutcome<Reply> {
   const { events, claims, timers, send, audit } = merged(changes);
   // Spread, every outcome would be of a shape of its own, and whatever reads it slow.
   return { events, claims, timers, send, audit, reply };
@@ -33,7 +40,7 @@ export function outcome<Reply>(changes: readonly Change[], reply: Reply | Later)
 export function merged(changes: readonly Change[]): Required<Change> {
   const events: UserEvent[] = [];
   const claims: Claim[] = [];
-  const timers: Timer[] = [];
+  const timers: Timer<UserTimer>[] = [];
   const send: Message[] = [];
   const audit: AuditRecord[] = [];
   for (const change of changes) {

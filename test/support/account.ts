@@ -7,6 +7,7 @@ import { keyOwner } from '../../src/actors/accounts/owners.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
 import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
+import type { Protocol } from '../../src/actors/runtime/protocol.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import type { Role } from '../../src/domain/roles.ts';
 import { authMethods } from '../../src/domain/sessions.ts';
@@ -152,19 +153,27 @@ export interface AccountFixtureOptions {
 /** A key in the index whose account is not there, as a journal that lost a part would have it. */
 export async function plantOrphan({ system }: TestActors, key: Key): Promise<void> {
   const owner = keyOwner({ userId: '7', keyId: '8', proven: true });
-  await system.ask(planter, 'one', { key: key.publicKey, owner });
+  await system.ask(planter, 'one', { type: 'plant', key: key.publicKey, owner });
 }
 
-const planter = defineActor<null, { key: string; owner: string }, never, never>({
+interface PlantKey {
+  readonly type: 'plant';
+  readonly key: string;
+  readonly owner: string;
+}
+
+const planter = defineActor<null, Protocol<PlantKey, { readonly plant: null }>, never>({
   kind: 'planter',
   version: 1,
   limits: { mailbox: 8, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => null,
   evolve: () => null,
-  decide: (_state, { key, owner }) => ({
-    claims: [{ index: 'publicKey', key, owner, onConflict: 'KeyAlreadyRegistered' }],
-    reply: null,
-  }),
+  decide: {
+    plant: (_state, { key, owner }) => ({
+      claims: [{ index: 'publicKey', key, owner, onConflict: 'KeyAlreadyRegistered' }],
+      reply: null,
+    }),
+  },
 });
 
 export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {

@@ -3,12 +3,12 @@
  * change by an admin (docs/decisions/0010).
  */
 
-import { audited, type Change, type Origin, outcome } from '../change.ts';
-import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { LogEntry, LogEventName } from './login-log.ts';
 import type { KeyOwner } from './owners.ts';
 import { type AddedKey, enroll, softwareKey } from './user-enrollment.ts';
-import type { UserEvent, UserState } from './user-types.ts';
+import type { UserState } from './user-types.ts';
 import { type Finding, verifyEnrollment } from './verification.ts';
 
 export interface ClaimKey {
@@ -24,9 +24,13 @@ export interface ClaimKey {
   readonly origin: Origin;
 }
 
-export type AdminKeyCommand =
-  | ClaimKey
-  | { readonly type: 'claimKeyVerified'; readonly command: ClaimKey; readonly finding: Finding | undefined };
+interface ClaimKeyVerified {
+  readonly type: 'claimKeyVerified';
+  readonly command: ClaimKey;
+  readonly finding: Finding | undefined;
+}
+
+export type AdminKeyCommand = ClaimKey | ClaimKeyVerified;
 
 export type ClaimedKey = Pick<AddedKey, 'key'>;
 
@@ -34,7 +38,7 @@ export function decideAdminKey(
   state: UserState,
   command: AdminKeyCommand,
   turn: Turn,
-): Outcome<UserEvent, ClaimedKey> | Refusal {
+): UserOutcome<ClaimedKey, ClaimKeyVerified> | Refusal {
   if (command.type === 'claimKeyVerified') return command.finding ?? judgeClaim(state, command.command, turn);
   const judged = judgeClaim(state, command, turn);
   if (isRefusal(judged)) return judged;
@@ -49,11 +53,7 @@ export function decideAdminKey(
 }
 
 /** Without a proof it is a claim: it takes no key from anybody, and a proof takes it away. */
-function judgeClaim(
-  state: UserState,
-  command: ClaimKey,
-  turn: Turn,
-): Outcome<UserEvent, ClaimedKey> | Refusal {
+function judgeClaim(state: UserState, command: ClaimKey, turn: Turn): UserOutcome<ClaimedKey> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
   if (softwareKey(state, command.publicKey) !== undefined) return refuse('KeyAlreadyRegistered');
   const enrolment = enroll(state, turn, { ...command, passKeyFlag: false, proven: false });

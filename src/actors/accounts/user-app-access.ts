@@ -5,8 +5,8 @@
 import { APP_ACCESS_MAX } from '../../domain/apps.ts';
 import { type AppIndexEntry, mayOpenSession } from '../apps/app-access-index.ts';
 import { APP, type RemovedApp } from '../apps/app-messages.ts';
-import { audited, type Change, type Origin, outcome } from '../change.ts';
-import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { messageTo } from '../runtime/protocol.ts';
 import type { AppClosed, AppGone } from './user-messages.ts';
 import { endSessions } from './user-sessions.ts';
@@ -33,14 +33,14 @@ export type RevokedAppAccess = RemovedApp;
 
 export const NO_APP = 'no such application';
 
-type Decision<Reply> = Outcome<UserEvent, Reply> | Refusal;
+type Decision<Reply> = UserOutcome<Reply> | Refusal;
 
-export function appClosed(state: UserState, { appId, tick }: AppClosed): Outcome<UserEvent, null> {
+export function appClosed(state: UserState, { appId, tick }: AppClosed): UserOutcome<null> {
   const ended = sessionsOfApp(state, appId).filter(({ id }) => BigInt(id) < BigInt(tick));
   return outcome([endSessions(state, ended)], null);
 }
 
-export function appGone(state: UserState, { appId }: AppGone): Outcome<UserEvent, null> {
+export function appGone(state: UserState, { appId }: AppGone): UserOutcome<null> {
   const known = accessOf(state, appId) !== undefined;
   const dropped: UserEvent[] = known ? [{ type: 'appAccessDropped', appId }] : [];
   return outcome([{ events: dropped }, endSessions(state, sessionsOfApp(state, appId))], null);

@@ -5,8 +5,9 @@
 
 import type { SealedKey } from '../../domain/apps.ts';
 import { HOUR_MS } from '../../domain/time.ts';
-import type { Outcome, Timer, Turn } from '../runtime/actor.ts';
-import type { AppEntry, AppRequest, RequestKey, UserEvent, UserState } from './user-types.ts';
+import type { UserOutcome } from '../change.ts';
+import type { Timer, Turn } from '../runtime/actor.ts';
+import type { AppEntry, AppRequest, ForgetAppRequest, RequestKey, UserState } from './user-types.ts';
 
 const KEEP_MS = HOUR_MS;
 
@@ -33,16 +34,17 @@ export function registeredWith(
 }
 
 /** Sets the end of a request that is kept, or takes the timer of a removed application away. */
-export function requestTimers({ appId, request }: AppEntry, isRemoved = false): readonly Timer[] {
+export function requestTimers(
+  { appId, request }: AppEntry,
+  isRemoved = false,
+): readonly Timer<ForgetAppRequest>[] {
   if (request === undefined) return [];
-  const command = { type: 'forgetAppRequest', appId };
-  return [{ name: `request:${appId}`, dueMs: isRemoved ? null : request.endsMs, command }];
+  const name = `request:${appId}`;
+  if (isRemoved) return [{ name, dueMs: null }];
+  return [{ name, dueMs: request.endsMs, command: { type: 'forgetAppRequest', appId } }];
 }
 
-export function forgetAppRequest(
-  state: UserState,
-  { appId }: { readonly appId: string },
-): Outcome<UserEvent, null> {
+export function forgetAppRequest(state: UserState, { appId }: ForgetAppRequest): UserOutcome<null> {
   const isKept = state.apps.some((entry) => entry.appId === appId && entry.request !== undefined);
   return isKept ? { events: [{ type: 'appRequestForgotten', appId }] } : {};
 }

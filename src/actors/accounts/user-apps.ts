@@ -18,7 +18,7 @@ import {
   type RemovedApp,
   type SettledApp,
 } from '../apps/app-messages.ts';
-import { type Change, type Origin, outcome } from '../change.ts';
+import { type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import {
   isRefusal,
   Later,
@@ -34,7 +34,7 @@ import { type AppAccessCommand, NO_APP, sessionsOfApp } from './user-app-access.
 import { type KeptEntry, registeredWith, requestOf, requestTimers } from './user-app-request.ts';
 import type { AppSettled } from './user-messages.ts';
 import { endSessions } from './user-sessions.ts';
-import type { AppEntry, RequestKey, UserEvent, UserState } from './user-types.ts';
+import type { AppEntry, AppOverdue, RequestKey, UserEvent, UserState } from './user-types.ts';
 
 /** Registers an application or changes one. The reply is the app actor's `SettledApp`. */
 interface UpsertApp {
@@ -52,25 +52,21 @@ interface UpsertApp {
 export type AppsCommand =
   | AppAccessCommand
   | UpsertApp
-  | { readonly type: 'removeApp'; readonly appId: string; readonly origin: Origin }
-  /** The app actor has not answered: it is quarantined, or its message became a dead letter. */
-  | { readonly type: 'appOverdue'; readonly commandId: string }
-  /** An hour after a registration with an Idempotency-Key. */
-  | { readonly type: 'forgetAppRequest'; readonly appId: string };
+  | { readonly type: 'removeApp'; readonly appId: string; readonly origin: Origin };
 
-type Decision<Reply> = Outcome<UserEvent, Reply> | Refusal;
+type Decision<Reply> = UserOutcome<Reply> | Refusal;
 
 /** An application answers its account within milliseconds. */
 const ANSWER_TIMEOUT_MS = 10 * SECOND_MS;
 
-export function appSettled(_state: UserState, { commandId, reply }: AppSettled): Outcome<UserEvent, null> {
+export function appSettled(
+  _state: UserState,
+  { commandId, reply }: AppSettled,
+): Outcome<UserEvent, null, never, AppSettled['reply']> {
   return { answers: [{ commandId, reply }], timers: [{ name: overdueTimer(commandId), dueMs: null }] };
 }
 
-export function appOverdue(
-  _state: UserState,
-  { commandId }: Extract<AppsCommand, { type: 'appOverdue' }>,
-): Outcome<UserEvent, null> {
+export function appOverdue(_state: UserState, { commandId }: AppOverdue): UserOutcome<null> {
   return { answers: [{ commandId, refusal: refuse('Quarantined') }] };
 }
 
@@ -152,7 +148,7 @@ function overdueTimer(commandId: string): string {
 }
 
 /** Ends the wait of a command that an application does not answer. What was asked is done all the same, later. */
-function overdue(turn: Turn, commandId: string): Timer {
+function overdue(turn: Turn, commandId: string): Timer<AppOverdue> {
   return {
     name: overdueTimer(commandId),
     dueMs: turn.nowMs + ANSWER_TIMEOUT_MS,

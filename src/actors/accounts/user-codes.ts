@@ -1,8 +1,8 @@
 /** Logins with a one-time code: sessions without a key, and the account that the first one of a contact creates. */
 import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
-import { audited, type Change, type Origin, outcome } from '../change.ts';
-import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { endingElsewhere } from './user-login.ts';
@@ -29,11 +29,7 @@ export interface CodeLoggedIn {
   readonly expiresMs: number;
 }
 
-export function codeRefused(
-  state: UserState,
-  { error, origin }: CodeRefused,
-  turn: Turn,
-): Outcome<UserEvent, null> {
+export function codeRefused(state: UserState, { error, origin }: CodeRefused, turn: Turn): UserOutcome<null> {
   if (state.createdMs === null) return { reply: null };
   return { events: [logged(error, origin, turn)], reply: null };
 }
@@ -42,7 +38,7 @@ export function codeLogin(
   state: UserState,
   command: CodeLogin,
   turn: Turn,
-): Outcome<UserEvent, CodeLoggedIn> | Refusal {
+): UserOutcome<CodeLoggedIn> | Refusal {
   const { channel, origin, previous } = command;
   if (state.blocked) return blocked(state, command, turn);
   const newAccount = state.createdMs === null;
@@ -84,11 +80,7 @@ function creation(state: UserState, { channel, address, handle }: CodeLogin, tur
   };
 }
 
-function blocked(
-  state: UserState,
-  { channel, origin }: CodeLogin,
-  turn: Turn,
-): Outcome<UserEvent, CodeLoggedIn> {
+function blocked(state: UserState, { channel, origin }: CodeLogin, turn: Turn): UserOutcome<CodeLoggedIn> {
   const fields = { channel, loginType: null, error: ERRORS.AccessDenied.message };
   return {
     events: [logged('AccessDenied', origin, turn)],

@@ -3,13 +3,12 @@
  * password keys, proof for a key that was only claimed. All of it in one commit.
  */
 import { hasFlag, KeyFlag, type UserKey } from '../../domain/keys.ts';
-import { audited, type Change, merged, type Origin, outcome } from '../change.ts';
+import { audited, type Change, merged, type Origin, outcome, type UserOutcome } from '../change.ts';
 import {
   type Claim,
   type IndexName,
   isRefusal,
   type Message,
-  type Outcome,
   type Refusal,
   refuse,
   type Turn,
@@ -19,7 +18,7 @@ import { challengeUsed } from './challenges.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import { USER } from './user-messages.ts';
 import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
-import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
+import type { SessionRecord, UsedChallenge, UserState } from './user-types.ts';
 import { type Finding, type Proof, verifyEnrollment } from './verification.ts';
 
 /** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
@@ -57,9 +56,13 @@ export interface AddKey {
   readonly origin: Origin;
 }
 
-export type EnrollmentCommand =
-  | AddKey
-  | { readonly type: 'addKeyVerified'; readonly command: AddKey; readonly finding: Finding | undefined };
+interface AddKeyVerified {
+  readonly type: 'addKeyVerified';
+  readonly command: AddKey;
+  readonly finding: Finding | undefined;
+}
+
+export type EnrollmentCommand = AddKey | AddKeyVerified;
 
 export interface AddedKey {
   readonly key: UserKey;
@@ -94,7 +97,7 @@ export function decideEnrollment(
   state: UserState,
   command: EnrollmentCommand,
   turn: Turn,
-): Outcome<UserEvent, AddedKey> | Refusal {
+): UserOutcome<AddedKey, AddKeyVerified> | Refusal {
   if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
   const { proof } = command;
   const judged = proof ? changingSession(state, command, turn) : judgeAdding(state, command, turn);
@@ -164,7 +167,7 @@ function indexOf(key: UserKey): IndexName {
  * The whole decision on a new key, given that it is sound. Taken before the verification too, to refuse early, but not
  * where a proof was sent: whether a key is registered is revealed only to its holder.
  */
-function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent, AddedKey> | Refusal {
+function judgeAdding(state: UserState, command: AddKey, turn: Turn): UserOutcome<AddedKey> | Refusal {
   const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
   const own = softwareKey(state, command.publicKey);
@@ -207,7 +210,7 @@ function prove(
   session: SessionRecord,
   command: AddKey,
   turn: Turn,
-): Outcome<UserEvent, AddedKey> {
+): UserOutcome<AddedKey> {
   const before = keyOwner({ userId: state.userId, keyId: key.id, proven: false });
   const claim: Claim = {
     index: 'publicKey',

@@ -5,15 +5,8 @@
 
 import { ERRORS } from '../../domain/errors.ts';
 import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
-import { audited, type Change, type Origin, outcome } from '../change.ts';
-import {
-  type AuditRecord,
-  isRefusal,
-  type Outcome,
-  type Refusal,
-  refuse,
-  type Turn,
-} from '../runtime/actor.ts';
+import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { type AuditRecord, isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { findById } from './id-list.ts';
 import { keyLogged } from './user-admin-keys.ts';
 import { activeKeys, isActive, removal } from './user-enrollment.ts';
@@ -54,7 +47,7 @@ export function updateKey(
   state: UserState,
   command: Extract<KeyCommand, { type: 'updateKey' }>,
   turn: Turn,
-): Outcome<UserEvent, UpdatedKey> | Refusal {
+): UserOutcome<UpdatedKey> | Refusal {
   const session = changerOf(state, command, turn);
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
@@ -83,7 +76,7 @@ export function removeKey(
   state: UserState,
   command: Extract<KeyCommand, { type: 'removeKey' }>,
   turn: Turn,
-): Outcome<UserEvent, RemovedKey> | Refusal {
+): UserOutcome<RemovedKey> | Refusal {
   const session = changerOf(state, command, turn);
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
@@ -124,7 +117,7 @@ function recorded(
 }
 
 /** Another user proved possession of a key that this user only claimed. Its index entry has moved already. */
-export function loseKey(state: UserState, { keyId }: LoseKey, turn: Turn): Outcome<UserEvent, null> {
+export function loseKey(state: UserState, { keyId }: LoseKey, turn: Turn): UserOutcome<null> {
   const key = findById(state.keys, keyId);
   if (!isActive(key)) return { reply: null };
   const ended = sessionsOfKey(state, keyId);

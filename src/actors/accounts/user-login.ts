@@ -6,8 +6,8 @@ import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../../domain/keys.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
 import { type AppIndexEntry, formatIndexEntry } from '../apps/app-access-index.ts';
-import { audited, type Change, type Origin, outcome } from '../change.ts';
-import { type Message, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { type Message, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { messageTo } from '../runtime/protocol.ts';
 import { challengeUsed, refusedChallenge } from './challenges.ts';
@@ -19,7 +19,7 @@ import { isActive } from './user-enrollment.ts';
 import { USER } from './user-messages.ts';
 import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
-import type { UsedChallenge, UserEvent, UserState } from './user-types.ts';
+import type { UsedChallenge, UserState } from './user-types.ts';
 import {
   type Assertion,
   type CredentialUse,
@@ -63,15 +63,14 @@ export interface McpLogin {
   readonly origin: Origin;
 }
 
-export type LoginCommand =
-  | Login
-  | McpLogin
-  | {
-      readonly type: 'loginVerified';
-      readonly command: Login | McpLogin;
-      /** Of an assertion that is good: what it tells of its credential. */
-      readonly result: Finding | CredentialUse | undefined;
-    };
+interface LoginVerified {
+  readonly type: 'loginVerified';
+  readonly command: Login | McpLogin;
+  /** Of an assertion that is good: what it tells of its credential. */
+  readonly result: Finding | CredentialUse | undefined;
+}
+
+export type LoginCommand = Login | McpLogin | LoginVerified;
 
 export interface LoggedIn {
   readonly token: string;
@@ -88,7 +87,7 @@ export function decideLogin(
   state: UserState,
   command: LoginCommand,
   turn: Turn,
-): Outcome<UserEvent, LoggedIn> | Refusal {
+): UserOutcome<LoggedIn, LoginVerified> | Refusal {
   const login = command.type === 'loginVerified' ? command.command : command;
   const spent = login.type === 'login' ? refusedChallenge(state, login.challenge, turn) : undefined;
   if (spent !== undefined) return spent;
@@ -100,7 +99,7 @@ function beginLogin(
   state: UserState,
   command: Login | McpLogin,
   turn: Turn,
-): Outcome<UserEvent, LoggedIn> | Refusal {
+): UserOutcome<LoggedIn, LoginVerified> | Refusal {
   const key = eligibleKey(state, command);
   if (typeof key === 'string') return refused(state, command, key, turn);
   const verify = verification(state, command, key);
@@ -130,7 +129,7 @@ function endLogin(
   command: Login | McpLogin,
   result: Finding | CredentialUse | undefined,
   turn: Turn,
-): Outcome<UserEvent, LoggedIn> | Refusal {
+): UserOutcome<LoggedIn> | Refusal {
   const key = eligibleKey(state, command);
   if (typeof key === 'string') return refused(state, command, key, turn);
   if (!isFinding(result)) return completeLogin(state, command, key, result, turn);
@@ -160,7 +159,7 @@ function completeLogin(
   key: UserKey,
   use: CredentialUse | undefined,
   turn: Turn,
-): Outcome<UserEvent, LoggedIn> {
+): UserOutcome<LoggedIn> {
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
   const appId = command.type === 'mcpLogin' ? command.appId : null;
   const previous = command.type === 'login' ? command.previous : undefined;
@@ -238,7 +237,7 @@ function refused(
   command: Login | McpLogin,
   row: ErrorName,
   turn: Turn,
-): Outcome<UserEvent, LoggedIn> | Refusal {
+): UserOutcome<LoggedIn> | Refusal {
   if (row === 'AccountNotFound' || row === 'SessionNotFound') return refuse(row);
   if (command.type === 'mcpLogin' && command.crowded === true) return refuse(row);
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;

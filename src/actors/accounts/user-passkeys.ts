@@ -4,8 +4,8 @@
  */
 import type { UserKey } from '../../domain/keys.ts';
 import type { EnrolledCredential } from '../../workers/fido2.ts';
-import { audited, type Change, type Origin, outcome } from '../change.ts';
-import { isRefusal, type Outcome, type Refusal, type Turn } from '../runtime/actor.ts';
+import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { isRefusal, type Refusal, type Turn } from '../runtime/actor.ts';
 import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
 import { type AddedKey, enroll, type NewKey } from './user-enrollment.ts';
@@ -38,19 +38,19 @@ export interface AddPasskey {
   readonly origin: Origin;
 }
 
-export type PasskeyCommand =
-  | AddPasskey
-  | {
-      readonly type: 'addPasskeyVerified';
-      readonly command: AddPasskey;
-      readonly result: EnrolledCredential | Finding;
-    };
+interface AddPasskeyVerified {
+  readonly type: 'addPasskeyVerified';
+  readonly command: AddPasskey;
+  readonly result: EnrolledCredential | Finding;
+}
+
+export type PasskeyCommand = AddPasskey | AddPasskeyVerified;
 
 export function decidePasskey(
   state: UserState,
   command: PasskeyCommand,
   turn: Turn,
-): Outcome<UserEvent, AddedKey> | Refusal {
+): UserOutcome<AddedKey, AddPasskeyVerified> | Refusal {
   if (command.type === 'addPasskeyVerified') {
     const { result } = command;
     return isFinding(result) ? result : judgeAdding(state, command.command, result, turn);
@@ -99,7 +99,7 @@ function judgeAdding(
   command: AddPasskey,
   credential: EnrolledCredential | undefined,
   turn: Turn,
-): Outcome<UserEvent, AddedKey> | Refusal {
+): UserOutcome<AddedKey> | Refusal {
   const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
   const enrolment = enroll(state, turn, newPasskey(command.offer, credential, command));

@@ -5,14 +5,22 @@
 import { hashToken, makeToken } from '../../domain/ids.ts';
 import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../../domain/sessions.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
-import { audited, type Change, merged, type Origin, outcome, uploadDropped } from '../change.ts';
-import { type Claim, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import {
+  audited,
+  type Change,
+  merged,
+  type Origin,
+  outcome,
+  type UserOutcome,
+  uploadDropped,
+} from '../change.ts';
+import { type Claim, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { endOf, isExpired, outdated } from './session-expiry.ts';
 import type { EndSession } from './user-messages.ts';
-import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
+import type { SessionRecord, Sweep, UsedChallenge, UserState } from './user-types.ts';
 
 const SWEEP_TIMER = 'sweep';
 
@@ -26,8 +34,7 @@ export type SessionCommand =
       readonly origin: Origin;
     }
   | { readonly type: 'touchSession'; readonly sessionId: string; readonly seenMs: number }
-  | { readonly type: 'setBlocked'; readonly blocked: boolean; readonly origin: Origin }
-  | { readonly type: 'sweep' };
+  | { readonly type: 'setBlocked'; readonly blocked: boolean; readonly origin: Origin };
 
 /** The reply to `setBlocked`. */
 export interface BlockedAccount {
@@ -120,7 +127,7 @@ export function endSession(
   state: UserState,
   { sessionId, origin }: EndSession,
   turn: Turn,
-): Outcome<UserEvent, number> {
+): UserOutcome<number> {
   const session = findById(state.sessions, sessionId);
   if (session === undefined) return { reply: 0 };
   const ended = endSessions(state, [session]);
@@ -130,7 +137,7 @@ export function endSession(
 export function touchSession(
   state: UserState,
   { sessionId, seenMs }: Extract<SessionCommand, { type: 'touchSession' }>,
-): Outcome<UserEvent, null> {
+): UserOutcome<null> {
   const session = findById(state.sessions, sessionId);
   if (session === undefined || seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS) return { reply: null };
   return { events: [{ type: 'sessionTouched', sessionId: session.id, utcMs: seenMs }], reply: null };
@@ -140,7 +147,7 @@ export function closeSessions(
   state: UserState,
   command: Extract<SessionCommand, { type: 'closeSessions' }>,
   turn: Turn,
-): Outcome<UserEvent, ClosedSessions> | Refusal {
+): UserOutcome<ClosedSessions> | Refusal {
   const { sessionIds, others, currentSessionId } = command;
   const chosen: SessionRecord[] = [];
   if (sessionIds === undefined) {
@@ -167,7 +174,7 @@ export function setBlocked(
   state: UserState,
   command: Extract<SessionCommand, { type: 'setBlocked' }>,
   turn: Turn,
-): Outcome<UserEvent, BlockedAccount> | Refusal {
+): UserOutcome<BlockedAccount> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
   const sessions = command.blocked ? state.sessions : [];
   const reply: BlockedAccount = { blocked: command.blocked, sessionsClosed: sessions.length };
@@ -184,11 +191,7 @@ export function setBlocked(
   );
 }
 
-export function sweep(
-  state: UserState,
-  _command: Extract<SessionCommand, { type: 'sweep' }>,
-  turn: Turn,
-): Outcome<UserEvent, null> {
+export function sweep(state: UserState, _command: Sweep, turn: Turn): UserOutcome<null> {
   const expired = state.sessions.filter((session) => isExpired(session, turn));
   const ended = endSessions(state, expired);
   const left = state.sessions.filter((session) => !expired.includes(session));

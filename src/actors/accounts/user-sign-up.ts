@@ -1,8 +1,8 @@
 /** Sign-up: a new account from a key whose holder proved to have it: a signature, or a ceremony of an authenticator. */
 import type { UserKey } from '../../domain/keys.ts';
 import type { EnrolledCredential } from '../../workers/fido2.ts';
-import { audited, type Origin, outcome } from '../change.ts';
-import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { audited, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
@@ -33,14 +33,14 @@ export type SignUp = Evidence & {
   readonly origin: Origin;
 };
 
-export type SignUpCommand =
-  | SignUp
-  | {
-      readonly type: 'signUpVerified';
-      readonly command: SignUp;
-      /** Of a passkey: what the ceremony told. */
-      readonly result: Finding | EnrolledCredential | undefined;
-    };
+interface SignUpVerified {
+  readonly type: 'signUpVerified';
+  readonly command: SignUp;
+  /** Of a passkey: what the ceremony told. */
+  readonly result: Finding | EnrolledCredential | undefined;
+}
+
+export type SignUpCommand = SignUp | SignUpVerified;
 
 export interface SignedUp {
   /** The secret of the new session. */
@@ -55,13 +55,17 @@ export function decideSignUp(
   state: UserState,
   command: SignUpCommand,
   turn: Turn,
-): Outcome<UserEvent, SignedUp> | Refusal {
+): UserOutcome<SignedUp, SignUpVerified> | Refusal {
   if (command.type === 'signUp') return beginSignUp(state, command, turn);
   const { result } = command;
   return isFinding(result) ? result : createAccount(state, command.command, result, turn);
 }
 
-function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent, SignedUp> | Refusal {
+function beginSignUp(
+  state: UserState,
+  command: SignUp,
+  turn: Turn,
+): UserOutcome<SignedUp, SignUpVerified> | Refusal {
   if (command.offer !== undefined) {
     const judged = createAccount(state, command, undefined, turn);
     if (isRefusal(judged)) return judged;
@@ -86,7 +90,7 @@ function createAccount(
   command: SignUp,
   credential: EnrolledCredential | undefined,
   turn: Turn,
-): Outcome<UserEvent, SignedUp> | Refusal {
+): UserOutcome<SignedUp> | Refusal {
   // The challenge made it, or another one of which the same id was derived.
   if (state.createdMs !== null) return refuse('ChallengeExpired');
   const offered =

@@ -103,6 +103,26 @@ export type UserEvent =
   | { readonly type: 'blockedSet'; readonly blocked: boolean }
   | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
 
+/** Commands of an account's timers. */
+export type UserTimer = AppOverdue | ForgetAppRequest | Sweep;
+
+/** The application has not answered: it is quarantined, or its message became a dead letter. */
+export interface AppOverdue {
+  readonly type: 'appOverdue';
+  readonly commandId: string;
+}
+
+/** An hour after a registration with an Idempotency-Key. */
+export interface ForgetAppRequest {
+  readonly type: 'forgetAppRequest';
+  readonly appId: string;
+}
+
+/** Removes expired sessions. */
+export interface Sweep {
+  readonly type: 'sweep';
+}
+
 export interface UsedChallenge {
   readonly id: number;
   /** Nothing takes it any more after this. */

@@ -33,7 +33,7 @@ import {
   updateKey,
 } from './user-keys.ts';
 import { decideLogin, type LoggedIn, type LoginCommand } from './user-login.ts';
-import type { UserMessage } from './user-messages.ts';
+import { USER, type UserMessage } from './user-messages.ts';
 import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
 import {
   type AuthenticateSession,
@@ -57,7 +57,7 @@ import {
 } from './user-sessions.ts';
 import { decideSignUp, type SignedUp, type SignUpCommand } from './user-sign-up.ts';
 import { evolveUser, initialUser, restoredUser } from './user-state.ts';
-import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-types.ts';
+import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState, UserTimer } from './user-types.ts';
 import { upcastUser } from './user-upcast.ts';
 
 type UserCommand =
@@ -70,7 +70,8 @@ type UserCommand =
   | KeyCommand
   | SessionCommand
   | AppsCommand
-  | UserMessage;
+  | UserMessage
+  | UserTimer;
 
 type UserQuery =
   /** `AccountView`. */
@@ -164,7 +165,7 @@ interface UserVolatileReplies {
   readonly checkSession: boolean;
 }
 
-type UserProtocol = Protocol<
+export type UserProtocol = Protocol<
   UserCommand,
   UserReplies,
   UserQuery,
@@ -174,7 +175,7 @@ type UserProtocol = Protocol<
 >;
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
-  kind: 'user',
+  kind: USER,
   version: 5,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,

@@ -19,7 +19,14 @@ import { formatIndexEntry } from './app-access-index.ts';
 import { type AdministerApp, administer } from './app-administration.ts';
 import { appRecord, toUser } from './app-change.ts';
 import { type AppKeyCommand, endKeyOverlap, rotateKey } from './app-keys.ts';
-import type { AppMessage, ConfigureApp, JoinApp, RemoveApp, SettledApp } from './app-messages.ts';
+import {
+  APP,
+  type AppMessage,
+  type ConfigureApp,
+  type JoinApp,
+  type RemoveApp,
+  type SettledApp,
+} from './app-messages.ts';
 import {
   type AppEvent,
   type AppState,
@@ -79,7 +86,7 @@ function frees(command: AppCommand): boolean {
 }
 
 export const app = defineActor<AppState, AppProtocol, AppEvent>({
-  kind: 'app',
+  kind: APP,
   version: 3,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: initialApp,

@@ -4,7 +4,7 @@
  * wrote together with its cursor and its counters: all three are on disk or none. Decision 0054.
  */
 import { type AttemptRecord, LOG_ATTEMPTS_MAX, LOG_KEEP_MS } from '../../domain/webhooks/types.ts';
-import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
+import { defineActor, type Message, type Outcome, type Timer, type Turn } from '../runtime/actor.ts';
 import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
 
 const DELIVERY_LOG = receiver<LogCommand>('deliveryLog');
@@ -25,7 +25,11 @@ interface AppendLine {
   readonly line: LogLine;
 }
 
-type LogCommand = AppendLine | { readonly type: 'expire' } | { readonly type: 'clear' };
+interface ExpireLines {
+  readonly type: 'expire';
+}
+
+type LogCommand = AppendLine | ExpireLines | { readonly type: 'clear' };
 
 interface LogState {
   /** Ascending by number. */
@@ -51,7 +55,7 @@ type LogProtocol = Protocol<
 >;
 
 export const deliveryLog = defineActor<LogState, LogProtocol, LogEvent>({
-  kind: 'deliveryLog',
+  kind: DELIVERY_LOG,
   version: 1,
   limits: { mailbox: 256, snapshotEvery: PAGE_LINES, idleMs: 10_000 },
   initial: () => ({ lines: [] }),
@@ -79,24 +83,25 @@ export const deliveryLog = defineActor<LogState, LogProtocol, LogEvent>({
   },
 });
 
-function expire({ lines }: LogState, turn: Turn): Outcome<LogEvent, null> {
+function expire({ lines }: LogState, turn: Turn): Outcome<LogEvent, null, ExpireLines> {
   const beforeMs = turn.nowMs - LOG_KEEP_MS;
   const left = lines.find(({ utcMs }) => utcMs >= beforeMs);
-  const again =
-    left === undefined
-      ? []
-      : [{ name: EXPIRE, dueMs: left.utcMs + LOG_KEEP_MS + 1, command: { type: 'expire' } }];
-  return { events: [{ type: 'expired', beforeMs }], timers: again, reply: null };
+  const timers = left === undefined ? [] : [expiryTimer(left.utcMs)];
+  return { events: [{ type: 'expired', beforeMs }], timers, reply: null };
 }
 
 /** A line that came before, after a crash of the reader, is there already. */
-function append({ lines }: LogState, line: LogLine, turn: Turn): Outcome<LogEvent, null> {
+function append({ lines }: LogState, line: LogLine, turn: Turn): Outcome<LogEvent, null, ExpireLines> {
   const last = lines.at(-1);
   if (last !== undefined && last.number >= line.number) return { reply: null };
   const anew = last !== undefined && roundOf(last.number) !== roundOf(line.number);
   const first = last === undefined || anew;
-  const timer = { name: EXPIRE, dueMs: turn.nowMs + LOG_KEEP_MS + 1, command: { type: 'expire' } };
-  return { events: [{ type: 'appended', line, anew }], ...(first ? { timers: [timer] } : {}), reply: null };
+  const timers = first ? { timers: [expiryTimer(turn.nowMs)] } : {};
+  return { events: [{ type: 'appended', line, anew }], ...timers, reply: null };
+}
+
+function expiryTimer(lineMs: number): Timer<ExpireLines> {
+  return { name: EXPIRE, dueMs: lineMs + LOG_KEEP_MS + 1, command: { type: 'expire' } };
 }
 
 /** The page of a line, by its number from 1, and the round of the ring it is in. */

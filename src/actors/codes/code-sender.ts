@@ -26,13 +26,11 @@ interface DeliverCode extends CodeMessage {
   readonly failures: number;
 }
 
-type CodeSenderCommand =
-  | DeliverCode
-  | {
-      readonly type: 'codeDelivered';
-      readonly command: DeliverCode;
-      readonly result: PortResult<null>;
-    };
+interface CodeDelivered {
+  readonly type: 'codeDelivered';
+  readonly command: DeliverCode;
+  readonly result: PortResult<null>;
+}
 
 /** Codes that wait for another try: their end by the name of their timer. No longer than the codes live. */
 interface CodeSenderState {
@@ -45,12 +43,12 @@ type CodeSenderEvent =
   | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
 
 type SenderProtocol = Protocol<
-  CodeSenderCommand,
+  DeliverCode | CodeDelivered,
   { readonly deliverCode: null; readonly codeDelivered: null }
 >;
 
 export const codeSender = defineActor<CodeSenderState, SenderProtocol, CodeSenderEvent>({
-  kind: 'codeCourier',
+  kind: SENDER,
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ waiting: {} }),
@@ -82,7 +80,7 @@ export function senderOf(code: OpenCode): Message {
   return messageTo(SENDER, String(hash.readUInt8(0) % SENDERS), command);
 }
 
-function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent, null> {
+function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent, null, CodeDelivered> {
   if (turn.nowMs >= command.expiresMs) return giveUp(command, turn);
   const { channel, address, seed } = command;
   return {
@@ -102,7 +100,7 @@ function ended(
   command: DeliverCode,
   result: PortResult<null>,
   turn: Turn,
-): Outcome<CodeSenderEvent, null> {
+): Outcome<CodeSenderEvent, null, DeliverCode> {
   const { timer, expiresMs, failures } = command;
   const overtaken = (waiting[timer] ?? 0) > expiresMs;
   if (result.ok || overtaken) {

@@ -89,7 +89,7 @@ export interface WrongCode {
   readonly row: 'InvalidCode' | 'ChallengeExpired';
 }
 
-type CodeProtocol = Protocol<
+export type CodeProtocol = Protocol<
   CodeCommand,
   {
     readonly issueCode: IssuedCode;
@@ -181,7 +181,7 @@ function redeem(
   state: OneTimeCodesState,
   command: RedeemCode,
   turn: Turn,
-): Outcome<CodeEvent, RedeemedCode | WrongCode> | Refusal {
+): Outcome<CodeEvent, RedeemedCode | WrongCode, CodeCompared> | Refusal {
   const code = openCode(state, command, turn);
   if (code === undefined || code.tries >= CODE_TRIES_MAX) return refuse('ChallengeExpired');
   const { seed } = code;

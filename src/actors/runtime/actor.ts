@@ -7,7 +7,7 @@ import type { ErrorName } from '../../domain/errors.ts';
 import type { ScopeCode } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Ports } from './ports.ts';
-import type { AnyProtocol, ReplyOf, Tagged, Typed, TypeIn } from './protocol.ts';
+import type { AnyProtocol, AnyReply, Receiver, ReplyOf, Tagged, Typed, TypeIn } from './protocol.ts';
 
 /** Everything a turn may know of the outside. No clock and no randomness of its own. */
 export interface Turn {
@@ -57,13 +57,13 @@ export type IndexName =
 export interface Message {
   readonly toKind: string;
   readonly toId: string;
-  readonly command: object;
+  readonly command: Typed;
 }
 
 /** A named timer of this actor; setting the same name again replaces it, `dueMs: null` cancels it. */
-export type Timer =
-  | { readonly name: string; readonly dueMs: number; readonly command: object }
-  | { readonly name: string; readonly dueMs: null };
+export type Timer<Command extends Typed = never> =
+  | { readonly name: string; readonly dueMs: number; readonly command: Command }
+  | { readonly name: string; readonly dueMs: null; readonly command?: never };
 
 /** The reply comes from a later turn of this actor that lists `commandId` in its `answers`. */
 export class Later {
@@ -73,8 +73,9 @@ export class Later {
   }
 }
 
-export type Answer =
-  | { readonly commandId: string; readonly reply: unknown }
+/** To a command whose reply came `Later`. */
+export type Answer<Reply = never> =
+  | { readonly commandId: string; readonly reply: Reply }
   | { readonly commandId: string; readonly refusal: Refusal };
 
 /** A record of the audit log. It rides in the group commit of the turn. */
@@ -86,21 +87,28 @@ export interface AuditRecord {
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-export interface Outcome<Event, Reply = unknown> {
+/**
+ * What a turn does. `FollowUp`: commands that come back to this actor, of a timer or as the result of `next`.
+ * `Answered`: replies to earlier commands.
+ */
+export interface Outcome<Event, Reply = null, FollowUp extends Typed = never, Answered = never> {
   /** Committed before anything below leaves. */
   readonly events?: readonly Event[];
   readonly claims?: readonly Claim[];
   readonly send?: readonly Message[];
-  readonly timers?: readonly Timer[];
+  readonly timers?: readonly Timer<FollowUp>[];
   readonly audit?: readonly AuditRecord[];
   /** Undefined with `next`: the turn that decides the command of `next` answers in its place. */
   readonly reply?: Reply | Later;
-  readonly answers?: readonly Answer[];
+  readonly answers?: readonly Answer<Answered>[];
   /** Slow work. Starts after the commit; what it resolves with comes back as a command. It never rejects. */
-  readonly next?: (ports: Ports) => Promise<object>;
+  readonly next?: (ports: Ports) => Promise<FollowUp>;
   /** A volatile notification: called once after the commit, lost in a crash, followed by no turn. */
   readonly notify?: (ports: Ports) => void;
 }
+
+/** The outcome of any kind. */
+export type AnyOutcome = Outcome<unknown, unknown, Typed, unknown>;
 
 interface ActorLimits {
   /** Commands waiting for this actor; one more is refused with `Overloaded`. */
@@ -115,7 +123,7 @@ interface ActorLimits {
  * One kind of actor. `Volatile` is state that is never written: limiter windows, last-seen times. It starts anew
  * whenever the actor is loaded.
  */
-interface ActorKind<State, Command extends object, Event, Query, Volatile = undefined, P = undefined> {
+interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
   readonly kind: string;
   /** Never set: carries the protocol to the types of `ask`, `now`, `query` and `tell`. */
   readonly protocol?: P;
@@ -125,14 +133,14 @@ interface ActorKind<State, Command extends object, Event, Query, Volatile = unde
   initial(id: string): State;
   volatile?(id: string): Volatile;
   /** Pure and synchronous. */
-  decide(state: State, command: Command, turn: Turn): Outcome<Event> | Refusal;
+  decide(state: State, command: Command, turn: Turn): Outcome<Event, unknown, Command, unknown> | Refusal;
   /** Pure and total: used live and on replay. */
   evolve(state: State, event: Event): State;
-  query?(state: State, query: Query, volatile: Volatile): unknown;
+  query(state: State, query: Query, volatile: Volatile): unknown;
   /** Volatile commands: synchronous, no event. The answer goes straight to the caller; a Refusal is thrown there. */
-  decideNow?(state: State, volatile: Volatile, command: object, turn: Turn): unknown;
-  /** Commands that free space: they go on when the storage quota is used up (deletions, logouts). */
-  frees?(command: object): boolean;
+  decideNow(state: State, volatile: Volatile, command: Typed, turn: Turn): unknown;
+  /** Commands that free space: they are served when the storage quota is used up (deletions, logouts). */
+  frees?(command: Command): boolean;
   /** Rows of an earlier version to the present form: pure and kept for ever. */
   upcast?(row: { version: number; events?: unknown[]; state?: unknown }): {
     events?: unknown[];
@@ -143,13 +151,18 @@ interface ActorKind<State, Command extends object, Event, Query, Volatile = unde
 }
 
 /** Any kind, for the places that hold all of them. Method parameters are bivariant, so every kind fits. */
-export type AnyKind = ActorKind<unknown, object, unknown, unknown, unknown, unknown>;
+export type AnyKind = ActorKind<unknown, Typed, unknown, Typed, unknown, AnyProtocol>;
 
 /** A kind, or a reference to one, that takes the commands of `P`. */
 export type KindOf<P extends AnyProtocol> = AnyKind & { readonly protocol?: P };
 
-/** A kind without a protocol: any object is a command, and the caller names the reply. */
-export type UntypedKind = AnyKind & { readonly protocol?: undefined };
+/** What a turn of this kind may do. */
+type OutcomeOf<Event, P extends AnyProtocol, Reply> = Outcome<
+  Event,
+  Reply,
+  P['command'],
+  AnyReply<P['replies']>
+>;
 
 export interface AskOptions {
   /** Repeats with the same key within the actor's ring of 64 get the first reply again. */
@@ -170,26 +183,22 @@ export interface ActorSystem {
     command: Tagged<P['command'], T>,
     options?: AskOptions,
   ): Promise<P['replies'][T]>;
-  ask<Reply>(kind: UntypedKind, id: string, command: object, options?: AskOptions): Promise<Reply>;
   /** Volatile command: synchronous, nothing written. */
   now<P extends AnyProtocol, T extends TypeIn<P['volatileReplies']>>(
     kind: KindOf<P>,
     id: string,
     command: Tagged<P['volatileCommand'], T>,
   ): P['volatileReplies'][T];
-  now<Reply>(kind: UntypedKind, id: string, command: object): Reply;
   /** Answered at once, or after the commit that is pending for this actor. Creates nothing. */
   query<P extends AnyProtocol, T extends TypeIn<P['results']>>(
     kind: KindOf<P>,
     id: string,
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
-  query<Reply>(kind: UntypedKind, id: string, query: object): Reply | Promise<Reply>;
   /** Is there a first reply for this Idempotency-Key, so that an `ask` with it repeats nothing? Creates nothing. */
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean;
   /** A durable message from outside: resolves when its mailbox row is on disk. */
   tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void>;
-  tell(kind: UntypedKind, id: string, command: object): Promise<void>;
   /** Owner of a name, with the group that is being committed taken into account. */
   lookup(index: IndexName, key: string): string | undefined;
   /** Names in an index that are on disk: live sessions, for example. */
@@ -233,7 +242,7 @@ export type Handlers<State, P extends AnyProtocol, Event> = {
     state: State,
     command: Extract<P['command'], { readonly type: T }>,
     turn: Turn,
-  ) => Outcome<Event, ReplyOf<P['replies'], T>> | Refusal;
+  ) => OutcomeOf<Event, P, ReplyOf<P['replies'], T>> | Refusal;
 };
 
 type QueryHandlers<State, P extends AnyProtocol, Volatile> = {
@@ -253,10 +262,12 @@ type VolatileHandlers<State, P extends AnyProtocol, Volatile> = {
   ) => ReplyOf<P['volatileReplies'], T> | Refusal;
 };
 
-type Definition<State, P extends AnyProtocol, Event, Volatile> = Omit<
-  ActorKind<State, P['command'], Event, P['query'], Volatile>,
-  'decide' | 'query' | 'decideNow' | 'frees' | 'protocol'
+/** `kind`: the name in the journal. A kind that takes messages names the receiver, which knows them. */
+type Definition<State, Event, P extends AnyProtocol, Volatile> = Omit<
+  ActorKind<State, P['command'], Event, P['query'], Volatile, P>,
+  'kind' | 'decide' | 'query' | 'decideNow' | 'frees' | 'protocol'
 > & {
+  readonly kind: string | Receiver<P['command']>;
   readonly decide: Handlers<State, P, Event>;
   readonly query?: QueryHandlers<State, P, Volatile>;
   readonly decideNow?: VolatileHandlers<State, P, Volatile>;
@@ -264,39 +275,37 @@ type Definition<State, P extends AnyProtocol, Event, Volatile> = Omit<
   readonly frees?: (command: P['command']) => boolean;
 };
 
-/** Defines a kind by tables of handlers, or, without a protocol, by functions. */
+/** Defines a kind by tables of handlers. */
 export function defineActor<State, P extends AnyProtocol, Event, Volatile = undefined>(
-  definition: Definition<State, P, Event, Volatile>,
+  definition: Definition<State, Event, P, Volatile>,
 ): ActorKind<State, P['command'], Event, P['query'], Volatile, P>;
-export function defineActor<State, Command extends object, Event, Query, Volatile = undefined>(
-  kind: ActorKind<State, Command, Event, Query, Volatile>,
-): ActorKind<State, Command, Event, Query, Volatile>;
-export function defineActor(definition: object): object {
-  const { kind, decide, query, decideNow } = definition as Record<string, unknown>;
-  if (typeof decide === 'function') return definition;
-  const decideBy = tableOf(decide);
-  const queryBy = tableOf(query);
-  const decideNowBy = tableOf(decideNow);
+export function defineActor(definition: Definition<unknown, unknown, AnyProtocol, unknown>): AnyKind {
+  const kind = typeof definition.kind === 'string' ? definition.kind : definition.kind.kind;
+  const decideBy = tableOf<DecideHandler>(definition.decide);
+  const queryBy = tableOf<QueryHandler>(definition.query);
+  const decideNowBy = tableOf<VolatileHandler>(definition.decideNow);
   return {
     ...definition,
-    decide: (state: unknown, command: Typed, turn: Turn) =>
-      handlerOf(decideBy, kind, command)(state, command, turn),
-    query: (state: unknown, asked: Typed, volatile: unknown) =>
-      handlerOf(queryBy, kind, asked)(state, asked, volatile),
-    decideNow: (state: unknown, volatile: unknown, command: Typed, turn: Turn) =>
+    kind,
+    decide: (state, command, turn) => handlerOf(decideBy, kind, command)(state, command, turn),
+    query: (state, asked, volatile) => handlerOf(queryBy, kind, asked)(state, asked, volatile),
+    decideNow: (state, volatile, command, turn) =>
       handlerOf(decideNowBy, kind, command)(state, volatile, command, turn),
   };
 }
 
-type Handler = (...parameters: readonly unknown[]) => unknown;
+type DecideHandler = Handlers<unknown, AnyProtocol, unknown>[string];
+type QueryHandler = QueryHandlers<unknown, AnyProtocol, unknown>[string];
+type VolatileHandler = VolatileHandlers<unknown, AnyProtocol, unknown>[string];
+type Table<Handler> = Readonly<Record<string, Handler | undefined>>;
 
-/** A Map, so that no name of Object.prototype is a command. */
-function tableOf(handlers: unknown): ReadonlyMap<string, Handler> {
-  return new Map(Object.entries((handlers ?? {}) as Record<string, Handler>));
+/** Without a prototype, so that no name of Object.prototype is a command. */
+function tableOf<Handler>(handlers: Table<Handler> | undefined): Table<Handler> {
+  return Object.assign(Object.create(null) as object, handlers);
 }
 
-function handlerOf(handlers: ReadonlyMap<string, Handler>, kind: unknown, { type }: Typed): Handler {
-  const handler = handlers.get(type);
-  if (handler === undefined) throw new TypeError(`${String(kind)} has no command ${type}`);
+function handlerOf<Handler>(handlers: Table<Handler>, kind: string, { type }: Typed): Handler {
+  const handler = handlers[type];
+  if (handler === undefined) throw new TypeError(`${kind} has no command ${type}`);
   return handler;
 }

@@ -2,11 +2,13 @@
  * Who gets in. Owns the bounds that a command meets before a turn sees it, in their order, and the counts of what
  * was refused at each: a 503 is never silent.
  */
+
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import type { Cell } from './cell.ts';
 import { ID_MAX_BYTES, isName } from './journal/plain-data.ts';
 import { DamagedRow, type Journal } from './journal/port.ts';
+import type { Typed } from './protocol.ts';
 import type { RuntimeLimits } from './runtime-context.ts';
 import type { Wiring } from './wiring.ts';
 
@@ -42,7 +44,7 @@ export class Admission {
   }
 
   /** The bounds that concern no particular actor. */
-  check(kind: AnyKind, command: object): void {
+  check(kind: AnyKind, command: Typed): void {
     const { commit, count } = this.#wiring;
     if (commit.failed) throw new GatewayError('JournalUnavailable');
     if (this.#stopping) throw this.#refuse('stopping', 'Stopping');
@@ -51,7 +53,7 @@ export class Admission {
   }
 
   /** The instance that is to take a durable command. */
-  admit(kind: AnyKind, id: string, command: object): Cell {
+  admit(kind: AnyKind, id: string, command: Typed): Cell {
     this.check(kind, command);
     const cell = this.acquire(kind, id, command);
     if (cell.pending >= kind.limits.mailbox) throw this.#refuse('mailbox', 'Overloaded');
@@ -59,7 +61,7 @@ export class Admission {
   }
 
   /** The live instance, replayed if need be. `Quarantined` while it may not be tried. */
-  acquire(kind: AnyKind, id: string, command: object): Cell {
+  acquire(kind: AnyKind, id: string, command: Typed): Cell {
     const { supervision, passivation } = this.#wiring;
     if (supervision.waitMs(kind.kind, id) > 0) {
       this.refused.quarantine += 1;

@@ -3,7 +3,9 @@
  * order, and how often each has failed. A row leaves the journal in the commit of the turn that used it, so it is
  * delivered again after a crash and never counted twice.
  */
+
 import type { DamagedRow, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal/port.ts';
+import type { Typed } from './protocol.ts';
 import type { Schedule } from './runtime-context.ts';
 
 /** Rows of one actor that are kept in memory; the rest is read from the journal when these are done. */
@@ -18,7 +20,7 @@ export type Source =
 export interface Entry {
   readonly mailbox: Mailbox;
   readonly source: Source;
-  readonly command: object;
+  readonly command: Typed;
   /** The row cannot be read. */
   readonly damage: DamagedRow | undefined;
   attempts: number;

@@ -2,10 +2,12 @@
  * Slow work between turns (`next`). Owns how many calls of an actor are in flight: more wait, in order, for a place.
  * A call starts when the writes of its turn are on disk; what it resolves with is the next command of the chain.
  */
-import type { Outcome } from './actor.ts';
+
+import type { AnyOutcome } from './actor.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Entry } from './mailbox.ts';
 import type { Ports } from './ports.ts';
+import type { Typed } from './protocol.ts';
 
 /** A command and everything that hangs on it; handed from a turn to the turn that decides its `next`. */
 export interface Chain {
@@ -15,12 +17,12 @@ export interface Chain {
   entry: Entry | undefined;
 }
 
-type Next = NonNullable<Outcome<unknown>['next']>;
+type Next = NonNullable<AnyOutcome['next']>;
 
 interface PortCallRunnerOptions {
   readonly ports: Ports;
   readonly callsPerActorMax: number;
-  readonly ended: (cell: Cell, chain: Chain, command: object) => void;
+  readonly ended: (cell: Cell, chain: Chain, command: Typed) => void;
   /** Ports never reject: a rejection is a bug. */
   readonly failed: (cell: Cell, chain: Chain, error: unknown) => void;
 }
@@ -48,7 +50,7 @@ export class PortCallRunner {
 
   #run(cell: Cell, chain: Chain, next: Next): void {
     cell.running += 1;
-    let promise: Promise<object>;
+    let promise: Promise<Typed>;
     try {
       promise = next(this.#options.ports);
     } catch (error) {

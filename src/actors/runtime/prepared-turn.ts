@@ -2,7 +2,7 @@
  * What a turn will write, worked out and packed before anything is changed: a value that cannot be stored, or an
  * `evolve` that throws, fails the turn and leaves no trace.
  */
-import { Later, type Outcome } from './actor.ts';
+import { type AnyOutcome, Later } from './actor.ts';
 import { auditOperation } from './audit-operation.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
@@ -12,7 +12,7 @@ import { dueOf } from './timer-list.ts';
 
 interface TurnInput {
   readonly cell: Cell;
-  readonly outcome: Outcome<unknown>;
+  readonly outcome: AnyOutcome;
   readonly chain: { readonly commandId: string; readonly entry: Entry | undefined };
   /** Who waits for the answer of this chain. */
   readonly waiter: AskWaiter | undefined;
@@ -21,7 +21,7 @@ interface TurnInput {
 }
 
 export interface PreparedTurn {
-  readonly outcome: Outcome<unknown>;
+  readonly outcome: AnyOutcome;
   readonly state: unknown;
   readonly seq: number;
   readonly events: number;
@@ -76,7 +76,7 @@ export function prepareTurn(input: TurnInput): PreparedTurn {
  * A turn that only starts slow work keeps the row it came from: after a crash the work is done again. The first turn
  * of the chain that writes anything, or the last one, removes it: exactly once on state, at least once for calls.
  */
-function keepsEntry(outcome: Outcome<unknown>): boolean {
+function keepsEntry(outcome: AnyOutcome): boolean {
   if (outcome.next === undefined) return false;
   const { events, claims, send, timers } = outcome;
   return !(events?.length || claims?.length || send?.length || timers?.length);
@@ -96,7 +96,7 @@ function removeEntry(cell: Cell, entry: Entry, operations: Operation[], timers: 
 
 function changeTimers(
   cell: Cell,
-  wanted: NonNullable<Outcome<unknown>['timers']>,
+  wanted: NonNullable<AnyOutcome['timers']>,
   changes: TimerChange[],
   operations: Operation[],
   pack: (value: unknown) => unknown,

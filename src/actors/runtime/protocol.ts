@@ -38,6 +38,9 @@ export type Asked<P extends AnyProtocol, T extends TypeIn<P['replies']> = TypeIn
   T
 >;
 
+/** The reply to any command of a kind; unknown where the kind is. */
+export type AnyReply<Replies> = [keyof Replies] extends [never] ? unknown : Replies[keyof Replies];
+
 /** Names the receiver of messages by its kind and the commands it takes, where importing the kind would be a cycle. */
 export interface Receiver<Command extends Typed> {
   readonly kind: string;

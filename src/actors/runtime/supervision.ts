@@ -2,9 +2,11 @@
  * What happens after a bug. Owns the record of failures, outside the instances: back-off, quarantine, and what an
  * administrator sees of it. An instance that threw is dropped and replayed; its failures are remembered here.
  */
+
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { DamagedRow } from './journal/port.ts';
+import type { Typed } from './protocol.ts';
 import type { RuntimeContext } from './runtime-context.ts';
 
 /** First wait after a failure; doubles with each further one, up to BACKOFF_MAX_MS. */
@@ -57,13 +59,13 @@ export class Supervision {
     this.#onBug = onBug;
   }
 
-  report(kind: string, id: string, command: object, error: unknown): void {
+  report(kind: string, id: string, command: Typed, error: unknown): void {
     this.bugs += 1;
     const type = (command as { type?: unknown }).type;
     this.#onBug({ kind, id, command: typeof type === 'string' ? type : '', error });
   }
 
-  failed(kind: string, id: string, command: object, error: unknown): void {
+  failed(kind: string, id: string, command: Typed, error: unknown): void {
     this.report(kind, id, command, error);
     const nowMs = this.#context.clock();
     const record = this.#record(kind, id);

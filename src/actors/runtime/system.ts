@@ -4,14 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord, IndexName } from './actor.ts';
-import {
-  type ActorSystem,
-  type AnyKind,
-  type AskOptions,
-  isRefusal,
-  type KindOf,
-  type UntypedKind,
-} from './actor.ts';
+import { type ActorSystem, type AnyKind, type AskOptions, isRefusal, type KindOf } from './actor.ts';
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { retainAudit } from './audit-retention.ts';
@@ -19,7 +12,7 @@ import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './journal/plain-data.ts';
-import type { AnyProtocol, Tagged, TypeIn } from './protocol.ts';
+import type { AnyProtocol, Tagged, Typed, TypeIn } from './protocol.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
@@ -61,8 +54,7 @@ export class RunningSystem implements ActorSystem {
     command: Tagged<P['command'], T>,
     options?: AskOptions,
   ): Promise<P['replies'][T]>;
-  ask<Reply>(kind: UntypedKind, id: string, command: object, options?: AskOptions): Promise<Reply>;
-  ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply> {
+  ask<Reply>(kind: AnyKind, id: string, command: Typed, options?: AskOptions): Promise<Reply> {
     return new Promise<Reply>((resolve, reject) => {
       try {
         const cell = this.#admission.admit(kind, id, command);
@@ -94,13 +86,11 @@ export class RunningSystem implements ActorSystem {
     id: string,
     command: Tagged<P['volatileCommand'], T>,
   ): P['volatileReplies'][T];
-  now<Reply>(kind: UntypedKind, id: string, command: object): Reply;
-  now<Reply>(kind: AnyKind, id: string, command: object): Reply {
+  now<Reply>(kind: AnyKind, id: string, command: Typed): Reply {
     const cell = this.#admission.acquire(kind, id, command);
     const { context, supervision } = this.#wiring;
     let reply: unknown;
     try {
-      if (kind.decideNow === undefined) throw new TypeError(`${kind.kind} has no volatile commands`);
       reply = kind.decideNow(cell.state, cell.volatile, command, new TurnView(context, ''));
     } catch (error) {
       if (error instanceof GatewayError) throw error;
@@ -117,8 +107,7 @@ export class RunningSystem implements ActorSystem {
     id: string,
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
-  query<Reply>(kind: UntypedKind, id: string, query: object): Reply | Promise<Reply>;
-  query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply> {
+  query<Reply>(kind: AnyKind, id: string, query: Typed): Reply | Promise<Reply> {
     const { passivation, supervision } = this.#wiring;
     let cell: Cell;
     if (passivation.live(kind.kind, id) === undefined && !this.exists(kind, id)) {
@@ -128,7 +117,6 @@ export class RunningSystem implements ActorSystem {
     } else cell = this.#admission.acquire(kind, id, query);
     let reply: unknown;
     try {
-      if (kind.query === undefined) throw new TypeError(`${kind.kind} answers no queries`);
       reply = kind.query(cell.state, query, cell.volatile);
     } catch (error) {
       if (error instanceof GatewayError) throw error;
@@ -147,12 +135,11 @@ export class RunningSystem implements ActorSystem {
 
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
     if (!this.exists(kind, id)) return false;
-    return this.#admission.acquire(kind, id, {}).ring?.get(idempotencyKey) !== undefined;
+    return this.#admission.acquire(kind, id, { type: 'remembers' }).ring?.get(idempotencyKey) !== undefined;
   }
 
   tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void>;
-  tell(kind: UntypedKind, id: string, command: object): Promise<void>;
-  tell(kind: AnyKind, id: string, command: object): Promise<void> {
+  tell(kind: AnyKind, id: string, command: Typed): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       try {
         this.#admission.check(kind, command);

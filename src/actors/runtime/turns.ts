@@ -2,8 +2,9 @@
  * The turn: command in, writes, answers and slow calls out. Owns the order that keeps promises: judge, pack, write,
  * and only then change the state in memory; answers and calls leave behind the commit.
  */
+
 import { GatewayError } from '../../domain/errors.ts';
-import { isRefusal, Later, type Outcome, type Refusal, refuse } from './actor.ts';
+import { type AnyOutcome, isRefusal, Later, type Refusal, refuse } from './actor.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { CommitGroup } from './commit-group.ts';
@@ -13,6 +14,7 @@ import type { Entry, Mailboxes } from './mailbox.ts';
 import { type Chain, PortCallRunner } from './port-calls.ts';
 import type { Ports } from './ports.ts';
 import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';
+import type { Typed } from './protocol.ts';
 import { type RuntimeContext, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import type { Supervision } from './supervision.ts';
 
@@ -31,7 +33,7 @@ interface TurnsOptions {
   readonly onTimerStored: (dueMs: number) => void;
 }
 
-const NOTHING: Outcome<unknown> = {};
+const NOTHING: AnyOutcome = {};
 
 export class Turns {
   readonly #options: TurnsOptions;
@@ -57,7 +59,7 @@ export class Turns {
     });
   }
 
-  run(cell: Cell, command: object, chain: Chain): void {
+  run(cell: Cell, command: Typed, chain: Chain): void {
     const { context, claims, supervision } = this.#options;
     this.turns += 1;
     if (this.#options.commit.failed) {
@@ -92,7 +94,7 @@ export class Turns {
   }
 
   /** An instance that threw is replayed, once its wait is over and everything it wrote is on disk. */
-  #revive(cell: Cell, command: object, chain: Chain): boolean {
+  #revive(cell: Cell, command: Typed, chain: Chain): boolean {
     const { supervision, journal, mailboxes } = this.#options;
     try {
       supervision.check(cell.kind.kind, cell.id);
@@ -112,7 +114,7 @@ export class Turns {
     }
   }
 
-  #prepare(cell: Cell, outcome: Outcome<unknown>, chain: Chain): PreparedTurn {
+  #prepare(cell: Cell, outcome: AnyOutcome, chain: Chain): PreparedTurn {
     const { journal, mailboxes } = this.#options;
     const waiter = chain.waiter ?? cell.waiting?.get(chain.commandId);
     return prepareTurn({ cell, outcome, chain, waiter, journal, nextMailSeq: () => mailboxes.nextSeq() });
@@ -168,7 +170,7 @@ export class Turns {
   }
 
   /** After the commit. A notification that throws is reported; the turn stays as it is. */
-  #notify(cell: Cell, notify: NonNullable<Outcome<unknown>['notify']>): void {
+  #notify(cell: Cell, notify: NonNullable<AnyOutcome['notify']>): void {
     const { supervision, ports } = this.#options;
     const run = () => {
       try {
@@ -237,7 +239,7 @@ export class Turns {
     return journal.sizeBytes(row);
   }
 
-  #bug(cell: Cell, command: object, chain: Chain, error: unknown): void {
+  #bug(cell: Cell, command: Typed, chain: Chain, error: unknown): void {
     this.#options.supervision.failed(cell.kind.kind, cell.id, command, error);
     cell.stale = true;
     this.#takeWaiter(cell, chain)?.settle(undefined, new GatewayError('InternalError'));

@@ -2,16 +2,13 @@
 import t from 'tap';
 import { USED_CHALLENGES_MAX } from '../../../src/actors/accounts/challenges.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
-import type { AddedKey } from '../../../src/actors/accounts/user-enrollment.ts';
-import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
-import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
-import type { SessionRecord, UsedChallenge, UserState } from '../../../src/actors/accounts/user-types.ts';
+import type { UsedChallenge, UserState } from '../../../src/actors/accounts/user-types.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { browserMessage } from '../../../src/domain/proofs.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
 import { inlineWorkers, type Key, makeKey, signText } from '../../support/account.ts';
-import { createTestActors, untyped } from '../../support/actors/actors.ts';
+import { askerOf, createTestActors } from '../../support/actors/actors.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const USER = '101';
@@ -26,11 +23,11 @@ function proofOf(key: Key) {
 /** One account that the challenge 1 created. */
 async function start() {
   const actors = createTestActors({ kinds: KINDS, ports: inlineWorkers() });
-  const ask = <T>(command: object) => actors.system.ask<T>(untyped(user), USER, command);
+  const ask = askerOf(actors, user, USER);
   const challenge = (id: number): UsedChallenge => ({ id, endsMs: actors.clock.nowMs + LIFE_MS });
   const key = makeKey();
   const signUp = (founding: Key, used: UsedChallenge) =>
-    ask<SignedUp>({
+    ask({
       type: 'signUp',
       publicKey: founding.publicKey,
       proof: proofOf(founding),
@@ -41,14 +38,14 @@ async function start() {
     });
   const { key: item } = await signUp(key, challenge(1));
   const sessions = () =>
-    actors.system.query<SessionRecord[]>(untyped(user), USER, {
+    actors.system.query(user, USER, {
       type: 'sessions',
       nowMs: actors.clock.nowMs,
       settings: actors.settings,
     });
   const [root] = await sessions();
   const login = (used: UsedChallenge, proof = proofOf(key)) =>
-    ask<LoggedIn>({
+    ask({
       type: 'login',
       keyId: item.id,
       publicKey: key.publicKey,
@@ -57,7 +54,7 @@ async function start() {
       origin: ORIGIN,
     });
   const addKey = (added: Key, used: UsedChallenge, proven: boolean) =>
-    ask<AddedKey>({
+    ask({
       type: 'addKey',
       publicKey: added.publicKey,
       passKeyFlag: false,

@@ -1,20 +1,18 @@
 /** Rows that earlier versions wrote, taken from their own code (test/fixtures/rows-1.json), open in the present form. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { type AccountView, user } from '../../../src/actors/accounts/user.ts';
-import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
 import { initialUser } from '../../../src/actors/accounts/user-state.ts';
-import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
 import { app } from '../../../src/actors/apps/app.ts';
 import { type AppState, initialApp } from '../../../src/actors/apps/app-state.ts';
 import { deliveryLog } from '../../../src/actors/apps/delivery-log.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { sentKeyOf } from '../../../src/domain/apps.ts';
-import { KeyFlag, type UserKey } from '../../../src/domain/keys.ts';
+import { KeyFlag } from '../../../src/domain/keys.ts';
 import { browserMessage } from '../../../src/domain/proofs.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
-import { createTestActors, type TestActors, untyped } from '../../support/actors/actors.ts';
+import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
 
 interface Written {
   readonly events: readonly unknown[];
@@ -59,8 +57,7 @@ t.test(
       for (const snapshot of [true, false]) {
         const note = `shape ${index + 1}, ${snapshot ? 'snapshot' : 'events'}`;
         const actors = await planted('user', '7', written, snapshot);
-        const query = <T>(body: object) => actors.system.query<T>(untyped(user), '7', body);
-        const account = await query<object>({ type: 'account' });
+        const account = await actors.system.query(user, '7', { type: 'account' });
         const apps = index === 3 ? [{ appId: '70', name: 'Shop', url: 'https://shop.example' }] : [];
         const access = index === 3 ? [{ appId: '70', source: 'registration', revokedMs: null }] : [];
         t.match(
@@ -69,7 +66,7 @@ t.test(
           note,
         );
         const { settings } = actors;
-        const sessions = await query<SessionRecord[]>({ type: 'sessions', nowMs: 8, settings });
+        const sessions = await actors.system.query(user, '7', { type: 'sessions', nowMs: 8, settings });
         t.same(
           sessions.map(({ id }) => id),
           ['99', '100'],
@@ -79,7 +76,7 @@ t.test(
         await actors.system.ask(user, '7', command);
         await actors.restart();
         t.match(
-          await query({ type: 'account' }),
+          await actors.system.query(user, '7', { type: 'account' }),
           { blocked: true, apps },
           `${note}: both versions in one journal`,
         );
@@ -144,8 +141,7 @@ t.test('accounts of version 2: keys that stood by their id are found, and change
       actors.journal.commit(operations, (error) => (error === undefined ? resolve() : reject(error))),
     );
   await commit(rows);
-  const idsOf = async () =>
-    (await actors.system.query<UserKey[]>(untyped(user), '7', { type: 'keys' })).map(({ id }) => id);
+  const idsOf = async () => (await actors.system.query(user, '7', { type: 'keys' })).map(({ id }) => id);
   t.same(await idsOf(), ['12', '13'], 'the removed one is kept and not shown');
   await actors.restart();
   await commit([
@@ -198,7 +194,7 @@ t.test('accounts of version 3: knew no used challenges, and keep them from now o
     );
     const signature = Buffer.from(signText(key, `p\n${key.publicKey}`), 'base64url');
     const login = (challengeId: number) =>
-      actors.system.ask<LoggedIn>(untyped(user), '7', {
+      actors.system.ask(user, '7', {
         type: 'login',
         keyId: '12',
         publicKey: key.publicKey,
@@ -206,7 +202,7 @@ t.test('accounts of version 3: knew no used challenges, and keep them from now o
         challenge: { id: challengeId, endsMs: clock.nowMs + 1_000 },
         origin: ORIGIN,
       });
-    t.equal((await system.query<AccountView>(untyped(user), '7', { type: 'account' })).createdMs, 1, note);
+    t.equal((await system.query(user, '7', { type: 'account' })).createdMs, 1, note);
     t.ok((await login(5)).token, note);
     await actors.restart();
     await t.rejects(login(5), { message: 'Challenge expired' }, note);
@@ -228,12 +224,12 @@ t.test('accounts of version 4: registrations have no Idempotency-Key, new ones k
     const patch = { name: 'Other', url: 'https://other.example' };
     const request = { key: 'once', fingerprint: 'f' };
     const issued = () =>
-      actors.system.query<object>(untyped(user), '7', { type: 'issuedKey', key: 'once', nowMs: clock.nowMs });
+      actors.system.query(user, '7', { type: 'issuedKey', key: 'once', nowMs: clock.nowMs });
     t.equal(await issued(), undefined, note);
     await system.ask(user, '7', { type: 'upsertApp', patch, key, request, origin: ORIGIN });
     await actors.restart();
     t.same(await issued(), key, `${note}: both versions in one journal`);
-    const { apps } = await actors.system.query<AccountView>(untyped(user), '7', { type: 'account' });
+    const { apps } = await actors.system.query(user, '7', { type: 'account' });
     t.match(apps, [entry, { ...patch, request: { ...request, apiKey: key } }], note);
     t.same(actors.bugs, []);
   }

@@ -2,20 +2,18 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { parseKeyOwner } from '../../../src/actors/accounts/owners.ts';
-import { user } from '../../../src/actors/accounts/user.ts';
-import type { AddedKey } from '../../../src/actors/accounts/user-enrollment.ts';
-import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
-import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
+import { type UserProtocol, user } from '../../../src/actors/accounts/user.ts';
 import type { SessionRecord, UsedChallenge } from '../../../src/actors/accounts/user-types.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
+import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../../../src/domain/keys.ts';
+import { hasFlag, KeyFlag, keyTypeOf } from '../../../src/domain/keys.ts';
 import { browserMessage, mcpLoginMessage } from '../../../src/domain/proofs.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
 import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
 import { inlineWorkers, type Key, makeKey, mcpProof, signText } from '../../support/account.ts';
-import { createTestActors, START_MS, type TestActors, untyped } from '../../support/actors/actors.ts';
+import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
 import { count, runs } from '../../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'model' };
@@ -198,6 +196,9 @@ function asker(admin: boolean, session: ModelSession | undefined) {
   return { sessionId: session?.id ?? '0', origin: ORIGIN };
 }
 
+/** Created the account; over since then, so that it counts among no challenges. */
+const FOUNDING: UsedChallenge = { id: -1, endsMs: 0 };
+
 /** The model beside the real thing; each step is done to both and compared. */
 class Pair {
   readonly model = new Model();
@@ -207,9 +208,12 @@ class Pair {
     this.actors = createTestActors({ kinds: KINDS, ports: inlineWorkers(), settings });
   }
 
-  async ask<T>(userId: string, command: object): Promise<T | string> {
+  async ask<T extends TypeIn<UserProtocol['replies']>>(
+    userId: string,
+    command: Asked<UserProtocol, T>,
+  ): Promise<UserProtocol['replies'][T] | string> {
     try {
-      return await this.actors.system.ask<T>(untyped(user), userId, command);
+      return await this.actors.system.ask<UserProtocol, T>(user, userId, command);
     } catch (error) {
       if (error instanceof GatewayError) return error.row;
       throw error;
@@ -222,12 +226,13 @@ class Pair {
   }
 
   async signUp(userId: string, material: Key): Promise<void> {
-    const signedUp = await this.ask<SignedUp>(userId, {
+    const signedUp = await this.ask(userId, {
       type: 'signUp',
       publicKey: material.publicKey,
       proof: this.proofOf(material),
       passKeyFlag: false,
       handle: `handle-${userId}`,
+      challenge: FOUNDING,
       origin: ORIGIN,
     });
     if (typeof signedUp === 'string') throw new Error(signedUp);
@@ -257,10 +262,9 @@ class Pair {
     this.model.sessions.push({ id: session.id, userId, token, kind, key, live: true });
   }
 
-  sessionsOf(userId: string): Promise<SessionRecord[]> {
+  sessionsOf(userId: string): Promise<readonly SessionRecord[]> {
     const { clock, settings, system } = this.actors;
-    const query = { type: 'sessions', nowMs: clock.nowMs, settings };
-    return Promise.resolve(system.query<SessionRecord[]>(untyped(user), userId, query));
+    return Promise.resolve(system.query(user, userId, { type: 'sessions', nowMs: clock.nowMs, settings }));
   }
 
   /** What went wrong in the real thing, or '' where it did what the model says. */
@@ -302,7 +306,7 @@ class Pair {
     const owner = this.actors.system.lookup('publicKey', material.publicKey);
     const challenge = this.challenge(next.challenge);
     const used = `${userId} ${challenge.id}`;
-    const added = await this.ask<AddedKey>(userId, {
+    const added = await this.ask(userId, {
       type: 'addKey',
       publicKey: material.publicKey,
       passKeyFlag: next.pass,
@@ -346,7 +350,7 @@ class Pair {
     const userId = USERS[next.user] ?? '';
     const session = model.pick(model.sessions, userId, next.session);
     const key = model.pick(model.keys, userId, next.key);
-    const answer = await this.ask<{ sessionsClosed: number }>(userId, {
+    const answer = await this.ask(userId, {
       type: 'updateKey',
       keyId: key?.id ?? '0',
       ...asker(next.admin, session),
@@ -367,12 +371,11 @@ class Pair {
     const userId = USERS[next.user] ?? '';
     const session = model.pick(model.sessions, userId, next.session);
     const key = model.pick(model.keys, userId, next.key);
-    const command = {
+    const answer = await this.ask(userId, {
       type: 'removeKey',
       keyId: key?.id ?? '0',
       ...asker(next.admin, session),
-    };
-    const answer = await this.ask<{ sessionsClosed: number }>(userId, command);
+    });
     if (!next.admin && !session?.live) same(answer, 'SessionNotFound');
     else if (!key?.active) same(answer, 'KeyNotFound');
     else if (typeof answer === 'string') throw new Error(answer);
@@ -387,11 +390,9 @@ class Pair {
     same(owner === undefined ? undefined : parseKeyOwner(owner).keyId, holder?.id);
     if (holder === undefined) return;
     const { id: keyId, userId } = holder;
-    const common = { keyId, publicKey: material.publicKey, origin: ORIGIN };
     const challenge = next.do === 'login' ? this.challenge(next.challenge) : undefined;
     const used = `${userId} ${challenge?.id}`;
-    const sent = { ...common, ...this.loginOf(next, material), ...(challenge && { challenge }) };
-    const answer = await this.ask<LoggedIn>(userId, sent);
+    const answer = await this.ask(userId, this.loginOf(next, keyId, material));
     const mayLogIn = next.do === 'mcpLogin' ? holder.mcpAccess : holder.proven;
     const denied = model.blocked.has(userId) || !mayLogIn;
     if (model.used.has(used)) same(answer, 'ChallengeExpired');
@@ -404,27 +405,33 @@ class Pair {
     }
   }
 
-  loginOf(next: Extract<Step, { do: 'login' | 'mcpLogin' }>, material: Key): object {
+  loginOf(
+    next: Extract<Step, { do: 'login' | 'mcpLogin' }>,
+    keyId: string,
+    material: Key,
+  ): Asked<UserProtocol, 'login' | 'mcpLogin'> {
+    const common = { keyId, publicKey: material.publicKey, origin: ORIGIN };
     if (next.do === 'login') {
       const { message, signature } = this.proofOf(material);
-      return { type: 'login', proof: { message: next.good ? message : Buffer.from('other'), signature } };
+      const proof = { message: next.good ? message : Buffer.from('other'), signature };
+      return { type: 'login', ...common, proof, challenge: this.challenge(next.challenge) };
     }
-    if (!next.verified) return { type: 'mcpLogin', loginType: 'McpBasic', appId: null };
+    const login = { type: 'mcpLogin', ...common, appId: null } as const;
+    if (!next.verified) return { ...login, loginType: 'McpBasic' };
     const signature = Buffer.from(mcpProof(material, 7)['X-Signature'] ?? '', 'base64url');
-    return {
-      type: 'mcpLogin',
-      loginType: 'McpVerified',
-      appId: null,
-      proof: { message: mcpLoginMessage(7n), signature },
-    };
+    return { ...login, loginType: 'McpVerified', proof: { message: mcpLoginMessage(7n), signature } };
   }
 
   async closeOthers(next: Extract<Step, { do: 'closeOthers' }>): Promise<void> {
     const userId = USERS[next.user] ?? '';
     const current = this.model.pick(this.model.sessions, userId, next.session);
     if (!current?.live) return;
-    const command = { type: 'closeSessions', currentSessionId: current.id, others: true, origin: ORIGIN };
-    const closed = await this.ask<{ sessionsClosed: number }>(userId, command);
+    const closed = await this.ask(userId, {
+      type: 'closeSessions',
+      currentSessionId: current.id,
+      others: true,
+      origin: ORIGIN,
+    });
     const expected = this.model.end((session) => session.userId === userId && session !== current);
     same(closed, { sessionsClosed: expected, currentClosed: false });
   }
@@ -433,7 +440,7 @@ class Pair {
   async compare(): Promise<void> {
     const { system, clock } = this.actors;
     for (const userId of USERS) {
-      const keys = await system.query<UserKey[]>(untyped(user), userId, { type: 'keys' });
+      const keys = await system.query(user, userId, { type: 'keys' });
       const seen = keys.map((key) => ({
         id: key.id,
         publicKey: key.publicKey,

@@ -1,11 +1,8 @@
 /** Sessions of an account: their lives, caps, windows, last uses and what is left of them in the journal. */
 import fc from 'fast-check';
 import t from 'tap';
-import { LOG_ACCEPTED_MAX, LOG_REFUSED_MAX, type LogEntry } from '../../../src/actors/accounts/login-log.ts';
+import { LOG_ACCEPTED_MAX, LOG_REFUSED_MAX } from '../../../src/actors/accounts/login-log.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
-import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
-import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
-import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { hashToken } from '../../../src/domain/ids.ts';
@@ -16,7 +13,7 @@ import { LiveSettings, type SettingName, type SettingValue } from '../../../src/
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
-import { createTestActors, untyped } from '../../support/actors/actors.ts';
+import { askerOf, createTestActors } from '../../support/actors/actors.ts';
 import { runs } from '../../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
@@ -41,10 +38,21 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
   const key = makeKey();
   const signature = Buffer.from(signText(key, `p\n${key.publicKey}`), 'base64url');
   const proof = { message: browserMessage('p\n', key.publicKey), signature };
-  const ask = <T>(command: object) => actors.system.ask<T>(untyped(user), USER, command);
+  const ask = askerOf(actors, user, USER);
   const { publicKey } = key;
   const common = { publicKey, proof, origin: ORIGIN };
-  const signedUp = await ask<SignedUp>({ type: 'signUp', ...common, passKeyFlag: false, handle: 'h' });
+  let challenges = 0;
+  const challenge = () => {
+    challenges += 1;
+    return { id: challenges, endsMs: 0 };
+  };
+  const signedUp = await ask({
+    type: 'signUp',
+    ...common,
+    passKeyFlag: false,
+    handle: 'h',
+    challenge: challenge(),
+  });
   const keyId = signedUp.key.id;
   const failures: unknown[] = [];
   const gate = () =>
@@ -54,7 +62,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
       adminPublicKeys: new Set(admin ? [publicKey] : []),
       onTouchFailed: (error) => failures.push(error),
     });
-  const [root] = await actors.system.query<SessionRecord[]>(untyped(user), USER, {
+  const [root] = await actors.system.query(user, USER, {
     type: 'sessions',
     nowMs: actors.clock.nowMs,
     settings: actors.settings,
@@ -68,9 +76,10 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
     failures,
     rootId: root?.id ?? '',
     rootToken: signedUp.token,
-    login: () => ask<LoggedIn>({ type: 'login', keyId, ...common }),
+    login: () => ask({ type: 'login', keyId, ...common, challenge: challenge() }),
+    challenge,
     mcpLogin: (loginType: 'McpBasic' | 'McpVerified') =>
-      ask<LoggedIn>({
+      ask({
         type: 'mcpLogin',
         loginType,
         keyId,
@@ -83,7 +92,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
       gate().authenticate(token, kind, scope === undefined ? undefined : { scope, cost }, CLIENT),
     sessions: () =>
       Promise.resolve(
-        actors.system.query<SessionRecord[]>(untyped(user), USER, {
+        actors.system.query(user, USER, {
           type: 'sessions',
           nowMs: actors.clock.nowMs,
           settings: actors.settings,
@@ -213,12 +222,13 @@ t.test('session: McpBasic logins, which prove nothing, never push out verified o
 t.test(
   'session: a login in place of another of the same browser ends that one in the same commit',
   async (t) => {
-    const { ask, enter, key, keyId, rootId, rootToken } = await start();
+    const { ask, challenge, enter, key, keyId, rootId, rootToken } = await start();
     const signature = Buffer.from(signText(key, `q\n${key.publicKey}`), 'base64url');
     const proof = { message: browserMessage('q\n', key.publicKey), signature };
     const previous = { userId: USER, sessionId: rootId };
-    const login = { type: 'login', keyId, publicKey: key.publicKey, proof, previous, origin: ORIGIN };
-    const { token } = await ask<LoggedIn>(login);
+    const { publicKey } = key;
+    const common = { keyId, publicKey, proof, previous, origin: ORIGIN };
+    const { token } = await ask({ type: 'login', ...common, challenge: challenge() });
     t.equal(enter(rootToken, 'browser'), undefined);
     t.ok(enter(token, 'browser'));
   },
@@ -415,14 +425,13 @@ t.test('admin: the holder of a proven admin key is one, a mere claim is not enou
   const plain = await start();
   t.equal(plain.enter(plain.rootToken, 'browser')?.session.role, undefined);
   const adminKey = makeKey().publicKey;
-  const claim = {
+  await plain.ask({
     type: 'addKey',
     publicKey: adminKey,
     passKeyFlag: false,
     sessionId: plain.rootId,
     origin: ORIGIN,
-  };
-  await plain.ask(claim);
+  });
   const gate = createSessionLookup({
     actors: plain.actors.system,
     clock: plain.actors.clock.read,
@@ -452,7 +461,7 @@ t.test('key changes: an old login is refused where the setting asks for a fresh 
   const { actors, ask, keyId, login, rootId, sessions } = await start();
   actors.settings.set('KeyChangeFreshLoginSeconds', 60);
   const update = (sessionId: string) =>
-    ask<{ key: UserKey }>({ type: 'updateKey', keyId, cardDavAccess: true, sessionId, origin: ORIGIN });
+    ask({ type: 'updateKey', keyId, cardDavAccess: true, sessionId, origin: ORIGIN });
   await actors.advance(60 * SECOND_MS);
   t.ok((await update(rootId)).key, 'sixty seconds');
   await actors.advance(1);
@@ -462,13 +471,13 @@ t.test('key changes: an old login is refused where the setting asks for a fresh 
 });
 
 t.test('login log: bounded, and refusals cannot flush the successes', async (t) => {
-  const { actors, ask, key, keyId, mcpLogin } = await start();
+  const { actors, ask, challenge, key, keyId, mcpLogin } = await start();
   const proof = { message: Buffer.from('m'), signature: new Uint8Array(64) };
-  const bad = { type: 'login', keyId, publicKey: key.publicKey, proof, origin: ORIGIN };
+  const bad = { type: 'login' as const, keyId, publicKey: key.publicKey, proof, origin: ORIGIN };
   for (let count = 0; count < LOG_ACCEPTED_MAX + 5; count += 1) await mcpLogin('McpBasic');
   for (let count = 0; count < LOG_REFUSED_MAX + 5; count += 1)
-    await t.rejects(ask(bad), new GatewayError('InvalidSignature'));
-  const log = await actors.system.query<LogEntry[]>(untyped(user), USER, { type: 'logins' });
+    await t.rejects(ask({ ...bad, challenge: challenge() }), new GatewayError('InvalidSignature'));
+  const log = await actors.system.query(user, USER, { type: 'logins' });
   t.equal(log.filter((entry) => entry.ok).length, LOG_ACCEPTED_MAX);
   t.equal(log.filter((entry) => !entry.ok).length, LOG_REFUSED_MAX);
   t.match(log[0], { event: 'login', ok: false, error: 'Invalid signature', kind: 'browser', keyId });

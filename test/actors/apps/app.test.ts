@@ -9,9 +9,8 @@ import {
   mayOpenSession,
   parseIndexEntry,
 } from '../../../src/actors/apps/app-access-index.ts';
-import type { AppEvent } from '../../../src/actors/apps/app-state.ts';
 import { type AppFlags, type AppState, evolveApp, viewOf } from '../../../src/actors/apps/app-state.ts';
-import { isRefusal, type Outcome, type Turn } from '../../../src/actors/runtime/actor.ts';
+import { isRefusal, type Refusal, type Turn } from '../../../src/actors/runtime/actor.ts';
 import {
   APP_ACCESS_MAX,
   KEY_OVERLAP_MS,
@@ -25,6 +24,8 @@ import { runs } from '../../support/depth.ts';
 type AppCommand = AppProtocol['command'];
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
+type AppOutcome = Exclude<ReturnType<typeof app.decide>, Refusal>;
+
 const OWNER = '101';
 const REMOVE: AppCommand = {
   type: 'remove',
@@ -55,7 +56,7 @@ function decide(
   state: AppState,
   command: AppCommand,
   nowMs?: number,
-): { state: AppState; outcome: Outcome<AppEvent> } {
+): { state: AppState; outcome: AppOutcome } {
   const outcome = app.decide(state, command, turn(nowMs));
   if (isRefusal(outcome)) throw new Error(outcome.refuse);
   return { outcome, state: (outcome.events ?? []).reduce(evolveApp, state) };
@@ -75,7 +76,7 @@ function registered(...commands: AppCommand[]): AppState {
   return [first, ...commands].reduce((state, command) => decide(state, command).state, app.initial('77'));
 }
 
-const told = ({ send = [] }: Outcome<AppEvent>) =>
+const told = ({ send = [] }: AppOutcome) =>
   send.map(({ toId, command }) => [toId, (command as { type: string }).type]);
 
 t.test('door: what is written is read again, anything else is a bug', async (t) => {

@@ -1,9 +1,9 @@
 /** Turns of an application's webhook: what comes late is ignored, what is parked is bounded, the log is a ring. */
 import t from 'tap';
 import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';
-import { type AppEvent, type AppState, evolveApp, webhookOf } from '../../../src/actors/apps/app-state.ts';
+import { type AppState, evolveApp, webhookOf } from '../../../src/actors/apps/app-state.ts';
 import { deliveryLog, logPageId, PAGE_LINES, PAGES } from '../../../src/actors/apps/delivery-log.ts';
-import { isRefusal, type Outcome, type Turn } from '../../../src/actors/runtime/actor.ts';
+import { isRefusal, type Refusal, type Turn } from '../../../src/actors/runtime/actor.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
 import {
@@ -17,6 +17,8 @@ import { createTestActors } from '../../support/actors/actors.ts';
 t.setTimeout(120_000);
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
+type AppOutcome = Exclude<ReturnType<typeof app.decide>, Refusal>;
+
 const OWNER = '101';
 
 function turnAt(nowMs: number): Turn {
@@ -33,7 +35,7 @@ function decide(
   state: AppState,
   command: AppProtocol['command'],
   nowMs = 5_000,
-): { state: AppState; outcome: Outcome<AppEvent> } {
+): { state: AppState; outcome: AppOutcome } {
   const outcome = app.decide(state, command, turnAt(nowMs));
   if (isRefusal(outcome)) throw new Error(outcome.refuse);
   return { outcome, state: (outcome.events ?? []).reduce(evolveApp, state) };

@@ -5,19 +5,20 @@
 import fc from 'fast-check';
 import t from 'tap';
 import {
+  type CodeProtocol,
   type IssuedCode,
   ONE_TIME_CODES_ID,
   oneTimeCodes,
-  type WrongCode,
 } from '../../../src/actors/codes/one-time-codes.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
 import type { CodeMessage, PortResult } from '../../../src/actors/runtime/ports.ts';
+import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import { type Contact, parseEmail, parsePhone } from '../../../src/domain/contacts.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { networksOf } from '../../../src/domain/limits/networks.ts';
 import { LiveSettings, type SettingName } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import { createTestActors, type TestActors, untyped } from '../../support/actors/actors.ts';
+import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
 import { type ChatFixture, startChat, wrongCode } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';
 
@@ -38,9 +39,9 @@ function startCodes(values: Partial<Record<SettingName, number>> = {}): CodesFix
   const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
   const settings = new LiveSettings(values);
   const actors = createTestActors({ kinds: KINDS, ports: { workers, codes: chat.port }, settings });
-  const ask = async <Reply>(command: object): Promise<Reply | string> => {
+  const ask = async <T extends TypeIn<CodeProtocol['replies']>>(command: Asked<CodeProtocol, T>) => {
     try {
-      const reply = await actors.system.ask<Reply>(untyped(oneTimeCodes), ONE_TIME_CODES_ID, command);
+      const reply = await actors.system.ask<CodeProtocol, T>(oneTimeCodes, ONE_TIME_CODES_ID, command);
       await actors.settle();
       return reply;
     } catch (error) {
@@ -62,7 +63,7 @@ function startCodes(values: Partial<Record<SettingName, number>> = {}): CodesFix
         origin: ORIGIN,
       }),
     async redeem(id, code) {
-      const reply = await ask<{ right: true } | WrongCode>({
+      const reply = await ask({
         type: 'redeemCode',
         id,
         code,

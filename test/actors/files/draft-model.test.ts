@@ -7,13 +7,11 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
-import { draft, type OpenedDraft } from '../../../src/actors/files/v2/draft.ts';
-import type { UploadedFile } from '../../../src/actors/files/v2/draft-ending.ts';
+import { type DraftProtocol, draft } from '../../../src/actors/files/v2/draft.ts';
 import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
-import type { StreamBegun } from '../../../src/actors/files/v2/draft-streams.ts';
+import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import { type ErrorName, GatewayError } from '../../../src/domain/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
-import { untyped } from '../../support/actors/actors.ts';
 import { runs } from '../../support/depth.ts';
 import { createDraftWorld, type DraftWorld, type Mode } from '../../support/files/draft-world.ts';
 
@@ -150,8 +148,8 @@ class Run {
     if (this.#open === undefined && chat.mode === 'ok' && disk.mode === 'ok')
       await actors.advance(11 * MINUTE_MS);
     const facts = { name: 'a', chatId: null, message: null, linkedMessageId: null, declaredCrc32: null };
-    const command = { type: 'openDraft', ownerId: OWNER, sizeBytes: declared, ...facts };
-    const { reply, row } = await this.#ask<OpenedDraft | null>(command);
+    const command = { type: 'openDraft' as const, ownerId: OWNER, sizeBytes: declared, ...facts };
+    const { reply, row } = await this.#ask(command);
     if (declared === 0) {
       expect('an empty one', row, 'EmptyFile');
       return;
@@ -173,7 +171,7 @@ class Run {
     const offsetBytes = offset < 0 ? (open?.kept ?? 0) : offset;
     const fileId = open?.fileId ?? '999';
     const command = { type: 'beginStream' as const, ownerId: OWNER, fileId, offsetBytes, appends, keeps };
-    const { reply, row } = await this.#ask<StreamBegun>(command);
+    const { reply, row } = await this.#ask(command);
     if (open === undefined) {
       expect('begin without a draft', row, 'InvalidID');
       return;
@@ -224,7 +222,7 @@ class Run {
     const sizeBytes = stale ? bytes : this.#write(bytes);
     const stream = stale ? this.#stream - 1 : this.#stream;
     const sum = crc32(content(fileId, sizeBytes));
-    const { row } = await this.#ask<UploadedFile>({
+    const { row } = await this.#ask({
       type: 'finishBody',
       fileId,
       stream,
@@ -303,9 +301,11 @@ class Run {
     expect('drafts', actors.system.count('draft'), 0);
   }
 
-  async #ask<Reply>(command: object): Promise<{ reply?: Reply; row?: ErrorName }> {
+  async #ask<T extends TypeIn<DraftProtocol['replies']>>(
+    command: Asked<DraftProtocol, T>,
+  ): Promise<{ reply?: DraftProtocol['replies'][T]; row?: ErrorName }> {
     try {
-      return { reply: await this.#world.actors.system.ask<Reply>(untyped(draft), PLACE, command) };
+      return { reply: await this.#world.actors.system.ask<DraftProtocol, T>(draft, PLACE, command) };
     } catch (error) {
       if (error instanceof GatewayError) return { row: error.row };
       throw error;

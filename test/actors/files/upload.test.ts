@@ -9,7 +9,6 @@ import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../src/actors/files/v1/uploa
 import { networksOf } from '../../../src/domain/limits/networks.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import { untyped } from '../../support/actors/actors.ts';
 import {
   createUploadActors,
   SampleFile,
@@ -54,7 +53,10 @@ t.test('upload: one that is open ends when its owner is blocked, and nobody else
   const uploads = createUploadActors();
   const { actors, world } = uploads;
   const [file, other] = [new SampleFile(1, 4), new SampleFile(2, 4)];
-  const drop = (userId: string) => actors.system.ask(untyped(upload), userId, { type: 'dropUpload' });
+  const drop = async (userId: string) => {
+    await actors.system.tell(upload, userId, { type: 'dropUpload' });
+    await actors.settle();
+  };
   await drop(ADA);
   await uploads.init(ADA, file);
   await uploads.part(ADA, file, 0);

@@ -1,14 +1,15 @@
 /** The bounds that a command meets before a turn sees it, and the bound of live actors. */
 import t from 'tap';
+import type { Asked } from '../../../src/actors/runtime/protocol.ts';
 import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
-import { type AccountState, account } from '../../support/actors/account-kind.ts';
+import { type AccountProtocol, account } from '../../support/actors/account-kind.ts';
 import { createTestActors } from '../../support/actors/actors.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 const deposit = (system: RunningSystem, id: string, amount = 1) =>
-  system.ask<number>(account, id, { type: 'deposit', amount });
+  system.ask(account, id, { type: 'deposit', amount });
 const balance = async (system: RunningSystem, id: string) =>
-  ((await system.query(account, id, {})) as AccountState).balance;
+  (await system.query(account, id, { type: 'state' })).balance;
 
 t.test('bounds: the mailbox of an actor takes 64 commands, the next is refused and counted', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
@@ -63,7 +64,7 @@ t.test('ids: an id that no journal could take is a bug of the caller, not of an 
     await t.rejects(deposit(system, id), TypeError);
     await t.rejects(system.tell(account, id, { type: 'receive', text: 'x' }), TypeError);
     t.notOk(system.exists(account, id));
-    t.match(await system.query(account, id, {}), { balance: 0 });
+    t.match(await system.query(account, id, { type: 'state' }), { balance: 0 });
   }
   t.same(bugs, []);
   t.same(system.administration.failing(), []);
@@ -83,12 +84,13 @@ t.test('bounds: an Idempotency-Key has 1 to 256 bytes', async (t) => {
 t.test('bounds: names that the journal could not take fail their turn, and nothing else', async (t) => {
   const { system, bugs, advance } = createTestActors({ kinds: [account] });
   const long = 'x'.repeat(2_000);
-  for (const command of [
+  const commands: readonly Asked<AccountProtocol, 'claim' | 'remind' | 'send'>[] = [
     { type: 'claim', name: long },
     { type: 'remind', name: long, dueMs: 1 },
     { type: 'send', toId: long, text: 'x' },
     { type: 'send', toId: '', text: 'x' },
-  ]) {
+  ];
+  for (const command of commands) {
     await rejectsWith(t, system.ask(account, '1', command), 'InternalError');
     await advance(2_000);
   }

@@ -10,10 +10,10 @@ import { createTestActors, ManualClock, START_MS, seededBytes } from '../../supp
 import { rejectsWith } from '../../support/rejections.ts';
 
 const deposit = (system: RunningSystem, id: string, amount = 1) =>
-  system.ask<number>(account, id, { type: 'deposit', amount });
+  system.ask(account, id, { type: 'deposit', amount });
 const balance = async (system: RunningSystem, id: string) =>
-  ((await system.query(account, id, {})) as AccountState).balance;
-const forever = { type: 'work', task: () => new Promise(() => {}) };
+  (await system.query(account, id, { type: 'state' })).balance;
+const forever = { type: 'work' as const, task: () => new Promise<never>(() => {}) };
 
 t.test('journal lost: every waiter gets 503 with 5 seconds, nothing is acknowledged', async (t) => {
   const actors = createTestActors({ kinds: [account] });
@@ -24,7 +24,7 @@ t.test('journal lost: every waiter gets 503 with 5 seconds, nothing is acknowled
   await actors.settle();
   actors.journal.failNext(new Error('EIO'));
   const lost = deposit(system, '1');
-  const read = system.query(account, '1', {}) as Promise<unknown>;
+  const read = system.query(account, '1', { type: 'state' }) as Promise<unknown>;
   const gated = rejectsWith(t, read, 'JournalUnavailable');
   const error = await rejectsWith(t, lost, 'JournalUnavailable');
   t.equal(error.retryAfterSeconds, 5);
@@ -114,7 +114,7 @@ t.test(
 
 t.test('ids: stay unique over a restart with the clock set back', async (t) => {
   const actors = createTestActors({ kinds: [account] });
-  const stamp = () => actors.system.ask<string>(account, '1', { type: 'stamp' });
+  const stamp = () => actors.system.ask(account, '1', { type: 'stamp' });
   const first = BigInt(await stamp());
   await actors.settle();
   await actors.restart();
@@ -147,7 +147,7 @@ t.test('versions: earlier rows and snapshots pass through upcast, newer ones ref
   };
   first.journal.crash('lost');
   const second = createActorSystem({ kinds: [cents], journal: first.journal, ports, ...rest });
-  t.equal(((await second.query(cents, '1', {})) as AccountState).balance, 5_500);
+  t.equal((await second.query(cents, '1', { type: 'state' })).balance, 5_500);
   t.equal(await second.ask(cents, '1', { type: 'deposit', amount: 1 }), 5_501);
   await second.close();
   t.throws(
@@ -204,7 +204,7 @@ t.test('drain: mail that was not delivered is delivered by the next run', async 
   t.equal(await drained, true);
   t.equal([...actors.journal.mailboxes()].length, 1);
   await actors.restart();
-  t.same(((await actors.system.query(account, '1', {})) as AccountState).received, ['kept']);
+  t.same((await actors.system.query(account, '1', { type: 'state' })).received, ['kept']);
 });
 
 t.test(

@@ -1,7 +1,7 @@
 /** Typed actor protocol: what must not compile is stated by conditional types, so that `tsc` checks it with the build. */
 import t from 'tap';
 import type { UploadProtocol } from '../../../src/actors/files/v1/upload.ts';
-import type { StoredChunk } from '../../../src/actors/files/v1/upload-parts.ts';
+import type { StoredChunk } from '../../../src/actors/files/v1/upload-messages.ts';
 import {
   type ActorSystem,
   defineActor,

@@ -2,20 +2,18 @@ import t from 'tap';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
 import type { AuditEvent } from '../../../src/domain/audit.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { account } from '../../support/actors/account-kind.ts';
+import { type AccountCommand, account } from '../../support/actors/account-kind.ts';
 import { createTestActors, START_MS } from '../../support/actors/actors.ts';
 import { rejectsWith } from '../../support/rejections.ts';
-
-type View = { balance: number; received: string[]; fired: string[]; hits: number };
 
 t.test('ask: a reply leaves only after its commit, later turns see the state at once', async (t) => {
   const { system, journal } = createTestActors({ kinds: [account] });
   const order: string[] = [];
-  const first = system.ask<number>(account, '1', { type: 'deposit', amount: 5 }).then((balance) => {
+  const first = system.ask(account, '1', { type: 'deposit', amount: 5 }).then((balance) => {
     t.ok(journal.has('account', '1'), 'on disk before the reply');
     order.push(`first ${balance}`);
   });
-  const second = system.ask<number>(account, '1', { type: 'deposit', amount: 2 });
+  const second = system.ask(account, '1', { type: 'deposit', amount: 2 });
   await Promise.all([first, second]);
   t.equal(await second, 7);
   t.same(order, ['first 5']);
@@ -25,7 +23,7 @@ t.test('ask: what was acknowledged is there after a kill', async (t) => {
   const actors = createTestActors({ kinds: [account] });
   await actors.system.ask(account, '1', { type: 'deposit', amount: 5 });
   await actors.restart();
-  const view = (await actors.system.query(account, '1', {})) as View;
+  const view = await actors.system.query(account, '1', { type: 'state' });
   t.equal(view.balance, 5);
 });
 
@@ -52,7 +50,7 @@ t.test('ask: a repeated Idempotency-Key gets the first reply, also after a kill'
   t.same(both, [5, 5]);
   await actors.restart();
   t.equal(await actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once), 5);
-  const view = (await actors.system.query(account, '1', {})) as View;
+  const view = await actors.system.query(account, '1', { type: 'state' });
   t.equal(view.balance, 5);
 });
 
@@ -71,16 +69,16 @@ t.test('ask: an Idempotency-Key with another fingerprint is refused, without one
     await t.rejects(ask(6, 'six'), reused);
     t.same([await ask(5, 'five'), await ask(7)], [5, 5]);
   }
-  const view = (await actors.system.query(account, '1', {})) as View;
+  const view = await actors.system.query(account, '1', { type: 'state' });
   t.equal(view.balance, 5);
 });
 
 t.test('next: the turn that decides its command answers the caller, refusals included', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
-  const work = (command: object) => ({ type: 'work', task: async () => command });
+  const work = (command: AccountCommand) => ({ type: 'work' as const, task: async () => command });
   t.equal(await system.ask(account, '1', work({ type: 'deposit', amount: 3 })), 3);
   await rejectsWith(t, system.ask(account, '1', work({ type: 'refuse' })), 'Forbidden');
-  const broken = { type: 'work', task: () => Promise.reject(new Error('ports never reject')) };
+  const broken = { type: 'work' as const, task: () => Promise.reject(new Error('ports never reject')) };
   await rejectsWith(t, system.ask(account, '1', broken), 'InternalError');
 });
 
@@ -140,7 +138,7 @@ t.test('send: the message reaches its actor once and its row is gone', async (t)
   await system.ask(account, '1', { type: 'send', toId: '2', text: 'hello' });
   await system.tell(account, '2', { type: 'receive', text: 'from outside' });
   await settle();
-  const view = (await system.query(account, '2', {})) as View;
+  const view = await system.query(account, '2', { type: 'state' });
   t.same(view.received, ['hello', 'from outside']);
   t.same([...journal.mailboxes()], []);
 });
@@ -155,10 +153,10 @@ t.test('timers: fire once, can be moved and cancelled, and survive a kill', asyn
   await remind('b', START_MS + 3_000);
   await remind('c', null);
   await actors.advance(2_000);
-  t.same(((await actors.system.query(account, '1', {})) as View).fired, ['a']);
+  t.same((await actors.system.query(account, '1', { type: 'state' })).fired, ['a']);
   await actors.restart();
   await actors.advance(2_000);
-  t.same(((await actors.system.query(account, '1', {})) as View).fired, ['a', 'b']);
+  t.same((await actors.system.query(account, '1', { type: 'state' })).fired, ['a', 'b']);
   t.same(actors.journal.timers(Number.MAX_SAFE_INTEGER, 10), []);
 });
 
@@ -215,6 +213,6 @@ t.test('auditFirst: resolves when the record is on disk, audit does not wait', a
 
 t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
-  t.match(await system.query(account, '7', {}), { balance: 0 });
+  t.match(await system.query(account, '7', { type: 'state' }), { balance: 0 });
   t.same(system.counters().live, { account: 0 });
 });

@@ -1,9 +1,14 @@
 import t from 'tap';
-import { account } from '../../support/actors/account-kind.ts';
+import type { KindOf } from '../../../src/actors/runtime/actor.ts';
+import type { Protocol } from '../../../src/actors/runtime/protocol.ts';
+import {
+  type AccountCommand,
+  type AccountProtocol,
+  type AccountState,
+  account,
+} from '../../support/actors/account-kind.ts';
 import { createTestActors, START_MS } from '../../support/actors/actors.ts';
 import { rejectsWith } from '../../support/rejections.ts';
-
-type View = { balance: number; received: string[]; hits: number };
 
 t.test('supervision: a throw is a 500, the instance waits, is replayed and has lost nothing', async (t) => {
   const actors = createTestActors({ kinds: [account] });
@@ -48,7 +53,7 @@ t.test('supervision: more than 5 failures in 60 s are a quarantine, until it is 
   const error = await rejectsWith(t, system.ask(account, '1', { type: 'deposit', amount: 1 }), 'Quarantined');
   t.equal(error.retryAfterSeconds, 30);
   t.throws(() => system.now(account, '1', { type: 'hit' }), error);
-  t.throws(() => system.query(account, '1', {}), error);
+  t.throws(() => system.query(account, '1', { type: 'state' }), error);
   t.match(system.administration.failing(), [{ id: '1', quarantined: true, lastError: 'planted' }]);
   t.equal(system.administration.export('account', '1').stored?.rows.length, 1);
   t.equal(system.counters().quarantines, 1);
@@ -67,7 +72,7 @@ t.test('supervision: a message that failed 3 times is a dead letter, the next on
   ]);
   t.equal(actors.bugs.length, 3);
   t.same([...actors.journal.mailboxes()], []);
-  t.same(((await actors.system.query(account, '1', {})) as View).received, ['after']);
+  t.same((await actors.system.query(account, '1', { type: 'state' })).received, ['after']);
   const [letter] = actors.system.administration.dead(10);
   if (letter !== undefined) await actors.system.administration.removeDead(letter);
   t.same(actors.system.administration.dead(10), []);
@@ -86,7 +91,7 @@ t.test('supervision: an administrator skips the message that keeps an actor in q
   t.same(system.administration.export('account', '1').nextMessage, { type: 'receive', text: 'bad' });
   t.ok(system.administration.skipNext('account', '1'));
   await actors.settle();
-  t.same(((await system.query(account, '1', {})) as View).received, ['good']);
+  t.same((await system.query(account, '1', { type: 'state' })).received, ['good']);
   t.match(system.administration.dead(10), [{ reason: 'skipped by an administrator' }]);
   t.notOk(system.administration.skipNext('account', '1'));
 });
@@ -109,17 +114,28 @@ t.test('supervision: a message that is refused leaves the mailbox and is counted
   t.notOk(actors.system.exists(account, '1'));
 });
 
+type SlowProtocol = Protocol<
+  AccountCommand | { readonly type: 'fetch' },
+  AccountProtocol['replies'],
+  AccountProtocol['query'],
+  AccountProtocol['results'],
+  AccountProtocol['volatileCommand'],
+  AccountProtocol['volatileReplies']
+>;
+
 t.test('supervision: the slow work of a message is done again after a crash, its effect once', async (t) => {
   const finish: (() => void)[] = [];
   const task = () =>
-    new Promise<object>((resolve) => {
+    new Promise<AccountCommand>((resolve) => {
       finish.push(() => resolve({ type: 'receive', text: 'done' }));
     });
   // A function cannot be stored; the work hangs on the kind instead.
-  const slow = {
+  const slow: KindOf<SlowProtocol> = {
     ...account,
-    decide: (...[state, command, turn]: Parameters<typeof account.decide>) =>
-      (command as { type: string }).type === 'fetch' ? { next: task } : account.decide(state, command, turn),
+    decide: (state, command, turn) =>
+      command.type === 'fetch'
+        ? { next: task }
+        : account.decide(state as AccountState, command as AccountCommand, turn),
   };
   const actors = createTestActors({ kinds: [slow] });
   await actors.system.tell(slow, '1', { type: 'fetch' });
@@ -132,7 +148,7 @@ t.test('supervision: the slow work of a message is done again after a crash, its
   await actors.settle();
   await actors.restart();
   t.equal(finish.length, 2);
-  t.same(((await actors.system.query(slow, '1', {})) as View).received, ['done']);
+  t.same((await actors.system.query(slow, '1', { type: 'state' })).received, ['done']);
   t.same([...actors.journal.mailboxes()], []);
 });
 

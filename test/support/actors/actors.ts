@@ -2,9 +2,10 @@
  * A working actor system for unit tests: the memory journal, a clock that the test moves, randomness from a seed.
  * Time stands still until `advance`; commits happen by themselves.
  */
-import type { AnyKind, UntypedKind } from '../../../src/actors/runtime/actor.ts';
+import type { AnyKind, KindOf } from '../../../src/actors/runtime/actor.ts';
 import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import type { Ports } from '../../../src/actors/runtime/ports.ts';
+import type { AnyProtocol, Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import type { RuntimeLimits, Schedule } from '../../../src/actors/runtime/runtime-context.ts';
 import type { BugReport } from '../../../src/actors/runtime/supervision.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
@@ -159,7 +160,16 @@ export function createTestActors(options: TestActorsOptions): TestActors {
   };
 }
 
-/** The kind without its protocol, for helpers that pass on any command. */
-export function untyped(kind: AnyKind): UntypedKind {
-  return kind as UntypedKind;
+/** Asks one actor of a kind. */
+export type Asker<P extends AnyProtocol> = <T extends TypeIn<P['replies']>>(
+  command: Asked<P, T>,
+) => Promise<P['replies'][T]>;
+
+/** `ask` of the system that runs at the moment, for one actor. */
+export function askerOf<P extends AnyProtocol>(
+  actors: Pick<TestActors, 'system'>,
+  kind: KindOf<P>,
+  id: string,
+): Asker<P> {
+  return <T extends TypeIn<P['replies']>>(command: Asked<P, T>) => actors.system.ask<P, T>(kind, id, command);
 }

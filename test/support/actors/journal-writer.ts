@@ -5,10 +5,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
+import type { Asked } from '../../../src/actors/runtime/protocol.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { account } from './account-kind.ts';
+import { type AccountProtocol, account } from './account-kind.ts';
 import { START_MS } from './actors.ts';
 
 const MIB = 1024 * 1024;
@@ -34,7 +35,7 @@ export async function openAccounts(directory: string, nowMs?: number): Promise<R
 
 async function writeForEver(system: RunningSystem, id: string): Promise<void> {
   for (;;) {
-    const balance = await system.ask<number>(account, id, { type: 'deposit', amount: 1 });
+    const balance = await system.ask(account, id, { type: 'deposit', amount: 1 });
     // A line that only waits in this process would be lost with it: the next turn begins when this one has left.
     await new Promise((resolve) => process.stdout.write(`acknowledged ${id} ${balance}\n`, resolve));
   }
@@ -42,7 +43,7 @@ async function writeForEver(system: RunningSystem, id: string): Promise<void> {
 
 /** Journal of the present version with rows in every table. */
 async function writeGolden(system: RunningSystem): Promise<void> {
-  const ask = (id: string, command: object, key?: string) =>
+  const ask = (id: string, command: Asked<AccountProtocol>, key?: string) =>
     system.ask(account, id, command, key === undefined ? {} : { idempotencyKey: key });
   for (let count = 0; count < 60; count += 1) await ask('1', { type: 'deposit', amount: 2 });
   await ask('1', { type: 'deposit', amount: 3 }, 'golden-key');

@@ -2,7 +2,15 @@
  * The actor kind of the simulation. Its state is a ledger of what happened to it, so that afterwards every promise
  * of the runtime can be checked against what the clients saw.
  */
-import { defineActor, Later, type Outcome, refuse } from '../../../src/actors/runtime/actor.ts';
+import {
+  defineActor,
+  Later,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from '../../../src/actors/runtime/actor.ts';
+import { type Asked, messageTo, type Protocol, receiver } from '../../../src/actors/runtime/protocol.ts';
 
 export interface LedgerState {
   /** Operations of clients, in order of application. */
@@ -31,13 +39,24 @@ export type LedgerEvent =
   | { readonly type: 'queued'; readonly operation: number; readonly commandId: string }
   | { readonly type: 'settled' };
 
-export type LedgerCommand =
-  | { readonly type: 'apply'; readonly operation: number }
-  | { readonly type: 'work'; readonly operation: number; readonly work: () => Promise<object> }
-  | { readonly type: 'send'; readonly operation: number; readonly toId: string; readonly how: string }
+/** A message to a ledger. */
+type LedgerMessage =
   | { readonly type: 'receive'; readonly operation: number }
   | { readonly type: 'fetch'; readonly operation: number }
-  | { readonly type: 'poison'; readonly operation: number }
+  | { readonly type: 'poison'; readonly operation: number };
+
+const LEDGER = receiver<LedgerMessage>('ledger');
+
+export type LedgerCommand =
+  | { readonly type: 'apply'; readonly operation: number }
+  | { readonly type: 'work'; readonly operation: number; readonly work: () => Promise<LedgerCommand> }
+  | {
+      readonly type: 'send';
+      readonly operation: number;
+      readonly toId: string;
+      readonly how: LedgerMessage['type'];
+    }
+  | LedgerMessage
   | { readonly type: 'take'; readonly operation: number; readonly name: string; readonly id: string }
   | { readonly type: 'drop'; readonly operation: number; readonly name: string; readonly id: string }
   | { readonly type: 'time'; readonly operation: number; readonly name: string; readonly delayMs: number }
@@ -46,12 +65,33 @@ export type LedgerCommand =
   | { readonly type: 'queue'; readonly operation: number }
   | { readonly type: 'settle'; readonly operation: number };
 
+/** The reply to each is its operation; `work` has that of the command it resolves with. */
+type LedgerReplies = {
+  readonly [T in Exclude<LedgerCommand['type'], 'receive' | 'fetch' | 'fire'>]: number;
+};
+
+type LedgerProtocol = Protocol<
+  LedgerCommand,
+  LedgerReplies,
+  { readonly type: 'state' },
+  { readonly state: LedgerState },
+  { readonly type: 'hit' },
+  { readonly hit: number }
+>;
+
+/** A command that a client asks. */
+export type LedgerRequest = Asked<LedgerProtocol>;
+
 /** The slow call of `fetch`, injected by the simulation: resolves with `{ type: 'receive' }`. */
-export type Fetch = (operation: number) => Promise<object>;
+export type Fetch = (operation: number) => Promise<LedgerCommand>;
+
+type Decision = Outcome<LedgerEvent, number, LedgerCommand, number>;
+/** Of a command that a client applies: `applied` and the reply are added. */
+type Effect = Omit<Decision, 'reply'>;
 
 export function ledgerKind(fetch: Fetch) {
-  return defineActor<LedgerState, LedgerCommand, LedgerEvent, object, { hits: number }>({
-    kind: 'ledger',
+  return defineActor<LedgerState, LedgerProtocol, LedgerEvent, { hits: number }>({
+    kind: LEDGER,
     version: 1,
     limits: { mailbox: 6, snapshotEvery: 7, idleMs: 1_000 },
     initial: () => ({
@@ -65,91 +105,79 @@ export function ledgerKind(fetch: Fetch) {
       queue: [],
     }),
     volatile: () => ({ hits: 0 }),
-    query: (state) => state,
-    decideNow: (_state, volatile) => {
-      volatile.hits += 1;
-      return volatile.hits;
+    query: { state: (state) => state },
+    decideNow: {
+      hit(_state, volatile) {
+        volatile.hits += 1;
+        return volatile.hits;
+      },
     },
-    decide(state, command, turn) {
-      switch (command.type) {
-        case 'work':
-          return { next: () => command.work() };
-        case 'fetch':
-          return { next: () => fetch(command.operation) };
-        case 'poison':
-          throw new Error('planted');
-        case 'receive':
-          return { events: [{ type: 'received', operation: command.operation }] };
-        case 'fire':
-          return { events: [{ type: 'fired', name: command.name, operation: command.operation }] };
-        case 'queue':
-          if (state.applied.includes(command.operation)) return { reply: command.operation };
-          return {
-            events: [{ type: 'queued', operation: command.operation, commandId: turn.commandId }],
-            reply: new Later(turn.commandId),
-          };
-        default: {
-          const applied: LedgerEvent = { type: 'applied', operation: command.operation };
-          const outcome = decideSimple(state, command, turn.nowMs);
-          if ('refuse' in outcome) return outcome;
-          return { ...outcome, events: [applied, ...(outcome.events ?? [])], reply: command.operation };
-        }
-      }
+    decide: {
+      work: (_state, { work }) => ({ next: () => work() }),
+      fetch: (_state, { operation }) => ({ next: () => fetch(operation) }),
+      poison() {
+        throw new Error('planted');
+      },
+      receive: (_state, { operation }) => ({ events: [{ type: 'received', operation }] }),
+      fire: (_state, { name, operation }) => ({ events: [{ type: 'fired', name, operation }] }),
+      queue(state, { operation }, { commandId }) {
+        if (state.applied.includes(operation)) return { reply: operation };
+        return { events: [{ type: 'queued', operation, commandId }], reply: new Later(commandId) };
+      },
+      apply: applying(() => ({})),
+      send: applying((_state, { operation, toId, how }) => ({
+        events: [{ type: 'sent', operation }],
+        send: [messageTo(LEDGER, toId, { type: how, operation })],
+      })),
+      take: applying(take),
+      drop: applying(drop),
+      time: applying((_state, { operation, name, delayMs }, { nowMs }) => ({
+        events: [{ type: 'timed', name, operation }],
+        timers: [{ name, dueMs: nowMs + delayMs, command: { type: 'fire', name, operation } }],
+      })),
+      cancel: applying((_state, { name }) => ({
+        events: [{ type: 'cancelled', name }],
+        timers: [{ name, dueMs: null }],
+      })),
+      settle: applying(({ queue }) => ({
+        events: [{ type: 'settled' }],
+        answers: queue.map(({ commandId, operation }) => ({ commandId, reply: operation })),
+      })),
     },
     evolve,
   });
 }
 
-type Simple = Extract<
-  LedgerCommand,
-  { type: 'apply' | 'send' | 'take' | 'drop' | 'time' | 'cancel' | 'settle' }
->;
+type CommandOf<T> = Extract<LedgerCommand, { type: T }>;
 
-function decideSimple(state: LedgerState, command: Simple, nowMs: number) {
-  const { operation } = command;
-  switch (command.type) {
-    case 'apply':
-      return {} satisfies Outcome<LedgerEvent>;
-    case 'send': {
-      const message = { toKind: 'ledger', toId: command.toId, command: { type: command.how, operation } };
-      return { events: [{ type: 'sent', operation }], send: [message] } satisfies Outcome<LedgerEvent>;
-    }
-    case 'take': {
-      const { name, id } = command;
-      const claim = { index: 'publicKey', key: name, owner: id, onConflict: 'KeyAlreadyRegistered' } as const;
-      const events = state.names.includes(name) ? [] : [{ type: 'named', name } as const];
-      return { events, claims: [claim] } satisfies Outcome<LedgerEvent>;
-    }
-    case 'drop': {
-      const { name, id } = command;
-      if (!state.names.includes(name)) return refuse('KeyNotFound');
-      const claim = {
-        index: 'publicKey',
-        key: name,
-        owner: null,
-        replaces: id,
-        onConflict: 'Forbidden',
-      } as const;
-      return { events: [{ type: 'unnamed', name }], claims: [claim] } satisfies Outcome<LedgerEvent>;
-    }
-    case 'time': {
-      const { name, delayMs } = command;
-      const timer = { name, dueMs: nowMs + delayMs, command: { type: 'fire', name, operation } };
-      return { events: [{ type: 'timed', name, operation }], timers: [timer] } satisfies Outcome<LedgerEvent>;
-    }
-    case 'cancel': {
-      const { name } = command;
-      const timer = { name, dueMs: null };
-      return { events: [{ type: 'cancelled', name }], timers: [timer] } satisfies Outcome<LedgerEvent>;
-    }
-    case 'settle': {
-      const answers = state.queue.map((waiting) => ({
-        commandId: waiting.commandId,
-        reply: waiting.operation,
-      }));
-      return { events: [{ type: 'settled' }], answers } satisfies Outcome<LedgerEvent>;
-    }
-  }
+function applying<Command extends { readonly operation: number }>(
+  effectOf: (state: LedgerState, command: Command, turn: Turn) => Effect | Refusal,
+) {
+  return (state: LedgerState, command: Command, turn: Turn): Decision | Refusal => {
+    const effect = effectOf(state, command, turn);
+    if ('refuse' in effect) return effect;
+    const { operation } = command;
+    return {
+      ...effect,
+      events: [{ type: 'applied', operation }, ...(effect.events ?? [])],
+      reply: operation,
+    };
+  };
+}
+
+function take({ names }: LedgerState, { name, id }: CommandOf<'take'>): Effect {
+  return {
+    events: names.includes(name) ? [] : [{ type: 'named', name }],
+    claims: [{ index: 'publicKey', key: name, owner: id, onConflict: 'KeyAlreadyRegistered' }],
+  };
+}
+
+function drop({ names }: LedgerState, { name, id }: CommandOf<'drop'>): Effect | Refusal {
+  if (!names.includes(name)) return refuse('KeyNotFound');
+  return {
+    events: [{ type: 'unnamed', name }],
+    claims: [{ index: 'publicKey', key: name, owner: null, replaces: id, onConflict: 'Forbidden' }],
+  };
 }
 
 function evolve(state: LedgerState, event: LedgerEvent): LedgerState {

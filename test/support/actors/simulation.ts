@@ -9,7 +9,7 @@ import { DamagedRow, JournalTaken } from '../../../src/actors/runtime/journal/po
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes, seededNumbers } from './actors.ts';
-import { type LedgerCommand, type LedgerState, ledgerKind } from './ledger-kind.ts';
+import { type LedgerCommand, type LedgerRequest, type LedgerState, ledgerKind } from './ledger-kind.ts';
 
 const STEPS = 60;
 const SETTINGS = new LiveSettings();
@@ -33,7 +33,7 @@ const LIMITS = {
 
 interface Operation {
   readonly id: string;
-  readonly command: LedgerCommand;
+  readonly command: LedgerRequest;
   acknowledged: boolean;
 }
 
@@ -117,7 +117,7 @@ class Simulation {
   }
 
   /** Slow work that the simulation ends when it likes; now and then it breaks the rule and rejects. */
-  #slow(command: { readonly type: string; readonly operation: number }): Promise<object> {
+  #slow<Command extends LedgerCommand>(command: Command): Promise<Command> {
     const rejects = this.#random() < 0.1;
     if (rejects) this.#poisoned.add(command.operation);
     return new Promise((resolve, reject) =>
@@ -160,13 +160,13 @@ class Simulation {
     this.#send(operation);
   }
 
-  #command(operation: number, id: string): LedgerCommand {
+  #command(operation: number, id: string): LedgerRequest {
     const name = this.#pick(NAMES);
     const dice = this.#random();
     if (dice < 0.25) return { type: 'apply', operation };
     if (dice < 0.35) return { type: 'work', operation, work: () => this.#slow({ type: 'apply', operation }) };
     if (dice < 0.55) {
-      const how = this.#pick(['receive', 'receive', 'receive', 'fetch', 'fetch', 'poison']);
+      const how = this.#pick(['receive', 'receive', 'receive', 'fetch', 'fetch', 'poison'] as const);
       if (how === 'poison') this.#poisoned.add(operation);
       return { type: 'send', operation, toId: this.#pick(ACTORS), how };
     }
@@ -192,7 +192,7 @@ class Simulation {
     this.#trace(`ask ${entry.id} ${JSON.stringify(entry.command)}`);
     const former = this.#former.length > 0 && this.#random() < 0.5 ? this.#pick(this.#former) : undefined;
     (former ?? this.#system)
-      .ask<unknown>(this.#kind, entry.id, entry.command, { idempotencyKey: `key-${operation}` })
+      .ask(this.#kind, entry.id, entry.command, { idempotencyKey: `key-${operation}` })
       .then(
         (reply) => {
           this.#trace(`acknowledged ${operation}`);
@@ -221,7 +221,7 @@ class Simulation {
     const id = this.#pick(ACTORS);
     try {
       this.#system.now(this.#kind, id, { type: 'hit' });
-      const seen = this.#system.query<LedgerState>(this.#kind, id, {});
+      const seen = this.#system.query(this.#kind, id, { type: 'state' });
       if (seen instanceof Promise) seen.catch(() => {});
     } catch (error) {
       this.#trace(`not looked at ${id}: ${String(error)}`);
@@ -346,7 +346,7 @@ class Simulation {
     if (this.#rotten) return this.#verdictOfSound(states);
     const all = [...states.values()];
     const received = all.flatMap((state) => state.received);
-    const dead = this.#journal.dead(1_000).map(({ command }) => (command as { operation: number }).operation);
+    const dead = this.#journal.dead(1_000).map(({ command }) => (command as LedgerCommand).operation);
     const arrived = [...received, ...dead].sort((a, b) => a - b).join(' ');
     const sent = all.flatMap((state) => state.sent).sort((a, b) => a - b);
     if (sent.join(' ') !== arrived) return `sent ${sent.join(' ')}, arrived ${arrived}`;

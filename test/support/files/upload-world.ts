@@ -4,7 +4,7 @@
  */
 import CRC32 from 'crc-32';
 import { upload } from '../../../src/actors/files/v1/upload.ts';
-import type { StoredChunk } from '../../../src/actors/files/v1/upload-parts.ts';
+import type { StoredChunk } from '../../../src/actors/files/v1/upload-messages.ts';
 import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import type { ChatFilePort, FilePort, PortResult, Ports } from '../../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
@@ -166,13 +166,11 @@ export interface UploadActors {
 export function createUploadActors(options: Partial<TestActorsOptions> = {}): UploadActors {
   const world = new UploadWorld();
   const actors = createTestActors({ kinds: [upload, uploadSlots], ports: world.ports, ...options });
-  const ask = <T>(kind: typeof upload | typeof uploadSlots, id: string, command: object): Promise<T> =>
-    actors.system.ask<T>(kind as never, id, command);
   return {
     actors,
     world,
     init: (userId, file, name = 'a.bin', networks = []) =>
-      ask(uploadSlots, UPLOAD_SLOTS_ID, {
+      actors.system.ask(uploadSlots, UPLOAD_SLOTS_ID, {
         type: 'grantUpload',
         userId,
         networks,
@@ -188,9 +186,9 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
       const command = { type: 'findPosition' as const, uploadId, chunkNumber, crc32 };
       const place = actors.system.now(upload, userId, command);
       if (!place.known) world.parts.get(`${userId}/${place.fileId}`)?.set(chunkNumber, crc32);
-      return await ask(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
+      return await actors.system.ask(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
     },
-    cancel: (userId, uploadId) => ask(upload, userId, { type: 'cancelUpload', uploadId }),
+    cancel: (userId, uploadId) => actors.system.ask(upload, userId, { type: 'cancelUpload', uploadId }),
     async sweep() {
       for (const name of world.parts.keys()) {
         const [userId = '', fileId = ''] = name.split('/');
@@ -200,9 +198,10 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
         if (!wanted.includes(fileId)) world.parts.delete(name);
       }
     },
-    check: (userId, uploadKey) => ask(upload, userId, { type: 'checkUpload', uploadKey, rehash: true }),
+    check: (userId, uploadKey) =>
+      actors.system.ask(upload, userId, { type: 'checkUpload', uploadKey, rehash: true }),
     slots: async () =>
-      await actors.system.query(uploadSlots as never, UPLOAD_SLOTS_ID, {
+      await actors.system.query(uploadSlots, UPLOAD_SLOTS_ID, {
         type: 'slots',
       }),
   };

@@ -12,7 +12,7 @@ import type { DiskJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { seededNumbers } from '../actors/actors.ts';
-import type { LedgerCommand } from '../actors/ledger-kind.ts';
+import type { LedgerRequest } from '../actors/ledger-kind.ts';
 import { ACTORS, COPY, ledger, openLedgers, startLedgers } from './ledgers.ts';
 
 const NAMES = ['x', 'y', 'z'];
@@ -42,7 +42,7 @@ class Client {
     }
   }
 
-  #command(operation: number): LedgerCommand {
+  #command(operation: number): LedgerRequest {
     const dice = this.#random();
     const name = this.#pick(NAMES);
     const id = this.#id;

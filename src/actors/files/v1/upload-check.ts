@@ -24,10 +24,10 @@ export interface UploadChecked {
 export function checkUpload(
   { userId, current }: UploadState,
   { uploadKey, rehash }: CheckUpload,
-): Outcome<UploadEvent, number> {
+): Outcome<UploadEvent, number, UploadChecked> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'open') return { reply: 0 };
   return {
-    next: async ({ files }): Promise<UploadChecked> => {
+    next: async ({ files }) => {
       const key = { owner: userId, fileId: current.fileId };
       // It was accepted while there was room; that others have filled the disk since shows when it is written.
       await files?.reserve(uploadKey, current.sizeBytes);

@@ -7,7 +7,8 @@ import { ERRORS, type ErrorName } from '../../../domain/errors.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, Later, type Message, type Outcome, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
-import { messageTo, receiver } from '../../runtime/protocol.ts';
+import { messageTo } from '../../runtime/protocol.ts';
+import { type CleanUp, type SlotFreed, type StoredChunk, UPLOAD } from './upload-messages.ts';
 import { type FreeSlot, UPLOAD_SLOTS, UPLOAD_SLOTS_ID } from './upload-slots.ts';
 import {
   expiryMs,
@@ -18,8 +19,6 @@ import {
   type UploadState,
 } from './upload-state.ts';
 
-const UPLOAD = receiver<CleanUp>('upload');
-
 export const EXPIRY_TIMER = 'expiry';
 const RETRY_FIRST_MS = 2 * SECOND_MS;
 const RETRY_MAX_MS = 5 * MINUTE_MS;
@@ -29,23 +28,6 @@ export interface ExpireUpload {
   readonly type: 'expireUpload';
   readonly uploadKey: string;
   readonly waits?: true;
-}
-
-/** Of the user's actor, durable: the account is blocked, what it has open makes room for others. */
-export interface DropUpload {
-  readonly type: 'dropUpload';
-}
-
-/** Sent by UploadSlots, durable. */
-export interface SlotFreed {
-  readonly type: 'slotFreed';
-  readonly uploadKey: string;
-}
-
-/** To oneself, durable: as a message, and as a timer after a failure. */
-export interface CleanUp {
-  readonly type: 'cleanUp';
-  readonly uploadKey: string;
 }
 
 export interface CleanedUp {
@@ -98,7 +80,7 @@ export function expireUpload(
   state: UploadState,
   { uploadKey, waits }: ExpireUpload,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, ExpireUpload> {
   const { current } = state;
   if (current?.uploadKey !== uploadKey || current.phase === 'completing') return { reply: null };
   if (current.phase === 'leaving') {
@@ -123,7 +105,7 @@ export function slotFreed(
   { current }: UploadState,
   { uploadKey }: SlotFreed,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, never, StoredChunk | null> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'leaving') return {};
   return {
     events: [{ type: 'uploadLeft', utcMs: turn.nowMs }],
@@ -131,8 +113,9 @@ export function slotFreed(
   };
 }
 
-function answerOf({ ending, lastChunk, fileId }: Upload, commandId: string): Answer {
-  if (ending === 'complete') return { commandId, reply: { chunkNumber: lastChunk, fileId } };
+function answerOf({ ending, lastChunk, fileId }: Upload, commandId: string): Answer<StoredChunk | null> {
+  if (ending === 'complete' && lastChunk !== null)
+    return { commandId, reply: { chunkNumber: lastChunk, fileId } };
   return isErrorName(ending) ? { commandId, refusal: { refuse: ending } } : { commandId, reply: null };
 }
 
@@ -144,11 +127,11 @@ function isErrorName(ending: UploadEnding | null): ending is ErrorName {
 export function cleanUp(
   { userId, leftovers }: UploadState,
   { uploadKey }: CleanUp,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, CleanedUp> {
   const leftover = leftovers.find((one) => one.uploadKey === uploadKey);
   if (leftover === undefined) return {};
   return {
-    next: async (ports): Promise<CleanedUp> => ({
+    next: async (ports) => ({
       type: 'cleanedUp',
       uploadKey,
       clean: await removeBoth(userId, leftover, ports),
@@ -173,7 +156,7 @@ export function cleanedUp(
   { leftovers }: UploadState,
   { uploadKey, clean }: CleanedUp,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, CleanUp> {
   const leftover = leftovers.find((one) => one.uploadKey === uploadKey);
   if (leftover === undefined) return {};
   if (clean) return { events: [{ type: 'cleaned', uploadKey }] };

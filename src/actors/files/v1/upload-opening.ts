@@ -4,25 +4,12 @@ import { mayHaveMessage } from '../../../domain/files/files.ts';
 import { type Message, type Outcome, runOf, type Timer, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { messageTo } from '../../runtime/protocol.ts';
-import { cleanUpMessage, EXPIRY_TIMER } from './upload-ending.ts';
+import { cleanUpMessage, EXPIRY_TIMER, type ExpireUpload } from './upload-ending.ts';
+import type { OpenUpload } from './upload-messages.ts';
 import { UPLOAD_SLOTS, UPLOAD_SLOTS_ID, type UploadPrepared } from './upload-slots.ts';
-import {
-  evolveUpload,
-  expiryMs,
-  LEFTOVERS_MAX,
-  type UploadEvent,
-  type UploadFacts,
-  type UploadState,
-} from './upload-state.ts';
+import { evolveUpload, expiryMs, LEFTOVERS_MAX, type UploadEvent, type UploadState } from './upload-state.ts';
 
-/** Sent by UploadSlots, durable: a slot is granted. */
-export interface OpenUpload extends UploadFacts {
-  readonly type: 'openUpload';
-  /** The waiting command at UploadSlots. */
-  readonly asker: string;
-}
-
-/** What the world said; `fileId` when there is a message, `tried` when there may be one. */
+/** What the ports answered; `fileId` when there is a message, `tried` when there may be one. */
 export interface Prepared {
   readonly type: 'prepared';
   readonly command: OpenUpload;
@@ -39,7 +26,7 @@ export function openUpload(
   { userId, current, leftovers }: UploadState,
   command: OpenUpload,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, Prepared> {
   const { uploadKey } = command;
   if (current !== null) {
     const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
@@ -84,7 +71,7 @@ export function prepared(
   state: UploadState,
   { command, error, fileId, tried }: Prepared,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, ExpireUpload> {
   const { uploadKey, uploadId, sizeBytes } = command;
   if (error !== null || fileId === null) {
     const send: Message[] = [notifySlots(command, error ?? 'InternalError')];
@@ -109,10 +96,10 @@ export function prepared(
   };
 }
 
-/** Looks at the upload when it would expire; later activity only moves the next look. */
-export function expiryTimer({ current }: UploadState, turn: Turn): Timer[] {
+/** Checks the upload when it would expire; later activity only moves the next check. */
+export function expiryTimer({ current }: UploadState, turn: Turn): Timer<ExpireUpload>[] {
   if (current === null) return [];
-  const command = { type: 'expireUpload', uploadKey: current.uploadKey };
+  const command: ExpireUpload = { type: 'expireUpload', uploadKey: current.uploadKey };
   return [{ name: EXPIRY_TIMER, dueMs: expiryMs(current, turn), command }];
 }
 

@@ -12,9 +12,10 @@ import {
   type Turn,
 } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
-import { messageTo, receiver } from '../../runtime/protocol.ts';
+import { messageTo } from '../../runtime/protocol.ts';
 import { lostChunks } from './upload-check.ts';
-import { EXPIRY_TIMER, endUpload } from './upload-ending.ts';
+import { EXPIRY_TIMER, type ExpireUpload, endUpload } from './upload-ending.ts';
+import { type FinishUpload, type StoredChunk, UPLOAD } from './upload-messages.ts';
 import { expiryTimer } from './upload-opening.ts';
 import {
   activeUpload,
@@ -27,8 +28,6 @@ import {
   wholeCrc32,
 } from './upload-state.ts';
 
-const UPLOAD = receiver<FinishUpload>('upload');
-
 /** Callers that may wait for one completion. */
 const WAITERS_MAX = 16;
 
@@ -38,20 +37,6 @@ export interface StoreChunk {
   readonly uploadId: number;
   readonly chunkNumber: number;
   readonly crc32: number;
-}
-
-/** The reply; `fileId` once the upload is complete. */
-export interface StoredChunk {
-  readonly chunkNumber: number;
-  readonly fileId: string | null;
-}
-
-/** To oneself, durable: publish the bytes and complete the message. */
-export interface FinishUpload {
-  readonly type: 'finishUpload';
-  readonly uploadKey: string;
-  /** Command that stored the last chunk: it tells a delivery of this run from one after a restart. */
-  readonly storedBy: string;
 }
 
 export interface Published {
@@ -139,7 +124,7 @@ export function finishUpload(
   { userId, current }: UploadState,
   { uploadKey, storedBy }: FinishUpload,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, Published> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   const restarted = runOf(storedBy) !== runOf(turn.commandId);
   return { next: (ports) => publish(userId, current, restarted, ports) };
@@ -182,7 +167,7 @@ export function published(
   state: UploadState,
   { uploadKey, lost, error }: Published,
   turn: Turn,
-): Outcome<UploadEvent, null> {
+): Outcome<UploadEvent, null, ExpireUpload> {
   const { userId, current } = state;
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   if (lost.length > 0) {

@@ -23,15 +23,9 @@ import {
   type Turn,
 } from '../../runtime/actor.ts';
 import { messageTo, type Protocol, receiver } from '../../runtime/protocol.ts';
+import { type OpenUpload, UPLOAD } from './upload-messages.ts';
 import type { UploadFacts } from './upload-state.ts';
 
-/** The beginning of an upload; upload-opening.ts decides it. */
-interface OpenUpload extends UploadFacts {
-  readonly type: 'openUpload';
-  readonly asker: string;
-}
-
-const UPLOAD = receiver<OpenUpload | { readonly type: 'slotFreed'; readonly uploadKey: string }>('upload');
 export const UPLOAD_SLOTS = receiver<UploadSlotsCommand>('uploadDesk');
 
 const FULL_SHARE = 'too many uploads of one network at the same time';
@@ -95,7 +89,7 @@ type UploadSlotsProtocol = Protocol<
 >;
 
 export const uploadSlots = defineActor<UploadSlotsState, UploadSlotsProtocol, UploadSlotsEvent>({
-  kind: 'uploadDesk',
+  kind: UPLOAD_SLOTS,
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
   initial: () => ({ slots: [] }),
@@ -161,7 +155,7 @@ function hasItsShare(slots: readonly UploadSlot[], { name, shares }: Network, tu
 function prepared(
   { slots }: UploadSlotsState,
   { uploadKey, asker, error }: UploadPrepared,
-): Outcome<UploadSlotsEvent, null> {
+): Outcome<UploadSlotsEvent, null, never, number | null> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
   if (error === null) return { answers: [{ commandId: asker, reply: slot?.uploadId ?? null }] };
   const answers: Answer[] = [{ commandId: asker, refusal: { refuse: error } }];

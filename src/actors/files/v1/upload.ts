@@ -10,27 +10,17 @@ import type { Protocol } from '../../runtime/protocol.ts';
 import { type CheckUpload, checkUpload, type UploadChecked, uploadChecked } from './upload-check.ts';
 import {
   type CleanedUp,
-  type CleanUp,
   cleanedUp,
   cleanUp,
-  type DropUpload,
   dropUpload,
   type ExpireUpload,
   endUpload,
   expireUpload,
-  type SlotFreed,
   slotFreed,
 } from './upload-ending.ts';
-import { type OpenUpload, openUpload, type Prepared, prepared } from './upload-opening.ts';
-import {
-  type FinishUpload,
-  finishUpload,
-  type Published,
-  published,
-  type StoreChunk,
-  type StoredChunk,
-  storeChunk,
-} from './upload-parts.ts';
+import { type StoredChunk, UPLOAD, type UploadMessage } from './upload-messages.ts';
+import { openUpload, type Prepared, prepared } from './upload-opening.ts';
+import { finishUpload, type Published, published, type StoreChunk, storeChunk } from './upload-parts.ts';
 import {
   activeUpload,
   evolveUpload,
@@ -47,16 +37,12 @@ interface CancelUpload {
 }
 
 type UploadCommand =
-  | OpenUpload
+  | UploadMessage
   | Prepared
   | StoreChunk
-  | FinishUpload
   | Published
   | CancelUpload
   | ExpireUpload
-  | DropUpload
-  | SlotFreed
-  | CleanUp
   | CleanedUp
   | CheckUpload
   | UploadChecked;
@@ -114,7 +100,7 @@ export type UploadProtocol = Protocol<
 >;
 
 export const upload = defineActor<UploadState, UploadProtocol, UploadEvent>({
-  kind: 'upload',
+  kind: UPLOAD,
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 60_000 },
   initial: (userId) => ({ userId, current: null, finished: [], leftovers: [] }),

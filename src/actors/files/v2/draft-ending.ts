@@ -9,7 +9,8 @@ import type { PortResult, Ports } from '../../runtime/ports.ts';
 import { messageTo, receiver } from '../../runtime/protocol.ts';
 import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
 
-const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
+/** Receives its own messages alone. */
+export const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
 
 /** The timer that ends a draft that is not completed in time. */
 export const EXPIRY = 'expiry';
@@ -67,11 +68,14 @@ export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outc
   };
 }
 
-export function completeDraft(state: DraftState, { uploadKey }: CompleteDraft): Outcome<DraftEvent, null> {
+export function completeDraft(
+  state: DraftState,
+  { uploadKey }: CompleteDraft,
+): Outcome<DraftEvent, null, DraftCompleted> {
   const { draft, phase } = state;
   if (phase !== 'completing' || draft?.uploadKey !== uploadKey) return { reply: null };
   return {
-    next: async (ports): Promise<DraftCompleted> => ({
+    next: async (ports) => ({
       type: 'draftCompleted',
       uploadKey,
       result: await publishAndComplete(ports, draft),
@@ -93,7 +97,7 @@ export function draftCompleted(
   state: DraftState,
   { uploadKey, result }: DraftCompleted,
   turn: Turn,
-): Outcome<DraftEvent, null> {
+): Outcome<DraftEvent, null, never, UploadedFile> {
   const { draft, phase } = state;
   if (phase !== 'completing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
   const { waiter, fileId, ownerId, receivedBytes, crc32 } = draft;
@@ -117,11 +121,14 @@ export function draftCompleted(
   };
 }
 
-export function removeDraft(state: DraftState, { uploadKey }: RemoveDraft): Outcome<DraftEvent, null> {
+export function removeDraft(
+  state: DraftState,
+  { uploadKey }: RemoveDraft,
+): Outcome<DraftEvent, null, DraftRemoved> {
   const { draft, phase } = state;
   if (phase !== 'removing' || draft?.uploadKey !== uploadKey) return { reply: null };
   return {
-    next: async (ports): Promise<DraftRemoved> => ({
+    next: async (ports) => ({
       type: 'draftRemoved',
       uploadKey,
       removed: await removeBoth(ports, draft),
@@ -143,7 +150,7 @@ export function draftRemoved(
   state: DraftState,
   { uploadKey, removed }: DraftRemoved,
   turn: Turn,
-): Outcome<DraftEvent, null> {
+): Outcome<DraftEvent, null, RemoveDraft> {
   const { draft, phase } = state;
   if (phase !== 'removing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
   if (removed) return { ...ended(state), reply: null };

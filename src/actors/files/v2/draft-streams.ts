@@ -85,7 +85,7 @@ export function openDraftOf(
 export function beginStream(
   state: DraftState,
   command: BeginStream,
-): Outcome<DraftEvent, StreamBegun> | Refusal {
+): Outcome<DraftEvent, StreamBegun, PrefixChecked> | Refusal {
   const draft = openDraftOf(state, command);
   if (draft === undefined) return refuse('InvalidID');
   const { uploadKey, receivedBytes: keptBytes } = draft;
@@ -96,7 +96,7 @@ export function beginStream(
   const { stream } = state;
   const key: FileKey = { owner: command.ownerId, fileId: command.fileId };
   return {
-    next: async (ports): Promise<PrefixChecked> => ({
+    next: async (ports) => ({
       type: 'prefixChecked',
       command,
       uploadKey,

@@ -11,6 +11,7 @@ import type { Protocol } from '../../runtime/protocol.ts';
 import {
   type CompleteDraft,
   completeDraft,
+  DRAFT,
   type DraftCompleted,
   type DraftRemoved,
   draftCompleted,
@@ -105,7 +106,7 @@ export interface DraftView {
   readonly keeps: boolean;
 }
 
-type DraftProtocol = Protocol<
+export type DraftProtocol = Protocol<
   DraftCommand,
   {
     readonly openDraft: OpenedDraft | null;
@@ -124,7 +125,7 @@ type DraftProtocol = Protocol<
 >;
 
 export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
-  kind: 'draft',
+  kind: DRAFT,
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 50, idleMs: 60_000 },
   initial: freePlace,
@@ -163,7 +164,7 @@ function open(
   state: DraftState,
   command: OpenDraft,
   turn: Turn,
-): Outcome<DraftEvent, OpenedDraft | null> | Refusal {
+): Outcome<DraftEvent, OpenedDraft | null, ExpireDraft | MessageAnswered> | Refusal {
   const { type: _type, ...facts } = command;
   const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
   if (fault !== undefined) return refuse('InvalidFileName', fault);
@@ -175,7 +176,7 @@ function open(
   return {
     events: [{ type: 'draftOpened', facts, uploadKey, expiresMs }],
     timers: [{ name: EXPIRY, dueMs: expiresMs, command: { type: 'expireDraft', uploadKey } }],
-    next: async (ports): Promise<MessageAnswered> => ({
+    next: async (ports) => ({
       type: 'messageAnswered',
       uploadKey,
       ...(await askModule(ports, pendingFile(facts, uploadKey))),
@@ -213,7 +214,7 @@ function messageAnswered(
   state: DraftState,
   { uploadKey, tried, result }: MessageAnswered,
   turn: Turn,
-): Outcome<DraftEvent, OpenedDraft | null> | Refusal {
+): Outcome<DraftEvent, OpenedDraft | null, ExpireDraft> | Refusal {
   // Expired in the meantime: the removal names the message by its key.
   if (state.phase !== 'opening' || state.draft?.uploadKey !== uploadKey) return refuse('ChartApiFileError');
   if (!result.ok) {
@@ -237,7 +238,11 @@ function messageAnswered(
   };
 }
 
-function expire(state: DraftState, { uploadKey }: ExpireDraft, turn: Turn): Outcome<DraftEvent, null> {
+function expire(
+  state: DraftState,
+  { uploadKey }: ExpireDraft,
+  turn: Turn,
+): Outcome<DraftEvent, null, ExpireDraft> {
   if (state.draft?.uploadKey !== uploadKey || state.phase === 'removing') return { reply: null };
   if (state.phase !== 'completing') return giveUp(state);
   // Its message to itself is under way or became a dead letter. Send it again: every step may be repeated.

@@ -2,8 +2,10 @@
  * The rows of the journal in memory, and what a bad disk does to them. Which groups of writes get here, and when, is
  * memory-journal.ts's to say.
  */
+
 import type { StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
+import type { Typed } from '../protocol.ts';
 import { MemoryAudit } from './memory-audit.ts';
 import { MemoryDamage } from './memory-damage.ts';
 import { MemoryEvents } from './memory-events.ts';
@@ -104,7 +106,7 @@ export class MemoryRows {
       .map((row) => ({ ...row, ...this.#content('timer', timerName(row), row.command) }));
   }
 
-  #content(table: string, name: string, command: object) {
+  #content(table: string, name: string, command: Typed) {
     return contentOf(this.damage.read(table, name, copyPlain(command)));
   }
 
@@ -167,21 +169,21 @@ export class MemoryRows {
         this.#replace(operation.kind, operation.id, operation.row as port.SnapshotRow, operation.fromSeq);
         return;
       case 'mail':
-        this.#mail.set(mailName(operation.key), { ...operation.key, command: operation.row as object });
+        this.#mail.set(mailName(operation.key), { ...operation.key, command: operation.row as Typed });
         return;
       case 'mailRemove':
         this.#mail.delete(mailName(operation.key));
         this.damage.heal('mail', mailName(operation.key));
         return;
       case 'timer':
-        this.#timers.set(timerName(operation.key), { ...operation.key, command: operation.row as object });
+        this.#timers.set(timerName(operation.key), { ...operation.key, command: operation.row as Typed });
         this.damage.heal('timer', timerName(operation.key));
         return;
       case 'timerRemove':
         this.#timers.delete(timerName(operation.key));
         return;
       case 'dead': {
-        const { command, reason } = operation.row as { command: object; reason: string };
+        const { command, reason } = operation.row as { command: Typed; reason: string };
         this.#dead.set(deadName(operation.key), { ...operation.key, command, reason });
         return;
       }

@@ -3,8 +3,10 @@
  * time that is either on disk as a whole or not at all. Types only; journal.ts (LMDB) and memory-journal.ts
  * (simulation) implement it, one contract suite covers both. Nothing here names an engine.
  */
+
 import type { AuditRing, StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
+import type { Typed } from '../protocol.ts';
 
 /** A value in the journal's own form. Packing happens in the turn, so that what cannot be stored fails that turn only. */
 export type Packed = unknown;
@@ -76,7 +78,7 @@ export interface MailKey {
 }
 export interface MailRow extends MailKey {
   /** Of a damaged row: `{ type: 'unreadable', bytes }`. */
-  readonly command: object;
+  readonly command: Typed;
   readonly damage?: DamagedRow;
 }
 export interface TimerKey {
@@ -87,7 +89,7 @@ export interface TimerKey {
 }
 export interface TimerRow extends TimerKey {
   /** As that of `MailRow`. */
-  readonly command: object;
+  readonly command: Typed;
   readonly damage?: DamagedRow;
 }
 export interface DeadKey {
@@ -97,7 +99,7 @@ export interface DeadKey {
   readonly seq: number;
 }
 export interface DeadRow extends DeadKey {
-  readonly command: object;
+  readonly command: Typed;
   readonly reason: string;
 }
 

@@ -3,6 +3,7 @@
  * scanned that is not returned.
  */
 
+import type { Typed } from '../protocol.ts';
 import { ownStrings } from './own-strings.ts';
 import type { Packed } from './port.ts';
 import {
@@ -139,7 +140,7 @@ export class JournalReader {
     for (const { key, value } of this.#tables.dead.getRange({ limit })) {
       const [timeMs, kind, id, seq] = key as [number, string, string, number];
       const { command, damage } = contentOf(value);
-      const letter = value as { command: object; reason: string };
+      const letter = value as { command: Typed; reason: string };
       const content = damage === undefined ? letter : { command, reason: damage.message };
       rows.push({ timeMs, kind, id, seq, command: content.command, reason: content.reason });
     }
@@ -148,9 +149,11 @@ export class JournalReader {
 }
 
 /** The command of a row, or what stands for that of a damaged one. */
-export function contentOf(value: unknown): { command: object; damage?: DamagedRow } {
-  if (!(value instanceof DamagedRow)) return { command: value as object };
-  return { command: { type: 'unreadable', bytes: value.bytes }, damage: value };
+export function contentOf(value: unknown): { command: Typed; damage?: DamagedRow } {
+  if (!(value instanceof DamagedRow)) return { command: value as Typed };
+  const { bytes } = value;
+  const command: Typed & { readonly bytes: Uint8Array } = { type: 'unreadable', bytes };
+  return { command, damage: value };
 }
 
 function nextId(table: Table, kind: string, afterId: string): string | undefined {

@@ -5,7 +5,8 @@
  */
 
 import { type ChunkPosition, type FindPosition, upload } from '../../../actors/files/v1/upload.ts';
-import type { StoreChunk, StoredChunk } from '../../../actors/files/v1/upload-parts.ts';
+import type { StoredChunk } from '../../../actors/files/v1/upload-messages.ts';
+import type { StoreChunk } from '../../../actors/files/v1/upload-parts.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { CHUNK_BYTES } from '../../../domain/files/files.ts';

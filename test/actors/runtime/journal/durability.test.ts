@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import type { AccountState } from '../../../support/actors/account-kind.ts';
 import { account } from '../../../support/actors/account-kind.ts';
 import { START_MS } from '../../../support/actors/actors.ts';
 import { openAccounts } from '../../../support/actors/journal-writer.ts';
@@ -65,7 +64,7 @@ async function writeAndKill(
 async function checkBalances(t: Test, directory: string, { acknowledged }: Written): Promise<void> {
   const system = await openAccounts(directory);
   for (const [id, balance] of acknowledged) {
-    const { balance: present } = (await system.query(account, id, {})) as AccountState;
+    const { balance: present } = await system.query(account, id, { type: 'state' });
     // One deposit of each client may have been under way: written, and not yet acknowledged.
     t.ok(present === balance || present === balance + 1, `${id}: acknowledged ${balance}, there ${present}`);
   }
@@ -124,7 +123,7 @@ t.test('golden journal: what version 1 wrote opens, with all its rows', async (t
   const directory = scratch(t);
   cpSync(GOLDEN, directory, { recursive: true });
   const system = await openAccounts(directory, START_MS + 1_000);
-  const one = (await system.query(account, '1', {})) as AccountState;
+  const one = await system.query(account, '1', { type: 'state' });
   t.equal(one.balance, 123);
   const again = await system.ask(
     account,
@@ -142,10 +141,10 @@ t.test('golden journal: what version 1 wrote opens, with all its rows', async (t
   ]);
   const { stored } = system.administration.export('account', '2');
   t.match(stored?.rows.at(-2)?.row, [1, [], [], [['golden-timer', START_MS + 60_000]]]);
-  t.equal(((await system.query(account, '2', {})) as AccountState).waiting.length, 1);
+  t.equal((await system.query(account, '2', { type: 'state' })).waiting.length, 1);
   await new Promise((resolve) => setImmediate(resolve));
   t.equal(await system.ask(account, '3', { type: 'deposit', amount: 1 }), 1);
-  t.same(((await system.query(account, '3', {})) as AccountState).received, ['golden-mail']);
+  t.same((await system.query(account, '3', { type: 'state' })).received, ['golden-mail']);
   t.equal(await system.drain(1_000), true);
   await system.close();
 });
