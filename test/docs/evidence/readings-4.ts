@@ -128,6 +128,16 @@ export const READINGS_4: Evidence = {
     'test/e2e/pages/admin-keys.test.ts: admin keys: searched, added, changed and removed in the panel',
     'test/io/admin/keys.test.ts: all accounts in pages, each key once',
   ],
+  '4.4 the shapes': [
+    'test/io/accounts/accounts.test.ts: register_options and login_options: the shapes',
+    'test/io/accounts/accounts.test.ts: sign-up: creates account, key and session',
+    'test/io/accounts/accounts.test.ts: login: opens a session with the key',
+    'test/io/accounts/one-time-codes.test.ts: login_phone: first code creates the account',
+  ],
+  '4.4 a software key signs': [
+    'test/domain/ids.test.ts: proofs: the text names purpose, domain and challenge',
+    'test/io/accounts/accounts.test.ts: register_key with a session: a claim, a proof',
+  ],
   '4.4 more routes of browser sessions': [
     'test/io/accounts/one-time-codes.test.ts: login_email: spelling in capitals finds the same account',
     'test/io/accounts/accounts.test.ts: logout: ends the session',
