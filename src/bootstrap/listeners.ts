@@ -48,7 +48,8 @@ export async function reserveListeners(
     connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
   });
   bounds.observe('connections', () => publicServer.counters().open);
-  const renewCertificate = createRenewal({ listen, server: publicServer, log });
+  const boundBuffers = () => boundPublicBuffers(publicServer.port, listen.receiveBufferBytes, log);
+  const renewCertificate = createRenewal({ tls: listen.tls, server: publicServer, boundBuffers, log });
   return {
     limiter,
     publicServer,
@@ -60,15 +61,20 @@ export async function reserveListeners(
       internalServer.serve(serveInternal);
       await publicPort.claim();
       publicServer.serve(servePublic);
-      if (listen.receiveBufferBytes === 0) return;
-      const hindrance = await boundReceiveBuffer(publicServer.port, listen.receiveBufferBytes);
-      if (hindrance !== undefined)
-        log.warn(
-          { hindrance },
-          'receive buffers are not bounded: uploads at line rate can delay all other requests',
-        );
+      await boundBuffers();
     },
   };
+}
+
+/** Of connections that are accepted from now on. Where it is not possible, the log says so. */
+async function boundPublicBuffers(port: number, sizeBytes: number, log: Log): Promise<void> {
+  if (sizeBytes === 0) return;
+  const hindrance = await boundReceiveBuffer(port, sizeBytes);
+  if (hindrance !== undefined)
+    log.warn(
+      { hindrance },
+      'receive buffers are not bounded: uploads at line rate can delay all other requests',
+    );
 }
 
 /** Each connection needs a file descriptor. Above the limit, clients wait without an answer. */

@@ -8,7 +8,6 @@ import { createSecureContext } from 'node:tls';
 import { isRecord } from '../config/environment.ts';
 import type { Fault } from '../domain/schema.ts';
 import { steerToNewest } from '../io/http/listen/listening-sockets.ts';
-import { boundReceiveBuffer } from '../io/http/listen/receive-buffer.ts';
 import type { Server, TlsFiles } from '../io/http/server.ts';
 import type { Log } from '../io/observability/log.ts';
 
@@ -46,8 +45,10 @@ export function checkTls(file: unknown): Fault[] {
 }
 
 interface RenewalDeps {
-  readonly listen: { readonly tls: TlsFiles | undefined; readonly receiveBufferBytes: number };
+  readonly tls: TlsFiles | undefined;
   readonly server: Pick<Server, 'port' | 'renew'>;
+  /** Bounds the receive buffers of the new listener's connections. */
+  readonly boundBuffers: () => Promise<void>;
   readonly log: Log;
 }
 
@@ -55,8 +56,7 @@ interface RenewalDeps {
  * Reads the certificate again; new connections get a new one. An unusable certificate is logged, and the current one
  * stays. One renewal runs at a time.
  */
-export function createRenewal({ listen, server, log }: RenewalDeps): () => Promise<void> {
-  const { tls } = listen;
+export function createRenewal({ tls, server, boundBuffers, log }: RenewalDeps): () => Promise<void> {
   if (tls === undefined) return () => Promise.resolve();
   const read = () => readFileSync(tls.cert, 'latin1') + readFileSync(tls.key, 'latin1');
   let served = read();
@@ -64,7 +64,7 @@ export function createRenewal({ listen, server, log }: RenewalDeps): () => Promi
     const hindrance = await steerToNewest(server.port);
     if (hindrance !== undefined)
       log.warn({ hindrance }, 'connections opened during the change of the certificate may be reset');
-    if (listen.receiveBufferBytes > 0) await boundReceiveBuffer(server.port, listen.receiveBufferBytes);
+    await boundBuffers();
   };
   const renew = async () => {
     const faults = checkTls({ Listen: { tls } });

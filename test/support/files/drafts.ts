@@ -75,12 +75,14 @@ export interface DraftFixtureOptions {
   /** Stands before the storage. */
   readonly storage?: (inner: FileStorage) => FileStorage;
   readonly freeBytes?: number;
+  /** Of bytes that arrive before a body is accepted. */
+  readonly prebuffer?: { readonly memoryBytesMax: number; readonly fileBytesMax: number };
 }
 
 export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): Promise<DraftFixture> {
   const root = await mkdtemp(join(tmpdir(), 'gatehouse-drafts-'));
   const faults: string[] = [];
-  const { freeBytes } = options;
+  const { freeBytes, prebuffer = {} } = options;
   const local = new LocalStorage({
     root,
     onFault: (message) => faults.push(message),
@@ -104,7 +106,7 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
     },
   });
   const codes = createFileCodes(Buffer.alloc(16, 7));
-  const receiver = new BodyReceiver(workers, { folder: tmpdir() });
+  const receiver = new BodyReceiver(workers, { folder: tmpdir(), prebuffer });
   const uploads = new DraftUploads({
     actors: actors.system,
     settings,

@@ -1,8 +1,6 @@
 /**
- * An upload's body while the gateway still asks whether it may come in. A client cannot be stopped at once: what its
- * connection has buffered arrives all the same, megabytes within one turn of the event loop (files.md "What
- * uWebSockets.js does with bodies", item 1). The first of it is kept in memory, the rest in a file without a name, and
- * both are handed on in order once somebody reads, as fast as the reader takes them.
+ * The body of an upload while the gateway decides whether to accept it: the client is paused, and what arrives all the
+ * same is kept in memory, then in a file without a name, and delivered in order (docs/optimizations.md).
  */
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,20 +9,20 @@ import { GatewayError } from '../../../domain/errors.ts';
 import { pageMemory } from '../../../domain/page-memory.ts';
 import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 
-/** A chunk of v1 that came with its head needs no file. */
+/** Of one body: a chunk of v1 that arrived with its head needs no file. */
 const MEMORY_BYTES = 512 * 1024;
-/** Read back at once. */
+/** Of one read from the file. */
 const STEP_BYTES = 512 * 1024;
 
-/** What all held bodies together may take, and where. */
+/** Of all prebuffered bodies together. */
 export interface PrebufferBounds {
-  /** For files that lose their name at once. */
+  /** Of the files, which lose their name at once. */
   readonly folder: string;
   readonly memoryBytesMax: number;
   readonly fileBytesMax: number;
 }
 
-/** Bytes held now by all bodies; `spilledBytes` counts for ever. */
+/** Bytes kept now for all bodies; `overflowBytes` counts since the start. */
 export interface PrebufferTotals {
   memoryBytes: number;
   fileBytes: number;
@@ -37,7 +35,7 @@ interface OverflowFile {
   readBytes: number;
 }
 
-/** Handed on within the call, so one is enough for all bodies. */
+/** Delivered within the call, so one is enough for all bodies. */
 const STEP = pageMemory(STEP_BYTES);
 let names = 0;
 
@@ -56,7 +54,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
   #failure: GatewayError | undefined;
   #released = false;
 
-  /** Reads the body from now on. `release` it, whatever comes. */
+  /** Takes what arrives from now on; the caller has to `release` it. */
   constructor(body: IncomingBody, bounds: PrebufferBounds, totals: PrebufferTotals) {
     this.declaredBytes = body.declaredBytes;
     this.#body = body;
@@ -65,9 +63,14 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     body.read(this);
   }
 
-  /** Rejects what could not be held: `StorageFull`, `Overloaded`, `FileStorageFailed`. */
-  read(sink: IncomingSink): void {
+  /** Throws `StorageFull`, `Overloaded` or `FileStorageFailed` when bytes that arrived could not be kept. */
+  check(): void {
     if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Throws as `check` does. */
+  read(sink: IncomingSink): void {
+    this.check();
     this.#sink = sink;
     this.#deliver();
   }
@@ -88,7 +91,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     this.#body.discard();
   }
 
-  /** Forgets what is held; nothing is handed on any more. */
+  /** Forgets what is kept; nothing is delivered any more. */
   release(): void {
     this.#released = true;
     this.#totals.memoryBytes -= this.#memoryBytes;
@@ -148,14 +151,14 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     this.#totals.overflowBytes += bytes.length;
   }
 
-  /** To a reader who is there already a body that cannot be held is a client that is gone. */
-  #fail(row: 'StorageFull' | 'Overloaded' | 'FileStorageFailed'): void {
-    this.#failure = new GatewayError(row);
+  /** A sink that reads already hears `lost`; `check` has the error. */
+  #fail(name: 'StorageFull' | 'Overloaded' | 'FileStorageFailed'): void {
+    this.#failure = new GatewayError(name);
     this.discard();
     this.#sink?.lost();
   }
 
-  /** Until the reader says to wait, or nothing is held any more; then the client may go on. */
+  /** Until the sink pauses or nothing is kept any more; then the client is resumed. */
   #deliver(): void {
     const sink = this.#sink;
     if (sink === undefined || this.#delivering || this.#released) return;
@@ -183,7 +186,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     else sink.data(bytes);
   }
 
-  /** Undefined when the file does not give back what was written to it. */
+  /** Undefined when the file does not return what was written to it. */
   #readBack(): Uint8Array | undefined {
     const file = this.#file;
     if (file === undefined) return undefined;
@@ -209,7 +212,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
 
 function openNameless(folder: string): number {
   names += 1;
-  const path = join(folder, `.held-${process.pid}-${names}`);
+  const path = join(folder, `.prebuffered-${process.pid}-${names}`);
   const fd = openSync(path, 'wx+', 0o600);
   unlinkSync(path);
   return fd;

@@ -1,9 +1,6 @@
 /**
- * Takes the bytes of uploads from the network into parts, for v1 chunks and v2 streams alike, never with more in memory
- * than its slabs. How one body is taken: body-writer.ts.
- *
- * Whoever calls sees to it that nobody else writes the same place of the part meanwhile, and that nothing there was
- * acknowledged before: bytes are in the part before their checksum is judged.
+ * Receives the bytes of uploads into parts, v1 chunks and v2 streams alike, within bounded memory (body-writer.ts). The
+ * caller excludes other writers of the same position: bytes are in the part before their checksum is compared.
  */
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -12,12 +9,12 @@ import { BodyWriter, type Received, type ReceiveOptions } from './body-writer.ts
 import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
 import { type PrebufferBounds, PrebufferedBody, type PrebufferTotals } from './prebuffered-body.ts';
 
-/** Of bodies that nobody may read yet: their share of the 64 MiB of buffers, and a bound on what goes to the disk. */
+/** Of bodies that may not be read yet. With the shared buffers, the 64 MiB that 60 uploads may take. */
 const PREBUFFER_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 const PREBUFFER_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 interface ReceiverOptions {
-  /** For bytes that arrive before they may come in. */
+  /** Of prebuffered bytes that do not fit into memory. */
   readonly folder: string;
   readonly sharedBuffers?: SharedBuffers;
   readonly prebuffer?: Partial<Omit<PrebufferBounds, 'folder'>>;
@@ -27,10 +24,10 @@ export interface ReceiverCounters {
   readonly active: number;
   readonly sharedBuffers: SharedBufferCounters;
   readonly receivedBytes: number;
-  /** Written on the main thread because no slab was free. */
+  /** Written on the main thread because no buffer was free. */
   readonly overflowBytes: number;
   readonly lost: number;
-  /** Of bodies that wait for leave to come in. */
+  /** Of bodies that are not accepted yet. */
   readonly prebuffered: Readonly<PrebufferTotals>;
 }
 
@@ -56,22 +53,28 @@ export class BodyReceiver {
   }
 
   /**
-   * Takes what arrives from now on, while `work` finds out whether it may come in; `work` reads the body that it is
-   * given, or does not. Call it in the turn of the request.
+   * Keeps what arrives while `work` decides whether to accept the body, which it reads or does not. Rejects as `check`
+   * of the body does. Call it in the event-loop tick of the request.
    */
-  async prebuffer<T>(body: IncomingBody, work: (prebuffered: IncomingBody) => Promise<T>): Promise<T> {
+  async prebuffer<T>(body: IncomingBody, work: (prebuffered: PrebufferedBody) => Promise<T>): Promise<T> {
     const prebuffered = new PrebufferedBody(body, this.#bounds, this.#prebuffered);
     try {
-      return await work(prebuffered);
+      const result = await work(prebuffered);
+      prebuffered.check();
+      return result;
+    } catch (error) {
+      // To its reader such a body only ended early.
+      prebuffered.check();
+      throw error;
     } finally {
       prebuffered.release();
     }
   }
 
   /**
-   * Settles once nothing uses the descriptor any more, and the answer may be given: what the limiter is owed is paid.
-   * Rejects with `tooLong`, `StorageFull`, `FileStorageFailed`, `Overloaded`, `Stopping`; the rest of the body is
-   * then thrown away.
+   * Settles once nothing uses the descriptor any more and the bandwidth limiter is paid: then the caller may answer.
+   * Rejects with `tooLong`, `StorageFull`, `FileStorageFailed`, `Overloaded`, `Stopping`, and discards the rest of the
+   * body.
    */
   async receive(options: ReceiveOptions): Promise<Received> {
     const { body, maxBytes, tooLong, throttled } = options;

@@ -23,6 +23,7 @@ import type { Received } from './body-writer.ts';
 import { type DraftSlot, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
+import type { PrebufferedBody } from './prebuffered-body.ts';
 import type { BodyReceiver } from './receiver.ts';
 import { StreamLocks } from './stream-locks.ts';
 
@@ -44,6 +45,10 @@ interface UploadRequest {
   /** Undefined: there is no body. */
   readonly incoming: IncomingBody | undefined;
   readonly address: string;
+}
+
+interface PrebufferedRequest extends UploadRequest {
+  readonly incoming: PrebufferedBody | undefined;
 }
 
 /** `kept`: a piece was taken and more may come. `complete`: the file is there. `elsewhere`: the kept bytes end there. */
@@ -90,13 +95,13 @@ export class DraftUploads {
    */
   async upload(request: UploadRequest): Promise<UploadOutcome> {
     const { incoming } = request;
-    if (incoming === undefined) return await this.#upload(request);
+    if (incoming === undefined) return await this.#upload({ ...request, incoming });
     return await this.#deps.receiver.prebuffer(incoming, (prebuffered) =>
       this.#upload({ ...request, incoming: prebuffered }),
     );
   }
 
-  async #upload(request: UploadRequest): Promise<UploadOutcome> {
+  async #upload(request: PrebufferedRequest): Promise<UploadOutcome> {
     const { target, plan, incoming } = request;
     const { actors, settings, storage, clock, timer } = this.#deps;
     const { sizeBytes, expiresMs } = await viewDraft(actors, target);
@@ -141,11 +146,17 @@ export class DraftUploads {
     await this.#locks.clear(fileId);
   }
 
-  async #stream(request: UploadRequest, bounds: BodyBounds, signal: AbortSignal): Promise<UploadOutcome> {
+  async #stream(
+    request: PrebufferedRequest,
+    bounds: BodyBounds,
+    signal: AbortSignal,
+  ): Promise<UploadOutcome> {
     const { target, plan } = request;
     const { ownerId, fileId, slot } = target;
     const { offsetBytes, appends, keeps } = plan;
     const { actors } = this.#deps;
+    // Before the stream begins: then bytes that could not be kept do not end the draft.
+    request.incoming?.check();
     const begin = { type: 'beginStream' as const, ownerId, fileId, offsetBytes, appends, keeps };
     const begun = await actors.ask(draft, slot, begin);
     if (!begun.begun) return { end: 'elsewhere', offsetBytes: begun.offsetBytes };

@@ -1,6 +1,8 @@
-/** Bodies that arrive before they may come in: nothing is lost, nothing is out of order, nothing is left behind. */
+/** Bodies that arrive before they are accepted: nothing is lost, nothing is out of order, nothing is left behind. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import {
@@ -11,8 +13,10 @@ import {
 import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { runs } from '../../../support/depth.ts';
+import { PERSON_HEADERS, startDrafts } from '../../../support/files/drafts.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { FakeBody } from '../../../support/files/incoming-body.ts';
+import { rejectsWith } from '../../../support/rejections.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -25,7 +29,7 @@ function setUp(t: Test, bounds: Partial<PrebufferBounds> = {}) {
   return { body, totals, folder, hold: (from = body) => new PrebufferedBody(from, limits, totals) };
 }
 
-/** Notes what it gets; `wants` decides after each piece whether it goes on. */
+/** Records what it gets; `wants` decides after each piece whether the next one follows. */
 function newSink(held: PrebufferedBody, wants: () => boolean = () => true) {
   const pieces: Buffer[] = [];
   const heard: string[] = [];
@@ -112,7 +116,7 @@ t.test(
   },
 );
 
-t.test('prebuffered body: a body that nobody reads, or that is thrown away, leaves nothing', async (t) => {
+t.test('prebuffered body: a body that is not read, or is discarded, leaves nothing', async (t) => {
   const { body, totals, hold } = setUp(t);
   const unread = hold();
   body.send(randomBytes(3 * MIB));
@@ -151,7 +155,7 @@ t.test('prebuffered body: bounds and a disk that fails are errors for the reader
   t.throws(() => other.read(newSink(other).sink), { row: 'FileStorageFailed' } as unknown as Error);
 });
 
-t.test('receiver: prebuffer gives the body on and forgets it, whatever becomes of the work', async (t) => {
+t.test('receiver: prebuffer delivers the body and forgets it, whatever the result of the work', async (t) => {
   const folder = temporaryFolder(t);
   const receiver = new BodyReceiver(inlineWorkers().workers, { folder });
   const body = new FakeBody();
@@ -163,4 +167,52 @@ t.test('receiver: prebuffer gives the body on and forgets it, whatever becomes o
   t.match(receiver.counters().prebuffered, { memoryBytes: 0, fileBytes: 0 });
   t.ok(existsSync(folder));
   t.same(readdirSync(folder), []);
+});
+
+t.test(
+  'receiver: bytes that do not fit while the reader pauses are an error, not a client that left',
+  async (t) => {
+    const bounds = { memoryBytesMax: 0, fileBytesMax: MIB };
+    const receiver = new BodyReceiver(inlineWorkers().workers, {
+      folder: temporaryFolder(t),
+      prebuffer: bounds,
+    });
+    for (const rejects of [false, true]) {
+      const body = new FakeBody();
+      const answer = receiver.prebuffer(body, async (prebuffered) => {
+        const reader = newSink(prebuffered, () => false);
+        await new Promise(setImmediate);
+        prebuffered.read(reader.sink);
+        body.send(randomBytes(1));
+        t.same(reader.heard, ['lost']);
+        if (rejects) throw new Error('the body was cut off');
+      });
+      body.send(randomBytes(MIB));
+      await rejectsWith(t, answer, 'Overloaded');
+      t.ok(body.discarded);
+      t.match(receiver.counters().prebuffered, { memoryBytes: 0, fileBytes: 0 });
+    }
+  },
+);
+
+t.test('receiver: a v2 body that does not fit is 503 with 1003, and its draft stays', async (t) => {
+  const drafts = await startDrafts(t, { prebuffer: { memoryBytesMax: 0, fileBytesMax: 0 } });
+  const fileId = await drafts.create();
+  const { hostname, port, host } = new URL(drafts.http.url);
+  const head = [
+    `POST /auth/v2/file/stream_upload/${fileId} HTTP/1.1`,
+    `Host: ${host}`,
+    ...Object.entries(PERSON_HEADERS).map(([name, value]) => `${name}: ${value}`),
+    'Content-Length: 5',
+  ];
+  const client = connect(Number(port), hostname);
+  // In one write, so that the body arrives with its head.
+  client.write(`${head.join('\r\n')}\r\n\r\nhello`);
+  const [answer] = (await once(client, 'data')) as [Buffer];
+  client.destroy();
+  t.match(answer.toString(), /^HTTP\/1\.1 503 [\s\S]*Retry-After: 1\r\n/i);
+  t.match(drafts.receiver.counters().prebuffered, { memoryBytes: 0, fileBytes: 0 });
+  t.not(drafts.actors.system.lookup('draft', fileId), undefined, 'the draft is open');
+  t.same(drafts.names(), [], 'no stream began');
+  t.equal(drafts.file(fileId), undefined);
 });
