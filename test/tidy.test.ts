@@ -70,7 +70,6 @@ const NOT_YET = [
   'test/actors/files/',
   'test/docs/',
   'test/domain/webhooks/',
-  'test/e2e/',
   'test/io/accounts/',
   'test/io/apps/',
   'test/io/files/',
@@ -84,11 +83,6 @@ const NOT_YET = [
   'test/io/routes/',
   'test/io/web/',
   'test/sandbox/',
-  'test/support/',
-  'test/support/events/',
-  'test/support/files/',
-  'test/support/pages/',
-  'test/support/power-cut/',
   'test/workers/',
 ];
 

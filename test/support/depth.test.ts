@@ -42,7 +42,7 @@ t.test('depth: full does all, quick a tenth and never nothing', async (t) => {
   t.same([full.runs().numRuns, quick.runs().numRuns, quick.runs(5_000).numRuns], [100, 10, 500]);
 });
 
-t.test('depth: a fresh seed is told once, with the words that repeat it', async (t) => {
+t.test('depth: a fresh seed is printed once, with the settings that repeat it', async (t) => {
   const { depth, lines } = make('quick');
   const { seed } = depth.runs();
   t.same(depth.seeds(30), [seed, seed + 1, seed + 2]);

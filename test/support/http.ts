@@ -1,6 +1,6 @@
 /**
- * A pipeline with given routes on a free loopback port, with fakes where none are given, and raw sockets to talk to
- * it: what is sent is exactly what stands in the test.
+ * A pipeline with the given routes on a free loopback port, fakes for dependencies that are not given, and raw sockets
+ * that send exactly the bytes of the test.
  */
 import net from 'node:net';
 import { Limiter } from '../../src/actors/limits/limiter.ts';
@@ -115,7 +115,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
   const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
   let requests = 0;
   let handle: RequestHandler = () => undefined;
-  // Open first: the routes are told the port.
+  // Open first: the routes need the port.
   server.serve((response, request) => handle(response, request));
   const pipeline = createPipeline({
     routes: options.routes,
@@ -187,7 +187,7 @@ export interface RawConnection {
   answer(headOnly?: boolean): Promise<RawAnswer>;
   /** Resolves when the peer has closed; with what it sent that no `answer` took. */
   ended(): Promise<string>;
-  /** Sends FIN and goes on reading. */
+  /** Sends FIN and continues to read. */
   half(): void;
   close(): void;
 }

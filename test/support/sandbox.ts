@@ -1,4 +1,4 @@
-/** The stand-in modules without a server: a log in a temporary folder, calls as the gateway makes them. */
+/** The sandbox modules without a server: a log in a temporary folder, calls as the gateway makes them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

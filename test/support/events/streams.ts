@@ -1,6 +1,6 @@
 /**
- * Event streams without sockets, clock or disk: a log in memory, sockets that take what they are told to take, a world
- * whose time and turns the test moves, and a reader of server-sent events as the HTML Standard has it (9.2.6).
+ * Event streams without sockets, clock or disk: a log in memory, sockets that accept as much as the test says, a clock
+ * and ticks that the test moves, and a reader of server-sent events as the HTML Standard has it (9.2.6).
  */
 import type { Schedule } from '../../../src/actors/runtime/runtime-context.ts';
 import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events/events.ts';

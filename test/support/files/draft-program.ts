@@ -1,4 +1,4 @@
-/** v2 uploads against the real program: a draft to upload to, and limits that are in nobody's way. */
+/** v2 uploads against the real program: a draft to upload to, and limits that no test reaches. */
 
 export const FREE_LIMITS = {
   ApiRPSLimit: 0,

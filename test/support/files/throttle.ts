@@ -52,7 +52,7 @@ export function setUp(settings: ConstructorParameters<typeof LiveSettings>[0] = 
   return { time, live, throttle };
 }
 
-/** A client that takes what it gets at once; `done` is told the time of the last byte. */
+/** A client that reads at once; `done` receives the time of the last byte. */
 export function download(stream: ThrottledStream, sizeBytes: number, done: () => void): void {
   const step = (left: number): void => {
     if (left === 0) {

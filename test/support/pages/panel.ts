@@ -33,7 +33,7 @@ export interface SearchedList {
   readonly next: string;
   /** What an empty page with a next one says. */
   readonly bound: string;
-  /** The name of the button that goes on. */
+  /** The name of the button for the next page. */
   readonly goOn: string;
   /** Shown once the next page is there. */
   readonly found: Locator;
@@ -41,7 +41,7 @@ export interface SearchedList {
   readonly look: () => Promise<void>;
 }
 
-/** A list that searches in bounded pages: a failure is told and tried again, and an empty page leads to the next one. */
+/** A list that searches in bounded pages: a failure is shown and retried, and an empty page leads to the next one. */
 export async function failsAndContinues(page: Page, list: SearchedList): Promise<void> {
   const requests = `**/api/${list.route}`;
   await page.route(requests, (route) =>

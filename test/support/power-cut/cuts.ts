@@ -18,7 +18,7 @@ import { type Moment, parseTrace, straceTo, stringsOf } from './trace.ts';
 
 const WRITER = fileURLToPath(new URL('./writer.js', import.meta.url));
 const READER = fileURLToPath(new URL('./reader.js', import.meta.url));
-/** The engine's lock files: made anew by whoever opens a journal that nobody holds. */
+/** The engine's lock files: created by the process that opens a journal without a lock. */
 const LOCKS = /\/lock\.mdb$|-lock$/;
 const LOCK_BYTES = 8_192;
 /** A journal that takes longer has hung: a broken tree may lead the engine round and round. */

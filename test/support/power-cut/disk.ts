@@ -27,7 +27,7 @@ type Ending = (result: number) => void;
 export interface DiskOptions {
   /** The folder that is rebuilt; it may be made by the program. */
   readonly folder: string;
-  /** Files in it whose content nobody needs after a power cut, and which may be mapped. */
+  /** Files whose content is not needed after a power cut, and which may be mapped. */
   readonly ignored: RegExp;
   /** Planted fault: syncs of files and folders say that they were done, and were not. */
   readonly syncsNothing?: boolean;

@@ -1,6 +1,6 @@
 /**
- * What `strace -f -xx` wrote, as calls in time. A call that another thread interrupts stands in two lines, so each has
- * a moment at which it began and, unless the log ends before, one at which it ended.
+ * The calls that `strace -f -xx` wrote, in time. A call that another thread interrupts takes two lines, so each call has
+ * a begin and, unless the log ends before, an end.
  */
 
 /** Every call that can change what a file system holds, or take away the means to see it. `?`: not on every machine. */
@@ -56,7 +56,7 @@ export function parseTrace(log: string): Moment[] {
     if (text === '' || text.startsWith('+++')) continue;
     if (text.startsWith('<... ')) {
       const call = underWay.get(thread);
-      if (call === undefined) throw new Error(`a call goes on that never began: ${shortened(line)}`);
+      if (call === undefined) throw new Error(`a call continues that never began: ${shortened(line)}`);
       underWay.delete(thread);
       call.result = endOf(text).result;
       moments.push({ phase: 'end', call });
@@ -99,7 +99,7 @@ export function stringsOf({ name, args }: Call): Buffer[] {
   return strings;
 }
 
-/** The arguments without what stands in strings, apart. */
+/** The arguments, split, without the text of strings. */
 export function wordsOf({ args }: Call): string[] {
   return args
     .replace(/"[^"]*"/g, '""')

@@ -59,10 +59,7 @@ class Client {
   }
 }
 
-/**
- * The fault that must be found: whoever waits is answered while the group is still on its way. Returns how to wait for
- * the last one.
- */
+/** The planted fault: a commit is acknowledged before it is durable. Returns how to wait for the last commit. */
 function acknowledgeEarly(journal: DiskJournal): () => Promise<void> {
   const commit = journal.commit.bind(journal);
   let last = Promise.resolve();
