@@ -235,7 +235,7 @@ t.test(
     gateway.process.kill('SIGKILL');
     t.match(await gateway.exited, { signal: 'SIGKILL' });
     const again = await launch({ dataPath });
-    t.match(again.output().stderr + again.output().stdout, /the pages of its journal have been looked at/);
+    t.match(again.output().stderr + again.output().stdout, /the pages of the journal were checked/);
     again.process.kill('SIGKILL');
     await again.exited;
     const file = join(dataPath, 'data.mdb');
