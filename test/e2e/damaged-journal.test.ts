@@ -129,7 +129,10 @@ t.test(
       make();
       const { code, stderr } = await runToEnd(['--data', path, ...PORTS]);
       t.equal(code, 70);
-      t.match(stderr, /had a journal, and data\.mdb is (gone|empty); restore a backup, or start with an empty journal/);
+      t.match(
+        stderr,
+        /had a journal, and data\.mdb is (gone|empty); restore a backup, or start with an empty journal/,
+      );
     }
     const anew = await launch({ dataPath: path, args: ['--new-journal'] });
     t.same(await anew.stop(), { code: 0, signal: null });
