@@ -1,6 +1,6 @@
 /**
- * What hides in a chunked body (docs/decisions/0090): uWebSockets.js reads `1;a` as 442 bytes and drops two bytes of a
- * trailer, so it finds the end of a body elsewhere than a proxy did. Whatever stands behind it is never handled.
+ * Requests hidden in a chunked body (docs/decisions/0090). uWebSockets.js reads `1;a` as 442 bytes and drops two bytes of a
+ * trailer, so it finds another end of the body than a proxy. What follows is never handled.
  */
 import { writeFileSync } from 'node:fs';
 import tls from 'node:tls';
@@ -25,7 +25,7 @@ import {
 import { startMcp, TOKENS } from '../../support/mcp.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test', auth: 'none' } as const;
-/** To a proxy one body of 1,035 bytes; to uWebSockets.js a body of 442, and what follows on the connection. */
+/** For a proxy one body of 1,035 bytes; for uWebSockets.js a body of 442 and a further request. */
 const TRICK = `1;a\r\nA\r\n400\r\n${'x'.repeat(434)}\r\n0\r\n\r\n`;
 const HIDDEN = requestText('GET', '/hidden', { 'X-Request-Id': 'hidden' });
 const CHUNKED = { 'Transfer-Encoding': 'chunked' };
@@ -70,7 +70,7 @@ function streamed(bytes: Uint8Array, lengthBytes?: number): StreamReply {
   return new StreamReply(200, source, lengthBytes === undefined ? {} : { lengthBytes });
 }
 
-/** Every way in which a body is taken and an answer leaves. */
+/** Every kind of body and answer. */
 const WAYS: readonly (Pick<AnyRoute, 'method' | 'path' | 'body' | 'handle'> & {
   readonly auth?: 'session';
 })[] = [
@@ -183,13 +183,13 @@ t.test(
 );
 
 t.test(
-  'chunked: the answer arrives whole, and a request hidden in a second segment ends the connection',
+  'chunked: the answer arrives complete, and a request hidden in a second segment closes the connection',
   async (t) => {
     const fixture = start(t);
     for (const [name, [method, path, status, headers]] of Object.entries(REQUESTS)) {
       const connection = connectRaw(fixture.port);
       connection.send(head(method, path, headers) + TRICK);
-      // Of an answer without a length this is the head; its chunks may be under way when the hidden request comes.
+      // Of an answer without a length this is the head; its chunks may follow the hidden request.
       const answer = await connection.answer(method === 'HEAD');
       t.equal(answer.status, status, name);
       t.equal(answer.headers['connection'], 'close', name);
@@ -202,7 +202,7 @@ t.test(
   },
 );
 
-t.test('chunked: behind an answer without a length that is complete nothing is handled', async (t) => {
+t.test('chunked: no request is handled after a complete answer without a length', async (t) => {
   const fixture = start(t);
   const connection = connectRaw(fixture.port);
   connection.send(head('POST', '/unsized') + TRICK);
@@ -214,7 +214,7 @@ t.test('chunked: behind an answer without a length that is complete nothing is h
   showsNothing(t, fixture, 'without a length');
 });
 
-t.test('chunked: one that is cut at any place of the body is answered once at most', async (t) => {
+t.test('chunked: a request that is cut anywhere in its body is answered at most once', async (t) => {
   const fixture = start(t);
   const all = head('POST', '/raw') + TRICK + HIDDEN;
   const places = [
@@ -229,7 +229,7 @@ t.test('chunked: one that is cut at any place of the body is answered once at mo
   for (const place of places) {
     const connection = connectRaw(fixture.port);
     connection.send(all.slice(0, place));
-    for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+    for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
     connection.send(all.slice(place));
     t.ok(answersIn(await connection.ended()) <= 1, `cut at ${place}`);
     showsNothing(t, fixture, `cut at ${place}`);
@@ -269,41 +269,37 @@ t.test('chunked: the same over TLS, in one segment and in two', async (t) => {
   }
 });
 
-t.test(
-  'chunked: refusals of the limits, of a full gateway and of one that stops hide nothing either',
-  async (t) => {
-    const limited = start(t, { settings: { IpRPSLimit: 1, ApiRPSLimit: 1 } });
-    const full = start(t, { pipeline: { bounds: new SharedBounds(new LiveSettings(), { requests: 0 }) } });
-    const large = start(t, {
-      pipeline: { bounds: new SharedBounds(new LiveSettings(), { bodyBytes: 100 }) },
-    });
-    const stopping = start(t);
-    await stopping.pipeline.drain(1);
-    const cases: [string, Started, number][] = [
-      ['limited', limited, 429],
-      ['full', full, 429],
-      ['too many bytes', large, 429],
-      ['stopping', stopping, 503],
-    ];
-    for (let used = 0; used < 30; used += 1)
-      await sendRaw(limited.port, requestText('POST', '/raw', {}, 'a'));
-    for (const [name, fixture, status] of cases) {
-      fixture.finished.length = 0;
-      const one = connectRaw(fixture.port);
-      one.send(head('POST', '/raw') + TRICK + HIDDEN);
-      t.ok(answersIn(await one.ended()) <= 1, `${name}: one answer at most`);
-      showsNothing(t, fixture, name);
-      const two = connectRaw(fixture.port);
-      two.send(head('POST', '/raw') + TRICK);
-      t.equal((await two.answer()).status, status, name);
-      two.send(HIDDEN);
-      t.equal(await two.ended(), '', `${name}: nothing behind it is answered`);
-      showsNothing(t, fixture, name);
-    }
-  },
-);
+t.test('chunked: no hidden request is handled after refusals by limits, overload or a stop', async (t) => {
+  const limited = start(t, { settings: { IpRPSLimit: 1, ApiRPSLimit: 1 } });
+  const full = start(t, { pipeline: { bounds: new SharedBounds(new LiveSettings(), { requests: 0 }) } });
+  const large = start(t, {
+    pipeline: { bounds: new SharedBounds(new LiveSettings(), { bodyBytes: 100 }) },
+  });
+  const stopping = start(t);
+  await stopping.pipeline.drain(1);
+  const cases: [string, Started, number][] = [
+    ['limited', limited, 429],
+    ['full', full, 429],
+    ['too many bytes', large, 429],
+    ['stopping', stopping, 503],
+  ];
+  for (let used = 0; used < 30; used += 1) await sendRaw(limited.port, requestText('POST', '/raw', {}, 'a'));
+  for (const [name, fixture, status] of cases) {
+    fixture.finished.length = 0;
+    const one = connectRaw(fixture.port);
+    one.send(head('POST', '/raw') + TRICK + HIDDEN);
+    t.ok(answersIn(await one.ended()) <= 1, `${name}: one answer at most`);
+    showsNothing(t, fixture, name);
+    const two = connectRaw(fixture.port);
+    two.send(head('POST', '/raw') + TRICK);
+    t.equal((await two.answer()).status, status, name);
+    two.send(HIDDEN);
+    t.equal(await two.ended(), '', `${name}: nothing behind it is answered`);
+    showsNothing(t, fixture, name);
+  }
+});
 
-t.test('chunked: a hidden request is charged to nobody', async (t) => {
+t.test('chunked: a hidden request is not charged', async (t) => {
   const fixture = start(t, { settings: { IpRPSLimit: 100, ApiRPSLimit: 0 } });
   const left = async () =>
     (await sendRaw(fixture.port, requestText('GET', '/ignored'))).headers['x-ratelimit'] ?? '';
@@ -378,9 +374,9 @@ t.test(
       for (const together of [true, false]) {
         const connection = connectRaw(fixture.port);
         connection.send(together ? bytes + HIDDEN : bytes);
-        if (!together) for (let turns = 0; turns < 50; turns += 1) await new Promise(setImmediate);
+        if (!together) for (let ticks = 0; ticks < 50; ticks += 1) await new Promise(setImmediate);
         if (!together) connection.send(HIDDEN);
-        // An extension is read as a longer size, whose body never comes.
+        // An extension is read as a larger size, whose body never arrives.
         connection.half();
         t.match(await connection.ended(), /^(?:$|HTTP\/1\.1 (?:200|400|505) (?!.*HTTP\/1\.1 ))/s, name);
         showsNothing(t, fixture, name);
@@ -389,7 +385,7 @@ t.test(
   },
 );
 
-t.test('chunked: an honest client gets its answer at once, and its connection ends with it', async (t) => {
+t.test('chunked: a correct client receives its answer at once, and its connection closes', async (t) => {
   const fixture = start(t);
   for (const path of ['/raw', '/ignored', '/stream', '/refused', '/big', '/unsized']) {
     const body = new ReadableStream({
@@ -409,7 +405,7 @@ t.test('chunked: an honest client gets its answer at once, and its connection en
   t.match(await connection.ended(), /Connection: close.*\{"result":2\}$/s, 'a small answer closes by itself');
 });
 
-t.test('answers do not name their parser, and a library without the switch is left as it is', async (t) => {
+t.test('answers do not name their parser, and a library without this option is left unchanged', async (t) => {
   const fixture = start(t);
   const { headers } = await sendRaw(fixture.port, requestText('GET', '/hidden'));
   t.notOk('uwebsockets' in headers);
@@ -421,7 +417,7 @@ t.test('answers do not name their parser, and a library without the switch is le
 });
 
 t.test(
-  'floor: less than 1 KiB/s over 10 s is 408, 2 KiB/s is served; the second counts, not the clock',
+  'minimum rate: less than 1 KiB/s over 10 s is 408, 2 KiB/s is served; intervals count, not elapsed time',
   async (t) => {
     let second: () => void = () => undefined;
     const openBodies = new OpenBodies((act) => {

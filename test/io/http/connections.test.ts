@@ -56,27 +56,33 @@ async function until(ready: () => boolean): Promise<void> {
   while (!ready()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-t.test('connections: one address opens more silent ones than the cap, 0 of 138 others fail', async (t) => {
-  const { connect, failures } = start(t);
-  await connect(205, '127.0.0.1');
-  t.equal(await failures(138), 0);
-});
-
-t.test('connections: a network over its share is refused and counted, and gets in again later', async (t) => {
-  const { connect, isServed, server, pipeline, settings, time, ...http } = start(t);
-  await connect(205, '127.0.0.1');
-  t.match(server.counters(), { open: 100, openedTotal: 205, refusedTotal: 105 }, 'up to half of the cap');
-  t.equal(await isServed('127.0.0.1'), false);
-  time.nowMs += 13_000;
-  t.equal(await isServed('127.0.0.1'), true, 'what it opened 12 s ago is silent no longer, or closed');
-  settings.set('ConnectionsPerNetworkPercent', 0);
-  await connect(60, '127.0.0.1');
-  t.equal(server.counters().open, 160, '0: only the cap counts');
-  t.ok(http.port);
-});
+t.test(
+  'connections: one address opens more silent connections than the cap, none of 138 others fails',
+  async (t) => {
+    const { connect, failures } = start(t);
+    await connect(205, '127.0.0.1');
+    t.equal(await failures(138), 0);
+  },
+);
 
 t.test(
-  'connections: requests under way count for their network beyond 12 s, others are served',
+  'connections: a network over its share is refused and counted, and accepted again later',
+  async (t) => {
+    const { connect, isServed, server, pipeline, settings, time, ...http } = start(t);
+    await connect(205, '127.0.0.1');
+    t.match(server.counters(), { open: 100, openedTotal: 205, refusedTotal: 105 }, 'up to half of the cap');
+    t.equal(await isServed('127.0.0.1'), false);
+    time.nowMs += 13_000;
+    t.equal(await isServed('127.0.0.1'), true, 'what it opened 12 s ago is silent no longer, or closed');
+    settings.set('ConnectionsPerNetworkPercent', 0);
+    await connect(60, '127.0.0.1');
+    t.equal(server.counters().open, 160, '0: only the cap counts');
+    t.ok(http.port);
+  },
+);
+
+t.test(
+  'connections: requests in flight count for their network beyond 12 s, other networks are served',
   async (t) => {
     const { connect, isServed, failures, release, server, time } = start(t);
     await connect(100, '127.0.0.1', requestText('GET', '/held'));

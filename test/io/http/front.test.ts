@@ -1,4 +1,4 @@
-/** Attacks on the front, sent byte by byte over raw sockets (quality.md "Security"). */
+/** Attacks on the HTTP front, sent byte by byte over raw sockets (docs/SECURITY.md). */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -70,7 +70,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
   return Object.assign(held, fixture);
 }
 
-/** What came back before the peer closed. */
+/** The bytes received before the peer closed. */
 async function outcome(port: number, ...parts: (string | Uint8Array)[]): Promise<string> {
   const connection = connectRaw(port);
   connection.send(...parts);
@@ -80,8 +80,8 @@ async function outcome(port: number, ...parts: (string | Uint8Array)[]): Promise
 }
 
 /**
- * uWebSockets.js owns the time-outs, 10 to 12 s, and they cannot be set. So the slow clients are let in first and run
- * beside the other tests; the last test reads what became of them.
+ * The timeouts of uWebSockets.js, 10 to 12 s, cannot be set. So the slow clients start first and run beside the other
+ * tests; the last test reads their results.
  */
 const slowFront = start(t);
 const steadyClient = (async () => {
@@ -107,7 +107,7 @@ const slowClients = Promise.all(
 );
 
 t.test(
-  'front: a request that two parsers could read differently is closed or 400, and nothing behind it runs',
+  'front: a request that two parsers could read differently is closed or 400, and no later request runs',
   async (t) => {
     const fixture = start(t);
     const next = `GET /smuggled HTTP/1.1\r\n${HOST}\r\n`;
@@ -173,7 +173,7 @@ t.test('front: more than 100 fields, a header over 16 KiB and an 8 KB URL are 43
 });
 
 t.test(
-  'front: a body over the cap is 413 at once, and the answer arrives however much is still sent',
+  'front: a body over the cap is 413 at once, and the answer arrives even if the client keeps sending',
   async (t) => {
     const fixture = start(t);
     const { port } = fixture;
@@ -197,7 +197,7 @@ t.test(
     const lying = connectRaw(port);
     lying.send(requestText('POST', '/raw', { 'Content-Length': '10' }), 'abc');
     lying.half();
-    t.equal(await lying.ended(), '', 'a body that never comes whole runs nothing');
+    t.equal(await lying.ended(), '', 'an incomplete body runs nothing');
     t.match(fixture.pipeline.counters(), { bodyBytesInFlight: 0, requestsInFlight: 0 });
   },
 );
@@ -240,7 +240,7 @@ t.test('front: requests and bodies in flight are bounded, refused with 503 and c
   for (const holder of [...holders, last]) holder.close();
 });
 
-t.test('front: a client that closes its side behind its request gets its answer', async (t) => {
+t.test('front: a client that half-closes after its request receives its answer', async (t) => {
   const { port, pipeline } = start(t);
   const cases = {
     'a handler that answers at once': requestText('GET', '/hello'),
@@ -253,7 +253,7 @@ t.test('front: a client that closes its side behind its request gets its answer'
     socket.setEncoding('latin1').on('data', (text: string) => {
       answer += text;
     });
-    // The end of its side is there when the request is read.
+    // The client's end has arrived when the request is read.
     socket.end(request);
     await once(socket, 'close');
     t.match(answer, /^HTTP\/1\.1 200 /, name);
@@ -262,7 +262,7 @@ t.test('front: a client that closes its side behind its request gets its answer'
 });
 
 t.test(
-  'front: requests behind answers are answered in order; one behind an answer that is due ends the connection',
+  'front: pipelined requests are answered in order; a request before a pending answer closes the connection',
   async (t) => {
     const { port, release, finished, pipeline } = start(t);
     const connection = connectRaw(port);
@@ -289,26 +289,26 @@ t.test(
     t.equal(await slow.ended(), '', 'the same behind a handler that waits');
     await until(() => finished.some(({ route, status }) => route === '/held' && status === 0));
     await until(() => pipeline.counters().requestsInFlight === 0);
-    t.equal(release.length, 0, 'nobody is left to run it for');
+    t.equal(release.length, 0, 'without a client the handler does not run');
   },
 );
 
 t.test(
-  'front: a client that leaves aborts its request; what goes on still counts as in flight',
+  'front: a client that leaves aborts its request; a handler that still runs counts as in flight',
   async (t) => {
     const fixture = start(t);
     const { port, pipeline, release, finished } = fixture;
     const half = connectRaw(port);
     half.send(requestText('GET', '/hello'));
     half.half();
-    t.equal((await half.answer()).status, 200, 'half-closed: an answer in the same turn arrives');
+    t.equal((await half.answer()).status, 200, 'half-closed: an answer in the same tick arrives');
     for (const leave of ['close', 'half'] as const) {
       const connection = connectRaw(port);
       connection.send(requestText('GET', '/held'));
       await until(() => release.length === 1);
       connection[leave]();
       await until(() => finished.some(({ status }) => status === 0));
-      t.equal(pipeline.counters().requestsInFlight, 1, 'its work goes on');
+      t.equal(pipeline.counters().requestsInFlight, 1, 'its handler still runs');
       release.pop()?.();
       await until(() => pipeline.counters().requestsInFlight === 0);
       finished.length = 0;
@@ -318,7 +318,7 @@ t.test(
   },
 );
 
-t.test('front: a drain finishes what runs, refuses what comes, and ends in bounded time', async (t) => {
+t.test('front: a drain finishes running requests, refuses new ones, and ends in bounded time', async (t) => {
   const { port, pipeline, server, release } = start(t);
   const running = connectRaw(port);
   const idle = connectRaw(port);
@@ -343,7 +343,7 @@ t.test('front: a drain finishes what runs, refuses what comes, and ends in bound
   await running.ended();
 });
 
-t.test('front: connections over the cap are closed at once, those within it go on', async (t) => {
+t.test('front: connections over the cap are closed at once, those within it continue', async (t) => {
   const { port, server, settings } = start(t);
   settings.set('ConnectionsMax', 10);
   settings.set('ConnectionsPerNetworkPercent', 0);
@@ -369,32 +369,35 @@ t.test('front: connections over the cap are closed at once, those within it go o
   await until(() => server.counters().open === 0);
 });
 
-t.test('front: a taken port, and one that is free but full of closed connections', async (t) => {
-  const { port, close } = start(t);
-  await t.rejects(findFreePort('127.0.0.1', port), {
-    name: 'ListenError',
-    message: /port is taken/,
-    port,
-  });
-  await t.rejects(findFreePort('192.0.2.1', 0), { name: 'ListenError', message: /not an address/ });
-  await close();
-  // The side that closes first keeps the connection in TIME_WAIT; a restart must not wait for it.
-  const first = createServer({
-    host: '127.0.0.1',
-    port: await findFreePort('127.0.0.1', 0),
-    connectionsMax: () => 9,
-  });
-  first.serve((response) => response.end('', true));
-  await fetch(`http://127.0.0.1:${first.port}/`);
-  await first.close();
-  t.equal(await findFreePort('127.0.0.1', first.port), first.port);
-  const again = createServer({ host: '127.0.0.1', port: first.port, connectionsMax: () => 9 });
-  again.serve((response) => response.end('', true));
-  t.equal(again.port, first.port);
-  await again.close();
-});
+t.test(
+  'front: a port that is in use is refused, one with closed connections in TIME_WAIT is opened',
+  async (t) => {
+    const { port, close } = start(t);
+    await t.rejects(findFreePort('127.0.0.1', port), {
+      name: 'ListenError',
+      message: /port is taken/,
+      port,
+    });
+    await t.rejects(findFreePort('192.0.2.1', 0), { name: 'ListenError', message: /not an address/ });
+    await close();
+    // The side that closes first keeps the connection in TIME_WAIT; a restart must not wait for it.
+    const first = createServer({
+      host: '127.0.0.1',
+      port: await findFreePort('127.0.0.1', 0),
+      connectionsMax: () => 9,
+    });
+    first.serve((response) => response.end('', true));
+    await fetch(`http://127.0.0.1:${first.port}/`);
+    await first.close();
+    t.equal(await findFreePort('127.0.0.1', first.port), first.port);
+    const again = createServer({ host: '127.0.0.1', port: first.port, connectionsMax: () => 9 });
+    again.serve((response) => response.end('', true));
+    t.equal(again.port, first.port);
+    await again.close();
+  },
+);
 
-t.test('front: with TLS the same walk, and plain HTTP on that port is no request', async (t) => {
+t.test('front: TLS requests take the same pipeline, and plain HTTP on that port is no request', async (t) => {
   const directory = t.testdir({});
   const { certificate, key } = makeCertificate();
   writeFileSync(`${directory}/cert.pem`, certificate);
@@ -437,41 +440,38 @@ t.test('front: the writer refuses everything that could end a header line', asyn
   t.doesNotThrow(() => checkHeader('X-Thing', 'tab\tand ~ visible'));
 });
 
-t.test(
-  'front: random bytes and mutated requests leave it alive, without a 5xx and without a bug',
-  async (t) => {
-    const { child, port } = await startChild(t);
-    const random = generator(depth.seed);
-    const seen = new Map<number, number>();
-    const throwAt = async (bytes: Uint8Array) => {
-      const connection = connectRaw(port);
-      connection.send(bytes);
-      connection.half();
-      for (const [, status] of (await connection.ended()).matchAll(/HTTP\/1\.1 ([0-9]{3}) /g)) {
-        seen.set(Number(status), (seen.get(Number(status)) ?? 0) + 1);
-      }
-      connection.close();
-    };
-    for (let round = 0; round < count(20); round += 1) {
-      await throwAt(Uint8Array.from({ length: 64 * 1024 }, () => random(256)));
+t.test('front: random bytes and mutated requests cause no crash, no 5xx and no bug', async (t) => {
+  const { child, port } = await startChild(t);
+  const random = generator(depth.seed);
+  const seen = new Map<number, number>();
+  const throwAt = async (bytes: Uint8Array) => {
+    const connection = connectRaw(port);
+    connection.send(bytes);
+    connection.half();
+    for (const [, status] of (await connection.ended()).matchAll(/HTTP\/1\.1 ([0-9]{3}) /g)) {
+      seen.set(Number(status), (seen.get(Number(status)) ?? 0) + 1);
     }
-    for (let round = 0; round < count(60); round += 1) {
-      await Promise.all(Array.from({ length: 50 }, () => throwAt(mutate(random))));
-    }
-    t.ok(Math.min(seen.get(200) ?? 0, seen.get(400) ?? 0) > count(100), 'both sides of the checks were met');
-    // 505 is uWebSockets.js's answer to a first line that is not HTTP/1.1.
-    t.same(
-      [...seen.keys()].filter((status) => status >= 500 && status !== 505),
-      [],
-    );
-    t.equal((await sendRaw(port, requestText('GET', '/hello'))).body, '{"result":"hello"}');
-    t.match(await report(child), {
-      bugs: [],
-      rejections: [],
-      inFlight: { requestsInFlight: 0, bodyBytesInFlight: 0 },
-    });
-  },
-);
+    connection.close();
+  };
+  for (let round = 0; round < count(20); round += 1) {
+    await throwAt(Uint8Array.from({ length: 64 * 1024 }, () => random(256)));
+  }
+  for (let round = 0; round < count(60); round += 1) {
+    await Promise.all(Array.from({ length: 50 }, () => throwAt(mutate(random))));
+  }
+  t.ok(Math.min(seen.get(200) ?? 0, seen.get(400) ?? 0) > count(100), 'both sides of the checks were met');
+  // 505 is uWebSockets.js's answer to a first line that is not HTTP/1.1.
+  t.same(
+    [...seen.keys()].filter((status) => status >= 500 && status !== 505),
+    [],
+  );
+  t.equal((await sendRaw(port, requestText('GET', '/hello'))).body, '{"result":"hello"}');
+  t.match(await report(child), {
+    bugs: [],
+    rejections: [],
+    inFlight: { requestsInFlight: 0, bodyBytesInFlight: 0 },
+  });
+});
 
 t.test('front: silent connects, slow heads and slow bodies are closed while others are served', async (t) => {
   t.equal((await sendRaw(slowFront.port, requestText('GET', '/hello'))).status, 200);
@@ -507,7 +507,7 @@ async function until(ready: () => boolean): Promise<void> {
   while (!ready()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Numbers below `limit` that repeat with the seed, so that a failure can be run again. */
+/** Numbers below `limit` that repeat with the seed, so that a failure can be repeated. */
 function generator(seed: number): (limit: number) => number {
   const next = seededNumbers(seed);
   return (limit) => Math.floor(next() * limit);
@@ -522,7 +522,7 @@ const VALID = [
   `${requestText('POST', '/raw', { 'Transfer-Encoding': 'chunked' })}4\r\nabcd\r\n0\r\n\r\n`,
 ];
 
-/** A valid request with some bytes changed, removed, doubled or put in. */
+/** A valid request with some bytes changed, removed, doubled or inserted. */
 function mutate(random: (limit: number) => number): Uint8Array {
   let bytes = Buffer.from(VALID[random(VALID.length)] ?? '');
   for (let left = random(4); left > 0; left -= 1) {

@@ -8,7 +8,7 @@ import { createServer, type Server } from '../../../src/io/http/server.ts';
 import { requestText, sendRaw } from '../../support/http.ts';
 
 const CONNECTIONS = 64;
-/** Longer than a replaced listener goes on accepting. */
+/** Longer than a replaced listener keeps accepting. */
 const BLOCKED_MS = 1_500;
 
 async function startServer(t: Test): Promise<Server> {
@@ -19,7 +19,7 @@ async function startServer(t: Test): Promise<Server> {
   return server;
 }
 
-/** Opens connections from another thread at a word, and says how many were answered. */
+/** Opens connections from another thread on demand, and counts those that were answered. */
 const CLIENT = `
   const { connect } = require('node:net');
   const { parentPort, workerData: { port, shared, count } } = require('node:worker_threads');
@@ -67,7 +67,7 @@ t.test(
   },
 );
 
-t.test('handover: again and again, each time to the newest; after a stop there is none', async (t) => {
+t.test('handover: repeated handovers go to the newest listener; after a stop there is none', async (t) => {
   const server = await startServer(t);
   for (let times = 0; times < 2; times += 1) {
     await server.renew(async () => {

@@ -1,4 +1,4 @@
-/** Which limits a request meets, by route and caller (events.md "Which scope, by route"), over real sockets. */
+/** Limits of a request by route and caller (spec 8.1), over real sockets. */
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
@@ -91,7 +91,7 @@ const ROUTES: AnyRoute[] = [
   }),
 ];
 
-/** Starts with quotas of spec 8.1 and a gate that owns a window for its one session `alice`. */
+/** Starts with the quotas of spec 8.1 and a session lookup with a window for its one session `alice`. */
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture {
   const window = new WindowCounter();
   const gate: SessionLookup = {
@@ -99,11 +99,11 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
       if (token !== 'alice') return undefined;
       const { settings, time } = fixture;
       const rps = settings.get('SessionApiRPSLimit');
-      const verdict =
+      const quotaResult =
         charge === undefined
           ? undefined
           : window.hit(charge.scope, rps, settings.get('RateLimitWindowSeconds'), time.nowMs, charge.cost);
-      return { session: SESSION, quotaResult: verdict };
+      return { session: SESSION, quotaResult };
     },
   };
   const fixture = startHttp({ routes: ROUTES, gate, settings: {}, ...changes });
@@ -193,7 +193,7 @@ t.test('limits: connections that stay open have a quota each in the next window 
   for (const connection of connections) t.equal(await ask(connection, anonymous), 200);
   for (let windows = 0; windows < 6; windows += 1) {
     time.nowMs += 5_000;
-    // Requests of a session are not charged to connections, but they show that these live.
+    // Requests of a session are not charged to connections, but keep them counted.
     const mine = requestText('GET', '/mine', { Cookie: 'sid=alice' });
     for (const connection of connections) t.equal(await ask(connection, mine), 200);
   }
@@ -204,7 +204,7 @@ t.test('limits: connections that stay open have a quota each in the next window 
   for (const connection of connections) connection.close();
 });
 
-t.test('limits: scopes in shadow mode refuse nothing and show in no header, the others go on', async (t) => {
+t.test('limits: scopes in shadow mode refuse nothing and show in no header, the others apply', async (t) => {
   const { port, limiter } = start(t, { settings: { RateLimitShadowScopes: 'c;s', IpRPSLimit: 3 } });
   const connection = connectRaw(port);
   t.teardown(() => connection.close());
@@ -273,7 +273,7 @@ t.test('limits: unknown paths, wrong methods and OPTIONS without a preflight are
   }
 });
 
-t.test('limits: preflights are charged to the address alone, whatever they are answered', async (t) => {
+t.test('limits: preflights are charged to the address only, whatever their answer', async (t) => {
   for (const [path, foreign, status] of [
     ['/open', false, 204],
     ['/open', true, 403],
@@ -402,7 +402,7 @@ t.test('limits: a setting takes effect at once', async (t) => {
   t.notOk(off.headers['x-ratelimit']);
 });
 
-t.test('limits: X-Forwarded-For counts from trusted proxies alone, from the right', async (t) => {
+t.test('limits: X-Forwarded-For is read from the right, and only of trusted proxies', async (t) => {
   const direct = start(t);
   const rotate = async (port: number, make: (index: number) => string) => {
     let allowed = 0;
@@ -414,7 +414,7 @@ t.test('limits: X-Forwarded-For counts from trusted proxies alone, from the righ
   };
   t.ok(
     (await rotate(direct.port, (index) => `192.0.2.${index}`)) <= 60,
-    'nobody is trusted: the header is air',
+    'no proxy is trusted: the header is ignored',
   );
   t.equal(
     direct.finished.every(({ clientAddress: address }) => address === '127.0.0.1'),
@@ -451,7 +451,7 @@ t.test(
   },
 );
 
-t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop ends the walk', async (t) => {
+t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop ends the search', async (t) => {
   const reader = createAddressReader(['10.0.0.0/8', '2001:db8:ffff::/48', '192.0.2.9'], true);
   const resolve = (forwarded: string | undefined, peer = '10.0.0.1', proxied = '') =>
     reader.resolve(peer, { proxied, forwardedFor: forwarded }).address;
@@ -469,11 +469,11 @@ t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop en
   t.equal(resolve(undefined), '10.0.0.1');
   t.equal(resolve('1.1.1.1', '8.8.8.8'), '8.8.8.8', 'an untrusted peer speaks for itself alone');
   t.equal(resolve(undefined, '10.0.0.1', '203.0.113.5'), '203.0.113.5', 'PROXY protocol of a trusted peer');
-  t.equal(resolve(undefined, '8.8.8.8', '203.0.113.5'), '8.8.8.8', 'and of nobody else');
+  t.equal(resolve(undefined, '8.8.8.8', '203.0.113.5'), '8.8.8.8', 'and of no other peer');
   t.equal(
     resolve('203.0.113.5', '10.0.0.1', '10.3.3.3'),
     '203.0.113.5',
-    'both: the header goes on from there',
+    'both: the header is read from there',
   );
   const raw = (...bytes: number[]) => readAddress(new Uint8Array(bytes).buffer);
   const zeros = new Array<number>(10).fill(0);

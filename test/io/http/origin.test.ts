@@ -1,4 +1,4 @@
-/** Host, CORS and the rules against foreign pages (auth.md A8, mcp.md "browser callers"), over real sockets. */
+/** Host check, CORS and the rules against foreign pages (docs/SECURITY.md), over real sockets. */
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
@@ -170,7 +170,7 @@ t.test('origin: on a loopback bind /mcp refuses a foreign Origin, every route a 
   t.equal((await sendRaw(open.port, foreign)).status, 200, 'not on an open bind outside production');
 });
 
-t.test('origin: CORS fields and preflights are for allowed origins alone', async (t) => {
+t.test('origin: only allowed origins receive CORS fields and preflights', async (t) => {
   const { port } = start(t);
   const origin = `http://localhost:${port}`;
   const read = await sendRaw(port, requestText('GET', '/read', { Origin: origin }));

@@ -1,4 +1,4 @@
-/** The front's parsers against references over random input: 200,000 each at full depth (quality.md, Reliability 5). */
+/** The front's parsers against references over random input: 200,000 each at full depth. */
 import fc from 'fast-check';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -12,7 +12,7 @@ t.setTimeout(120_000);
 
 const ROUNDS = 200_000;
 
-/** Calls `check` with texts put together from pieces that matter to a parser, with any character in between. */
+/** Calls `check` with texts composed of tokens that matter to a parser and random characters. */
 function rounds(pieces: readonly string[], check: (text: string) => void): void {
   const next = seededNumbers(depth.seed);
   const random = (limit: number) => Math.floor(next() * limit);
@@ -25,7 +25,7 @@ function rounds(pieces: readonly string[], check: (text: string) => void): void 
   }
 }
 
-/** What a parser gives, or the row that it refuses with. Anything else that it throws fails the test. */
+/** The result of a parser, or `InvalidInput`. Anything else that it throws fails the test. */
 function refusalOr<T>(parse: () => T): T | 'InvalidInput' {
   try {
     return parse();
@@ -86,7 +86,7 @@ t.test('parsers: a decoded segment never holds a separator or a control characte
   t.pass(`${count(ROUNDS)} agree`);
 });
 
-t.test('parsers: nesting is judged as a parser would count it', async (t) => {
+t.test('parsers: nesting is counted as a parser counts it', async (t) => {
   const many = '['.repeat(12);
   rounds(['[', ']', '{', '}', '"', '\\"', '\\\\', '\\', ',', many, many, '{"a":', '1', ' '], (text) => {
     agree(isShallow(Buffer.from(text)), depthOf(text) <= JSON_DEPTH_MAX);
@@ -99,7 +99,7 @@ t.test('parsers: nesting is judged as a parser would count it', async (t) => {
   );
 });
 
-t.test('parsers: JSON is what JSON.parse says, or refused', async (t) => {
+t.test('parsers: JSON equals the result of JSON.parse, or is refused', async (t) => {
   const reserved = ['__proto__', 'constructor', 'prototype'];
   const key = fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom(...reserved));
   const value = fc.letrec((tie) => ({
@@ -167,7 +167,7 @@ function depthOf(text: string): number {
   return deepest;
 }
 
-/** JSON text of a tree whose records are lists of entries, so that reserved keys can stand in it. */
+/** JSON text of a tree whose records are lists of entries, so that it can contain reserved keys. */
 function spell(tree: unknown): string {
   if (Array.isArray(tree)) return `[${tree.map(spell).join(',')}]`;
   if (typeof tree !== 'object' || tree === null) return JSON.stringify(tree);

@@ -1,4 +1,4 @@
-/** The walk of a request through the pipeline, over real sockets with small routes. */
+/** The request pipeline, over real sockets with small routes. */
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
@@ -28,12 +28,12 @@ const GATE: SessionLookup = {
   authenticate(token, kind, charge) {
     const known = kind === 'browser' ? ['alice', 'root'] : ['agent'];
     if (!known.includes(token)) return undefined;
-    const verdict =
+    const quotaResult =
       charge === undefined
         ? undefined
         : { allowed: true, scope: charge.scope, quota: 15, remaining: 14, resetSeconds: 5 };
     const role = token === 'root' ? ({ role: 'admin' } as const) : {};
-    return { session: { ...SESSION, kind, ...role }, quotaResult: verdict };
+    return { session: { ...SESSION, kind, ...role }, quotaResult };
   },
 };
 
@@ -217,7 +217,7 @@ t.test(
 );
 
 t.test(
-  'pipeline: HEAD of a GET route is answered with the headers alone, and the next request parses',
+  'pipeline: HEAD of a GET route is answered with headers only, and the next request parses',
   async (t) => {
     const { port } = start(t);
     const connection = connectRaw(port);
@@ -234,7 +234,7 @@ t.test(
 );
 
 t.test(
-  'pipeline: a body that no route asked for is dropped, and a 204 has none: the connection goes on',
+  'pipeline: a body that no route reads is discarded, a 204 has none, and the connection stays open',
   async (t) => {
     const { port, finished } = start(t);
     const connection = connectRaw(port);
@@ -258,7 +258,7 @@ t.test(
 );
 
 t.test(
-  'pipeline: parameters are decoded, literals win, unknown paths and methods get 404 and 405',
+  'pipeline: parameters are decoded, literals have priority, unknown paths and methods get 404 and 405',
   async (t) => {
     const { port } = start(t);
     const get = async (path: string, method = 'GET') => sendRaw(port, requestText(method, path));
@@ -283,7 +283,7 @@ t.test(
 );
 
 t.test(
-  'pipeline: a query is typed by its schema; repeated, broken and unfit fields are 400 with the path',
+  'pipeline: a query is typed by its schema; repeated, broken and invalid fields are 400 with the path',
   async (t) => {
     const { port } = start(t);
     const get = async (query: string) => sendRaw(port, requestText('GET', `/typed?${query}`));
@@ -387,7 +387,7 @@ t.test('pipeline: the session comes from the cookie or the bearer that the route
   t.equal((await sendRaw(outside.port, requestText('GET', '/admin', { Cookie: 'sid=root' }))).status, 403);
 });
 
-t.test('pipeline: a bug is told to the operator and answered 500 without a word of it', async (t) => {
+t.test('pipeline: a bug is reported to the operator and answered 500 without details', async (t) => {
   const { port, bugs } = start(t);
   for (const path of [
     '/bug',
@@ -412,7 +412,7 @@ t.test('pipeline: a bug is told to the operator and answered 500 without a word 
 });
 
 t.test(
-  'pipeline: the id of a request is ours; ids of callers, traces and repeats are read when well formed',
+  'pipeline: the gateway makes the request id; ids of callers, traces and repeats are read if well formed',
   async (t) => {
     const { port, finished } = start(t);
     const send = (headers: Record<string, string>) => sendRaw(port, requestText('POST', '/once', headers));

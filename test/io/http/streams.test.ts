@@ -1,4 +1,4 @@
-/** Bodies that are never held whole, over real sockets: what arrives, what leaves, and what happens when a side goes. */
+/** Streamed bodies in both directions over real sockets, and the disconnect of either side. */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -24,7 +24,7 @@ function gateOf<T>(): { opened: Promise<T>; open: (value: T) => void } {
   return { opened, open };
 }
 
-/** Reads a body whole, pausing after each piece until the next turn of the loop where asked to. */
+/** Reads a whole body; with `pausing`, pauses after each piece until the next event-loop tick. */
 function digestOf(context: RouteContext, pausing: boolean): Promise<string> {
   const hash = createHash('sha256');
   return new Promise((resolve) => {
@@ -91,7 +91,7 @@ function request(port: number, method: string, path: string, body?: Uint8Array, 
   );
 }
 
-t.test('a streamed request body, declared or chunked, read at once or late, arrives whole', async (t) => {
+t.test('a streamed request body, declared or chunked, read at once or late, arrives complete', async (t) => {
   const { port, close, bugs, pipeline } = startHttp({
     site: { checkHost: false },
     routes: [
@@ -115,7 +115,7 @@ t.test('a streamed request body, declared or chunked, read at once or late, arri
         path: '/late',
         body: 'stream',
         async handle(context) {
-          for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+          for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
           return digestOf(context, false);
         },
       }),
@@ -152,7 +152,7 @@ t.test('a connection whose body ended while it was paused reads its next request
         path: '/late',
         body: 'stream',
         async handle(context) {
-          for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+          for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
           return digestOf(context, false);
         },
       }),
@@ -188,7 +188,7 @@ t.test('a connection whose body ended while it was paused reads its next request
   }
 });
 
-t.test('a client that leaves in mid-body is noticed once, also while it is paused', async (t) => {
+t.test('a client that leaves during its body is reported once, also while it is paused', async (t) => {
   for (const paused of [false, true]) {
     const began = gateOf<void>();
     const over = gateOf<string>();
@@ -229,7 +229,7 @@ t.test('a client that leaves in mid-body is noticed once, also while it is pause
   }
 });
 
-t.test('a silent client is cut after 30 turns of a second, one that is paused is not', (t) => {
+t.test('a silent client is closed after 30 intervals of a second, a paused one is not', (t) => {
   const calls: string[] = [];
   let deliver: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
   const response = {
@@ -244,7 +244,7 @@ t.test('a silent client is cut after 30 turns of a second, one that is paused is
   const hooks = { keep: () => true, release: nothing, ended: nothing, failed: nothing };
   const body = new IncomingStream(response, 100, hooks);
   body.read({ data: () => undefined, end: () => undefined, lost: () => undefined });
-  for (let turn = 0; turn < 29; turn += 1) body.onInterval();
+  for (let second = 0; second < 29; second += 1) body.onInterval();
   t.notOk(calls.includes('close'));
   t.equal(
     calls.filter((call) => call === 'pause').length,
@@ -252,19 +252,19 @@ t.test('a silent client is cut after 30 turns of a second, one that is paused is
     "the connection's own clock starts anew every 4 s",
   );
   deliver(new ArrayBuffer(1), false);
-  for (let turn = 0; turn < 29; turn += 1) body.onInterval();
+  for (let second = 0; second < 29; second += 1) body.onInterval();
   t.notOk(calls.includes('close'), 'a byte starts the count anew');
   const before = calls.filter((call) => call === 'pause').length;
-  for (let turn = 0; turn < 40; turn += 1) {
+  for (let second = 0; second < 40; second += 1) {
     deliver(new ArrayBuffer(1), false);
     body.onInterval();
   }
   t.equal(calls.filter((call) => call === 'pause').length - before, 10, 'under a trickle too');
   body.pause();
-  for (let turn = 0; turn < 60; turn += 1) body.onInterval();
-  t.notOk(calls.includes('close'), 'whoever was asked to wait is not silent');
+  for (let second = 0; second < 60; second += 1) body.onInterval();
+  t.notOk(calls.includes('close'), 'a paused client is not silent');
   body.resume();
-  for (let turn = 0; turn < 30; turn += 1) body.onInterval();
+  for (let second = 0; second < 30; second += 1) body.onInterval();
   t.ok(calls.includes('close'));
   body.discard();
   t.end();
@@ -317,7 +317,7 @@ t.test('an answer before the end of the body arrives, declared and chunked, read
   t.match(pipeline.counters(), { requestsInFlight: 0, bodyBytesInFlight: 0 });
 });
 
-t.test('a streamed answer arrives whole, of known length and chunked, at a slow reader too', async (t) => {
+t.test('a streamed answer of known length or chunked arrives complete, also at a slow reader', async (t) => {
   const bytes = randomBytes(9 * MEGABYTE + 17);
   const { port, close, bugs, finished } = startHttp({
     site: { checkHost: false },
@@ -361,7 +361,7 @@ t.test('a streamed answer arrives whole, of known length and chunked, at a slow 
   t.same(bugs, []);
 });
 
-/** Reads 256 KB at a time with turns of the loop in between, so that the sender meets a full socket again and again. */
+/** Reads 256 KB at a time with event-loop ticks in between, so that the sender often meets a full socket. */
 async function readSlowly(port: number, path: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   const answer = await new Promise<http.IncomingMessage>((resolve) => {
@@ -373,19 +373,19 @@ async function readSlowly(port: number, path: string): Promise<Buffer> {
     unread += piece.length;
     if (unread < 256 * 1024) continue;
     unread = 0;
-    for (let turns = 0; turns < 30; turns += 1) await new Promise(setImmediate);
+    for (let ticks = 0; ticks < 30; ticks += 1) await new Promise(setImmediate);
   }
   return Buffer.concat(pieces);
 }
 
-t.test('a chunked answer that idles after a full socket leaves no tail behind', async (t) => {
+t.test('a chunked answer that idles after a full socket sends all of its bytes', async (t) => {
   const bytes = new Uint8Array(8 * MEGABYTE);
   let sent = 0;
   let over: OutgoingBody | undefined;
   const source: OutgoingSource = {
     start(out) {
       over = out;
-      // Stops for good at the first sign of a full socket.
+      // Stops sending at the first full socket.
       while (sent < bytes.length) {
         sent += 15_000;
         if (!out.send(bytes.subarray(0, 15_000))) return;
@@ -420,7 +420,7 @@ t.test('a chunked answer that idles after a full socket leaves no tail behind', 
   over?.end();
 });
 
-t.test('a long-lived answer keeps no field of its request, and what is told of it stays whole', async (t) => {
+t.test('a long-lived answer keeps no field of its request, and its record stays complete', async (t) => {
   let fieldsOf: (name: string) => string | undefined = () => undefined;
   let out: OutgoingBody | undefined;
   const source = {
@@ -466,67 +466,67 @@ t.test('a long-lived answer keeps no field of its request, and what is told of i
   ]);
 });
 
-t.test(
-  'an answer that comes short of its promise cuts the connection instead of looking whole',
-  async (t) => {
-    const { port, close } = startHttp({
-      site: { checkHost: false },
-      routes: [
-        defineRoute({
-          ...plain,
-          method: 'GET',
-          path: '/short',
-          handle: () =>
-            new StreamReply(200, new BytesSource(new Uint8Array(1_000), 1_000), { lengthBytes: 2_000 }),
-        }),
-      ],
-    });
-    t.teardown(close);
-    await t.rejects(request(port, 'GET', '/short'));
-  },
-);
-
-t.test('a client that leaves in mid-answer is told to the source once, and HEAD at once', async (t) => {
-  const lost = gateOf<void>();
-  let losses = 0;
-  const source = () =>
-    new BytesSource(new Uint8Array(40 * MEGABYTE), 512 * 1024, () => {
-      losses += 1;
-      lost.open();
-    });
-  const { port, close, pipeline, bugs } = startHttp({
+t.test('an answer that is shorter than announced closes the connection', async (t) => {
+  const { port, close } = startHttp({
     site: { checkHost: false },
     routes: [
       defineRoute({
         ...plain,
         method: 'GET',
-        path: '/big',
-        handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
-      }),
-      defineRoute({
-        ...plain,
-        method: 'HEAD',
-        path: '/big',
-        handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
+        path: '/short',
+        handle: () =>
+          new StreamReply(200, new BytesSource(new Uint8Array(1_000), 1_000), { lengthBytes: 2_000 }),
       }),
     ],
   });
   t.teardown(close);
-  const socket = net.connect(port, '127.0.0.1');
-  socket.write('GET /big HTTP/1.1\r\nHost: x\r\n\r\n');
-  await new Promise((resolve) => socket.once('data', resolve));
-  t.equal(pipeline.counters().requestsInFlight, 1, 'a download counts until it is over');
-  socket.destroy();
-  await lost.opened;
-  t.equal(losses, 1);
-  t.equal(pipeline.counters().requestsInFlight, 0);
-  const head = await request(port, 'HEAD', '/big');
-  t.equal(head.headers['content-length'], String(40 * MEGABYTE));
-  t.equal(losses, 2);
-  t.same(bugs, []);
+  await t.rejects(request(port, 'GET', '/short'));
 });
 
-t.test('a source or a sink that throws is a bug that shows, and the front goes on', async (t) => {
+t.test(
+  'the source is notified once of a client that leaves during the answer, and at once for HEAD',
+  async (t) => {
+    const lost = gateOf<void>();
+    let losses = 0;
+    const source = () =>
+      new BytesSource(new Uint8Array(40 * MEGABYTE), 512 * 1024, () => {
+        losses += 1;
+        lost.open();
+      });
+    const { port, close, pipeline, bugs } = startHttp({
+      site: { checkHost: false },
+      routes: [
+        defineRoute({
+          ...plain,
+          method: 'GET',
+          path: '/big',
+          handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
+        }),
+        defineRoute({
+          ...plain,
+          method: 'HEAD',
+          path: '/big',
+          handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
+        }),
+      ],
+    });
+    t.teardown(close);
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write('GET /big HTTP/1.1\r\nHost: x\r\n\r\n');
+    await new Promise((resolve) => socket.once('data', resolve));
+    t.equal(pipeline.counters().requestsInFlight, 1, 'a download counts until it is over');
+    socket.destroy();
+    await lost.opened;
+    t.equal(losses, 1);
+    t.equal(pipeline.counters().requestsInFlight, 0);
+    const head = await request(port, 'HEAD', '/big');
+    t.equal(head.headers['content-length'], String(40 * MEGABYTE));
+    t.equal(losses, 2);
+    t.same(bugs, []);
+  },
+);
+
+t.test('a source or a sink that throws is reported as a bug, and the front keeps serving', async (t) => {
   const throwing = (): never => {
     throw new Error('planted');
   };
@@ -559,7 +559,7 @@ t.test('a source or a sink that throws is a bug that shows, and the front goes o
   t.equal(pipeline.counters().requestsInFlight, 1, 'a handler that never ends still counts');
 });
 
-t.test('a body that is sent back as it comes is the same body', async (t) => {
+t.test('a body that is echoed while it arrives stays the same', async (t) => {
   const { port, close, bugs } = startHttp({
     site: { checkHost: false },
     routes: [

@@ -73,7 +73,7 @@ t.test(
 );
 
 t.test(
-  'connection shares: a walk through a /48 stops at its shares, IPv4 and another /48 get in',
+  'connection shares: addresses of one /48 stop at its shares, IPv4 and another /48 are accepted',
   async (t) => {
     const { bounds, shares } = start(1_000, 2);
     for (let open = 1; open <= 500; open += 1) shares.accepts(`203.0.113.${open % 250}`, open);
@@ -89,20 +89,17 @@ t.test(
   },
 );
 
-t.test(
-  'connection shares: streams of a network count, and a clock that stands still forgets nothing',
-  async (t) => {
-    const { bounds, shares, time } = start(100);
-    const streams = bounds.of('eventStreams');
-    const leases = Array.from({ length: 10 }, () => streams.require(bounds.holders.of('192.0.2.1', 'a')));
-    t.equal(shares.accepts('192.0.2.1', 60), false);
-    t.equal(shares.accepts('192.0.2.2', 60), true);
-    for (const lease of leases) lease.release();
-    for (let n = 0; n < 10; n += 1) t.equal(shares.accepts('192.0.2.1', 60), true);
-    t.equal(shares.accepts('192.0.2.1', 60), false);
-    time.nowMs += 12_000;
-    t.equal(shares.accepts('192.0.2.1', 60), false, '12 s later it may still be open');
-    time.nowMs += 1_000;
-    t.equal(shares.accepts('192.0.2.1', 60), true);
-  },
-);
+t.test('connection shares: streams of a network count, and a stopped clock releases nothing', async (t) => {
+  const { bounds, shares, time } = start(100);
+  const streams = bounds.of('eventStreams');
+  const leases = Array.from({ length: 10 }, () => streams.require(bounds.holders.of('192.0.2.1', 'a')));
+  t.equal(shares.accepts('192.0.2.1', 60), false);
+  t.equal(shares.accepts('192.0.2.2', 60), true);
+  for (const lease of leases) lease.release();
+  for (let n = 0; n < 10; n += 1) t.equal(shares.accepts('192.0.2.1', 60), true);
+  t.equal(shares.accepts('192.0.2.1', 60), false);
+  time.nowMs += 12_000;
+  t.equal(shares.accepts('192.0.2.1', 60), false, '12 s later it may still be open');
+  time.nowMs += 1_000;
+  t.equal(shares.accepts('192.0.2.1', 60), true);
+});

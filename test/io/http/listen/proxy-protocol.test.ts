@@ -1,4 +1,4 @@
-/** Headers of the PROXY protocol (version 2): from whom they count, and that no client can add one to its proxy's. */
+/** PROXY protocol (version 2): which peers may send it, and that no client can add a header to its proxy's. */
 import net from 'node:net';
 import t, { type Test } from 'tap';
 import { object, text } from '../../../../src/domain/schema.ts';
@@ -71,12 +71,12 @@ const V6 = Buffer.concat([
   SIGNATURE,
   Buffer.from(`21210024${'20010db8'.padEnd(31, '0')}9${'0'.repeat(40)}`, 'hex'),
 ]);
-/** Command LOCAL: the proxy's own check of health, without addresses. */
+/** Command LOCAL: the proxy's own health check, without addresses. */
 const LOCAL = Buffer.concat([SIGNATURE, Buffer.from('20000000', 'hex')]);
 
 const withHeader = (header: Uint8Array, text: string) => Buffer.concat([header, Buffer.from(text)]);
 
-/** What was written on other connections before has been read once two answers came on connections of their own. */
+/** After two answers on new connections, earlier bytes of other connections have been read. */
 async function settle({ port }: HttpFixture): Promise<void> {
   for (let twice = 0; twice < 2; twice += 1)
     await sendRaw(port, withHeader(LOCAL, requestText('GET', '/open?settle')));
@@ -85,7 +85,7 @@ async function settle({ port }: HttpFixture): Promise<void> {
 const seen = ({ finished }: HttpFixture) =>
   finished.map(({ path, clientAddress: address }) => `${path} ${address}`);
 
-t.test('PROXY protocol: a header counts with Listen.proxyProtocol and from a trusted peer', async (t) => {
+t.test('PROXY protocol: a header is read with Listen.proxyProtocol and from a trusted peer', async (t) => {
   const fixture = start(t, FROM_PROXY);
   for (const header of [headerOf('203.0.113.5'), V6, LOCAL, Buffer.alloc(0)])
     t.equal((await sendRaw(fixture.port, withHeader(header, requestText('GET', '/open')))).status, 200);
@@ -96,7 +96,7 @@ t.test('PROXY protocol: a header counts with Listen.proxyProtocol and from a tru
   t.equal(fixture.pipeline.counters().proxyHeadersRefusedTotal, 0);
 });
 
-t.test('PROXY protocol: a client that the proxy names is counted by address alone', async (t) => {
+t.test('PROXY protocol: a client that the proxy names is charged by address only', async (t) => {
   const fixture = start(t, FROM_PROXY, {});
   const ask = async (address: string) => {
     const text = withHeader(headerOf(address), requestText('GET', '/open'));
@@ -109,9 +109,9 @@ t.test('PROXY protocol: a client that the proxy names is counted by address alon
   t.equal(await ask('203.0.113.6'), '200 s=i;l=60;r=59;t=5');
 });
 
-t.test('PROXY protocol: a header that is not wanted ends the connection, and nothing runs', async (t) => {
+t.test('PROXY protocol: an unexpected header closes the connection, and nothing runs', async (t) => {
   const cases: Record<string, Partial<PipelineOptions>> = {
-    'off, nobody trusted': {},
+    'off, no trusted proxy': {},
     'off, a trusted peer': { trustedProxies: ['127.0.0.1'] },
     'on, a peer that is not trusted': { trustedProxies: ['10.0.0.0/8'], proxyProtocol: true },
   };
@@ -138,7 +138,7 @@ t.test('PROXY protocol: a header that is not wanted ends the connection, and not
       200,
       'LOCAL',
     );
-    t.equal(fixture.finished.at(-1)?.clientAddress, '127.0.0.1', `${name}: LOCAL names nobody`);
+    t.equal(fixture.finished.at(-1)?.clientAddress, '127.0.0.1', `${name}: LOCAL names no client`);
   }
 });
 

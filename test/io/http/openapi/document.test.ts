@@ -1,4 +1,4 @@
-/** The description of the API: what one definition becomes, and that the whole table is described and served. */
+/** The OpenAPI document: the result of one definition, and that every route is described and served. */
 import t from 'tap';
 import {
   boolean,
@@ -138,7 +138,7 @@ t.test('routes: every schema of the table compiles, though a start compiles none
   for (const { at, schema } of schemas) t.doesNotThrow(() => compileJsonSchema(schema), at);
 });
 
-t.test('openapi: every route has a description and whole examples, which fit its schemas', async (t) => {
+t.test('openapi: every route has a description and complete examples, which match its schemas', async (t) => {
   for (const route of TABLE) {
     const at = `${route.method} ${route.path}`;
     t.ok(route.group in GROUPS, `${at}: the group ${route.group} is described`);
@@ -167,7 +167,7 @@ t.test('openapi: every route has a description and whole examples, which fit its
   }
 });
 
-t.test('openapi: header fields, bearers and bodies of bytes are those of the contract', async (t) => {
+t.test('openapi: header fields, bearers and bodies of bytes are those of the specification', async (t) => {
   const { paths } = describeApi(TABLE, FACTS) as Document;
   const at = (method: string, path: string) => paths[path]?.[method];
   const fieldsOf = (operation: Operation | undefined) =>
@@ -203,7 +203,7 @@ t.test('openapi: header fields, bearers and bodies of bytes are those of the con
   t.ok('Retry-After' in (at('get', '/auth/v1/get_info')?.responses[429]?.headers ?? {}));
 });
 
-t.test('openapi: schemas with a name are listed once, and every reference leads somewhere', async (t) => {
+t.test('openapi: named schemas are listed once, and every reference resolves', async (t) => {
   const document = describeApi(TABLE, FACTS) as Document;
   const { schemas, headers, examples } = document.components;
   for (const name of [
@@ -243,7 +243,7 @@ t.test('openapi: schemas with a name are listed once, and every reference leads 
   t.throws(() => book.reference(named('Thing', object({ id: integer() }))), /two schemas named Thing/);
 });
 
-t.test('openapi: tools/call takes what the table of tools says', async (t) => {
+t.test('openapi: tools/call takes the arguments of the table of tools', async (t) => {
   const { components } = describeApi(TABLE, FACTS) as Document;
   const calls = components.schemas['ToolCall'] as {
     anyOf: { properties: { name: { const?: string }; arguments: object }; required: string[] }[];
@@ -261,7 +261,7 @@ t.test('openapi: tools/call takes what the table of tools says', async (t) => {
   }
 });
 
-t.test('openapi: downloads answer bytes, by GET and by HEAD, whose answers have no body', async (t) => {
+t.test('openapi: downloads answer bytes by GET, and no body by HEAD', async (t) => {
   const { paths } = describeApi(TABLE, FACTS) as Document;
   const binary = { '*/*': { schema: { type: 'string', format: 'binary' } } };
   const ids = Object.values(paths).flatMap((path) => Object.values(path).map((each) => each.operationId));
@@ -287,7 +287,7 @@ t.test('openapi: downloads answer bytes, by GET and by HEAD, whose answers have 
 });
 
 t.test(
-  'routes: four key endpoints, none for authenticators alone, every path under /auth with its version',
+  'routes: four key endpoints, none only for authenticators, every path under /auth with its version',
   async (t) => {
     const keys = TABLE.map(({ path }) => path).filter((path) => path.includes('/keys/'));
     t.same(

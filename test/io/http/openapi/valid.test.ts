@@ -1,4 +1,4 @@
-/** The description of the API before two validators: neither finds anything, and each finds what is planted. */
+/** Two validators accept the OpenAPI document, and each finds a planted fault. */
 import t from 'tap';
 import { describeApi } from '../../../../src/io/http/openapi/document.ts';
 import { routeTable } from '../../../support/route-table.ts';
@@ -9,7 +9,7 @@ interface Problem {
   readonly location: readonly { readonly pointer?: string }[];
 }
 
-/** As much of the two packages as is used here. */
+/** The used part of the two packages. */
 interface Linter {
   createConfig(rules: { extends: readonly string[] }): Promise<unknown>;
   lintFromString(given: { source: string; absoluteRef: string; config: unknown }): Promise<Problem[]>;
@@ -21,7 +21,7 @@ interface SchemaValidator {
   };
 }
 
-/** By a name that is no literal, so that the rest of the tests compiles where they are not installed. */
+/** Imported by a computed name, so that the tests compile without these packages. */
 async function load<Package>(name: string): Promise<Package> {
   return (await import(name)) as Package;
 }
@@ -35,7 +35,7 @@ const TABLE = routeTable();
 const describe = () =>
   describeApi(TABLE, { title: 'test gateway', version: '0.0.1', baseUrl: 'https://gate.test' }) as Loose;
 
-/** Rules that were broken, with the place, by the strict set of the linter. */
+/** Violations of the linter's strict rules with their location. */
 async function lint(document: object): Promise<string[]> {
   const config = await createConfig({ extends: ['recommended-strict'] });
   const problems = await lintFromString({
@@ -46,7 +46,7 @@ async function lint(document: object): Promise<string[]> {
   return problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`);
 }
 
-t.test('openapi: redocly finds nothing, its checks of examples included', async (t) => {
+t.test('openapi: redocly reports no fault, its checks of examples included', async (t) => {
   t.same(await lint(describe()), []);
   const planted = describe();
   const login = planted['paths']?.['/auth/v1/mcp_login']?.['post'] as Loose;
@@ -57,7 +57,7 @@ t.test('openapi: redocly finds nothing, its checks of examples included', async 
   t.same(new Set(found), new Set(['operation-operationId', 'no-invalid-media-type-examples']));
 });
 
-t.test('openapi: the schema of OpenAPI 3.1 finds nothing', async (t) => {
+t.test('openapi: the schema of OpenAPI 3.1 reports no fault', async (t) => {
   const judge = async (document: object) => {
     const validator = new Validator();
     const { valid, errors } = await validator.validate(document);
