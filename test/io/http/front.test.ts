@@ -431,7 +431,7 @@ t.test('front: the writer refuses everything that could end a header line', asyn
     const value = `a${String.fromCharCode(code)}b`;
     t.throws(
       () => checkHeader('X-Thing', value),
-      new TypeError('unfit value for header X-Thing'),
+      new TypeError('invalid value for header X-Thing'),
       String(code),
     );
     t.throws(() => checkHeader(value, 'a'), TypeError, String(code));
