@@ -14,7 +14,7 @@ export interface OpenPage {
   readonly page: Page;
   /** Console errors, policy violations and throws since the last call. */
   complaints(): string[];
-  /** Violations of WCAG 2 A and AA, with where they are, and what sticks out on a phone. `exclude`: a library's part. */
+  /** Violations of WCAG 2 A and AA, with where they are, and what sticks out, here and on a phone. `exclude`: a library's part. */
   violations(exclude?: string): Promise<string[]>;
   /** A picture in light and dark, where `GATEHOUSE_SCREENSHOTS` names a folder. */
   picture(name: string): Promise<void>;
@@ -39,18 +39,19 @@ const STICKS_OUT = `(() => {
       .filter(({ right }) => right > edge)
       .sort((one, other) => other.right - one.right);
     const names = wide.slice(0, 3).map(({ element }) => element.outerHTML.slice(0, 80));
-    return location.href + ' scrolls sideways on a phone: ' + names.join(' | ');
+    return location.href + ' scrolls sideways at ' + innerWidth + ' px: ' + names.join(' | ');
   });
 })()`;
 
 async function sticksOut(page: Page): Promise<string[]> {
   const size = page.viewportSize();
+  const here = await page.evaluate<string[]>(STICKS_OUT);
   await page.setViewportSize(PHONE);
   // Charts follow the width from their resize observers, which run in the frame after the change.
   await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
   const found = await page.evaluate<string[]>(STICKS_OUT);
   if (size !== null) await page.setViewportSize(size);
-  return found;
+  return [...here, ...found];
 }
 
 /** A fresh profile on this address. It closes with the test. */
