@@ -20,11 +20,11 @@ export function openActorJournal(dataPath: string, settings: SettingsReader, log
     auditRowsMax: (ring) => auditRowsMax(settings, ring),
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage(error) {
-      if (error === undefined) log.info('the disk has space again');
-      else log.error({ err: error }, 'the disk is full');
+      if (error === undefined) log.write('diskRecovered');
+      else log.write('diskFull', { err: error });
     },
     onDamage({ table, key, message }) {
-      log.error({ table, key }, `${message}; inspect the journal with the command check`);
+      log.write('journalDamaged', { table, key, detail: message });
     },
   });
 }
@@ -51,6 +51,6 @@ export function startActors({ journal, ports, settings, log, onFatal }: ActorDep
     randomBytes: randomSupply(),
     schedule: nodeSchedule,
     onFatal,
-    onBug: ({ error, ...report }) => log.error({ ...report, err: error }, 'an actor failed'),
+    onBug: ({ error, ...report }) => log.write('actorFailed', { ...report, err: error }),
   });
 }

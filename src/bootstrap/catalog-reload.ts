@@ -26,11 +26,11 @@ export function createReload({ read, configuration, catalog, log, addresses }: R
   return () => {
     const result = read();
     const keys = result.ok ? keysForRestart(configuration, result.configuration) : [];
-    if (keys.length > 0) log.warn({ keys }, 'changed keys of the configuration need a restart');
+    if (keys.length > 0) log.write('restartNeeded', { keys });
     const faults = result.ok ? reloadCatalog(catalog, result.configuration, started) : result.faults;
-    if (faults.length > 0) log.error({ faults }, 'reload refused, the current catalog stays');
+    if (faults.length > 0) log.write('catalogRefused', { faults });
     else {
-      log.info('catalog reloaded');
+      log.write('catalogReloaded');
       warnOfPersonalReads(catalog.current, production, log);
     }
     return faults;

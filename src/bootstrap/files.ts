@@ -94,7 +94,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   const workers = createWorkerPool({
     threads: THREADS,
     queueMax: QUEUE_MAX,
-    onFault: (message) => log.error({ message }, 'file worker fault'),
+    onFault: (message) => log.write('fileWorkerFault', { detail: message }),
   });
   const throttle = new Throttle({
     settings,
@@ -116,7 +116,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       storage,
       buffers,
       pace: (owner) => throttle.open(direction, owner),
-      onFault: (message, error) => log.error({ err: error }, message),
+      onFault: (message, error) => log.write('downloadFailed', { detail: message, err: error }),
     });
   const v1 = downloadsOf('v1Download');
   const v2 = downloadsOf('download');
@@ -130,7 +130,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       const actors = options.actors();
       const { administration } = actors;
       const report = await recoverUploads({ actors, administration, storage });
-      if (report.uploads > 0 || report.partsSwept > 0) log.info(report, 'uploads of an earlier run');
+      if (report.uploads > 0 || report.partsSwept > 0) log.write('uploadsRecovered', report);
     },
     finish: () => noteCleanStop(options.actors().administration),
     throttle,
@@ -186,9 +186,9 @@ function openStorage(
   { localFileStoragePath, fileServers, dataPath }: Configuration,
   log: Log,
 ): { storage: FileStorage; folder: string } {
-  const onFault = (message: string) => log.error({ message }, 'file storage');
+  const onFault = (message: string) => log.write('storageFault', { detail: message });
   const full = {
-    onFull: (message: string) => log.warn({ message }, 'no disk space for uploads'),
+    onFull: (message: string) => log.write('storageFull', { detail: message }),
     elapsed: () => performance.now(),
   };
   if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {

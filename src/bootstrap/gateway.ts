@@ -145,22 +145,18 @@ function openWorkers({ workerThreads }: Configuration, log: Log): WorkerPool {
   return createWorkerPool({
     threads: workerThreads || Math.max(1, availableParallelism() - 1),
     queueMax: WORKER_QUEUE_MAX,
-    onFault: (message) => log.error({ message }, 'worker fault'),
+    onFault: (message) => log.write('workerFault', { detail: message }),
   });
 }
 
 /** Locks the data folder, and checks that its journal may be opened. */
 async function openFolder(dataPath: string, newJournal: boolean, log: Log): Promise<HeldFolder> {
   const folder = await holdFolder(dataPath);
-  if (folder.unlocked !== undefined)
-    log.warn(
-      { reason: folder.unlocked },
-      'the data folder cannot be locked; the journal itself still refuses a second writer',
-    );
+  if (folder.unlocked !== undefined) log.write('folderUnlocked', { detail: folder.unlocked });
   checkJournal(dataPath, folder.hadJournal, newJournal);
   if (folder.wasCutOff) {
     await checkPages(dataPath);
-    log.warn('the previous run did not stop cleanly; the pages of the journal were checked');
+    log.write('journalChecked');
   }
   unlessDiskFull(() => folder.markServed(), log);
   return folder;
@@ -172,10 +168,7 @@ function unlessDiskFull(mark: () => void, log: Log): void {
     mark();
   } catch (error) {
     if (!isNoRoom(error)) throw error;
-    log.warn(
-      { err: error },
-      'the disk is full: the state of the data folder was not written; a later start writes it',
-    );
+    log.write('folderUnmarked', { err: error });
   }
 }
 
@@ -201,11 +194,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
     [pipelines.public, pipelines.internal, events.streams].map((part) => part.drain(DRAIN_MS)),
   );
   const cut = left.reduce((sum, each) => sum + each, 0);
-  if (cut > 0)
-    options.log.warn(
-      { requests: cut, drainMs: DRAIN_MS },
-      'requests were aborted at the deadline of the stop',
-    );
+  if (cut > 0) options.log.write('requestsCut', { requests: cut, drainMs: DRAIN_MS });
   await hooks;
   await events.stop();
   await actors.drain(DRAIN_MS);

@@ -55,8 +55,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       newRequestId,
       trustedProxies: configuration.trustedProxies,
       isNearCapacity: publicServer.isNearCapacity,
-      onBug: (error, requestId) =>
-        options.log.error({ err: error, requestId }, 'a request failed unexpectedly'),
+      onBug: (error, requestId) => options.log.write('requestFailed', { err: error, requestId }),
       onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {
         deps.requests.observe(record);
@@ -99,7 +98,7 @@ function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLoo
     clock: Date.now,
     adminPublicKeys: site.adminPublicKeys,
     roleOf: (userId) => staff.roleOf(userId),
-    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not stored'),
+    onTouchFailed: (error) => options.log.write('sessionUnwritten', { err: error }),
   });
 }
 
@@ -109,9 +108,6 @@ function warnOnce(log: Log): (address: string) => void {
   return (address) => {
     if (warned) return;
     warned = true;
-    log.warn(
-      { address },
-      'admin request refused: X-Forwarded-For from an address that is not in TrustedProxies',
-    );
+    log.write('untrustedProxy', { clientAddress: address });
   };
 }

@@ -70,19 +70,12 @@ export async function reserveListeners(
 async function boundPublicBuffers(port: number, sizeBytes: number, log: Log): Promise<void> {
   if (sizeBytes === 0) return;
   const hindrance = await boundReceiveBuffer(port, sizeBytes);
-  if (hindrance !== undefined)
-    log.warn(
-      { hindrance },
-      'receive buffers are not bounded: uploads at line rate can delay all other requests',
-    );
+  if (hindrance !== undefined) log.write('receiveBufferUnbounded', { detail: hindrance });
 }
 
 /** Each connection needs a file descriptor. Above the limit, clients wait without an answer. */
 function warnOfDescriptors(connectionsMax: number, log: Log): void {
   const limit = descriptorLimit();
   if (limit === undefined || connectionsMax <= limit) return;
-  log.warn(
-    { connectionsMax, descriptorLimit: limit },
-    'ConnectionsMax is above the limit of open files: raise the limit (ulimit -n) or lower the setting',
-  );
+  log.write('descriptorsShort', { connectionsMax, descriptorLimit: limit });
 }

@@ -59,9 +59,10 @@ function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: bool
 /** In production mode a public key, which is no secret, should open only public data (decision 0094). */
 export function warnOfPersonalReads({ policy }: Catalog, production: boolean, log: Log): void {
   if (!production || !policy.personalReads) return;
-  log.warn(
-    'McpBasicPersonalReads is true in production mode: a public key alone reads balances, history and addresses',
-  );
+  log.write('personalReads', {
+    detail:
+      'McpBasicPersonalReads is true in production mode: a public key alone reads balances, history and addresses',
+  });
 }
 
 function catalogOf(
@@ -112,9 +113,8 @@ export async function startSandbox(
   const supervision = {
     elapsed: () => performance.now(),
     timer: nodeSchedule.timer,
-    onEnd: (error: unknown, waitMs: number) =>
-      log.error({ err: error, waitMs }, 'the sandbox ended; its modules are down until it restarts'),
-    onReturn: () => log.info('the sandbox is running again'),
+    onEnd: (error: unknown, waitMs: number) => log.write('sandboxEnded', { err: error, waitMs }),
+    onReturn: () => log.write('sandboxRestarted'),
   };
   return superviseSandbox({ dataPath: configuration.dataPath, modules }, supervision).catch(
     (error: unknown) => {

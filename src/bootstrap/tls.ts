@@ -62,29 +62,24 @@ export function createRenewal({ tls, server, boundBuffers, log }: RenewalDeps): 
   let served = read();
   const opened = async () => {
     const hindrance = await steerToNewest(server.port);
-    if (hindrance !== undefined)
-      log.warn({ hindrance }, 'connections opened during the change of the certificate may be reset');
+    if (hindrance !== undefined) log.write('certificateUnsteered', { detail: hindrance });
     await boundBuffers();
   };
   const renew = async () => {
     const faults = checkTls({ Listen: { tls } });
     if (faults.length > 0) {
-      log.error({ faults }, 'the new certificate is unusable, the current one stays');
+      log.write('certificateRefused', { faults });
       return;
     }
     const found = read();
     if (found === served) return;
     await server.renew(opened);
     served = found;
-    log.info('certificate renewed');
+    log.write('certificateRenewed');
   };
   let last = Promise.resolve();
   return () => {
-    last = last
-      .then(renew)
-      .catch((error: unknown) =>
-        log.error({ err: error }, 'the certificate was not renewed, the current one stays'),
-      );
+    last = last.then(renew).catch((error: unknown) => log.write('certificateFailed', { err: error }));
     return last;
   };
 }

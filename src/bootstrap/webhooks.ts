@@ -43,7 +43,7 @@ export function createWebhookPort({ eventLog, delivery, log }: WebhookPortDeps):
         await (await eventLog()).publish({ type, userId: ownerId, data });
         return { ok: true, value: null };
       } catch (error) {
-        log.warn({ err: error, type }, 'webhook notification was not published');
+        log.write('webhookEventLost', { err: error, type });
         return { ok: false, error: 'JournalUnavailable' };
       }
     },
@@ -81,11 +81,10 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     clock: Date.now,
     schedule: nodeSchedule,
     attemptLog,
-    onBug: (error, appId) =>
-      log.error({ err: error, appId }, 'webhook run failed unexpectedly; it will be retried'),
+    onBug: (error, appId) => log.write('webhookFailed', { err: error, appId }),
   });
   // Runs in the background, so that a start does not wait for thousands of applications.
-  dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
+  dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
   return {
     ownerApi: new WebhookOwnerApi(dispatcher, eventLog, sender, attemptLog),
     changed: (appId) => dispatcher.changed(appId),

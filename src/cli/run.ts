@@ -142,12 +142,12 @@ async function serve(flags: Flags): Promise<void> {
     newJournal: flags.newJournal,
     readAgain: () => load(flags),
     onFatal(error) {
-      log.fatal({ err: error }, 'the journal failed; ending so that a restart begins from what is on disk');
+      log.write('journalFailed', { err: error });
       process.exit(EXIT.storage);
     },
   });
   running.gateway = gateway;
-  for (const { fields, message } of exposureWarnings(configuration)) log.warn(fields, message);
+  for (const warning of exposureWarnings(configuration)) log.write('unsafeDeployment', warning);
   const { url, internal, sandbox, home, setupAddress } = gateway;
   print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   const { dataPath } = configuration;
@@ -162,11 +162,11 @@ function handleSignals(running: { gateway?: Assembly }, log: Log): void {
     // A second signal means it: whatever is still under way was not acknowledged.
     if (stopping || gateway === undefined) process.exit(EXIT.done);
     stopping = true;
-    log.info({ signal }, 'stopping');
+    log.write('stopping', { signal });
     gateway.stop().then(
       () => process.exit(EXIT.done),
       (error: unknown) => {
-        log.fatal({ err: error }, 'the stop failed');
+        log.write('stopFailed', { err: error });
         process.exit(EXIT.storage);
       },
     );

@@ -19,34 +19,40 @@ export function productionFaults(file: unknown, unasked: boolean): readonly Faul
   return faults;
 }
 
-/** What is unusual and may be meant: each with the fields of its log line. */
-export function exposureWarnings(configuration: Configuration): { fields: object; message: string }[] {
+/** Text for the operator, and the part of the configuration that it is about. */
+interface ExposureWarning {
+  readonly detail: string;
+  readonly host?: string;
+  readonly webhookAllow?: readonly string[];
+}
+
+/** Deployments that are legal but rarely meant. */
+export function exposureWarnings(configuration: Configuration): ExposureWarning[] {
   const { production, baseUrl, listen, trustedProxies, sandbox, webhookAllow } = configuration;
-  const onLoopback = isLoopback(listen.host);
-  const warnings = [
-    {
-      holds: production && sandbox,
-      fields: {},
-      message: 'production mode with the sandbox: modules without an address are stand-ins with demo money',
-    },
-    {
-      holds: production && baseUrl === undefined,
-      fields: {},
-      message: 'production mode without BaseUrl: addresses, origins and passkeys are those of localhost',
-    },
-    {
-      holds: production && onLoopback && trustedProxies.length === 0,
-      fields: { host: listen.host },
-      message:
-        'production mode on loopback with empty TrustedProxies: clients of a proxy have its address, one for all, in limits and in Admin.allow',
-    },
-    {
-      // The defaults of development let webhooks reach this machine itself.
-      holds: !production && !onLoopback && webhookAllow.length > 0,
-      fields: { host: listen.host, webhookAllow },
-      message:
-        'not in production mode, but reachable from elsewhere: webhooks may go to these ranges; set Production or WebhookAllow',
-    },
-  ];
-  return warnings.filter(({ holds }) => holds).map(({ fields, message }) => ({ fields, message }));
+  const { host } = listen;
+  const onLoopback = isLoopback(host);
+  const warnings: ExposureWarning[] = [];
+  if (production && sandbox)
+    warnings.push({
+      detail: 'production mode with the sandbox: modules without an address are simulated, with demo money',
+    });
+  if (production && baseUrl === undefined)
+    warnings.push({
+      detail: 'production mode without BaseUrl: addresses, origins and passkeys are those of localhost',
+    });
+  if (production && onLoopback && trustedProxies.length === 0)
+    warnings.push({
+      detail:
+        'production mode on loopback with empty TrustedProxies: in limits and in Admin.allow all clients of a proxy have the address of the proxy',
+      host,
+    });
+  // The defaults of development let webhooks reach this machine itself.
+  if (!production && !onLoopback && webhookAllow.length > 0)
+    warnings.push({
+      detail:
+        'development mode on a public address: webhooks may go to the networks of WebhookAllow; set Production or WebhookAllow',
+      host,
+      webhookAllow,
+    });
+  return warnings;
 }

@@ -19,7 +19,7 @@ function load(file: object, ...args: string[]) {
 function warningsOf(file: object, ...args: string[]): string[] {
   const result = load(file, ...args);
   if (!result.ok) throw new Error(JSON.stringify(result.faults));
-  return exposureWarnings(result.configuration).map(({ message }) => message);
+  return exposureWarnings(result.configuration).map(({ detail }) => detail);
 }
 
 const PUBLIC = { Production: true, BaseUrl: 'https://gate.example', TrustedProxies: ['127.0.0.1'] };
@@ -81,7 +81,7 @@ t.test('admin: behind an untrusted proxy every request is refused, and the log s
     t.match(await ask('/ProxyAdmin/api/overview', address), { status: 403, text: /"code":1103/ }, address);
   t.equal((await ask('/ProxyAdmin/api/overview')).status, 401, 'without a proxy it is asked who it is');
   t.equal((await ask('/auth/v1/info', '192.0.2.1')).status, 200, 'other routes are served');
-  t.equal(gateway.output().stderr.split('not in TrustedProxies').length - 1, 1);
+  t.equal(gateway.output().stderr.split('"msg":"untrusted proxy"').length - 1, 1);
 });
 
 t.test('admin: behind a trusted proxy the address of its client decides', async (t) => {

@@ -154,7 +154,7 @@ t.test('program: --check-config of a valid file ends with 0 and starts nothing',
 t.test('program: a public listener outside production warns about webhooks to private ranges', async (t) => {
   const open = await launch({ configuration: { Listen: { host: '0.0.0.0' } } });
   t.teardown(() => open.stop());
-  await open.said(/webhooks may go to these ranges/);
+  await open.said(/webhooks may go to the networks/);
   const shut = await launch({ configuration: { Listen: { host: '0.0.0.0' }, WebhookAllow: [] } });
   await shut.stop();
   t.notMatch(shut.output().stderr, /webhooks may go/);
@@ -289,7 +289,7 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   const warning = gateway
     .output()
     .stderr.split('\n')
-    .filter((line) => line.includes('need a restart'))
+    .filter((line) => line.includes('"msg":"restart needed"'))
     .map((line) => JSON.parse(line) as { keys: string[]; level: unknown });
   t.equal(warning.length, 1);
   t.same(warning[0]?.keys.sort(), ['Modules.core.key', 'Project'], 'the port is set by a flag and not named');

@@ -214,7 +214,7 @@ export const configurationSchema = object(
           requests: optional(
             oneOf(
               ['all', 'errors', 'off'],
-              'Which requests leave a line in the log; "errors": refused, failed or left without an answer.',
+              'Which log lines "request" and "webhook attempt" are written. "errors": requests that were refused, failed or left without an answer, and attempts that did not deliver.',
             ),
           ),
         },

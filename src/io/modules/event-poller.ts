@@ -43,7 +43,7 @@ interface EventPollerOptions {
   readonly newRequestId: () => string;
   /** 0 to 1, for the jitter. */
   readonly random: () => number;
-  readonly log: Pick<Log, 'warn' | 'info'>;
+  readonly log: Log;
 }
 
 /** Polls until it is stopped. */
@@ -98,7 +98,7 @@ export class EventPoller {
     this.#counts.polls += 1;
     try {
       const waitMs = await this.#read();
-      if (this.#failures > 0) log.info({ module, failures: this.#failures }, 'event polling recovered');
+      if (this.#failures > 0) log.write('pollingRecovered', { module, failures: this.#failures });
       this.#failures = 0;
       return waitMs;
     } catch (error) {
@@ -107,8 +107,8 @@ export class EventPoller {
       this.#counts.pollFailures += 1;
       this.#failures += 1;
       const { row, detail } = error;
-      const facts = { module, after: this.#cursor, error: row, detail };
-      if (this.#failures === 1) log.warn(facts, 'event polling failed; it will be retried with backoff');
+      if (this.#failures === 1)
+        log.write('pollingFailed', { module, cursor: this.#cursor, error: row, detail });
       const waitMs = Math.min(POLL_MS * 2 ** Math.min(this.#failures, 10), POLL_BACKOFF_MAX_MS);
       return waitMs * (0.8 + 0.4 * this.#options.random());
     }

@@ -1,15 +1,18 @@
 /**
- * The log: JSON lines on standard error. What happens to the program is written at once; what happens to requests is
- * written in batches, by a sink that would rather drop lines, counted, than hold up the answers.
+ * The log: JSON lines on standard error, as log-lines.ts declares them. Lines about the process are written at once.
+ * Lines about traffic are written in batches by a sink that drops and counts lines rather than delay answers.
  */
 import { fstatSync } from 'node:fs';
-import { destination, type Logger, pino } from 'pino';
+import { destination, pino } from 'pino';
+import { type LogLine, PROGRAM_LINES, type ProgramFields, type ProgramLine } from './log-lines.ts';
 
-export type Log = Logger;
+export interface Log {
+  write<Name extends ProgramLine>(name: Name, ...fields: ProgramFields<Name>): void;
+}
 
 /** `sync` because lines are few: starts, stops, bugs. A crash must not swallow its own reason. */
 export function createLog(level: 'info' | 'silent' = 'info'): Log {
-  return pino(
+  const logger = pino(
     {
       level,
       base: null,
@@ -18,6 +21,12 @@ export function createLog(level: 'info' | 'silent' = 'info'): Log {
     },
     destination({ dest: 2, sync: true }),
   );
+  return {
+    write(name, ...[fields]) {
+      const { level, message }: LogLine = PROGRAM_LINES[name];
+      logger[level](fields ?? {}, message);
+    },
+  };
 }
 
 /** A pipe takes so much at once or not at all (PIPE_BUF of Linux): no line of the other writer lands inside ours. */

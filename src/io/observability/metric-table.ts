@@ -3,6 +3,7 @@
  * from it. A reading that is missing here, or has another label, does not compile.
  */
 import { BOUND_NAMES } from '../../domain/limits/bounds.ts';
+import { TRAFFIC_MESSAGES } from './log-lines.ts';
 import {
   counter,
   gauge,
@@ -239,7 +240,7 @@ const http = {
   ),
   gatehouse_log_lines_total: counter(
     'lines',
-    'Lines of the request log; dropped: the reader was behind.',
+    `Lines ${TRAFFIC_MESSAGES}; dropped: the reader was behind.`,
     label('outcome', ['written', 'dropped']),
   ),
 };

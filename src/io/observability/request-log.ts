@@ -6,6 +6,7 @@ import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { toIso } from '../../domain/time.ts';
 import type { FinishedRequest } from '../http/finished.ts';
 import type { LineSink } from './log.ts';
+import { TRAFFIC_LINES } from './log-lines.ts';
 
 /** Which requests leave a line: all, those that were answered 400 or more or not at all, none. */
 export type RequestLogMode = 'all' | 'errors' | 'off';
@@ -20,6 +21,8 @@ const SHORT_CHARACTERS_MAX = 64;
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 /** What `JSON.stringify` leaves alone and a terminal or another parser may not: DEL, C1, everything beyond ASCII. */
 const BEYOND_ASCII = /[\x7f-\uffff]/g;
+
+const { message: MESSAGE } = TRAFFIC_LINES.request;
 
 const SERVER_ERROR = 500;
 const CLIENT_ERROR = 400;
@@ -44,7 +47,7 @@ export function requestLine(record: FinishedRequest, time: string): string {
   const routeText = shown(route, PATH_CHARACTERS_MAX);
   // A path without parameters is its route.
   const pathText = path === route ? routeText : shown(path, PATH_CHARACTERS_MAX);
-  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"durationMs":${rounded(record.durationMs)},"responseBytes":${record.responseBytes},"clientAddress":${shown(record.clientAddress, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${clientRequestId === undefined ? '' : `,"clientRequestId":${shown(clientRequestId, SHORT_CHARACTERS_MAX)}`}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
+  return `{"level":"${level}","time":"${time}","msg":"${MESSAGE}","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"durationMs":${rounded(record.durationMs)},"responseBytes":${record.responseBytes},"clientAddress":${shown(record.clientAddress, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${clientRequestId === undefined ? '' : `,"clientRequestId":${shown(clientRequestId, SHORT_CHARACTERS_MAX)}`}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
 }
 
 function isRefused({ status, error }: FinishedRequest): boolean {

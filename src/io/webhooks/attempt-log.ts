@@ -6,6 +6,7 @@ import { type Clock, toIso } from '../../domain/time.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
 import type { AttemptResult, DeliverySource, WebhookState } from '../../domain/webhooks/types.ts';
 import type { LineSink } from '../observability/log.ts';
+import { type LogFieldsOf, TRAFFIC_LINES } from '../observability/log-lines.ts';
 import type { RequestLogMode } from '../observability/request-log.ts';
 
 /** What a line is written of. */
@@ -52,10 +53,7 @@ export function createAttemptLog(
 export function attemptLine(attempt: LoggedAttempt, time: string): string {
   const { result, eventIds, retryAtMs, state } = attempt;
   const outcome = classify(result);
-  const line = {
-    level: outcome === 'delivered' ? 'info' : 'warn',
-    time,
-    msg: 'webhook attempt',
+  const fields: LogFieldsOf<typeof TRAFFIC_LINES.webhookAttempt> = {
     appId: bounded(attempt.appId, ID_CHARACTERS_MAX),
     webhookId: bounded(attempt.webhookId, ID_CHARACTERS_MAX),
     source: attempt.source,
@@ -71,7 +69,9 @@ export function attemptLine(attempt: LoggedAttempt, time: string): string {
     state,
     nextTry: retryAtMs === null ? undefined : toIso(retryAtMs),
   };
-  const text = JSON.stringify(line).replace(
+  const level = outcome === 'delivered' ? 'info' : 'warn';
+  const { message: msg } = TRAFFIC_LINES.webhookAttempt;
+  const text = JSON.stringify({ level, time, msg, ...fields }).replace(
     BEYOND_ASCII,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

@@ -176,7 +176,7 @@ function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }
     },
     newRequestId: () => 'request',
     random: () => 0.5,
-    log: { warn: () => {}, info: () => {} },
+    log: { write: () => {} },
   });
   t.teardown(async () => {
     await feed.stop();

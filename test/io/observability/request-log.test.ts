@@ -8,6 +8,7 @@ import t from 'tap';
 import type { FinishedRequest } from '../../../src/io/http/finished.ts';
 import { defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { type LineSink, openLineSink } from '../../../src/io/observability/log.ts';
+import { TRAFFIC_LINES } from '../../../src/io/observability/log-lines.ts';
 import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, START_MS, sendRaw, startHttp } from '../../support/http.ts';
@@ -118,6 +119,16 @@ t.test('request log: a line holds every field, absent ones are left out', async 
     clientRequestId: 'of-the-caller',
     traceparent,
   });
+  const { fields } = TRAFFIC_LINES.request;
+  t.same(
+    Object.keys(JSON.parse(requestLine(failed, TIME))).slice(3),
+    fields.map((name) => name.replace('?', '')),
+    'as the table of lines declares',
+  );
+  t.same(
+    Object.keys(JSON.parse(requestLine(RECORD, TIME))).slice(3),
+    fields.filter((name) => !name.endsWith('?')),
+  );
 });
 
 t.test('request log: CR, LF, ANSI, quotes and other alphabets stay inside one line of ASCII', async (t) => {

@@ -1,0 +1,269 @@
+/**
+ * The table of log lines: message, level, meaning and fields of each, declared once. The log, its types, the metric's
+ * help text and docs/LOGS.md are made from it.
+ */
+import type { Fault } from '../../domain/schema.ts';
+
+interface FieldTypes {
+  readonly string: string;
+  readonly number: number;
+  readonly boolean: boolean;
+  readonly strings: readonly string[];
+  /** Path and message of each fault. */
+  readonly faults: readonly Fault[];
+  /** Written as `type`, `message` and `stack`. */
+  readonly error: unknown;
+}
+
+const field = <const Type extends keyof FieldTypes>(type: Type, meaning: string) => ({ type, meaning });
+
+/** A field has one type and one meaning in all lines. */
+export const LOG_FIELDS = {
+  appId: field('string', 'Application.'),
+  attempt: field('number', 'Attempt of a webhook, counted from 1 for each `webhookId`.'),
+  chunksLost: field('number', 'Parts of uploads whose bytes are gone; clients send them again.'),
+  clean: field('boolean', 'The run before ended by a stop.'),
+  clientAddress: field('string', 'Address of the client, behind trusted proxies.'),
+  clientRequestId: field('string', 'The `X-Request-Id` of the caller.'),
+  command: field('string', 'Command that an actor handled.'),
+  connectionsMax: field('number', 'Setting `ConnectionsMax`.'),
+  cursor: field('string', 'Position in the event feed of a module.'),
+  descriptorLimit: field('number', 'Open files that the system allows the process.'),
+  detail: field('string', 'Text for the operator.'),
+  drainMs: field('number', 'Milliseconds that requests had to end.'),
+  durationMs: field('number', 'Milliseconds, to the microsecond.'),
+  err: field('error', 'Error: `type`, `message`, `stack`.'),
+  error: field('string', 'Name of the error code.'),
+  events: field('number', 'Events in the body.'),
+  failure: field(
+    'string',
+    'Why there was no answer: `blocked_address`, `unresolved`, `unreachable`, `timed_out`, `broken`.',
+  ),
+  failures: field('number', 'Failures in a row.'),
+  faults: field('faults', 'What is wrong, each with `path` and `message`.'),
+  firstEventId: field('string', 'First event of the body, as in the event stream.'),
+  host: field('string', 'Host and port, without path and query.'),
+  id: field('string', 'Id of the actor.'),
+  key: field('string', 'Key of the row in the journal.'),
+  keys: field('strings', 'Keys of the configuration.'),
+  kind: field('string', 'Kind of the actor.'),
+  lastEventId: field('string', 'Last event of the body, as in the event stream.'),
+  method: field('string', 'HTTP method.'),
+  module: field('string', 'Module.'),
+  nextTry: field('string', 'Time of the next attempt, ISO 8601 in UTC; absent: none is planned.'),
+  outcome: field(
+    'string',
+    'Result of a webhook attempt: `delivered`, `rejected` (400, 413, 422), `gone` (410), `blocked` (anything else).',
+  ),
+  partsSwept: field('number', 'Files of uploads that no upload owned, removed.'),
+  path: field('string', 'Path without query; secrets are masked by the parameter of the route.'),
+  requestId: field('string', 'Id of the request, as in the answer.'),
+  requests: field('number', 'Requests and streams.'),
+  responseBytes: field('number', 'Bytes of the answer body.'),
+  route: field('string', 'Pattern of the route.'),
+  signal: field('string', 'Signal of the operating system.'),
+  source: field('string', 'Origin of a webhook attempt: `live`, `resend`, `ping`.'),
+  state: field('string', 'State of the webhook after the attempt.'),
+  status: field('number', 'HTTP status; of a request 0: no answer was sent.'),
+  table: field('string', 'Table of the journal.'),
+  traceparent: field('string', 'The `traceparent` of the caller (W3C Trace Context).'),
+  type: field('string', 'Type of the event.'),
+  uploads: field('number', 'Uploads that an earlier run left open.'),
+  userAgent: field('string', 'The `User-Agent` of the caller.'),
+  userId: field('string', 'Account.'),
+  waitMs: field('number', 'Milliseconds until the next start.'),
+  webhookAllow: field('strings', 'Networks of `WebhookAllow`.'),
+  webhookId: field('string', 'Id of the delivery; the same in all its attempts.'),
+} as const;
+
+type FieldName = keyof typeof LOG_FIELDS;
+export type LogLevel = 'info' | 'warn' | 'error' | 'fatal';
+
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly help: string;
+  /** A field that ends in `?` may be absent. */
+  readonly fields: readonly (FieldName | `${FieldName}?`)[];
+}
+
+const define =
+  <const Level extends LogLevel>(level: Level) =>
+  <const Fields extends LogLine['fields']>(message: string, help: string, ...fields: Fields) => ({
+    level,
+    message,
+    help,
+    fields,
+  });
+const info = define('info');
+const warn = define('warn');
+const error = define('error');
+const fatal = define('fatal');
+
+/** Lines about the process, written at once. */
+export const PROGRAM_LINES = {
+  stopping: info('stopping', 'A signal stops the process.', 'signal'),
+  stopFailed: fatal('stop failed', 'The process ends with 70.', 'err'),
+  requestsCut: warn(
+    'requests cut off',
+    'They were open when the stop reached its deadline.',
+    'requests',
+    'drainMs',
+  ),
+  journalFailed: fatal('journal failed', 'The process ends; a restart reads what is on disk.', 'err'),
+  journalDamaged: error('journal damaged', 'Run the command `check`.', 'table', 'key', 'detail'),
+  journalChecked: warn(
+    'journal checked',
+    'The run before did not end by a stop; all pages were read and are good.',
+  ),
+  diskFull: error('disk full', 'Writes are refused until there is space.', 'err'),
+  diskRecovered: info('disk recovered', 'There is space again.'),
+  folderUnlocked: warn('data folder not locked', 'The journal itself refuses a second writer.', 'detail'),
+  folderUnmarked: warn(
+    'data folder not marked',
+    'No space for its marker files; a later start writes them.',
+    'err',
+  ),
+  unsafeDeployment: warn('unsafe deployment', 'Legal, but rarely meant.', 'detail', 'host?', 'webhookAllow?'),
+  personalReads: warn(
+    'personal reads without signature',
+    'A public key alone reads personal data.',
+    'detail',
+  ),
+  untrustedProxy: warn(
+    'untrusted proxy',
+    'An admin request had `X-Forwarded-For` from an address outside `TrustedProxies`; refused. Once a run.',
+    'clientAddress',
+  ),
+  descriptorsShort: warn(
+    'too few file descriptors',
+    'Raise `ulimit -n` or lower `ConnectionsMax`.',
+    'connectionsMax',
+    'descriptorLimit',
+  ),
+  receiveBufferUnbounded: warn(
+    'receive buffers not bounded',
+    'Fast uploads can delay other requests.',
+    'detail',
+  ),
+  certificateRenewed: info('certificate renewed', 'New connections get it.'),
+  certificateRefused: error('certificate refused', 'The one before stays in use.', 'faults'),
+  certificateFailed: error('certificate renewal failed', 'The one before stays in use.', 'err'),
+  certificateUnsteered: warn(
+    'connections not steered',
+    'Connections that open during a renewal of the certificate may be reset.',
+    'detail',
+  ),
+  catalogReloaded: info('catalog reloaded', 'Tools and routes are those of the file.'),
+  catalogRefused: error('catalog refused', 'The one before stays in use.', 'faults'),
+  restartNeeded: warn('restart needed', 'Changed keys that a reload does not apply.', 'keys'),
+  actorFailed: error(
+    'actor failed',
+    'A bug: the actor restarts from the journal.',
+    'kind',
+    'id',
+    'command',
+    'err',
+  ),
+  requestFailed: error('request failed', 'A bug: answered with 500.', 'err', 'requestId'),
+  sessionUnwritten: error('session use not written', 'Its last use stays that of before.', 'err'),
+  workerFault: error('worker fault', 'A worker thread ended; another one replaces it.', 'detail'),
+  fileWorkerFault: error(
+    'file worker fault',
+    'A worker thread for files ended; another one replaces it.',
+    'detail',
+  ),
+  storageFault: error('file storage fault', 'Folder or storage server of files.', 'detail'),
+  storageFull: warn('file storage full', 'Uploads are refused.', 'detail'),
+  downloadFailed: error('download failed', 'The connection was closed.', 'detail', 'err'),
+  uploadsRecovered: info(
+    'uploads recovered',
+    'Uploads of an earlier run.',
+    'clean',
+    'uploads',
+    'chunksLost',
+    'partsSwept',
+  ),
+  pollingFailed: warn(
+    'event polling failed',
+    'Polled again with back-off; only the first failure in a row is logged.',
+    'module',
+    'cursor',
+    'error',
+    'detail?',
+  ),
+  pollingRecovered: info('event polling recovered', 'After failures.', 'module', 'failures'),
+  sandboxEnded: error('sandbox ended', 'Its modules are down until it is started again.', 'err', 'waitMs'),
+  sandboxRestarted: info('sandbox restarted', 'Its modules serve again.'),
+  webhookFailed: error('webhook delivery failed', 'A bug: retried later.', 'err', 'appId'),
+  webhooksFailed: error('webhooks failed to start', 'Nothing is delivered until a restart.', 'err'),
+  webhookEventLost: warn(
+    'webhook event not published',
+    'An event about the state of a webhook.',
+    'err',
+    'type',
+  ),
+} as const satisfies Readonly<Record<string, LogLine>>;
+
+/** Lines about traffic, written in batches; `Log.requests` selects them, and lines are dropped for a slow reader. */
+export const TRAFFIC_LINES = {
+  request: info(
+    'request',
+    'A finished request. Level `error`: a failure of the gateway.',
+    'method',
+    'route',
+    'path',
+    'status',
+    'error?',
+    'durationMs',
+    'responseBytes',
+    'clientAddress',
+    'userAgent',
+    'userId?',
+    'requestId',
+    'clientRequestId?',
+    'traceparent?',
+  ),
+  webhookAttempt: info(
+    'webhook attempt',
+    'A delivery, a resend or a test of a webhook. Level `warn`: not delivered.',
+    'appId',
+    'webhookId',
+    'source',
+    'attempt',
+    'events',
+    'firstEventId?',
+    'lastEventId?',
+    'host',
+    'outcome',
+    'status?',
+    'failure?',
+    'durationMs',
+    'state?',
+    'nextTry?',
+  ),
+} as const satisfies Readonly<Record<string, LogLine>>;
+
+/** Their messages as a text of other tables shows them. */
+export const TRAFFIC_MESSAGES = Object.values(TRAFFIC_LINES)
+  .map(({ message }) => `"${message}"`)
+  .join(' and ');
+
+type ValueOf<Name> = Name extends FieldName ? FieldTypes[(typeof LOG_FIELDS)[Name]['type']] : never;
+
+/** The fields of a line by their names. */
+export type LogFieldsOf<Line extends LogLine> = {
+  readonly [Name in Line['fields'][number] as Name extends `${string}?` ? never : Name]: ValueOf<Name>;
+} & {
+  readonly [Name in Line['fields'][number] as Name extends `${infer Plain}?` ? Plain : never]?:
+    | (Name extends `${infer Plain}?` ? ValueOf<Plain> : never)
+    | undefined;
+};
+
+export type ProgramLine = keyof typeof PROGRAM_LINES;
+
+/** None for a line without fields. */
+export type ProgramFields<Name extends ProgramLine> =
+  (typeof PROGRAM_LINES)[Name]['fields'] extends readonly []
+    ? []
+    : [fields: LogFieldsOf<(typeof PROGRAM_LINES)[Name]>];

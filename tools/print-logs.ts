@@ -1,0 +1,45 @@
+/**
+ * Writes docs/LOGS.md from the table of log lines. The suite compares the file with what this prints.
+ *
+ *     npx tsc -p . && node build/tools/print-logs.js
+ */
+import { writeFileSync } from 'node:fs';
+import { LOG_FIELDS, type LogLine, PROGRAM_LINES, TRAFFIC_LINES } from '../src/io/observability/log-lines.ts';
+
+function section(title: string, text: string, lines: Readonly<Record<string, LogLine>>): string[] {
+  const rows = Object.values(lines).map(({ level, message, help, fields }) => {
+    const shown = fields.map((name) =>
+      name.endsWith('?') ? `\`${name.slice(0, -1)}\` (optional)` : `\`${name}\``,
+    );
+    return `| \`${message}\` | ${level} | ${shown.join(', ')} | ${help} |`;
+  });
+  const head = ['| Message | Level | Fields | Meaning |', '|---|---|---|---|'];
+  return [`## ${title}`, '', text, '', ...head, ...rows, ''];
+}
+
+/** The whole page. */
+export function logsPage(): string {
+  const fields = Object.entries(LOG_FIELDS).map(
+    ([name, { type, meaning }]) => `| \`${name}\` | ${type} | ${meaning} |`,
+  );
+  return [
+    '# Log lines',
+    '',
+    'Generated from `src/io/observability/log-lines.ts` by `node build/tools/print-logs.js`. Each line on standard error is a JSON object: `level`, `time` (ISO 8601 in UTC), `msg`, and the fields of its message. How to choose lines: [operations.md](operations.md#logs).',
+    '',
+    ...section('Process', 'Written at once.', PROGRAM_LINES),
+    ...section(
+      'Traffic',
+      'Written in batches. `Log.requests` selects them. A reader that does not keep up loses lines, counted in `gatehouse_log_lines_total`.',
+      TRAFFIC_LINES,
+    ),
+    '## Fields',
+    '',
+    '| Field | Type | Meaning |',
+    '|---|---|---|',
+    ...fields,
+    '',
+  ].join('\n');
+}
+
+if (process.argv[1]?.endsWith('print-logs.js')) writeFileSync('docs/LOGS.md', logsPage());
