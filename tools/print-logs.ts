@@ -4,9 +4,14 @@
  *     npx tsc -p . && node build/tools/print-logs.js
  */
 import { writeFileSync } from 'node:fs';
-import { LOG_FIELDS, type LogLine, PROGRAM_LINES, TRAFFIC_LINES } from '../src/io/observability/log-lines.ts';
+import {
+  LOG_FIELDS,
+  type LogLineDefinition,
+  PROGRAM_LINES,
+  TRAFFIC_LINES,
+} from '../src/io/observability/log-lines.ts';
 
-function section(title: string, text: string, lines: Readonly<Record<string, LogLine>>): string[] {
+function section(title: string, text: string, lines: Readonly<Record<string, LogLineDefinition>>): string[] {
   const rows = Object.values(lines).map(({ level, message, help, fields }) => {
     const shown = fields.map((name) =>
       name.endsWith('?') ? `\`${name.slice(0, -1)}\` (optional)` : `\`${name}\``,

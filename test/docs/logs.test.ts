@@ -5,7 +5,7 @@ import { configurationSchema } from '../../src/domain/config/file.ts';
 import type { Log } from '../../src/io/observability/log.ts';
 import {
   LOG_FIELDS,
-  type LogLine,
+  type LogLineDefinition,
   PROGRAM_LINES,
   type ProgramFields,
   type ProgramLine,
@@ -14,7 +14,10 @@ import {
 import { METRICS } from '../../src/io/observability/metric-table.ts';
 import { logsPage } from '../../tools/print-logs.ts';
 
-const lines: readonly LogLine[] = [...Object.values(PROGRAM_LINES), ...Object.values(TRAFFIC_LINES)];
+const lines: readonly LogLineDefinition[] = [
+  ...Object.values(PROGRAM_LINES),
+  ...Object.values(TRAFFIC_LINES),
+];
 
 t.test('logs: the page is what the table says', async (t) => {
   t.equal(readFileSync('docs/LOGS.md', 'utf8'), logsPage());

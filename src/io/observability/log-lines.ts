@@ -77,9 +77,9 @@ export const LOG_FIELDS = {
 } as const;
 
 type FieldName = keyof typeof LOG_FIELDS;
-export type LogLevel = 'info' | 'warn' | 'error' | 'fatal';
+type LogLevel = 'info' | 'warn' | 'error' | 'fatal';
 
-export interface LogLine {
+export interface LogLineDefinition {
   readonly level: LogLevel;
   readonly message: string;
   readonly help: string;
@@ -89,7 +89,7 @@ export interface LogLine {
 
 const define =
   <const Level extends LogLevel>(level: Level) =>
-  <const Fields extends LogLine['fields']>(message: string, help: string, ...fields: Fields) => ({
+  <const Fields extends LogLineDefinition['fields']>(message: string, help: string, ...fields: Fields) => ({
     level,
     message,
     help,
@@ -203,7 +203,7 @@ export const PROGRAM_LINES = {
     'err',
     'type',
   ),
-} as const satisfies Readonly<Record<string, LogLine>>;
+} as const satisfies Readonly<Record<string, LogLineDefinition>>;
 
 /** Lines about traffic, written in batches; `Log.requests` selects them, and lines are dropped for a slow reader. */
 export const TRAFFIC_LINES = {
@@ -242,7 +242,7 @@ export const TRAFFIC_LINES = {
     'state?',
     'nextTry?',
   ),
-} as const satisfies Readonly<Record<string, LogLine>>;
+} as const satisfies Readonly<Record<string, LogLineDefinition>>;
 
 /** Their messages as a text of other tables shows them. */
 export const TRAFFIC_MESSAGES = Object.values(TRAFFIC_LINES)
@@ -252,7 +252,7 @@ export const TRAFFIC_MESSAGES = Object.values(TRAFFIC_LINES)
 type ValueOf<Name> = Name extends FieldName ? FieldTypes[(typeof LOG_FIELDS)[Name]['type']] : never;
 
 /** The fields of a line by their names. */
-export type LogFieldsOf<Line extends LogLine> = {
+export type LogFieldsOf<Line extends LogLineDefinition> = {
   readonly [Name in Line['fields'][number] as Name extends `${string}?` ? never : Name]: ValueOf<Name>;
 } & {
   readonly [Name in Line['fields'][number] as Name extends `${infer Plain}?` ? Plain : never]?:

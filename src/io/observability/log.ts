@@ -4,7 +4,7 @@
  */
 import { fstatSync } from 'node:fs';
 import { destination, pino } from 'pino';
-import { type LogLine, PROGRAM_LINES, type ProgramFields, type ProgramLine } from './log-lines.ts';
+import { type LogLineDefinition, PROGRAM_LINES, type ProgramFields, type ProgramLine } from './log-lines.ts';
 
 export interface Log {
   write<Name extends ProgramLine>(name: Name, ...fields: ProgramFields<Name>): void;
@@ -23,7 +23,7 @@ export function createLog(level: 'info' | 'silent' = 'info'): Log {
   );
   return {
     write(name, ...[fields]) {
-      const { level, message }: LogLine = PROGRAM_LINES[name];
+      const { level, message }: LogLineDefinition = PROGRAM_LINES[name];
       logger[level](fields ?? {}, message);
     },
   };
