@@ -22,7 +22,7 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/io/admin/audit.test.ts: other work runs between the slices',
   ],
   'a chosen `X-Request-Id` that hides requests behind one id': [
-    'test/io/http/pipeline.test.ts: pipeline: the id of a request is ours',
+    'test/io/http/pipeline.test.ts: pipeline: the gateway makes the request id',
     'test/io/mcp/call.test.ts: X-Request-Id is kept beside ours, and no module sees it',
     "test/actors/runtime/audit.test.ts: refused logins and key changes keep the caller's X-Request-Id",
   ],
@@ -49,7 +49,7 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/config/exposure.test.ts: production: a sandbox without --sandbox ends the start',
   ],
   'a PROXY protocol header of a client': [
-    'test/io/http/listen/proxy-protocol.test.ts: a header that is not wanted ends the connection, and nothing runs',
+    'test/io/http/listen/proxy-protocol.test.ts: an unexpected header closes the connection, and nothing runs',
   ],
   'a second PROXY protocol header from a client behind a forwarding proxy': [
     'test/io/http/listen/proxy-protocol.test.ts: a client adds no header to the one of its proxy, whatever the answer is',

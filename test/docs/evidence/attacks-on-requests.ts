@@ -6,7 +6,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/http/front.test.ts: front: a request that two parsers could read differently',
   ],
   'HEAD then GET on one connection': [
-    'test/io/http/pipeline.test.ts: pipeline: HEAD of a GET route is answered with the headers alone',
+    'test/io/http/pipeline.test.ts: pipeline: HEAD of a GET route is answered with headers only',
   ],
   'large heads': ['test/io/http/front.test.ts: front: more than 100 fields'],
   'slow clients': [
@@ -43,7 +43,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   'hostile JSON': [
     'test/io/http/pipeline.test.ts: pipeline: a JSON body is checked by its schema',
     'test/io/routes/mcp.test.ts: parse error: HTTP 400',
-    'test/io/http/parsers.test.ts: nesting is judged as a parser would count it',
+    'test/io/http/parsers.test.ts: nesting is counted as a parser counts it',
   ],
   'traversal in paths and arguments': [
     'test/io/http/parsers.test.ts: a decoded segment never holds a separator',
@@ -106,7 +106,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/mcp/call.test.ts: headers: who calls, written by the gateway alone',
   ],
   'evasion of the limiter': [
-    'test/io/http/limits.test.ts: limits: X-Forwarded-For counts from trusted proxies alone',
+    'test/io/http/limits.test.ts: limits: X-Forwarded-For is read from the right',
     'test/io/http/limits.test.ts: CheckPubKey adds the key scope',
     'test/actors/limits/limiter.test.ts: connections of one address share a pool',
     'test/actors/limits/limiter.test.ts: three million keys in one window stay bounded',
@@ -134,27 +134,27 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'first administrator': ['test/io/admin/staff.test.ts: set-up link: good once'],
   'random bytes': [
-    'test/io/http/front.test.ts: front: random bytes and mutated requests leave it alive',
+    'test/io/http/front.test.ts: front: random bytes and mutated requests cause no crash',
     'test/io/routes/mcp.test.ts: envelope: random JSON and random bytes',
   ],
   'requests hidden in a chunked body': [
     'test/io/http/chunked.test.ts: chunked: a request hidden behind the body, in one segment',
-    'test/io/http/chunked.test.ts: chunked: the answer arrives whole, and a request hidden in a second segment',
+    'test/io/http/chunked.test.ts: chunked: the answer arrives complete',
     'test/io/http/chunked.test.ts: chunked: the same over TLS',
     'test/io/http/chunked.test.ts: chunked: POST /mcp with a hidden call',
     'test/e2e/smuggling.test.ts: smuggling: a request hidden behind POST /mcp or an event push leaves no log line, counter or audit record',
   ],
   'requests hidden behind a refusal or a long answer': [
-    'test/io/http/chunked.test.ts: chunked: refusals of the limits, of a full gateway and of one that stops',
-    'test/io/http/chunked.test.ts: chunked: behind an answer without a length that is complete',
-    'test/io/http/chunked.test.ts: chunked: a hidden request is charged',
+    'test/io/http/chunked.test.ts: chunked: no hidden request is handled after refusals by limits',
+    'test/io/http/chunked.test.ts: chunked: no request is handled after a complete answer without a length',
+    'test/io/http/chunked.test.ts: chunked: a hidden request is not charged',
   ],
   'chunk extensions, trailers, empty lines, bare CR': [
     'test/io/http/chunked.test.ts: chunked: extension, trailer, empty line before a request, bare CR',
-    'test/io/http/chunked.test.ts: chunked: one that is cut at any place of the body',
+    'test/io/http/chunked.test.ts: chunked: a request that is cut anywhere in its body is answered at most once',
   ],
   'slow bodies': [
-    'test/io/http/chunked.test.ts: floor: less than 1 KiB/s over 10 s is 408',
+    'test/io/http/chunked.test.ts: minimum rate: less than 1 KiB/s over 10 s is 408',
     'test/io/proxy/bodies.test.ts: floor: a proxied body below 1 KiB/s is 408',
     'test/io/proxy/bodies.test.ts: floor: the sink hears of the end first',
     'test/io/http/front.test.ts: front: silent connects, slow heads and slow bodies',
@@ -216,17 +216,17 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/modules/breaker.test.ts: breakers: the probe is one whole call',
   ],
   'one address opens all connections and stays silent': [
-    'test/io/http/connections.test.ts: one address opens more silent ones than the cap',
-    'test/io/http/connections.test.ts: requests under way count for their network',
+    'test/io/http/connections.test.ts: one address opens more silent connections than the cap',
+    'test/io/http/connections.test.ts: requests in flight count for their network beyond 12 s',
     'test/io/http/connections.test.ts: a trusted proxy has no share',
     'test/io/http/listen/connection-shares.test.ts: agree with a reference',
   ],
   'a walk through the /64 networks of an IPv6 /56 or /48': [
     'test/actors/limits/limiter.test.ts: a walk through IPv6 networks stops',
-    'test/io/http/listen/connection-shares.test.ts: a walk through a /48 stops at its shares',
+    'test/io/http/listen/connection-shares.test.ts: addresses of one /48 stop at its shares',
     'test/actors/runtime/audit.test.ts: a walk through the /64 of one /48',
   ],
-  'endless preflights': ['test/io/http/limits.test.ts: preflights are charged to the address alone'],
+  'endless preflights': ['test/io/http/limits.test.ts: preflights are charged to the address only'],
   'endless short connections, for a quota each': [
     'test/io/http/limits.test.ts: new connections do not help beyond the quota of the address',
     'test/actors/limits/limiter.test.ts: one connection alone has one quota, whatever its address had open',

@@ -56,7 +56,7 @@ export const ERROR_TESTS: Evidence = {
     'test/actors/accounts/user.test.ts: storage full: logins wait, logouts and removals go on',
   ],
   Stopping: [
-    'test/io/http/front.test.ts: front: a drain finishes what runs, refuses what comes',
+    'test/io/http/front.test.ts: front: a drain finishes running requests',
     'test/actors/runtime/lifecycle.test.ts: drain: refuses new commands',
   ],
   ModuleAnswerTooLarge: [
@@ -69,7 +69,7 @@ export const ERROR_TESTS: Evidence = {
   ],
   ConfigurationRefused: ['test/io/admin/admin.test.ts: admin: a refused reload names every fault'],
   BodyTooSlow: [
-    'test/io/http/chunked.test.ts: floor: less than 1 KiB/s over 10 s is 408',
+    'test/io/http/chunked.test.ts: minimum rate: less than 1 KiB/s over 10 s is 408',
     'test/io/proxy/bodies.test.ts: floor: a proxied body below 1 KiB/s is 408',
   ],
   SessionNotFound: [

@@ -27,7 +27,7 @@ export const READINGS_4: Evidence = {
     'test/io/routes/mcp.test.ts: refusal of foreign Host and Origin',
     'test/io/http/origin.test.ts: on a loopback bind /mcp refuses a foreign Origin',
     'test/io/routes/mcp.test.ts: browsers: preflight of an allowed origin',
-    'test/io/http/origin.test.ts: CORS fields and preflights are for allowed origins alone',
+    'test/io/http/origin.test.ts: only allowed origins receive CORS fields and preflights',
   ],
   '4.1 serves REST and JSON-RPC': ['test/io/mcp/call.test.ts: limits: a bearer pays by its key'],
   '4.1 answers an empty object': [

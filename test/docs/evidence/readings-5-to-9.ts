@@ -149,15 +149,15 @@ export const READINGS_5_TO_9: Evidence = {
     'test/actors/limits/limiter.test.ts: connections of one address share a pool',
   ],
   '8.1 name the client': [
-    'test/io/http/limits.test.ts: limits: X-Forwarded-For counts from trusted proxies alone',
-    'test/io/http/listen/proxy-protocol.test.ts: a header counts with Listen.proxyProtocol and from a trusted peer',
+    'test/io/http/limits.test.ts: limits: X-Forwarded-For is read from the right',
+    'test/io/http/listen/proxy-protocol.test.ts: a header is read with Listen.proxyProtocol and from a trusted peer',
     'test/io/http/limits.test.ts: addresses: read with ports, brackets and v4-mapped',
     'test/actors/limits/limiter.test.ts: connections of one address share a pool',
     'test/actors/limits/limiter.test.ts: connections that may still be open keep their quotas',
     'test/actors/limits/limiter.test.ts: where the port is known',
     'test/actors/limits/limiter.test.ts: a client that a trusted proxy named',
     'test/io/http/limits.test.ts: behind a trusted proxy one connection serves a client',
-    'test/io/http/listen/proxy-protocol.test.ts: a client that the proxy names is counted by address alone',
+    'test/io/http/listen/proxy-protocol.test.ts: a client that the proxy names is charged by address only',
     'test/io/mcp/call.test.ts: behind a trusted proxy the largest batch',
   ],
   '8.1 an rps of 0 turns a scope off': [
@@ -182,7 +182,7 @@ export const READINGS_5_TO_9: Evidence = {
   '8.1 a missing `pkey` costs nothing': [
     'test/io/http/limits.test.ts: address first, malformed 400, absent not charged',
     'test/io/http/limits.test.ts: limits: unknown paths, wrong methods and OPTIONS',
-    'test/io/http/limits.test.ts: preflights are charged to the address alone',
+    'test/io/http/limits.test.ts: preflights are charged to the address only',
   ],
   '8.1 outsiders who name a key': [
     'test/io/accounts/network-limits.test.ts: a key flooded by name from everywhere',
