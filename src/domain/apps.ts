@@ -13,7 +13,7 @@ export const APPS_MAX = 20;
 export const APP_RECORDS_MAX = 1_000;
 /** Applications that one account allowed or refused to act for it. */
 export const APP_ACCESS_MAX = 200;
-/** Accounts that one application acted for and that are told when it closes; others find out at their next request. */
+/** Accounts that an application acted for and that are notified when it closes; others learn it at their next request. */
 export const PARTICIPANTS_MAX = 1_000;
 /** Spec 2.3 and 8.4. */
 export const CURRENCIES_MAX = 20;

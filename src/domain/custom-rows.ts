@@ -21,14 +21,14 @@ export function customRows(file: RowSections, section: Section): Rows | undefine
   return places.length === 0 ? undefined : Object.fromEntries(places.flatMap(Object.entries));
 }
 
-/** Names that stand in both places: which of the two rows counts would be a guess. JSON pointers (RFC 6901). */
+/** Names that are in both sections: which of the two rows counts would be a guess. JSON pointers (RFC 6901). */
 export function doubledRows(file: RowSections): Fault[] {
   const config = rowsIn(file.Config);
   return SECTIONS.flatMap((section) => {
     const outside = rowsIn(file[section]);
     return Object.keys(rowsIn(config?.[section]) ?? {})
       .filter((name) => outside !== undefined && Object.hasOwn(outside, name))
-      .map((name) => ({ path: `/Config/${section}/${step(name)}`, message: `stands in ${section} too` }));
+      .map((name) => ({ path: `/Config/${section}/${step(name)}`, message: `is in ${section} too` }));
   });
 }
 

@@ -31,7 +31,7 @@ export const SANDBOX_ERRORS = {
   /** The caller's `externalId` was used for something else. */
   OperationConflict: { code: 2109, status: 409, message: 'externalId was used for another operation' },
   UnknownMessage: { code: 2204, status: 404, message: 'Unknown message' },
-  NotYourMessage: { code: 2205, status: 403, message: 'The message is somebody else’s' },
+  NotYourMessage: { code: 2205, status: 403, message: 'The message is another user’s' },
   MessageDeleted: { code: 2206, status: 409, message: 'The message is deleted' },
   UnknownUser: { code: 2207, status: 404, message: 'Unknown user' },
   NotChatOwner: { code: 2208, status: 403, message: 'Only the owner of the chat may do that' },

@@ -212,7 +212,7 @@ t.test('chat: every refusal has its code and changes nothing', async (t) => {
 });
 
 t.test(
-  'files: nobody sees a pending one; completed, it is a message that its readers can read',
+  'files: no user sees a pending one; completed, it is a message that its readers can read',
   async (t) => {
     const path = await logPath(t);
     const store = await openStore(path);
@@ -375,7 +375,7 @@ t.test('guests: read with the code, join with the first message, change their ow
   t.strictSame(textsOf(resultOf(await first.read('messages'))), ['welcome']);
   for (const text of [undefined, '', 'x'.repeat(4097)])
     t.strictSame(refusalOf(await first.act('send_message', { text })), [400, 2203]);
-  t.match(resultOf(await first.read('info')), { members: 2 }, 'a refused message joins nobody');
+  t.match(resultOf(await first.read('info')), { members: 2 }, 'a refused message adds no member');
   const hi = resultOf(await first.act('send_message', { text: 'hi', name: 'Ada' }));
   t.match(resultOf(await first.read('info')), { members: 3, memberId: hi['senderId'] });
   t.match(resultOf(await bob.read('members/list', { chatId })), {

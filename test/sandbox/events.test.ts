@@ -166,7 +166,7 @@ t.test(
 
 t.test('sandbox events: a page is longer than asked for rather than that it splits a tick', async (t) => {
   const store = await openStore(await logPath(t));
-  const room = resultOf(await post(store, '/markets/v1/rooms/create', '8', { name: 'Desk', pair: PAIR }));
+  const room = resultOf(await post(store, '/markets/v1/rooms/create', '8', { name: 'Mill', pair: PAIR }));
   const roomId = room['id'];
   for (let count = 0; count < 3; count += 1) await order(store, '8', { side: 'sell', roomId });
   resultOf(await post(store, '/markets/v1/rooms/close', '8', { roomId }));

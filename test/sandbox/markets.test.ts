@@ -182,7 +182,7 @@ t.test('rooms: members alone see and place orders in them; closing frees what th
   const store = await openStore(path);
   const room = (verb: string, crm: string, body: Fields) =>
     post(store, `/markets/v1/rooms/${verb}`, crm, body);
-  const made = resultOf(await room('create', '7', { name: 'Desk', pair: PAIR }));
+  const made = resultOf(await room('create', '7', { name: 'Mill', pair: PAIR }));
   const roomId = made['id'];
   t.match(made, { ownerId: '7', state: 'open', members: 1, joined: true });
   t.strictSame(refusalOf(await order(store, '8', { roomId })), [403, 2309]);

@@ -204,7 +204,7 @@ async function callMarkets(call: Call): Promise<void> {
   const at = '/markets/v1';
   const swap = { from: 'DEMO', to: 'GATE', amount: '10', receiveMin: '1', externalId: '7' };
   await call('POST', `${at}/swaps/create`, swap);
-  const roomId = await call('POST', `${at}/rooms/create`, { name: 'Desk', pair: 'GATE-DEMO' });
+  const roomId = await call('POST', `${at}/rooms/create`, { name: 'Mill', pair: 'GATE-DEMO' });
   await call('POST', `${at}/rooms/join`, { roomId }, '8');
   const order = { pair: 'GATE-DEMO', side: 'sell', price: '2.00', amount: '3' };
   const orderId = await call('POST', `${at}/orders/create`, { ...order, roomId, externalId: '9' });

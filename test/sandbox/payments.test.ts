@@ -1,4 +1,4 @@
-/** The sandbox payments: the merchant's orders, the gate of whoever holds a code, and the money they book. */
+/** The sandbox payments: the merchant's orders, the gate for holders of a code, and the money they book. */
 import fc from 'fast-check';
 import t from 'tap';
 import { DECLINED_CARD } from '../../src/sandbox/payments/gate.ts';

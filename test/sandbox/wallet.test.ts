@@ -151,7 +151,7 @@ t.test('wallet: every refusal has its code and moves nothing', async (t) => {
   await store.close();
 });
 
-t.test('wallet: queries that are wrong, unknown or made for nobody are refused', async (t) => {
+t.test('wallet: queries that are wrong, unknown or made for no user are refused', async (t) => {
   const store = await openStore(await logPath(t));
   const queries: [string, Record<string, string>, number, number][] = [
     ['balance/get', { currency: 'EUR' }, 400, 2101],

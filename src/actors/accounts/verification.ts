@@ -1,4 +1,4 @@
-/** Slow checks of keys, done in the worker pool between two turns. Owns how their results are told to the next turn. */
+/** Slow checks of keys, done in the worker pool between two turns, and the form in which the next turn gets their results. */
 import type { ErrorName } from '../../domain/errors.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import type { AuthenticationTask, EnrolledCredential, RegistrationTask } from '../../workers/fido2.ts';

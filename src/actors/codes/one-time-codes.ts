@@ -40,7 +40,7 @@ export interface IssueCode extends Contact {
   readonly networks: readonly Network[];
   /**
    * The account of the contact was logged in to from that network before. Such requests have codes and a cap of their
-   * own, so that requests of others neither replace nor use them up. Decision 0055.
+   * own, so that requests of others neither replace nor use them up. Decision 0014.
    */
   readonly known: boolean;
   readonly sessionId: string | null;

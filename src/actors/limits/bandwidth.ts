@@ -1,7 +1,7 @@
 /**
  * One quota of bytes per second: a token bucket with debts, whose income is shared evenly by persons first, then by the
- * streams of each. A plain object of the main thread like the request limiter (decision
- * 0021), without clock and timer: io/files/throttle.ts brings both.
+ * streams of each (decision 0042). Like the request limiter it is synchronous (decision 0119), and it has neither clock nor timer:
+ * io/files/throttle.ts brings both.
  */
 import { SECOND_MS } from '../../domain/time.ts';
 

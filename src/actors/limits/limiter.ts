@@ -1,6 +1,6 @@
 /**
  * Windows of everything that is not bound to a session: connections, addresses and unproven public keys (spec 8.1,
- * events.md "Rate limiter"). Volatile by design: one owner on the main thread, synchronous turns, nothing written.
+ * decision 0119). Volatile: one owner on the main thread, synchronous turns, nothing written.
  * All scopes share one window; its maps are swapped at the boundary, so there is no timer and no sweep.
  */
 import { type QuotaResult, SCOPE_SETTINGS, type ScopeCode, windowIndex } from '../../domain/limits/quotas.ts';

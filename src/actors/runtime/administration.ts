@@ -91,7 +91,7 @@ export class Administration {
     return this.journal.ids(kind, afterId, limit);
   }
 
-  /** Of a caller without an account: recorded within the budget of the minute, else counted (auth.md A14). */
+  /** Of a caller without an account: recorded within the budget of the minute, else counted. */
   auditRefusal(record: AuditRecord, caller: string): void {
     const max = this.#wiring.context.settings.get('AnonymousRefusalsPerMinute');
     this.#auditLeftOut(record.utcMs);

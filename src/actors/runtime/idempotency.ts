@@ -5,7 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { RingEntry } from './journal/port.ts';
 
-/** Keys kept for each actor. Source: architecture.md "The actor contract". */
+/** Keys kept for each actor: each costs memory and a part of every snapshot. */
 export const RING_SIZE = 64;
 
 export class IdempotencyRing {

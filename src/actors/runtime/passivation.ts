@@ -8,7 +8,7 @@ import { Cell } from './cell.ts';
 import { checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
 import type { Journal } from './journal/port.ts';
 
-/** A longer tail is written as a snapshot before the actor leaves. Source: architecture.md "The journal". */
+/** A longer tail is written as a snapshot before the actor leaves, so that a replay stays short. */
 const SNAPSHOT_TAIL = 20;
 /** Instances looked at when room is needed; busy ones are passed over. */
 const EVICTION_LOOKS = 32;

@@ -15,7 +15,7 @@ export interface WorkerPort {
   run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<PortResult<TaskOutput<N>>>;
 }
 
-/** One-time codes: what is secret about them stays behind this port (auth.md A13). */
+/** One-time codes: what is secret about them stays behind this port (decision 0014). */
 export interface CodePort {
   /** Sends the code of this seed. Any failure may be tried again: the same seed is the same code. */
   deliver(message: CodeMessage): Promise<PortResult<null>>;
@@ -92,16 +92,16 @@ export interface FileSection {
   readonly lengthBytes: number;
 }
 
-/** Webhooks: who sends them, and who tells the owners about them. */
+/** Webhook deliveries, and notices of them to owners. */
 export interface WebhookPort {
-  /** The application is not what it was: address, filters, people who allowed it, state. */
+  /** The application changed: address, filters, accounts that allow it, or state. */
   changed(appId: string): void;
   tell(notice: WebhookNotice): Promise<PortResult<null>>;
 }
 
 export interface Ports {
   readonly workers: WorkerPort;
-  /** Absent only where no files are carried (tests). */
+  /** Absent only in tests without files. */
   readonly files?: FilePort;
   /** Absent: no module delivers codes. */
   readonly codes?: CodePort;

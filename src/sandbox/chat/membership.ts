@@ -193,7 +193,7 @@ function ownedChat(state: ChatState, call: ModuleCall): Chat {
 function knownUser(state: ChatState, value: unknown): string {
   const userId = requiredId(value, 'user id');
   if (!state.personal.has(userId))
-    throw new SandboxError('UnknownUser', 'nobody with this id has an account here');
+    throw new SandboxError('UnknownUser', 'no user with this id has an account here');
   return userId;
 }
 

@@ -18,7 +18,7 @@ export function transfer(account: WalletAccount, call: ModuleCall, ledger: Ledge
   const externalId = optionalId(call, 'externalId') ?? null;
   if (toUserId === account.userId) throw new SandboxError('SameAccount');
   if (ledger.account(toUserId) === undefined)
-    throw new SandboxError('UnknownReceiver', 'nobody with this id has an account here');
+    throw new SandboxError('UnknownReceiver', 'no user with this id has an account here');
   const earlier = repeated(account, externalId, {
     txType: TxType.TransferOut,
     currency,

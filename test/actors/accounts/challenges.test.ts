@@ -135,7 +135,7 @@ t.test('used challenge: 64 live ones are kept, the next is 1002 until the first 
   const one = challenge(1_000);
   const full = new GatewayError('AccessRateLimit', 'too many challenges used for one account', 291, 's');
   await t.rejects(login(one), full, 'that of the sign-up is the 64th');
-  await t.rejects(login(first), EXPIRED, 'a kept one is told apart');
+  await t.rejects(login(first), EXPIRED, 'a kept one is distinguished');
   await actors.restart();
   await t.rejects(login(one), full, 'after a replay');
   t.same(

@@ -51,7 +51,7 @@ async function planted(
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 
 t.test(
-  'accounts of version 1: every shape it had opens, from snapshots and from events, and goes on',
+  'accounts of version 1: every shape it had opens, from snapshots and from events, and continues',
   async (t) => {
     for (const [index, written] of GOLDEN.user.entries()) {
       for (const snapshot of [true, false]) {
@@ -92,7 +92,7 @@ t.test('accounts of version 1: a contact that was linked is kept', async (t) => 
     if (written === undefined) throw new Error('no third shape');
     const actors = await planted('user', '7', written, snapshot);
     await actors.system.query(user, '7', { type: 'account' });
-    // Whoever has a contact may remove the last key although the setting protects it.
+    // A user with a contact may remove the last key although the setting protects it.
     actors.settings.set('LastKeyProtection', 1);
     actors.clock.nowMs = 8;
     const command = { type: 'removeKey' as const, keyId: '12', sessionId: '100', origin: ORIGIN };

@@ -181,7 +181,7 @@ t.test('session: the last use is written at most once a minute and survives a re
   t.equal((await sessions())[0]?.lastSeenMs, seenMs);
 });
 
-t.test('session: a last use that cannot be written is reported, and the session goes on', async (t) => {
+t.test('session: a last use that cannot be written is reported, and the session continues', async (t) => {
   const { actors, enter, failures, rootToken } = await start();
   actors.journal.setFull(true);
   actors.clock.nowMs += MINUTE_MS;
@@ -350,7 +350,7 @@ t.test('limits: windows of session and user agree with a reference over random r
 });
 
 t.test(
-  'limits: sessions without proof, spent by whoever knows the public key, leave its holder a full window',
+  'limits: sessions without proof, spent by any caller that knows the public key, leave its holder a full window',
   async (t) => {
     const { enter, mcpLogin } = await start({
       settings: { PubKeyApiRPSLimit: 2, RateLimitWindowSeconds: 5 },

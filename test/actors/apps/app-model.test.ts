@@ -10,7 +10,7 @@ import { type AdminFixture, startAdmin } from '../../support/admin.ts';
 import { count, runs } from '../../support/depth.ts';
 
 const RUNS = 50;
-const NAMES = ['Shop', 'Desk', 'Bank'];
+const NAMES = ['Shop', 'Mill', 'Bank'];
 const URLS = ['https://a.example', 'https://b.example', 'https://c.example'];
 const PEOPLE = 2;
 

@@ -79,7 +79,7 @@ function registered(...commands: AppCommand[]): AppState {
 const told = ({ send = [] }: AppOutcome) =>
   send.map(({ toId, command }) => [toId, (command as { type: string }).type]);
 
-t.test('door: what is written is read again, anything else is a bug', async (t) => {
+t.test('index entry: what is written is read again, anything else is a bug', async (t) => {
   const id = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }).map(String);
   const indexEntry: fc.Arbitrary<AppIndexEntry> = fc.record({
     ownerId: id,
@@ -99,7 +99,7 @@ t.test('door: what is written is read again, anything else is a bug', async (t) 
 });
 
 t.test(
-  'door: closed to all; open to the owner and to the explicit key; sessions from before stay out',
+  'access check: closed to all; open to the owner and the explicit key; earlier sessions stay invalid',
   async (t) => {
     const indexEntry: AppIndexEntry = { ownerId: OWNER, openedTick: '50', keyTick: '60', mcpPublicKey: KEY };
     const owner = { userId: OWNER, publicKey: OTHER_KEY };
@@ -169,7 +169,7 @@ t.test(
 );
 
 t.test(
-  'app: a closing is told to the owner and all it acted for, another key to the others alone',
+  'app: a closing is announced to the owner and all it acted for, another key to the others alone',
   async (t) => {
     const state = registered(
       administer(OPEN),
@@ -233,7 +233,7 @@ t.test('app: the owner ends an overlap; a second time changes nothing and answer
     t.same(decide(quiet, FINISH, nowMs).outcome, { reply: viewOf(quiet) }, note);
   const others: AppCommand = { type: 'endKeyOverlap', userId: '102', origin: ORIGIN };
   for (const [note, asked, command] of [
-    ['of somebody else', state, others],
+    ['of another account', state, others],
     ['not registered', app.initial('78'), FINISH],
   ] as const)
     t.match(app.decide(asked, command, turn()), { refuse: 'NotFound' }, note);
@@ -246,7 +246,11 @@ t.test('app: whom it acted for is kept once each, without the owner, up to a bou
   t.same(state.participants, ['102']);
   const participants = Array.from({ length: PARTICIPANTS_MAX }, (_, place) => `${place}`);
   t.equal(decide({ ...state, participants }, join('9999')).state.participants.length, PARTICIPANTS_MAX);
-  t.same(told(decide(app.initial('78'), join('102')).outcome), [['102', 'appGone']], 'nobody is there');
+  t.same(
+    told(decide(app.initial('78'), join('102')).outcome),
+    [['102', 'appGone']],
+    'there is no application',
+  );
   t.ok(APP_ACCESS_MAX < PARTICIPANTS_MAX);
 });
 

@@ -1,5 +1,5 @@
 /**
- * The code desk against a model: whatever is issued, entered, waited for or crashed, a code works once, in time, while
+ * One-time codes against a model: whatever is issued, entered, waited for or crashed, a code works once, in time, while
  * it is the newest and was not tried too often; and the caps hold for addresses, askers and days.
  */
 import fc from 'fast-check';
@@ -127,7 +127,7 @@ function expected(known: Known, right: boolean, nowMs: number): string {
   return 'right';
 }
 
-t.test('code desk: any history of codes, tries, waits and restarts ends as in the reference', async (t) => {
+t.test('codes: any history of codes, tries, waits and restarts ends as in the reference', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { maxLength: 60, size: 'max' }), async (steps) => {
       const oneTime = startCodes(NO_CAPS);
@@ -168,7 +168,7 @@ t.test('code desk: any history of codes, tries, waits and restarts ends as in th
 });
 
 t.test(
-  'caps: ten thousand addresses from one asker get ten codes an hour and leave a bounded desk',
+  'caps: ten thousand addresses from one asker get ten codes an hour and leave bounded state',
   async (t) => {
     const { issue, actors, chat } = startCodes();
     let issued = 0;
@@ -185,7 +185,7 @@ t.test(
     t.equal(
       await issue(phone(1), '192.0.2.2').then((reply) => typeof reply),
       'string',
-      'its own wait goes on',
+      'its own wait continues',
     );
     t.equal(await issue(phone(77_777), '192.0.2.2').then((reply) => typeof reply), 'object', 'others may');
     await actors.advance(HOUR_MS);
@@ -194,7 +194,7 @@ t.test(
 );
 
 t.test(
-  'caps: what strangers ask for a number leaves the codes of its person, and the other way round',
+  'caps: requests of unknown networks for a number leave the codes of its owner, and vice versa',
   async (t) => {
     const oneTime = startCodes();
     const number = phone(1);
@@ -205,7 +205,7 @@ t.test(
     t.match(
       await oneTime.issue(number, '198.51.100.9'),
       /^AccessRateLimit/,
-      'strangers have used their share up',
+      'the unknown networks have used their share up',
     );
     t.type(await oneTime.issue(number, '192.0.2.7', true), 'object', 'not the share of the person');
     t.equal(await oneTime.issue(number, '192.0.2.7', true), 'AccessRateLimit 60', 'who waits like anybody');
@@ -219,7 +219,7 @@ t.test(
   },
 );
 
-t.test('code desk: a code of the other class neither replaces nor uses up a code', async (t) => {
+t.test('codes: a code of the other class neither replaces nor uses up a code', async (t) => {
   const oneTime = startCodes();
   const number = phone(1);
   const idOf = async (network: string, known: boolean) => {
@@ -288,7 +288,7 @@ t.test('caps: a lowered setting counts what was sent before', async (t) => {
   t.equal(await issue(phone(1)), `AccessRateLimit ${(HOUR_MS - 2 * MINUTE_MS) / SECOND_MS}`);
 });
 
-t.test('couriers: many deliveries that fail leave no growing journal', async (t) => {
+t.test('code senders: many deliveries that fail leave no growing journal', async (t) => {
   const { issue, actors, chat } = startCodes({ ...NO_CAPS });
   chat.mode = 'down';
   for (let round = 0; round < 40; round += 1) {
@@ -299,14 +299,14 @@ t.test('couriers: many deliveries that fail leave no growing journal', async (t)
   const { administration } = actors.system;
   for (let id = 0; id < 16; id += 1) {
     const { stored, nextMessage } = administration.export('codeCourier', String(id));
-    t.ok((stored?.rows.length ?? 0) < 500, `courier ${id}: ${stored?.rows.length} rows`);
+    t.ok((stored?.rows.length ?? 0) < 500, `sender ${id}: ${stored?.rows.length} rows`);
     t.equal(nextMessage, undefined);
   }
   t.equal(actors.journal.timers(Number.MAX_SAFE_INTEGER, 1_000).length, 0, 'nothing waits any more');
   t.same(actors.bugs, []);
 });
 
-t.test('couriers: an older code that ends late neither stops nor follows a newer one', async (t) => {
+t.test('code senders: an older code that ends late neither stops nor follows a newer one', async (t) => {
   const chat = startChat();
   const held: (() => void)[] = [];
   const answers = [true, false, true, true];

@@ -56,7 +56,7 @@ t.test('event log: events come out in the order of their ticks once the window i
   let heard = 0;
   const stop = log.subscribe(() => {
     heard += 1;
-    t.equal(log.page(0, 10).length, log.newest, 'what is told of is there');
+    t.equal(log.page(0, 10).length, log.newest, 'what is announced is there');
   });
   await inbox.accept(events(5, 3));
   await actors.advance(300);
@@ -87,7 +87,7 @@ t.test('event log: events come out in the order of their ticks once the window i
 });
 
 t.test(
-  'event log: an older tick after the window goes next and is counted, a far one holds nobody back',
+  'event log: an older tick after the window goes next and is counted, a far one delays no other',
   async (t) => {
     const actors = createTestActors({ kinds: [] });
     const { log, inbox } = await open(actors);

@@ -112,7 +112,7 @@ t.test(
     t.equal(world.actors.system.lookup('draft', fileId), undefined);
     const next = await open(world);
     t.not(next.fileId, fileId);
-    t.equal(streamOf(await begin(world, next.fileId)), 2, 'the fencing number goes on rising');
+    t.equal(streamOf(await begin(world, next.fileId)), 2, 'the fencing number keeps rising');
   },
 );
 
@@ -308,29 +308,32 @@ t.test(
   },
 );
 
-t.test('draft: who has left the chat is told so, a full disk at the completion is 1013', async (t) => {
-  const cases: [(world: DraftWorld) => unknown, ErrorName][] = [
-    [({ chat }) => chat.outsiders.add(OWNER), 'Forbidden'],
-    [
-      ({ disk }) => {
-        disk.mode = 'down';
-      },
-      'StorageFull',
-    ],
-  ];
-  for (const [damage, row] of cases) {
-    const world = createDraftWorld();
-    const { fileId } = await open(world);
-    const stream = streamOf(await begin(world, fileId));
-    world.disk.write(fileId, 0, BYTES);
-    damage(world);
-    t.equal(await refused(finish(world, fileId, stream)), row);
-    t.not(world.chat.byFile(fileId)?.state, 'complete');
-    world.disk.mode = 'ok';
-    await world.actors.advance(MINUTE_MS);
-    checkGone(t, world, fileId);
-  }
-});
+t.test(
+  'draft: an owner who left the chat gets Forbidden, a full disk at the completion is 1013',
+  async (t) => {
+    const cases: [(world: DraftWorld) => unknown, ErrorName][] = [
+      [({ chat }) => chat.outsiders.add(OWNER), 'Forbidden'],
+      [
+        ({ disk }) => {
+          disk.mode = 'down';
+        },
+        'StorageFull',
+      ],
+    ];
+    for (const [damage, row] of cases) {
+      const world = createDraftWorld();
+      const { fileId } = await open(world);
+      const stream = streamOf(await begin(world, fileId));
+      world.disk.write(fileId, 0, BYTES);
+      damage(world);
+      t.equal(await refused(finish(world, fileId, stream)), row);
+      t.not(world.chat.byFile(fileId)?.state, 'complete');
+      world.disk.mode = 'ok';
+      await world.actors.advance(MINUTE_MS);
+      checkGone(t, world, fileId);
+    }
+  },
+);
 
 t.test('draft: a disk without room refuses with 1013 before the chat module is asked', async (t) => {
   const world = createDraftWorld();

@@ -1,7 +1,7 @@
 /**
  * v1 uploads against a reference that knows nothing of actors, slots or messages: any history of inits, parts,
  * cancellations, failing calls, time and restarts. And any history that is cut off in the middle: in the end every file
- * has its message, every message its file, and nobody holds a slot.
+ * has its message, every message its file, and no slot is taken.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -21,7 +21,7 @@ t.setTimeout(120_000);
 const RUNS = 60;
 const CUT_RUNS = 80;
 const USERS = ['1001', '1002', '1003'];
-/** Two of them share a CRC-32 with nobody, one is a file that does not have the checksum it declares. */
+/** Two of them have a CRC-32 of their own, one is a file that does not have the checksum it declares. */
 const FILES = [new SampleFile(1, 1), new SampleFile(2, 2), new SampleFile(3, 3), lying(new SampleFile(4, 2))];
 const INACTIVITY_MS = 60 * SECOND_MS;
 const MEMORY_MS = 10 * MINUTE_MS;
@@ -254,7 +254,7 @@ t.test(
             else if (one.do === 'fault') setFault(uploads, one.call);
             else if (one.do === 'restart') await restart(uploads);
             else if (one.do !== 'part' || one.good) {
-              // Nobody waits for it: the next step, a crash perhaps, comes in the middle.
+              // No caller waits for it: the next step, a crash perhaps, comes in the middle.
               act(uploads, one).then(
                 (reply) => {
                   const fileId = (reply as { fileId?: string | null } | null)?.fileId ?? null;

@@ -1,5 +1,5 @@
 /**
- * v1 uploads, actors only: the order of refusals, the life cycle, what the desk and the uploader's actor each own, and
+ * v1 uploads, actors only: the order of refusals, the life cycle, what the upload slots and the uploader's actor each own, and
  * what a crash at every step leaves.
  */
 
@@ -26,7 +26,7 @@ async function uploaded(uploads: UploadActors, userId: string, file: SampleFile)
   return last as { chunkNumber: number; fileId: string };
 }
 
-/** Nothing left over, nobody's slot taken, nothing waiting. */
+/** Nothing is left over, no slot is taken, nothing waits. */
 async function isClean(t: Test, uploads: UploadActors, published = 0) {
   await uploads.actors.settle();
   t.same(uploads.world.faults(), []);
@@ -49,34 +49,37 @@ t.test('upload: init, parts in any order, the last one answers with the file', a
   await isClean(t, uploads, 1);
 });
 
-t.test('upload: one that is open ends when its owner is blocked, and nobody else is touched', async (t) => {
-  const uploads = createUploadActors();
-  const { actors, world } = uploads;
-  const [file, other] = [new SampleFile(1, 4), new SampleFile(2, 4)];
-  const drop = async (userId: string) => {
-    await actors.system.tell(upload, userId, { type: 'dropUpload' });
+t.test(
+  'upload: one that is open ends when its owner is blocked, and no other upload is touched',
+  async (t) => {
+    const uploads = createUploadActors();
+    const { actors, world } = uploads;
+    const [file, other] = [new SampleFile(1, 4), new SampleFile(2, 4)];
+    const drop = async (userId: string) => {
+      await actors.system.tell(upload, userId, { type: 'dropUpload' });
+      await actors.settle();
+    };
+    await drop(ADA);
+    await uploads.init(ADA, file);
+    await uploads.part(ADA, file, 0);
+    await uploads.init(BOB, other);
+    await drop(ADA);
     await actors.settle();
-  };
-  await drop(ADA);
-  await uploads.init(ADA, file);
-  await uploads.part(ADA, file, 0);
-  await uploads.init(BOB, other);
-  await drop(ADA);
-  await actors.settle();
-  t.same(
-    (await uploads.slots()).map(({ userId }) => userId),
-    [BOB],
-  );
-  t.same(
-    [...world.parts.keys()].filter((name) => name.startsWith(`${ADA}/`)),
-    [],
-  );
-  await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
-  await drop(ADA);
-  await uploaded(uploads, BOB, other);
-  await drop(BOB);
-  await isClean(t, uploads, 1);
-});
+    t.same(
+      (await uploads.slots()).map(({ userId }) => userId),
+      [BOB],
+    );
+    t.same(
+      [...world.parts.keys()].filter((name) => name.startsWith(`${ADA}/`)),
+      [],
+    );
+    await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+    await drop(ADA);
+    await uploaded(uploads, BOB, other);
+    await drop(BOB);
+    await isClean(t, uploads, 1);
+  },
+);
 
 t.test('upload: one of a single byte completes at once', async (t) => {
   const uploads = createUploadActors();
@@ -399,7 +402,7 @@ t.test(
         if (step === 'publish' || step === 'complete')
           t.match(await uploads.part(ADA, file, 1), { fileId: String }, `${step}: the client asks again`);
         else {
-          t.same(await uploads.slots(), [], `${step}: nobody was told of it, its slot is free`);
+          t.same(await uploads.slots(), [], `${step}: no caller learned of it, its slot is free`);
           await uploads.init(ADA, file);
           t.match(await uploaded(uploads, ADA, file), { fileId: String });
         }

@@ -1,4 +1,7 @@
 /** Typed actor protocol: what must not compile is stated by conditional types, so that `tsc` checks it with the build. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import type { UploadProtocol } from '../../../src/actors/files/v1/upload.ts';
 import type { StoredChunk } from '../../../src/actors/files/v1/upload-messages.ts';
@@ -9,7 +12,7 @@ import {
   type Outcome,
   type Timer,
 } from '../../../src/actors/runtime/actor.ts';
-import type { Protocol, Tagged } from '../../../src/actors/runtime/protocol.ts';
+import { messageTo, type Protocol, receiver, type Tagged } from '../../../src/actors/runtime/protocol.ts';
 import { createTestActors } from '../../support/actors/actors.ts';
 
 type Accepts<Target, Value> = [Value] extends [Target] ? true : false;
@@ -36,10 +39,17 @@ type CounterProtocol = Protocol<
   { readonly peek: string }
 >;
 
+type Handle = Handlers<number, CounterProtocol, CounterEvent>;
+
+const COUNTER = receiver<{ readonly type: 'internal' }>('counter');
+const STRAY = receiver<{ readonly type: 'storeChunk' }>('counter');
+const INTERNAL = { type: 'internal' } as const;
+const FOREIGN = { type: 'storeChunk' } as const;
+
 const announced: string[] = [];
 
 const counter = defineActor<number, CounterProtocol, CounterEvent>({
-  kind: 'counter',
+  kind: COUNTER,
   version: 1,
   limits: { mailbox: 8, snapshotEvery: 8, idleMs: 1_000 },
   initial: () => 0,
@@ -63,12 +73,48 @@ const counter = defineActor<number, CounterProtocol, CounterEvent>({
   decideNow: { peek: (state) => `${state}` },
 });
 
-type Add = Handlers<number, CounterProtocol, CounterEvent>['add'];
+/** Never called. `tsc` refuses a line below whose next statement compiles. */
+function mistakes(system: ActorSystem): unknown[] {
+  // @ts-expect-error: a command of another kind is not asked
+  void system.ask(counter, '1', { type: 'storeChunk' });
+  // @ts-expect-error: a message that has no reply is not asked
+  void system.ask(counter, '1', { type: 'internal' });
+  // @ts-expect-error: a command without its field
+  void system.ask(counter, '1', { type: 'add' });
+  // @ts-expect-error: a command of another kind is not told
+  void system.tell(counter, '1', FOREIGN);
+  // @ts-expect-error: the query of another kind
+  void system.query(counter, '1', { type: 'slots' });
+  // @ts-expect-error: a durable command is not volatile
+  system.now(counter, '1', { type: 'add', amount: 1 });
+  // @ts-expect-error: a message names its receiver by a reference
+  messageTo('counter', '1', { type: 'internal' });
+  // @ts-expect-error: a message that the receiver does not take
+  messageTo(COUNTER, '1', FOREIGN);
+  // @ts-expect-error: a receiver of commands that the kind does not take
+  const stray: Parameters<typeof defineActor<number, CounterProtocol, CounterEvent>>[0]['kind'] = STRAY;
+  // @ts-expect-error: a reply of another type
+  const reply: Handle['add'] = () => ({ reply: 'two' });
+  // @ts-expect-error: the reply of no command of the kind
+  const answers: Handle['add'] = () => ({ answers: [{ commandId: '1', reply: 'two' }], reply: 2 });
+  // @ts-expect-error: a timer that brings the command of another kind
+  const timer: Handle['schedule'] = () => ({ timers: [{ name: 'a', dueMs: 1, command: FOREIGN }] });
+  // @ts-expect-error: a timer without a command
+  const bare: Handle['schedule'] = () => ({ timers: [{ name: 'a', dueMs: 1 }] });
+  // @ts-expect-error: a timer that is cancelled with a command
+  const cancelled: Handle['schedule'] = () => ({ timers: [{ name: 'a', dueMs: null, command: INTERNAL }] });
+  // @ts-expect-error: slow work that resolves with the command of another kind
+  const next: Handle['schedule'] = () => ({ next: async () => FOREIGN });
+  return [stray, reply, answers, timer, bare, cancelled, next];
+}
+
+type Add = Handle['add'];
 type Asked<P extends { readonly command: { readonly type: string } }> = Tagged<P['command'], string>;
 
 t.test(
   'protocol: a wrong reply, a foreign command and a cancelling timer with a command do not compile',
   async (t) => {
+    t.type(mistakes, 'function', 'compiled, so that each of its lines is a mistake');
     t.ok(holds<Accepts<ReturnType<Add>, Outcome<CounterEvent, number>>>());
     t.ok(fails<Accepts<ReturnType<Add>, Outcome<CounterEvent, string>>>(), 'a reply of another type');
     t.ok(fails<Accepts<ReturnType<Add>, { readonly reply: string }>>(), 'the same as a literal');
@@ -84,6 +130,18 @@ t.test(
     t.ok(holds<Equal<UploadProtocol['replies']['storeChunk'], StoredChunk>>());
   },
 );
+
+t.test('protocol: each receiver is declared once, and its kind is defined by it', async (t) => {
+  const root = fileURLToPath(new URL('../../../../src/actors', import.meta.url));
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('.ts'),
+  );
+  const sources = files.map((path) => readFileSync(join(root, path), 'utf8')).join('\n');
+  const names = [...sources.matchAll(/const (\w+) = receiver<.+>\('(\w+)'\)/g)];
+  t.ok(names.length > 0);
+  t.same(names.map(([, , kind]) => kind).sort(), [...new Set(names.map(([, , kind]) => kind))].sort());
+  for (const [, constant = ''] of names) t.ok(sources.includes(`  kind: ${constant},`), constant);
+});
 
 t.test('protocol: command and reply are inferred from the kind', async (t) => {
   const { system } = createTestActors({ kinds: [counter] });

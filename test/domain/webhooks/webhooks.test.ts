@@ -38,12 +38,12 @@ const EVENT: RoutedEvent = {
   netType: undefined,
   acceptedMs: 2_000,
 };
-const NOBODY = { grantedMs: null, revoked: false };
+const NO_ACCESS = { grantedMs: null, revoked: false };
 
 t.test('routing: the owner and everybody are let through, other people are asked about', async (t) => {
   t.equal(routeOf(EVENT, APP), 'yes', 'concerns everybody');
   t.equal(routeOf({ ...EVENT, userId: '101' }, APP), 'yes', 'the owner');
-  t.equal(routeOf({ ...EVENT, userId: '102' }, APP), 'consent', 'somebody else');
+  t.equal(routeOf({ ...EVENT, userId: '102' }, APP), 'consent', 'another account');
   t.equal(routeOf({ ...EVENT, userId: '102', appId: '77' }, APP), 'consent', 'names the application');
   const unapproved = { ...APP, approved: false };
   t.equal(routeOf({ ...EVENT, userId: '101' }, unapproved), 'yes', 'approval is not needed for the owner');
@@ -55,9 +55,9 @@ t.test('routing: the owner and everybody are let through, other people are asked
 t.test('routing: what a person decided, from that moment on; a revocation beats everything', async (t) => {
   const event = { ...EVENT, userId: '102' };
   const named = { ...event, appId: '77' };
-  t.equal(allowedBy(NOBODY, event, APP), false);
-  t.equal(allowedBy(NOBODY, named, APP), true, 'the event names the application');
-  t.equal(allowedBy(NOBODY, { ...event, appId: '78' }, APP), false, 'it names another one');
+  t.equal(allowedBy(NO_ACCESS, event, APP), false);
+  t.equal(allowedBy(NO_ACCESS, named, APP), true, 'the event names the application');
+  t.equal(allowedBy(NO_ACCESS, { ...event, appId: '78' }, APP), false, 'it names another one');
   t.equal(allowedBy({ grantedMs: 2_000, revoked: false }, event, APP), true);
   t.equal(allowedBy({ grantedMs: 2_001, revoked: false }, event, APP), false, 'from before the consent');
   t.equal(allowedBy({ grantedMs: 1, revoked: true }, named, APP), false);

@@ -9,7 +9,7 @@ const CHUNK_BYTES = 1024 * 1024;
 /** Zeros on their way to the disk at a time: a commit on the same file waits for all of them. */
 const UNSYNCED_BYTES = 4 * CHUNK_BYTES;
 
-/** Share of the quota that live data may take before growth is refused. Source: architecture.md "The journal". */
+/** Share of the quota that live data may take before growth is refused; the rest is for what frees space. */
 const LIVE_SHARE = 0.7;
 /** While the disk is short, room is looked for so often: a running gateway need not write to notice that it has some. */
 const RETRY_MS = 1_000;
