@@ -1,13 +1,13 @@
 /**
- * The bandwidth limiter of file streams (spec 8.2): which quota a stream shares, as whose stream, and the turns in which
- * the quota is handed out. Uploads are charged for what arrived and pause until it is paid; downloads ask before they send.
+ * Bandwidth limiter of file streams (spec 8.2): maps a stream to its quota and runs the intervals that grant bandwidth.
+ * Uploads are charged for bytes that arrived and pause until these are paid; downloads ask before they send.
  */
 import { type Debtor, FairBucket, TURN_MS } from '../../actors/limits/bandwidth.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { personOf, quotaKey, type StreamOwner } from './stream-owner.ts';
 
-/** Each has a quota of its own; v1 is charged apart by the same settings, so that v2 keeps its full quota. */
+/** Each has a quota of its own: v1 is charged separately by the same settings, so that v2 keeps its full quota. */
 export type Direction = 'download' | 'v1Download' | 'upload' | 'part';
 
 const QUOTA_SETTING = {
@@ -18,39 +18,39 @@ const QUOTA_SETTING = {
 } as const satisfies Record<Direction, string>;
 type QuotaSetting = (typeof QUOTA_SETTING)[Direction];
 
-/** What is asked for at once: two turns' worth, so that no turn hands out less than came in. */
+/** Bytes of one request for bandwidth, in intervals: with two, no interval grants less than it received. */
 const ASK_INTERVALS = 2;
-/** Smaller pieces cost more than they smooth, but nobody waits a second for the first byte of a slow quota. */
+/** Smaller pieces cost more than they smooth; of a slow quota the first byte takes less than a second. */
 const ASK_BYTES_MIN = { fast: 16 * 1024, slow: 1_024 } as const;
 const ASK_BYTES_MAX = 512 * 1024;
-/** Quotas remembered; beyond that those which nobody uses are forgotten. */
+/** Quotas kept; above that, unused ones are removed. */
 const BUCKETS_MAX = 10_000;
 
 /** One stream under the limiter. */
 export interface ThrottledStream {
-  /** Bytes that arrived. True: go on. False: hold still until `onClear`. Further bytes may be charged meanwhile. */
+  /** Charges bytes that arrived. False: pause until `onClear`; further bytes may be charged meanwhile. */
   charge(sizeBytes: number): boolean;
-  /** Are bytes owed? */
+  /** Bytes are not paid yet. */
   readonly owing: boolean;
-  /** Called once after every time that `charge` said no. */
+  /** Called once for each `charge` that returned false. */
   onClear: (() => void) | undefined;
-  /** Resolves when nothing is owed (any more), or when the stream has left. The last answer waits for it. */
+  /** Resolves when all is paid, or when the stream has left. The last answer waits for it. */
   paid(): Promise<void>;
   /**
-   * Asks for leave to send up to `wantedBytes`. `go` is called once, within the call or later, with how many may leave
-   * now, at least 1. Not together with `charge`, and nothing else may be asked for before.
+   * Asks to send up to `wantedBytes`. `go` is called once, within the call or later, with the bytes granted, at least 1.
+   * One request at a time, and not together with `charge`.
    */
   ask(wantedBytes: number, go: (bytes: number) => void): void;
-  /** The stream is over: what it owes is forgotten, and nothing is called any more. May be called again. */
+  /** The stream has ended: its debt is cancelled, no callback follows. May be called again. */
   leave(): void;
 }
 
-/** Runs once after a while; what it returns cancels it. */
+/** Runs once after the delay; the returned function cancels it. */
 export type ThrottleTimer = (delayMs: number, run: () => void) => () => void;
 
 interface ThrottleOptions {
   readonly settings: SettingsReader;
-  /** Milliseconds that only grow. */
+  /** Monotonic milliseconds. */
   readonly elapsed: Clock;
   readonly timer: ThrottleTimer;
 }
@@ -58,7 +58,7 @@ interface ThrottleOptions {
 export interface ThrottleCounters {
   /** Streams under the limiter now. */
   readonly streams: number;
-  /** Those of them that owe. */
+  /** Streams that wait for bandwidth. */
   readonly waiting: number;
   readonly quotas: number;
   /** Users and networks with a stream, counted in each quota. */
@@ -102,7 +102,7 @@ export class Throttle {
     };
   }
 
-  /** No turn follows. Streams that still wait are not called. */
+  /** No interval follows. Streams that still wait are not called. */
   close(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
@@ -126,7 +126,7 @@ export class Throttle {
     for (const [key, bucket] of this.#buckets) if (bucket.isFresh(nowMs)) this.#buckets.delete(key);
   }
 
-  /** Turns go on while somebody owes. */
+  /** Intervals run while a stream owes. */
   #schedule(): void {
     this.#cancelTimer ??= this.#options.timer(TURN_MS, () => this.#runInterval());
   }
@@ -144,14 +144,14 @@ export class Throttle {
 interface StreamHost {
   readonly elapsed: Clock;
   readonly settings: SettingsReader;
-  /** Told of every charge and whether it is still owed. */
+  /** Called for every charge. `owing`: it is not paid yet. */
   readonly onCharge: (sizeBytes: number, owing: boolean) => void;
 }
 
 /** Which quota a stream shares. */
 interface StreamQuota {
   readonly setting: QuotaSetting;
-  /** By the present text of FileBandwidthKey. */
+  /** By the current value of FileBandwidthKey. */
   bucketOf(): FairBucket;
 }
 
@@ -220,7 +220,7 @@ class Stream implements ThrottledStream, Debtor {
     this.#wake();
   }
 
-  /** A change of the setting holds for running streams: one that owes pays where it owes first. */
+  /** A change of the setting applies to running streams; a debt is paid to the former quota first. */
   #followKey(): void {
     const { settings, elapsed } = this.#host;
     const key = settings.get('FileBandwidthKey');

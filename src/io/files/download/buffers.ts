@@ -1,25 +1,24 @@
 /**
- * Buffers through which files leave. An answer has the same for its whole length, so what clients that do not read can
- * hold is bounded: 64 of 512 KB, the size that is fast, then 2,048 of 64 KB, then no further answer is begun. While few
- * are out a long answer has two, and one is filled while the other leaves.
+ * Send buffers of downloads: 64 of 512 KB, then 2,048 of 64 KB, then answers are refused. An answer keeps its buffers,
+ * so memory is bounded when clients do not read. While few are lent, a long answer has two and reads ahead.
  */
 import { pageMemory } from '../../../domain/page-memory.ts';
 
-/** Bytes of one read and one write. Measured: 512 KB is the fastest (files.md "The shape that is fast"). */
+/** Bytes of one read and one write. 512 KB was the fastest size (docs/optimizations.md). */
 export const LARGE_BYTES = 512 * 1024;
 export const SMALL_BYTES = 64 * 1024;
 const LARGE_MAX = 64;
 const SMALL_MAX = 2_048;
-/** Of each size, kept for the next answer while nobody uses them. */
+/** Unused buffers of each size that are kept for the next answer. */
 const IDLE_MAX = 16;
 
 export interface SendBufferCounters {
-  /** Buffers that are out. */
+  /** Buffers that are lent. */
   readonly large: number;
   readonly small: number;
-  /** Answers that have them. */
+  /** Answers that have buffers. */
   readonly answers: number;
-  /** Answers that were not begun. */
+  /** Answers that were refused. */
   readonly refused: number;
 }
 
@@ -46,7 +45,7 @@ export class SendBuffers {
     this.#small = { sizeBytes: SMALL_BYTES, lentMax: smallMax, idle: [], lent: 0 };
   }
 
-  /** One or two buffers of one size for an answer of that length; undefined when all are out. */
+  /** One or two buffers of one size for an answer of that length; undefined when all are lent. */
   lend(lengthBytes: number): readonly Buffer[] | undefined {
     const large = lengthBytes > SMALL_BYTES ? take(this.#large) : undefined;
     const buffer = large ?? take(this.#small);
@@ -60,7 +59,7 @@ export class SendBuffers {
     return second === undefined ? [buffer] : [buffer, second];
   }
 
-  /** Once, when neither a read nor the socket has one of them any more. */
+  /** Call once, when neither a read nor the socket uses one of them. */
   giveBack(buffers: readonly Buffer[]): void {
     this.#answers -= 1;
     for (const buffer of buffers) {

@@ -1,6 +1,6 @@
 /**
- * One download, for both versions of the file transport: conditions and ranges judged on what the chat module says of
- * the file, headers, and the body by whichever way fits its length. HEAD answers as GET would, without reading.
+ * Answers a download of v1 or v2: conditions, ranges, headers, and a body that is sent whole or streamed by its length.
+ * HEAD has the answer of GET without the body (RFC 9110 9.3.2).
  */
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -27,24 +27,24 @@ interface DownloadOptions {
   readonly buffers: SendBuffers;
   /** A stream under the bandwidth limiter, one per answer. */
   readonly pace: (owner: StreamOwner) => Pace;
-  /** A body broke off on the gateway's side. */
+  /** A body was aborted by the gateway. */
   readonly onFault: (message: string, error: unknown) => void;
 }
 
-/** What of the file is asked for, and what the route says about it. */
+/** What the route adds to a download. */
 export interface DownloadForm {
-  /** Beside those that every download has; `Cache-Control` is one of them. */
+  /** Added to the headers of every download; `Cache-Control` is one of them. */
   readonly headers: HeaderList;
-  /** A part of the file that is a resource of its own; ranges are then ignored. */
+  /** A part that is a resource of its own: `Range` is ignored. */
   readonly part?: { readonly first: number; readonly lengthBytes: number };
 }
 
 export interface DownloadCounters {
   readonly buffers: SendBufferCounters;
-  /** Answers that left whole, and those that left piece by piece. */
+  /** Answers that were sent whole, and those that were streamed. */
   readonly whole: number;
   readonly streamed: number;
-  /** Bodies that broke off on the gateway's side. */
+  /** Bodies that the gateway aborted. */
   readonly broken: number;
 }
 
@@ -71,7 +71,7 @@ export class Downloads {
   }
 
   /**
-   * Within the call where nothing has to be waited for. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`,
+   * Within the call where possible. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`,
    * `Overloaded` and the storage's failures.
    */
   answer(request: DownloadRequest, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
@@ -113,7 +113,7 @@ export class Downloads {
     const { status, contentType, headers, lengthBytes } = content;
     if (stored.sizeBytes !== sizeBytes) {
       stored.close();
-      // The two have come apart: a fault of the deployment, which its operator has to see.
+      // Storage and chat module disagree: a fault of the deployment, which the log has to show.
       throw new Error(`file ${fileId} has ${stored.sizeBytes} bytes, the chat module says ${sizeBytes}`);
     }
     if (request.method === 'HEAD') {
@@ -123,7 +123,7 @@ export class Downloads {
     const pace = this.#options.pace({ userId: request.session?.userId, address: request.client.address });
     if (lengthBytes > WHOLE_BODY_BYTES || stored.readNow === undefined)
       return this.#stream(stored, fileId, content, pace);
-    // Paid for before it leaves: behind it there is nothing that could be held back.
+    // Paid before it is sent: nothing follows that could be delayed.
     if (pace.charge(lengthBytes)) return this.#whole(stored, content, pace);
     request.onAbort(() => pace.leave());
     return pace.paid().then(() => this.#whole(stored, content, pace));
@@ -191,7 +191,7 @@ function contentOf(
   return { status: 206, contentType: `multipart/byteranges; boundary=${boundary}`, headers, ...multipart };
 }
 
-/** Fields that came several times are joined (RFC 9110 5.3): lists go on, anything else is void by that. */
+/** Repeated fields are joined (RFC 9110 5.3): lists stay valid, other fields become invalid. */
 function fieldsOf({ header, repeatedHeaders, allHeaders }: DownloadRequest): ConditionalFields {
   const joined = repeatedHeaders.size === 0 ? undefined : new Map(allHeaders());
   const read = (name: string) => (joined === undefined ? header(name) : joined.get(name));

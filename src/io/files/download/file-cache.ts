@@ -1,7 +1,6 @@
 /**
- * What the chat module says of finished files, remembered for two seconds: a client that fetches a file in small ranges
- * costs one module call and not hundreds, and a file that was deleted or an access that was taken away holds two seconds
- * later (decision 0044). Only good answers are kept.
+ * Metadata of finished files from the chat module, cached for two seconds, so that a client that fetches small ranges
+ * costs one module call. A deletion or a revoked access takes effect within that time (docs/decisions/0044).
  */
 import { GatewayError } from '../../../domain/errors.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
@@ -23,9 +22,9 @@ export interface FileMetadataCacheCounters {
 
 export class FileMetadataCache {
   readonly #chatFiles: Pick<ChatFiles, 'describe'> | undefined;
-  /** By last question, oldest first. */
+  /** By last request, oldest first. */
   readonly #entries = new Map<string, Entry>();
-  /** Questions that are under way: who asks the same meanwhile waits for the same answer. */
+  /** Module calls under way: the same request meanwhile shares their answer. */
   readonly #open = new Map<string, Promise<ChatFile>>();
   #asked = 0;
   #remembered = 0;
@@ -35,20 +34,19 @@ export class FileMetadataCache {
     this.#chatFiles = chatFiles;
   }
 
-  /** What `find` would answer, where that is remembered. */
+  /** The cached answer of `find`, if any. */
   known(fileId: string, readerId: string | null, nowMs: number): ChatFile | undefined {
     const entry = this.#entries.get(keyOf(fileId, readerId));
     if (entry === undefined) return undefined;
     const ageMs = nowMs - entry.askedMs;
-    // A clock that was set back must not prolong anything.
+    // A clock that was set back must not extend an entry.
     if (ageMs < 0 || ageMs >= REMEMBERED_MS) return undefined;
     this.#remembered += 1;
     return entry.file;
   }
 
   /**
-   * The file as `readerId` may see it; null: whoever is entitled without being asked. Throws `FileNotFound` and the
-   * module's failures.
+   * The file if `readerId` may read it; null: access is not checked. Throws `FileNotFound` and the module's failures.
    */
   async find(fileId: string, readerId: string | null, nowMs: number): Promise<ChatFile> {
     const known = this.known(fileId, readerId, nowMs);
@@ -61,7 +59,7 @@ export class FileMetadataCache {
     this.#open.set(key, question);
     try {
       const file = await question;
-      // Its age counts from the question: the module answered for some moment after it.
+      // The age counts from the call: the module's answer describes a later moment.
       if (this.#open.get(key) === question) this.#remember(key, { file, askedMs: nowMs });
       return file;
     } finally {
@@ -69,7 +67,7 @@ export class FileMetadataCache {
     }
   }
 
-  /** The files are removed: nothing that was said of them is good any more, nor what is being asked now. */
+  /** The files are removed: entries and calls under way are invalid. */
   forget(fileIds: ReadonlySet<string>): void {
     for (const known of [this.#entries, this.#open])
       for (const key of known.keys()) if (fileIds.has(key.slice(0, key.indexOf(' ')))) known.delete(key);
@@ -83,7 +81,7 @@ export class FileMetadataCache {
     if (this.#chatFiles === undefined) throw new GatewayError('ModuleUnavailable');
     this.#asked += 1;
     const described = await this.#chatFiles.describe(fileId, readerId);
-    // A file of others and one that is not there are one answer: ids in turn would tell which files exist.
+    // The same answer as for a missing file, so that ids cannot be probed.
     if (!described.ok)
       throw new GatewayError(described.error === 'Forbidden' ? 'FileNotFound' : described.error);
     if (described.value.fileId !== fileId) throw new GatewayError('ModuleFailed');

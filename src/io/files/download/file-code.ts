@@ -1,6 +1,6 @@
 /**
- * File codes: a file's id enciphered with 8 bytes of redundancy in one AES-128 block, 22 characters of base64url. No
- * look-up, deterministic, and not to be guessed: a made-up code decodes with a chance of 2^-64 (decision 0043).
+ * File codes: a file's id encrypted with 8 bytes of redundancy in one AES-128 block, 22 characters of base64url. No
+ * look-up and deterministic; a guessed code decodes with a probability of 2^-64 (docs/decisions/0043).
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { decodeBase64url, parseId } from '../../../domain/ids.ts';
@@ -9,22 +9,22 @@ const CIPHER = 'aes-128-ecb';
 const KEY_BYTES = 16;
 const BLOCK_BYTES = 16;
 const ID_BYTES = 8;
-/** Purpose under which the vault derives the key. Another one here would make every code that was given out unknown. */
+/** Purpose of the derived key. A change would invalidate every code that was issued. */
 const PURPOSE = 'file codes';
-/** What every block ends with; a block that deciphers to anything else is no code of this gateway. */
+/** The end of every block; a block that decrypts to anything else is no code of this gateway. */
 const REDUNDANCY = Buffer.alloc(BLOCK_BYTES - ID_BYTES);
 /** The most digits an int64 has: more of them can only be a code. */
 const RAW_ID = /^[0-9]{1,19}$/;
-/** Codes whose ids are remembered: a player asks for one file hundreds of times. The first that came go first. */
+/** Decoded codes that are cached: a player requests one file hundreds of times. The oldest entry leaves first. */
 const REMEMBERED_MAX = 1_024;
 
-/** What stands in a download's path. */
+/** A file as the path of a download names it. */
 type FileReference = { readonly fileId: string; readonly by: 'id' | 'code' };
 
 export interface FileCodes {
   /** The code of a file; `fileId` is a decimal int64. */
   encode(fileId: string): string;
-  /** The id behind a code; undefined when this gateway never gave it out. */
+  /** The id of a code; undefined when this gateway did not issue it. */
   decode(code: string): string | undefined;
   /** Reads `id_or_code` (spec 4.7 rule 2): at most 19 digits are a raw id, anything else has to decode. */
   read(idOrCode: string): FileReference | undefined;
@@ -38,8 +38,8 @@ export function openFileCodes(cipher: {
 }
 
 /**
- * `key`: 16 bytes. One block is enciphered by itself, so there is nothing to chain and no nonce to keep, and a cipher that
- * has done its block is as good as new: making one costs ten times the block.
+ * `key`: 16 bytes. Each block is encrypted alone, so there is no chaining and no nonce, and one cipher is used for all
+ * blocks: to create one costs ten times as much as a block.
  */
 export function createFileCodes(key: Uint8Array): FileCodes {
   if (key.length !== KEY_BYTES) throw new RangeError(`the key of file codes has ${KEY_BYTES} bytes`);

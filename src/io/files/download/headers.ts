@@ -1,6 +1,6 @@
 /**
- * How a file presents itself: its type, whether a browser may show it, its name, its validators. Whoever uploads picks
- * the name and the bytes, so nothing of it may run on the gateway's origin.
+ * Headers of a file: type, disposition, name and validators. The uploader chooses name and bytes, so nothing of a file
+ * may run on the gateway's origin.
  */
 import { toHttpDate } from '../../../domain/files/http-dates.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
@@ -8,7 +8,7 @@ import type { HeaderList } from '../../http/route.ts';
 import type { ChatFile } from '../../modules/chat-files.ts';
 
 const UNKNOWN_TYPE = 'application/octet-stream';
-/** Types by extension. What is not here downloads as bytes. */
+/** Types by extension. All others are downloaded as bytes. */
 const TYPES: Readonly<Record<string, string>> = {
   png: 'image/png',
   jpg: 'image/jpeg',
@@ -37,14 +37,14 @@ const TYPES: Readonly<Record<string, string>> = {
   txt: 'text/plain; charset=utf-8',
   log: 'text/plain; charset=utf-8',
 };
-/** What a browser may show in place: nothing that holds scripts, so no SVG. */
+/** Types that a browser may show inline. SVG may contain scripts. */
 const SHOWN = /^(?:image\/(?!svg)|audio\/|video\/|application\/pdf$|text\/plain(?:;|$))/;
-/** Of a name in the header: the longest that the upload admits, should the module's be longer. */
+/** Of a name in the header: the longest that an upload may have; the module's may be longer. */
 const NAME_CHARACTERS_MAX = 255;
-/** Characters that are none by themselves, end a line, turn the text around, or lead into another folder. */
+/** Control characters, lone surrogates, line separators, direction marks and path separators. */
 const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
 
-/** The module's word on the type, else what the extension says. */
+/** The module's content type, else the one of the extension. */
 export function contentTypeOf({ name, contentType }: Pick<ChatFile, 'name' | 'contentType'>): string {
   if (contentType !== undefined) return contentType;
   const extension = /\.([A-Za-z0-9]{1,8})$/.exec(name)?.[1]?.toLowerCase() ?? '';
@@ -62,7 +62,7 @@ function dispositionOf(name: string, contentType: string): string {
   return plain === safe ? quoted : `${quoted}; filename*=UTF-8''${encodeName(safe)}`;
 }
 
-/** RFC 8187 `value-chars`: four characters that encodeURIComponent leaves stand for themselves only when encoded. */
+/** RFC 8187 `value-chars`: encodes the characters that encodeURIComponent leaves and the RFC does not allow. */
 function encodeName(name: string): string {
   return encodeURIComponent(name).replace(
     /['()*]/g,
@@ -70,7 +70,7 @@ function encodeName(name: string): string {
   );
 }
 
-/** Strong and immutable: the bytes of a file id never change (files.md "Downloads"). */
+/** Strong and immutable: the bytes of a file id never change (spec 4.7). */
 export function etagOf({ fileId, crc32, sizeBytes }: ChatFile): string {
   return `"${fileId}-${crc32}-${sizeBytes}"`;
 }
@@ -78,15 +78,15 @@ export function etagOf({ fileId, crc32, sizeBytes }: ChatFile): string {
 /** uWebSockets.js makes `Date` once a second, and `Last-Modified` may never be later (RFC 9110 8.8.2.1). */
 const DATE_AGE_MS = 2 * SECOND_MS;
 
-/** What its answers say of a file, made once for as long as the file cache keeps it: small ranges come by hundreds. */
+/** Headers of a file, made once while the file cache keeps it: small ranges arrive by hundreds. */
 interface Presentation {
   readonly etag: string;
-  /** What `Last-Modified` says, and what dates in conditions are compared with. */
+  /** `Last-Modified`; dates of conditions are compared with it. */
   readonly modifiedMs: number;
   readonly contentType: string;
-  /** On every answer about the file that is no refusal, and on 416. */
+  /** On every successful answer and on 416. */
   readonly validators: HeaderList;
-  /** Those and more, on answers that carry its bytes, or would to GET. `part`: of a part that takes no ranges. */
+  /** With the validators, on answers with a body, and on HEAD. `part`: a part, which takes no ranges. */
   readonly content: { readonly file: HeaderList; readonly part: HeaderList };
 }
 

@@ -1,7 +1,6 @@
 /**
- * Sends stretches of a file and the text between them, for both versions of the file transport: a long body piece by
- * piece through the buffers that it was lent, a short one whole in one answer. Never faster than the bandwidth limiter
- * allows, never more than its buffers in memory.
+ * Sends ranges of a file and the text between them: a long body piece by piece through lent buffers, a short one whole.
+ * The bandwidth limiter sets the rate, the buffers bound the memory.
  */
 import { GatewayError } from '../../../domain/errors.ts';
 import type { BodyPiece } from '../../../domain/files/ranges.ts';
@@ -12,18 +11,18 @@ import type { ThrottledStream } from '../throttle.ts';
 import type { SendBuffers } from './buffers.ts';
 
 /**
- * A body up to this leaves whole: one read within the call, no buffer of its own. What the socket does not take at once
- * uWebSockets.js keeps, so it must be small.
+ * A body up to this is sent whole, with one read within the call. uWebSockets.js keeps what the socket does not take at
+ * once, so it must be small.
  */
 export const WHOLE_BODY_BYTES = 32 * 1024;
 /**
- * A client that takes less is cut, lest a few that dribble hold all buffers; it may go on with Range. uWS itself ends
- * those that take nothing for about 10 s, so a piece gets that time on top.
+ * A slower client is disconnected, so that a few of them cannot hold all buffers; it may resume with Range. uWS itself
+ * ends clients that take nothing for about 10 s, so a piece gets that time on top.
  */
 const TAKEN_BYTES_PER_SECOND_MIN = 4 * 1024;
 const TAKE_MS_MIN = 15 * SECOND_MS;
 
-/** Leave to send, from the bandwidth limiter. */
+/** The bandwidth limiter of one answer. */
 export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
 
 export interface Sending {
@@ -34,19 +33,19 @@ export interface Sending {
   readonly lengthBytes: number;
   readonly pace: Pace;
   readonly buffers: SendBuffers;
-  /** Told of a failure in mid-body: the connection was cut, there is nobody to answer. */
+  /** Called for a failure within the body, when the connection was closed. */
   readonly onFault: (error: unknown) => void;
-  /** Milliseconds in which a client has to take one piece; by its length unless given. */
+  /** Milliseconds in which a client has to take one piece; computed from its length unless given. */
   readonly takeMs?: number;
 }
 
-/** Where in the pieces the next byte stands. */
+/** Position of the next byte within the pieces. */
 interface Cursor {
   piece: number;
   offset: number;
 }
 
-/** The source of a long body. Throws `Overloaded` when all buffers are out; the file is then still the caller's. */
+/** The source of a long body. Throws `Overloaded` when all buffers are lent; the caller then still owns the file. */
 export function createFileSource(sending: Sending): OutgoingSource {
   const lent = sending.buffers.lend(sending.lengthBytes);
   if (lent === undefined) throw new GatewayError('Overloaded');
@@ -58,10 +57,10 @@ class FileSource implements OutgoingSource {
   readonly #sending: Sending;
   readonly #lent: readonly Buffer[];
   readonly #cursor: Cursor = { piece: 0, offset: 0 };
-  /** Those that are neither read into, nor filled, nor in the socket's hands. */
+  /** Buffers that are not read into, filled or being sent. */
   readonly #free: Buffer[];
   #filled: Filled | undefined;
-  /** What the socket did not take yet. */
+  /** The buffer that the socket did not take yet. */
   #leaving: Buffer | undefined;
   #unreadBytes: number;
   #unsentBytes: number;
@@ -99,7 +98,7 @@ class FileSource implements OutgoingSource {
   #advance(): void {
     const filled = this.#leaving === undefined ? this.#filled : undefined;
     if (filled !== undefined) this.#filled = undefined;
-    // First, so that its thread works while this one sends.
+    // First, so that the disk thread reads while this one sends.
     this.#readNext();
     if (filled !== undefined) this.#send(filled);
     if (this.#unsentBytes === 0 && this.#leaving === undefined) this.lost();
@@ -143,7 +142,7 @@ class FileSource implements OutgoingSource {
     return this.#sending.takeMs ?? TAKE_MS_MIN + (lengthBytes * SECOND_MS) / TAKEN_BYTES_PER_SECOND_MIN;
   }
 
-  /** What was promised cannot be kept: a cut connection is the only way to say so. */
+  /** The announced length cannot be sent: only closing the connection signals that. */
   #fail(error: unknown): void {
     this.#step = 'idle';
     const cut = !this.#over;
@@ -153,7 +152,7 @@ class FileSource implements OutgoingSource {
     this.#out?.cut();
   }
 
-  /** Not before a read has settled: what still writes into the buffer would write into another answer. */
+  /** Only after a read has settled: it would write into the buffer of another answer. */
   #release(): void {
     clearTimeout(this.#timer);
     this.#sending.pace.leave();
@@ -170,7 +169,7 @@ interface Filled {
   readonly view: Buffer;
 }
 
-/** Fills `target` from `place` on, and moves it. Mostly one read: then one promise is all it costs. */
+/** Fills `target` from `cursor` on, and moves it. Mostly one read, so one promise. */
 function readPieces(sending: Sending, cursor: Cursor, target: Buffer): Promise<void> {
   const { file, pieces } = sending;
   for (let at = 0; at < target.length; ) {
@@ -186,12 +185,12 @@ function readPieces(sending: Sending, cursor: Cursor, target: Buffer): Promise<v
   return Promise.resolve();
 }
 
-/** Short bodies are cut from blocks of this: a block of its own for each costs more than reading the bytes. */
+/** Short bodies take memory from shared blocks: a block for each costs more than reading the bytes. */
 const BLOCK_BYTES = 128 * 1024;
 let block = Buffer.alloc(0);
 let blockUsed = 0;
 
-/** Memory that nobody else has; its block goes when all that was cut from it is gone. */
+/** Memory of one body; its block is freed when all bodies in it are gone. */
 function cutMemory(lengthBytes: number): Buffer {
   if (blockUsed + lengthBytes > block.length) {
     block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, lengthBytes));
@@ -202,8 +201,8 @@ function cutMemory(lengthBytes: number): Buffer {
 }
 
 /**
- * The whole body at once, of a file that can be read within the call. In memory of its own: between this and the moment
- * when the answer is written other answers may be made.
+ * The whole body, of a file that can be read within the call. In memory of its own: other answers may be made before
+ * this one is written.
  */
 export function readWhole(file: StoredFile, pieces: readonly BodyPiece[], lengthBytes: number): Buffer {
   const target = cutMemory(lengthBytes);
@@ -216,7 +215,7 @@ export function readWhole(file: StoredFile, pieces: readonly BodyPiece[], length
   return target;
 }
 
-/** The part of `target` that the piece at `place` fills: text is written at once, bytes of the file are to be read. */
+/** The part of `target` that the piece at `cursor` fills. Text is written at once; file bytes have to be read. */
 function stretchAt(
   pieces: readonly BodyPiece[],
   cursor: Cursor,

@@ -1,4 +1,4 @@
-/** The file storage as actors see it: failures are values, and what is hashed is hashed by the worker threads. */
+/** The file storage as actors see it: failures are values, and worker threads compute hashes. */
 import type { FilePort, FileSection, PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
@@ -24,7 +24,7 @@ async function result(work: Promise<void>): Promise<PortResult<null>> {
   }
 }
 
-/** One range after the other: this is recovery, and nobody waits for it but the file's owner. */
+/** One range after the other: only recovery hashes, and only the file's owner waits for it. */
 async function hashRanges(
   storage: FileStorage,
   workers: WorkerPort,
@@ -52,7 +52,7 @@ async function hashRanges(
   }
 }
 
-/** Anything that is no row of the table is a bug: the storage has none of its own, so it ends as one here too. */
+/** Any other error is a bug. */
 function failure(error: unknown): { ok: false; error: GatewayError['row'] } {
   return { ok: false, error: error instanceof GatewayError ? error.row : 'InternalError' };
 }

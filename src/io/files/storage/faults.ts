@@ -1,4 +1,4 @@
-/** What a disk or a storage server says when it fails, turned into rows of the error table. */
+/** Maps failures of a disk or a storage server to errors of the error table. */
 import { isNoRoom } from '../../../domain/disk-faults.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { MINUTE_MS } from '../../../domain/time.ts';
@@ -9,16 +9,16 @@ function messageOf(error: unknown): string {
   return String(error.message);
 }
 
-/** An upload refused for want of room is told once in so long: a full disk refuses every one. */
+/** Refusals for lack of space are logged at most once in this interval: a full disk refuses every upload. */
 const FULL_REPORT_INTERVAL_MS = MINUTE_MS;
 
 export interface FullListener {
   readonly onFull: StorageFaultListener;
-  /** Milliseconds that only rise. */
+  /** Monotonic milliseconds. */
   readonly elapsed: () => number;
 }
 
-/** The failures of one storage: told to the operator, counted, and thrown on as `StorageFull` or `FileStorageFailed`. */
+/** Failures of one storage: logged, counted, and thrown as `StorageFull` or `FileStorageFailed`. */
 export class StorageFaults {
   readonly #listener: StorageFaultListener;
   readonly #full: FullListener | undefined;
@@ -31,7 +31,7 @@ export class StorageFaults {
     this.#full = full;
   }
 
-  /** Runs `work`; what it throws leaves as a row of the table. `doing` says what failed, for the operator. */
+  /** Runs `work` and maps its errors. `doing` names the operation in the log. */
   async guard<T>(doing: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -54,7 +54,7 @@ export class StorageFaults {
     return new GatewayError('FileStorageFailed');
   }
 
-  /** The free-space check itself said no: nothing failed, but somebody has to make room. */
+  /** The free-space check refused: nothing failed, but the disk needs space. */
   #refusedForRoom(doing: string): void {
     this.full += 1;
     if (this.#full === undefined) return;

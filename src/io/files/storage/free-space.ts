@@ -1,6 +1,6 @@
 /**
- * Room for uploads: what the disk has free, less what uploads under way may still write. Room is held for the whole of
- * an upload until it ends, although part of it is written already: too careful by at most the bytes in progress.
+ * Disk space for uploads: free space less the reservations of uploads under way. An upload reserves its whole size until
+ * it ends, although part of it is written already: too careful by at most the bytes in progress.
  */
 import { statfs } from 'node:fs/promises';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -37,7 +37,7 @@ export class FreeSpace {
     return this.#withFreeBytes((free) => this.#hold(holder, sizeBytes, free));
   }
 
-  /** Without a pause, so that two that ask at once cannot both get the last room. */
+  /** Synchronous, so that two requests cannot both get the last space. */
   #hold(holder: string, sizeBytes: number, free: number): void {
     const before = this.#held.get(holder) ?? 0;
     if (free - FREE_MARGIN_BYTES - (this.#heldBytes - before) < sizeBytes)

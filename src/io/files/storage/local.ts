@@ -1,6 +1,6 @@
 /**
- * Files in a folder of this machine: `{root}/{owner}/{fileId}`, its part beside it, so that publishing is one rename
- * within a directory (spec 4.8). For the order of syncs see `publish`.
+ * Files in a local folder: `{root}/{owner}/{fileId}`, the part beside it, so that publishing is one rename within a
+ * directory (spec 4.8). For the order of syncs see `publish`.
  */
 import { constants } from 'node:fs';
 import { rename } from 'node:fs/promises';
@@ -20,10 +20,10 @@ import type {
 } from './port.ts';
 
 interface LocalStorageOptions {
-  /** There and writable. */
+  /** Exists and is writable. */
   readonly root: string;
   readonly onFault: StorageFaultListener;
-  /** Told, once a minute at most, that the disk has no room for uploads. */
+  /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
   /** Of the root's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
@@ -97,7 +97,7 @@ export class LocalStorage implements FileStorage {
         if (file) await folder.sync();
         return file;
       });
-      // After the unlink: who opened it meanwhile would keep it for the next reader.
+      // After the unlink: a reader that opened it meanwhile would leave it in the cache.
       await this.#files.forget(key);
       if (gone === true) this.#removed += 1;
       return gone === true;
@@ -142,7 +142,7 @@ export class LocalStorage implements FileStorage {
   }
 }
 
-/** Bytes, then name, then the directory that holds the name: each on disk before the next. */
+/** Bytes, name, directory: each is on disk before the next one. */
 async function publishIn(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
   const part = folder.pathOf(partName(key));
   const handle = await openIfPresent(part, constants.O_RDWR | constants.O_NOFOLLOW);
@@ -161,7 +161,7 @@ async function publishIn(folder: OwnerFolder, key: FileKey, sizeBytes: number): 
   return true;
 }
 
-/** A run before this one got as far as the rename; whether its directory reached the disk nobody knows. */
+/** An earlier run got as far as the rename; its directory may not have reached the disk. */
 async function isPublished(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
   const path = folder.pathOf(fileName(key));
   const handle = await openIfPresent(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

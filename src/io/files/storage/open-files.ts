@@ -1,6 +1,6 @@
 /**
- * Finished files that are open for reading. Descriptors are kept for the next request: a small range of a kept file costs
- * one read and nothing else. Keeping is safe because a published file never changes and only the storage removes it.
+ * Cache of descriptors of finished files: a small range of a cached file costs one read. This is safe because a published
+ * file never changes and only the storage removes it.
  */
 import { constants, read, readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -10,9 +10,9 @@ import type { StorageFaults } from './faults.ts';
 import { fileName, type OwnerFolders, openIfPresent } from './owner-folders.ts';
 import type { StoredFile } from './port.ts';
 
-/** Descriptors kept while nobody uses them; the least recently used goes first. */
+/** Unused descriptors that are kept; the least recently used one is closed first. */
 const KEPT_MAX = 256;
-/** Something else than a file under that name, a pipe for example, must not stop a thread of libuv. */
+/** O_NONBLOCK: a pipe under that name must not block a thread of libuv. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 interface OpenFile {
@@ -26,11 +26,11 @@ export class OpenFiles {
   readonly #folders: OwnerFolders;
   readonly #faults: StorageFaults;
   readonly #keptMax: number;
-  /** By last use, oldest first. A promise, so that two that ask at once share one descriptor. */
+  /** By last use, oldest first. A promise, so that concurrent requests share one descriptor. */
   readonly #kept = new Map<string, Promise<OpenFile | undefined>>();
-  /** The last of them: used again and again it need not be moved. */
+  /** The last entry, which repeated use need not move. */
   #latest: Promise<OpenFile | undefined> | undefined;
-  /** What those promises came to: a kept file is handed out within the call. */
+  /** The files of those promises: a cached file is returned within the call. */
   readonly #ready = new WeakMap<Promise<OpenFile | undefined>, OpenFile>();
   #open = 0;
 
@@ -65,7 +65,7 @@ export class OpenFiles {
     return this.#stored(file, opening);
   }
 
-  /** The same for a file that is kept; undefined for any other. */
+  /** The same for a cached file, within the call; undefined for any other. */
   getKept(key: FileKey): StoredFile | undefined {
     const name = `${key.owner}/${key.fileId}`;
     const opening = this.#kept.get(name);
@@ -76,7 +76,7 @@ export class OpenFiles {
     return this.#stored(file, opening);
   }
 
-  /** The file is removed: who reads it may finish, nobody else gets it. */
+  /** The file is removed: its readers may finish, no new one gets it. */
   async forget(key: FileKey): Promise<void> {
     const name = `${key.owner}/${key.fileId}`;
     const opening = this.#kept.get(name);
@@ -183,8 +183,8 @@ class OpenReader implements StoredFile {
 }
 
 /**
- * As many bytes as `target` takes or the file has; rejects with what `failure` makes of an error. By callbacks and one
- * promise: a download reads thousands of times.
+ * Reads until `target` is full or the file ends; rejects with `failure(error)`. Callbacks and a single promise, because a
+ * download reads thousands of times.
  */
 function readFully(
   fd: number,

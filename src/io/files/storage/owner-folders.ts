@@ -1,7 +1,6 @@
 /**
- * One folder per owner below a root, and the way into it that no symbolic link can bend: the folder itself is opened
- * without following links, and names in it are used through that descriptor (what `openat` does in C; Node has no such
- * call, Linux offers it as /proc/self/fd/N/name). Elsewhere the folder is checked, then used by its path.
+ * One folder per owner below a root, opened without following symbolic links. Names in it are used through that
+ * descriptor, as `openat` does: on Linux by /proc/self/fd/N/name, elsewhere by the path of the checked folder.
  */
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
@@ -12,13 +11,13 @@ import { parseId } from '../../../domain/ids.ts';
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const DESCRIPTOR_PATHS = process.platform === 'linux' && existsSync('/proc/self/fd');
-/** Of the gateway alone. */
+/** For the gateway only. */
 const FOLDER_MODE = 0o700;
 
 export interface OwnerFolder {
-  /** Where names of this folder are found while it is open. */
+  /** Path of a name in this folder, valid while the folder is open. */
   pathOf(name: string): string;
-  /** Makes what was made, renamed or removed in it durable. */
+  /** Makes created, renamed and removed names durable. */
   sync(): Promise<void>;
 }
 
@@ -29,7 +28,7 @@ export class OwnerFolders {
     this.root = root;
   }
 
-  /** Runs `work` in the owner's folder, which is made first. */
+  /** Creates the owner's folder and runs `work` in it. */
   async make<T>(owner: string, work: (folder: OwnerFolder) => Promise<T>): Promise<T> {
     const path = this.#pathOf(owner);
     try {
@@ -62,7 +61,7 @@ export function ownerName(key: FileKey): string {
   return fileSafe(key.owner);
 }
 
-/** Undefined when there is nothing by that name. */
+/** Undefined when the name does not exist. */
 export async function openIfPresent(path: string, flags: number): Promise<FileHandle | undefined> {
   try {
     return await open(path, flags);
@@ -72,7 +71,7 @@ export async function openIfPresent(path: string, flags: number): Promise<FileHa
   }
 }
 
-/** Whether anything has that name. */
+/** True when the name exists. */
 export async function isPresent(path: string): Promise<boolean> {
   try {
     await lstat(path);
@@ -105,7 +104,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Paths are built from parsed integers alone. Anything else here is a bug of the caller: it has no answer of its own. */
+/** Paths are built from parsed integers only. Anything else is a bug of the caller. */
 function fileSafe(id: string): string {
   const parsed = parseId(id);
   if (parsed === undefined) throw new RangeError('not an id');

@@ -1,6 +1,6 @@
 /**
- * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Owns who has which part open, and that a part is ended
- * only when nobody has: publish and remove wait for the last lease, and no lease is given while they wait.
+ * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Publish and remove wait for the last lease of a part, and
+ * no lease is given while they wait.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, opendir, unlink } from 'node:fs/promises';
@@ -21,13 +21,13 @@ const FILE_MODE = 0o600;
 const KEEP_OPEN_MS = 2_000;
 const KEPT_MAX = 256;
 
-/** Who uses one part. Forgotten when nobody does. */
+/** The users of one part. Removed with the last of them. */
 interface PartUse {
   leases: number;
   /** One descriptor for all leases; undefined when there is no such file. */
   opening: Promise<FileHandle | undefined> | undefined;
   kept: NodeJS.Timeout | undefined;
-  /** Publishes and removals that wait or run, one after the other. */
+  /** Publish and remove calls that wait or run, one after the other. */
   endings: number;
   lastEnding: Promise<unknown>;
   onIdle: (() => void) | undefined;
@@ -37,7 +37,7 @@ export class Parts {
   readonly #folders: OwnerFolders;
   readonly #faults: StorageFaults;
   readonly #uses = new Map<string, PartUse>();
-  /** Made since the start: a sweep that runs beside new uploads leaves them alone. */
+  /** Created since the start: a sweep beside new uploads keeps them. */
   readonly #made = new Set<string>();
   #leases = 0;
   #kept = 0;
@@ -51,7 +51,7 @@ export class Parts {
     return this.#leases;
   }
 
-  /** An empty part; whatever an earlier attempt left is thrown away. */
+  /** Creates an empty part; bytes of an earlier attempt are discarded. */
   async make(key: FileKey): Promise<void> {
     this.#made.add(key.fileId);
     await this.exclusively(key, () =>
@@ -62,7 +62,7 @@ export class Parts {
     );
   }
 
-  /** Throws `InvalidID` when there is no part, or no longer. */
+  /** Throws `InvalidID` when the part does not exist, or is being ended. */
   async lease(key: FileKey): Promise<PartLease> {
     const use = this.#useOf(key);
     if (use.endings > 0) throw new GatewayError('InvalidID');
@@ -97,7 +97,7 @@ export class Parts {
     };
   }
 
-  /** Runs `work` when no lease is left, and after those that asked before; no lease is given until it is done. */
+  /** Runs `work` when no lease is left, after earlier calls; no lease is given until it is done. */
   async exclusively<T>(key: FileKey, work: () => Promise<T>): Promise<T> {
     const use = this.#useOf(key);
     use.endings += 1;
@@ -109,7 +109,7 @@ export class Parts {
       await this.#closeHandle(use);
       return work();
     });
-    // The next in line waits for the end of this one, however it ends; its failure is its own caller's.
+    // The next call waits for the end of this one, also after a failure.
     use.lastEnding = mine.then(
       () => undefined,
       () => undefined,
@@ -122,7 +122,7 @@ export class Parts {
     }
   }
 
-  /** Closes what nobody uses. */
+  /** Closes unused descriptors. */
   async close(): Promise<void> {
     const idle = [...this.#uses.values()].filter(({ leases }) => leases === 0);
     await Promise.all(idle.map((use) => this.#closeHandle(use)));
@@ -133,13 +133,13 @@ export class Parts {
     this.#made.delete(key.fileId);
   }
 
-  /** Call it within `exclusively`. False when there was none. */
+  /** Call it within `exclusively`. False when the part did not exist. */
   async removeFrom(folder: OwnerFolder, key: FileKey): Promise<boolean> {
     this.#made.delete(key.fileId);
     return unlinkIfPresent(folder.pathOf(partName(key)));
   }
 
-  /** Removes the parts whose file ids are not wanted and that were not made since the start. Resolves with how many. */
+  /** Removes parts that are not wanted and not created since the start. Resolves with their number. */
   async sweep(wanted: WantedFiles): Promise<number> {
     let removed = 0;
     for await (const owner of await opendir(this.#folders.root)) {

@@ -1,13 +1,6 @@
 /**
- * The port behind which the bytes of files lie: one folder of this machine (local.ts) or HTTP servers (remote.ts).
- * Both pass the same contract suite (test/io/files/storage/storage.test.ts).
- *
- * An upload is written into a part, which nobody can read, and becomes a file in one step, `publish`: after a crash
- * there is the whole file or none. A part is always a file of this machine; a remote storage sends it away at publish.
- *
- * Every method rejects with `StorageFull` when there is no room and with `FileStorageFailed` for anything else that the
- * storage does wrong; what exactly is told to the operator alone. No other error of the table comes from here, but the
- * `InvalidID` of `lease`.
+ * Port of the file storage, implemented by a local folder (local.ts) and by HTTP servers (remote.ts). One contract suite
+ * tests both (test/io/files/storage/storage.test.ts).
  */
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
@@ -20,73 +13,79 @@ export interface StoredFile {
    * `target` must not be touched before.
    */
   read(target: Uint8Array, position: number): Promise<number>;
-  /** The same within the call; absent where the bytes are not on this machine. For small bodies. Throws as above. */
+  /** The same within the call, for small bodies; absent where the bytes are not local. Throws as `read` rejects. */
   readonly readNow?: (target: Uint8Array, position: number) => number;
-  /** Once, after every `read` has settled. */
+  /** Call once, after every `read` has settled. */
   close(): void;
 }
 
-/** Leave to use the open descriptor of a part. Leases of one part share it. */
+/** Use of the open descriptor of a part. Leases of one part share it. */
 export interface PartLease {
   /** Open for reading and writing; worker threads may use it at explicit positions. */
   readonly fd: number;
   /**
-   * Gives it back: it may be closed from now on. Only after every task and call that was given `fd` has settled: the
-   * system hands a closed number out again, and what still writes to it writes into another file.
+   * The descriptor may be closed from now on. Call it only after every task that uses `fd` has settled: the system reuses
+   * closed numbers, and a late write would go into another file.
    */
   release(): Promise<void>;
-  /** What the system said about `fd` as a row of the table; the operator is told what exactly. */
+  /** Logs a system error of `fd` and maps it to an error of the table. */
   failure(fault: unknown): GatewayError;
 }
 
-/** File ids whose parts a sweep leaves alone: a set, or whatever knows. */
+/** File ids whose parts a sweep keeps. */
 export type WantedFiles = Pick<ReadonlySet<string>, 'has'>;
 
+/**
+ * An upload is written into a part, which cannot be read, and becomes a file in one step, `publish`: after a crash there
+ * is the whole file or none. A part is always a local file; a remote storage sends it at publish.
+ *
+ * Every method rejects with `StorageFull` when there is no space and with `FileStorageFailed` for any other failure of
+ * the storage; the details go to the log. The only other error is `InvalidID` of `lease`.
+ */
 export interface FileStorage {
   /** A finished file for reading; undefined when there is none. */
   open(key: FileKey): Promise<StoredFile | undefined>;
-  /** The same within the call, where the file is open already; otherwise undefined. Absent where nothing is kept. */
+  /** The same within the call, for a file that is open already; otherwise undefined. Absent without a cache. */
   openKept?(key: FileKey): StoredFile | undefined;
 
-  /** Makes an empty part. One that is there is emptied. */
+  /** Creates an empty part, or empties the existing one. */
   create(key: FileKey): Promise<void>;
   /**
-   * Opens the part of `key`. Rejects with `InvalidID` when there is none (any more), so that a request that comes late
-   * brings nothing back.
+   * Opens the part of `key`. Rejects with `InvalidID` when it does not exist (any more), so that a late request creates
+   * nothing.
    *
-   * What is written through a lease is there at once: it has to be right already, or belong to a place that nobody has
-   * answered for yet. Two requests must not write the same place.
+   * A write through a lease takes effect at once: its bytes are verified, or its position is not acknowledged yet. Two
+   * requests must not write the same position.
    */
   lease(key: FileKey): Promise<PartLease>;
   /**
-   * Makes the part the file, durably: it waits until no lease is left, checks that there are exactly `sizeBytes` bytes,
-   * syncs them, and gives them their name. A file that is there already and has that size is left as it is, so a repeat
-   * after a crash succeeds.
+   * Turns the part into the file, durably: waits until no lease is left, checks that there are exactly `sizeBytes` bytes,
+   * syncs and renames. An existing file of that size is kept, so that a repeat after a crash succeeds.
    */
   publish(key: FileKey, sizeBytes: number): Promise<void>;
-  /** Removes the file and the part, whichever there is, once no lease is left. Nothing there is a success. */
+  /** Removes file and part once no lease is left. Succeeds when neither exists. */
   remove(key: FileKey): Promise<void>;
 
   /**
-   * Removes the finished file, durably, and waits for nobody: a key that has a part is an upload under way and stays as it
-   * is. Who reads the file may finish. Resolves with whether there was one.
+   * Removes the finished file, durably and without waiting: a key that has a part is an upload under way and is kept.
+   * Readers of the file may finish. Resolves with false when there was no file.
    */
   removeFinished(key: FileKey): Promise<boolean>;
 
   /**
-   * Counts `sizeBytes` as taken until `release(holder)`, or rejects with `StorageFull` when what is free, less all that
-   * is held, does not suffice. The same holder again replaces its figure. `holder` is any name of the caller's, so that
-   * room can be held before there is a file id.
+   * Reserves `sizeBytes` until `release(holder)`, or rejects with `StorageFull` when free space less all reservations does
+   * not suffice. A holder's second call replaces its first. `holder` is any name, so that space can be reserved before a
+   * file id exists.
    */
   reserve(holder: string, sizeBytes: number): Promise<void>;
   release(holder: string): void;
   /** Bytes that could be reserved now. */
   freeBytes(): Promise<number>;
 
-  /** At start: removes the parts whose file ids are not `wanted`. Resolves with how many. Parts of this run stay. */
+  /** At start: removes parts that are not `wanted`, except those of this run. Resolves with their number. */
   sweep(wanted: WantedFiles): Promise<number>;
   counters(): StorageCounters;
-  /** Closes descriptors that are kept for the next use. Leases are their holders' business. */
+  /** Closes cached descriptors. Holders release their leases. */
   close(): Promise<void>;
 }
 
@@ -104,5 +103,5 @@ export interface StorageCounters {
   readonly open: number;
 }
 
-/** Told of every failure, with the file and the server or folder in words. */
+/** Called for every failure, with the file and the server or folder. */
 export type StorageFaultListener = (message: string) => void;

@@ -1,7 +1,6 @@
 /**
  * Files on HTTP servers (spec 4.8, `FileServers`): the first server whose threshold is lower than the file id has it, at
- * `/{owner}/{fileId}`. Uploads are staged in a folder of this machine, because their chunks come in any order and may
- * come again, and leave in one stream when they are published (docs/decisions/0041).
+ * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent in one stream at publish (docs/decisions/0041).
  */
 import { constants } from 'node:fs';
 import type { FileKey } from '../../../domain/files/files.ts';
@@ -15,14 +14,14 @@ import { StorageServer } from './storage-server.ts';
 interface RemoteStorageOptions {
   /** Threshold in decimal → server; at least one. */
   readonly servers: Readonly<Record<string, { readonly Host: string }>>;
-  /** Folder of uploads under way: there and writable. */
+  /** Folder of uploads under way. Exists and is writable. */
   readonly staging: string;
   readonly onFault: StorageFaultListener;
-  /** Told, once a minute at most, that the disk has no room for uploads. */
+  /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
   /** Of the staging folder's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
-  /** A request that does not get on for so long is given up. */
+  /** A request without progress for this time is aborted. */
   readonly stalledMs?: number;
 }
 
@@ -100,7 +99,7 @@ export class RemoteStorage implements FileStorage {
   removeFinished(key: FileKey): Promise<boolean> {
     return this.#guard('removing', key, async () => {
       const part = await this.#folders.use(key.owner, (folder) => isPresent(folder.pathOf(partName(key))));
-      // Below every threshold there is no server, and so no file.
+      // An id below every threshold has no server, and so no file.
       const gone = part !== true && (await this.#findServer(key)?.remove(pathOf(key))) === true;
       if (gone) this.#removed += 1;
       return gone;
@@ -140,7 +139,7 @@ export class RemoteStorage implements FileStorage {
     await Promise.all(this.#thresholds.map(({ server }) => server.close()));
   }
 
-  /** False when there is no part: whether a run before this one had sent it, the server knows. */
+  /** False when there is no part: an earlier run may have sent it, which the server knows. */
   async #send(key: FileKey, sizeBytes: number): Promise<boolean> {
     const handle = await this.#folders.use(key.owner, (folder) =>
       openIfPresent(folder.pathOf(partName(key)), constants.O_RDONLY | constants.O_NOFOLLOW),

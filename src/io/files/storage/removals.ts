@@ -1,6 +1,6 @@
 /**
- * Bytes that the chat module wants removed, because their messages are deleted (docs/modules.md "Files"). Owns who may
- * ask, and that no upload under way is touched: what the gateway still works on, it removes itself when it fails.
+ * Removes files whose messages the chat module has deleted (docs/modules.md "Files"). Authenticates the module and keeps
+ * uploads under way: the gateway removes those itself when they fail.
  */
 
 import { upload } from '../../../actors/files/v1/upload.ts';
@@ -16,13 +16,13 @@ import type { FileStorage } from './port.ts';
 
 /** Files of one request. */
 const REMOVALS_PER_REQUEST_MAX = 1_000;
-/** Body of one request; a file takes some 70 bytes. */
+/** Of one request; a file takes some 70 bytes. */
 export const REMOVALS_BODY_MAX_BYTES = 256 * 1024;
-/** Requests under way; one more is refused with `Overloaded`. */
+/** Concurrent requests; one more is refused with `Overloaded`. */
 const REQUESTS_MAX = 4;
-/** Files of one request that are removed at a time. */
+/** Files of one request that are removed at the same time. */
 const AT_ONCE = 8;
-/** Whose files these are. */
+/** The module that owns the files. */
 const FILE_MODULE = 'chat';
 
 interface FileRemovalsOptions {
@@ -34,7 +34,7 @@ interface FileRemovalsOptions {
 }
 
 export interface Removed {
-  /** Files that were there and are gone. */
+  /** Files that existed and are removed. */
   readonly removed: number;
 }
 
@@ -48,7 +48,7 @@ export class FileRemovals {
 
   /**
    * Removes the files that a body names. Rejects with `AccessDenied`, `InvalidInput`, `Overloaded` and the storage's
-   * failures; after one of those the same request may be sent again, whatever part of it was done.
+   * failures; after one of those the same request may be repeated.
    */
   async remove(key: string | undefined, body: Buffer): Promise<Removed> {
     if (!this.#options.keys.openedBy(key).has(FILE_MODULE))
@@ -92,7 +92,7 @@ export class FileRemovals {
     return { removed };
   }
 
-  /** File ids that v1 uploads of these owners hold. A whole server has 60 slots, so this asks few. */
+  /** File ids of open v1 uploads of these owners. There are 60 slots in all, so these are few queries. */
   async #uploading(files: readonly FileKey[]): Promise<ReadonlySet<string>> {
     const { actors } = this.#options;
     const owners = new Set(files.map(({ owner }) => owner));

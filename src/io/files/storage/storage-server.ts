@@ -1,7 +1,6 @@
 /**
- * One HTTP server that keeps files: PUT, GET with Range, HEAD and DELETE, as nginx with its DAV module understands them.
- * Nothing is held whole: a file leaves in pieces as the server takes them and comes in pieces as they are asked for. What
- * does not get on for a while is given up. Every failure names the server.
+ * Client of one HTTP file server: PUT, GET with Range, HEAD and DELETE, as nginx with its DAV module understands them.
+ * Files are streamed in both directions. A request without progress is aborted. Every failure names the server.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -10,14 +9,14 @@ import { systemCode } from '../../../domain/disk-faults.ts';
 import { pageMemory } from '../../../domain/page-memory.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 
-/** Without a byte in either direction for so long, a request is given up. */
+/** A request without a byte in either direction for this time is aborted. */
 const STALLED_MS = 30 * SECOND_MS;
 const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
 const CONNECTIONS = 64;
 const PIECE_BYTES = 512 * 1024;
-/** Of an answer that nobody reads; a longer one costs the connection. */
+/** Of an answer that is not read; a longer one closes the connection. */
 const IGNORED_BYTES_MAX = 64 * 1024;
-/** A kept connection that the server had closed meanwhile: the request did not arrive. Every method here is idempotent. */
+/** Of a kept connection that the server has closed. The request is repeated: every method is idempotent. */
 const CONNECTION_LOST: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 interface StorageServerOptions {
@@ -44,7 +43,7 @@ export class StorageServer {
     this.#origin = origin;
   }
 
-  /** With the first request: most gateways keep their files themselves and never load the library. */
+  /** Loaded by the first request: most gateways store files locally and never need the library. */
   #opened(): Promise<Pool> {
     this.#pool ??= import('undici').then(
       ({ Pool }) =>
@@ -71,7 +70,7 @@ export class StorageServer {
     });
   }
 
-  /** Fills all of `target`, which has to lie within the file and is not empty. */
+  /** Fills `target`, which is not empty and lies within the file. */
   async read(path: string, target: Uint8Array, position: number): Promise<void> {
     const last = position + target.length - 1;
     const headers = { range: `bytes=${position}-${last}` };
@@ -92,7 +91,7 @@ export class StorageServer {
     });
   }
 
-  /** False when there was none. */
+  /** False when the file did not exist. */
   async remove(path: string): Promise<boolean> {
     return this.#ask('DELETE', path, {}, async ({ statusCode }) => {
       if (statusCode === 404) return false;
@@ -105,7 +104,7 @@ export class StorageServer {
     await (await this.#pool)?.destroy();
   }
 
-  /** One request, sent once more when its connection turns out to be dead. */
+  /** One request, repeated once when its connection was closed. */
   async #ask<T>(
     method: Method,
     path: string,
@@ -129,7 +128,7 @@ export class StorageServer {
     { headers = {}, body }: RequestOptions,
     take: (answer: Answer, progress: () => void) => Promise<T>,
   ): Promise<T> {
-    // Before the watch begins: loading is no stall of the server.
+    // Before the timer starts: loading is no stall of the server.
     const pool = await this.#opened();
     const stallTimer = new StallTimer(this.#stalledMs);
     const progress = () => stallTimer.progress();
@@ -164,7 +163,7 @@ interface RequestOptions {
   readonly body?: FileBody;
 }
 
-/** Carries the code by which a full disk is told from other failures. */
+/** Has the code that distinguishes a full disk from other failures. */
 class StorageServerFault extends Error {
   readonly code: string | undefined;
 
@@ -183,7 +182,7 @@ class StorageServerFull extends Error {
   }
 }
 
-/** Aborts its signal when nothing has moved for a while. */
+/** Aborts its signal when there was no progress for the given time. */
 class StallTimer {
   readonly #abort = new AbortController();
   readonly #timer: NodeJS.Timeout;
@@ -214,10 +213,10 @@ function streamOf({ file, sizeBytes }: FileBody, progress: () => void): Readable
 }
 
 function ignore(): void {
-  // Told by the promise of the request.
+  // The promise of the request rejects with the same error.
 }
 
-/** Each piece is read when the one before it has left. */
+/** Each piece is read when the one before it was sent. */
 async function* piecesOf(file: FileHandle, sizeBytes: number, progress: () => void): AsyncGenerator<Buffer> {
   for (let position = 0; position < sizeBytes; ) {
     const piece = pageMemory(Math.min(PIECE_BYTES, sizeBytes - position));
