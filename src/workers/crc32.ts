@@ -1,7 +1,6 @@
 /**
- * CRC-32 (IEEE 802.3, reflected polynomial 0xEDB88320) of file bytes, and writing them: a thread that has the bytes at
- * hand anyway writes them too, so that neither the main thread nor libuv's pool copies them (docs/optimizations.md). The
- * only importer of crc-32 and @node-rs/crc32 (docs/optimizations.md).
+ * CRC-32 (IEEE 802.3, reflected polynomial 0xEDB88320) of file bytes, and the write of these bytes on the same thread
+ * (docs/optimizations.md). The only importer of crc-32 and @node-rs/crc32.
  */
 import { readSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,9 +8,9 @@ import * as zlib from 'node:zlib';
 import CRC32 from 'crc-32';
 import { pageMemory } from '../domain/page-memory.ts';
 
-/** Read at once when a range of a file is hashed. */
+/** Of one read when a range of a file is hashed. */
 const HASH_STEP_BYTES = 256 * 1024;
-/** Of this thread, for one task at a time. */
+/** One for each thread, which runs one task at a time. */
 const HASH_STEP = pageMemory(HASH_STEP_BYTES);
 
 export interface WriteBufferTask {
@@ -20,15 +19,15 @@ export interface WriteBufferTask {
   /** Number of bytes, from the beginning of the buffer. */
   readonly length: number;
   readonly fd: number;
-  /** Where in the file they go, in bytes. */
+  /** Offset in the file, in bytes. */
   readonly position: number;
-  /** Nothing is written when the bytes have another CRC-32; the answer tells. */
+  /** When the bytes have another CRC-32, they are not written and that CRC-32 is the result. */
   readonly expectedCrc32?: number;
 }
 
-/** What the system said instead of writing: a full disk is no bug of the task. */
+/** A system error of a write: a full disk is no bug of the task. */
 interface SystemFault {
-  /** `ENOSPC` and its like. */
+  /** For example `ENOSPC`. */
   readonly code: string;
   readonly message: string;
 }
@@ -46,15 +45,15 @@ type Crc32 = (bytes: Uint8Array, previous?: number) => number;
 
 let fastest: Crc32 | undefined;
 
-/** Unsigned CRC-32 of `bytes`, continued from `previous`, by the fastest way that this machine and this Node have. */
+/** Unsigned CRC-32 of `bytes`, continued from `previous`, by the fastest implementation available. */
 export function crc32(bytes: Uint8Array, previous = 0): number {
   fastest ??= crc32ByProcessor() ?? zlib.crc32 ?? crc32InScript;
   return fastest(bytes, previous);
 }
 
 /**
- * With carry-less multiplication: 7 GB/s where the zlib of Node has 2.5. Loaded by the first thread that hashes, not by
- * the start. Undefined where the package has no build for this machine.
+ * With carry-less multiplication: 7 GB/s, zlib 2.5 (docs/optimizations.md). Loaded by the thread that hashes first.
+ * Undefined where the package has no build for this machine.
  */
 function crc32ByProcessor(): Crc32 | undefined {
   try {
@@ -65,12 +64,12 @@ function crc32ByProcessor(): Crc32 | undefined {
   }
 }
 
-/** The same without native code; the reference of the tests. */
+/** Without native code; the reference of the tests. */
 export function crc32InScript(bytes: Uint8Array, previous = 0): number {
   return CRC32.buf(bytes, previous) >>> 0;
 }
 
-/** A number means: the bytes have this CRC-32, and unless another was expected they are in the file. */
+/** A number is the CRC-32 of the bytes. They are written unless another one was expected. */
 export function writeBuffer({
   sharedBuffer,
   length,

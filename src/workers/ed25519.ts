@@ -1,8 +1,6 @@
 /**
- * Ed25519 verification and the check of a key at enrollment. The only importer of @noble/ed25519.
- *
- * OpenSSL verifies about eleven times faster than the library does, but accepts forgeries for keys of small order, so
- * keys are checked first: the library decides once, at enrollment, whether a key is usable.
+ * Ed25519 verification and the check of a key at enrollment. The only importer of @noble/ed25519. OpenSSL verifies eleven
+ * times faster but accepts forgeries for keys of small order, so the library checks a key once, at enrollment.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { Point } from '@noble/ed25519';
@@ -48,12 +46,12 @@ interface SignedMessage {
   readonly signature: Uint8Array;
 }
 
-/** Insertion order is age: the oldest leaves first. */
+/** In order of age; the oldest entry is evicted first. */
 const cachedKeys = new Map<string, KeyObject>();
 
 /**
- * Is the signature good under a key that the guard admits? Wrong lengths, non-canonical and low-order keys and keys
- * that are off the curve are all simply false; nothing is thrown.
+ * True for a valid signature of an accepted key. False for wrong lengths and for keys that are not canonical, of low order
+ * or off the curve; nothing is thrown.
  */
 export function verifyEd25519({ publicKey, message, signature }: SignedMessage): boolean {
   if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false;
@@ -68,7 +66,7 @@ export function verifyEd25519({ publicKey, message, signature }: SignedMessage):
   return good;
 }
 
-/** May this key be enrolled: 32 bytes, canonical, on the curve, not of small order, free of torsion. */
+/** True for a key that may be enrolled: 32 bytes, canonical, on the curve, not of small order, free of torsion. */
 export function checkEd25519Key({ publicKey }: { readonly publicKey: Uint8Array }): boolean {
   if (publicKey.length !== PUBLIC_KEY_BYTES || !isCanonical(publicKey)) return false;
   const point = decodePoint(publicKey);
@@ -84,7 +82,7 @@ function isCanonical(publicKey: Uint8Array): boolean {
   return (publicKey[0] ?? 0) < 0xed;
 }
 
-/** Strict decoding (`zip215` off); undefined for bytes that are no point. The library says so by throwing. */
+/** Strict decoding (`zip215` off); undefined for bytes that are no point, for which the library throws. */
 function decodePoint(publicKey: Uint8Array): Point | undefined {
   try {
     // A copy: the library accepts a Uint8Array of its own realm, not every subclass.

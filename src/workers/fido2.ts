@@ -1,7 +1,6 @@
 /**
- * WebAuthn ceremonies: verification of a registration and of an authentication. The only importer of
- * @simplewebauthn/server. Owns what the library leaves open: which keys may be enrolled, cross-origin
- * answers, the owner's handle. Its messages print challenges, so none of them leaves this file.
+ * WebAuthn: verification of registrations and authentications. The only importer of @simplewebauthn/server. Adds the rules
+ * that the library lacks; its error messages contain challenges and are never passed on.
  */
 import { createPublicKey } from 'node:crypto';
 import { CREDENTIAL_ALGORITHMS } from '../domain/keys.ts';
@@ -13,12 +12,12 @@ const RSA_BITS_MIN = 2_048;
 const RSA_BITS_MAX = 4_096;
 /** Verification takes time in proportion to the exponent's length; authenticators use 65,537. */
 const RSA_EXPONENT_BYTES_MAX = 4;
-/** Formats for which the library brings trust anchors. With those it would fetch revocation lists over the network. */
+/** Formats with trust anchors in the library. It would fetch revocation lists for them over the network. */
 const ANCHORED_FORMATS = ['android-key', 'android-safetynet', 'apple'] as const;
 
-/** What the answer of a browser must have been made for. */
+/** What a browser's answer must refer to. */
 export interface Ceremony {
-  /** base64url, as it was announced. */
+  /** base64url, as it was issued. */
   readonly challenge: string;
   readonly rpId: string;
   readonly origins: readonly string[];
@@ -39,12 +38,12 @@ export interface EnrolledCredential {
   readonly counter: number;
 }
 
-/** `unsound`: the ceremony is good, but its key may not be enrolled. */
+/** `unsound`: the ceremony is valid, but its key may not be enrolled. */
 export type RegistrationResult =
   | { readonly result: 'good'; readonly credential: EnrolledCredential }
   | { readonly result: 'bad' | 'unsound' };
 
-/** The parts of AuthenticationResponseJSON that are verified, in base64url, and what is known of the credential. */
+/** The parts of AuthenticationResponseJSON that are verified, in base64url, and the stored credential. */
 export interface AuthenticationTask extends Ceremony {
   readonly credentialId: string;
   readonly clientDataJSON: string;
@@ -69,7 +68,7 @@ type Helpers = typeof import('@simplewebauthn/server/helpers');
 
 let loaded: Promise<readonly [Library, Helpers]> | undefined;
 
-/** Loaded by the first ceremony of a thread: 28 MB and some 100 ms that agents never need. */
+/** Loaded by the first ceremony of a thread: it takes 28 MB and 100 ms, and agents never need it. */
 function load(): Promise<readonly [Library, Helpers]> {
   loaded ??= Promise.all([import('@simplewebauthn/server'), import('@simplewebauthn/server/helpers')]).then(
     ([library, helpers]) => {
@@ -81,7 +80,7 @@ function load(): Promise<readonly [Library, Helpers]> {
   return loaded;
 }
 
-/** Any input of the client yields a result; only a defect of this program throws. */
+/** Every input of a client has a result; only a bug throws. */
 export async function verifyRegistration(task: RegistrationTask): Promise<RegistrationResult> {
   const [library, helpers] = await load();
   return badUnlessCompleted(async (): Promise<RegistrationResult> => {
@@ -102,7 +101,7 @@ export async function verifyRegistration(task: RegistrationTask): Promise<Regist
     });
     if (!answer.verified) return BAD;
     const { credential, userVerified, credentialBackedUp } = answer.registrationInfo;
-    // The library does not compare the id beside the ceremony with the one inside it.
+    // The library does not compare the id of the request with the one in the attestation.
     if (credential.id !== id) return BAD;
     const { publicKey, counter } = credential;
     if (!isSound(publicKey, helpers.decodeCredentialPublicKey(publicKey))) return { result: 'unsound' };
@@ -139,7 +138,7 @@ export async function verifyAuthentication(task: AuthenticationTask): Promise<Au
   });
 }
 
-/** The library judges by throwing, with every kind of Error (CBOR, JSON, DER, WebCrypto). */
+/** The library reports bad input by throwing errors of many kinds (CBOR, JSON, DER, WebCrypto). */
 async function badUnlessCompleted<Result>(ceremony: () => Promise<Result>): Promise<Result | typeof BAD> {
   try {
     return await ceremony();
@@ -153,7 +152,7 @@ function expectations({ challenge, rpId, origins }: Ceremony) {
   return { expectedChallenge: challenge, expectedOrigin: [...origins], expectedRPID: rpId };
 }
 
-/** Made in a frame of another site: the library lets such a registration pass, and an authentication without topOrigin. */
+/** From a frame of another site: the library accepts such a registration, and an authentication without topOrigin. */
 function isCrossOrigin(clientDataJSON: string): boolean {
   const data: unknown = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'));
   if (typeof data !== 'object' || data === null) return true;
@@ -161,7 +160,7 @@ function isCrossOrigin(clientDataJSON: string): boolean {
   return (crossOrigin !== undefined && crossOrigin !== false) || topOrigin !== undefined;
 }
 
-/** May this key be enrolled? Labels: RFC 9053 (kty 1, alg 3) and RFC 8230 (n −1, e −2). */
+/** True for a key that may be enrolled. Labels: RFC 9053 (kty 1, alg 3) and RFC 8230 (n −1, e −2). */
 function isSound(bytes: Uint8Array, decoded: object): boolean {
   if (bytes.length > COSE_KEY_BYTES_MAX) return false;
   const key = decoded as ReadonlyMap<number, unknown>;

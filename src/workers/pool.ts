@@ -1,10 +1,6 @@
 /**
- * Typed API of the worker threads: the only importer of piscina. Owns the queue in front of the threads, its
- * bound, and what happens when a thread dies.
- *
- * Tasks wait here, not in Piscina: those that wait when a thread falls free share one message to it, which is what
- * makes many small tasks affordable (docs/optimizations.md). A running task is never aborted: terminating a thread that
- * runs native code can take the process with it.
+ * Typed API of the worker threads: a bounded queue of tasks, and the replacement of dead threads. The only importer of
+ * piscina. Waiting tasks share messages to the threads (docs/optimizations.md); a running task is never aborted.
  */
 import { Piscina } from 'piscina';
 import type { ErrorName } from '../domain/errors.ts';
@@ -17,9 +13,9 @@ import {
   type TaskResult,
 } from './tasks.ts';
 
-/** Tasks that share a message. 16 verifications are 2 ms of a thread; more gained nothing. */
+/** Tasks of one message. 16 verifications take 2 ms of a thread; more gained nothing. */
 const BATCH_TASKS_MAX = 16;
-/** Messages at a thread: one that runs and one that waits there, so that it never idles between two. */
+/** Messages at a thread: one that runs and one that waits, so that the thread is never idle between two. */
 const BATCHES_PER_THREAD = 2;
 
 export interface WorkerPoolOptions {
@@ -27,9 +23,9 @@ export interface WorkerPoolOptions {
   readonly threads: number;
   /** Tasks waiting or running; one more is refused with `Overloaded`. */
   readonly queueMax: number;
-  /** The file whose `runBatch` the threads call. Tests put one in that dies. */
+  /** The file whose `runBatch` the threads call. Tests pass one that dies. */
   readonly taskFile?: URL;
-  /** Told of every dead thread and every throwing task: they are bugs, and callers learn only `InternalError`. */
+  /** Called for every dead thread and every task that throws: bugs, which callers see as `InternalError`. */
   readonly onFault?: (message: string) => void;
 }
 
@@ -59,7 +55,7 @@ export interface WorkerPool {
    */
   run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<WorkerResult<TaskOutput<N>>>;
   counters(): WorkerCounters;
-  /** Takes no more, lets what was taken finish, then ends the threads. */
+  /** Refuses new tasks, waits for the accepted ones, then ends the threads. */
   close(): Promise<void>;
 }
 
@@ -140,7 +136,7 @@ class BatchQueue {
     await this.#threads.destroy();
   }
 
-  /** At the end of the event-loop turn, so that all that arrived in it can share. */
+  /** At the end of the event-loop tick, so that all tasks of the tick share messages. */
   #schedule(): void {
     if (this.#flushScheduled || this.#batchesRunning >= this.#batchesMax) return;
     this.#flushScheduled = true;
@@ -150,7 +146,7 @@ class BatchQueue {
     });
   }
 
-  /** Shares the waiting tasks evenly over the free places, so that no thread idles beside a long batch. */
+  /** Distributes waiting tasks evenly, so that no thread is idle beside a long batch. */
   #flush(): void {
     while (this.#waiting.length > 0 && this.#batchesRunning < this.#batchesMax) {
       const free = this.#batchesMax - this.#batchesRunning;
@@ -212,9 +208,9 @@ class BatchQueue {
   }
 
   /**
-   * Piscina starts a thread in place of a dead one, but gives up for good when that one dies while it starts, and then
-   * what waits would wait for ever. A pool without threads is thrown away, which fails what it still held. Only while
-   * there is work: a file that never loads then costs one start a request, not a loop of starts.
+   * Piscina replaces a dead thread, but stops for good when the new one dies while it starts. A pool without threads is
+   * destroyed, which fails its batches, and replaced. Only while there is work, so that a file that does not load costs
+   * one start a request and no loop of starts.
    */
   #replaceIfEmpty(pool: Piscina): void {
     if (pool !== this.#threads || pool.threads.length > 0 || this.#batchesRunning === 0) return;

@@ -1,13 +1,13 @@
 /**
- * SHA-256 of bytes that are in a file already, for the digests that an uploader sends along (RFC 9530). Read once more
- * on a thread: opt-in, and the bytes have just been written, so they come from memory.
+ * SHA-256 of a range of a file, for the digests of an uploader (RFC 9530). The range is read again on a worker thread,
+ * usually from the page cache, because it was just written.
  */
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
 import { pageMemory } from '../domain/page-memory.ts';
 
 const STEP_BYTES = 256 * 1024;
-/** Of this thread, for one task at a time. */
+/** One for each thread, which runs one task at a time. */
 const STEP = pageMemory(STEP_BYTES);
 
 export interface Sha256RangeTask {

@@ -1,6 +1,6 @@
 /**
- * The list of worker tasks: plain data in, plain data out. A task is one row of `WorkerTasks`, one row of `TASKS` and
- * one function in a file of its own. This file is also what the threads of the pool load: they call `runBatch`.
+ * The worker tasks, with plain data as input and output. A task is one entry of `WorkerTasks`, one entry of `TASKS` and one
+ * function in a file of its own. The threads of the pool load this file and call `runBatch`.
  */
 import {
   type HashRangeTask,
@@ -21,20 +21,20 @@ import {
 import { type Sha256RangeTask, sha256Range } from './sha256.ts';
 
 export interface WorkerTasks {
-  /** Guarded Ed25519 verification. All three are raw bytes; wrong lengths are simply false. */
+  /** Ed25519 verification with checked keys. All three are raw bytes; the result is false for wrong lengths. */
   verifyEd25519: {
     input: { publicKey: Uint8Array; message: Uint8Array; signature: Uint8Array };
     output: boolean;
   };
-  /** Is this a key that may be enrolled: on the curve, canonical, not small-order, torsion-free. */
+  /** True for a key that may be enrolled: on the curve, canonical, not of small order, free of torsion. */
   checkEd25519Key: { input: { publicKey: Uint8Array }; output: boolean };
   /** A browser's answer to register_options, and whether its key may be enrolled. */
   verifyRegistration: { input: RegistrationTask; output: RegistrationResult };
   /** A browser's answer to login_options with one of the owner's credentials. */
   verifyAuthentication: { input: AuthenticationTask; output: AuthenticationResult };
-  /** Writes file bytes and answers their CRC-32. The buffer is shared, not copied (docs/optimizations.md). */
+  /** Writes file bytes and returns their CRC-32. The buffer is shared, not copied (docs/optimizations.md). */
   writeBuffer: { input: WriteBufferTask; output: WriteBufferResult };
-  /** CRC-32 of bytes that are in a file already; undefined when the file is shorter. */
+  /** CRC-32 of a range of a file; undefined when the file is shorter. */
   hashRange: { input: HashRangeTask; output: number | undefined };
   /** SHA-256 of the same, base64url. */
   sha256Range: { input: Sha256RangeTask; output: string | undefined };
@@ -44,7 +44,7 @@ export type TaskName = keyof WorkerTasks;
 export type TaskInput<N extends TaskName> = WorkerTasks[N]['input'];
 export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
 
-/** How one task travels and runs. `Wire` is what crosses the thread boundary. */
+/** How one task is sent and run. `Packed` crosses the thread boundary. */
 export interface TaskDefinition<N extends TaskName, Packed> {
   /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
   pack(input: TaskInput<N>): Packed;
@@ -58,14 +58,14 @@ export interface PackedTask {
   readonly packed: unknown;
 }
 
-/** What a thread made of one task; a throw is a message for the log, never for the caller. */
+/** Result of one task. `bug` is the message of a thrown error, for the log only. */
 export type TaskResult =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly bug: string };
 
 /**
- * Short byte strings travel as one-byte strings: cloning a small Buffer would copy the whole 8 KB pool it is part of, and
- * exact copies cost twice as much (docs/optimizations.md).
+ * Short byte arrays are sent as one-byte strings: cloning a small Buffer copies the 8 KB pool block that it is part of
+ * (docs/optimizations.md).
  */
 const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
   verifyEd25519: define<'verifyEd25519', readonly [string, string, string]>({
@@ -101,7 +101,7 @@ export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): Pack
   return { name, packed: TASKS[name].pack(input) };
 }
 
-/** The function of the worker threads: every task of the batch in turn; one that throws does not hurt the others. */
+/** Called by the worker threads: runs the tasks in order; one that throws does not affect the others. */
 export async function runBatch(batch: readonly PackedTask[]): Promise<TaskResult[]> {
   const results: TaskResult[] = [];
   for (const { name, packed } of batch) {
@@ -114,7 +114,7 @@ export async function runBatch(batch: readonly PackedTask[]): Promise<TaskResult
   return results;
 }
 
-/** Types a row where it stands; the table itself no longer cares how a row travels. */
+/** Checks the types of one definition; the table does not know `Packed`. */
 function define<N extends TaskName, Packed>(
   definition: TaskDefinition<N, Packed>,
 ): TaskDefinition<N, unknown> {

@@ -12,7 +12,7 @@ import type { PartLease } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
 import type { SharedBuffer, SharedBuffers } from './buffers.ts';
 
-/** Tasks of one upload at the worker threads; from then on its client waits. Fewer while many upload. */
+/** Tasks of one upload at the worker threads; then its client is paused. Fewer while many upload. */
 const TASKS_MAX = 4;
 /** Bound on the buffers of one upload, with what a paused client still delivers: 6 MiB. */
 const TASKS_BURST_MAX = 12;
@@ -21,39 +21,39 @@ const OVERFLOW_HASH_BYTES = 2 * 1024 * 1024;
 
 export interface ReceiveOptions {
   readonly body: IncomingBody;
-  /** Stays the caller's: it is released once `receive` has settled, not before. */
+  /** The caller releases it after `receive` has settled. */
   readonly lease: PartLease;
-  /** Where in the part the first byte goes. */
+  /** Of the first byte in the part. */
   readonly positionBytes: number;
-  /** One byte more, declared or sent, and `receive` rejects with `tooLong`. */
+  /** `receive` rejects with `tooLong` when more is declared or sent. */
   readonly maxBytes: number;
   readonly tooLong: ErrorName;
   /** A body that fits into one buffer is written only if it has this CRC-32; otherwise compare `crc32` of the result. */
   readonly expectedCrc32?: number;
-  /** Left by the caller. */
+  /** The caller calls `leave`. */
   readonly throttled?: ThrottledStream;
-  /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only where it was asked for. */
+  /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only on request. */
   readonly sha256?: boolean;
-  /** Ends the upload from outside; what arrived until then is in the part. */
+  /** Stops the upload; bytes that arrived until then are in the part. */
   readonly signal?: AbortSignal;
 }
 
 export interface Received {
-  /** The client left (`lost`), or `signal` ended it (`stopped`): the bytes below are in the part all the same. */
+  /** `lost`: the client left. `stopped`: by `signal`. The bytes below are in the part in every case. */
   readonly ended: 'complete' | 'lost' | 'stopped';
   readonly sizeBytes: number;
-  /** Unsigned, of these bytes alone. */
+  /** Unsigned, of these bytes only. */
   readonly crc32: number;
   readonly sha256: Buffer | undefined;
 }
 
-/** A stretch of the body, in the order of the body. */
+/** A range of the body, in its order. */
 interface Piece {
   readonly sizeBytes: number;
   crc32: number;
 }
 
-/** Counters that all receptions share. */
+/** Counters of all bodies. */
 type ReceiverTotals = Record<'receivedBytes' | 'overflowBytes', number>;
 
 export class BodyWriter implements IncomingSink {
@@ -63,9 +63,9 @@ export class BodyWriter implements IncomingSink {
   readonly #totals: ReceiverTotals;
   readonly #hash: Hash | undefined;
   readonly #pieces: Piece[] = [];
-  /** The one that is being filled. */
+  /** The buffer that is being filled. */
   #buffer: SharedBuffer | undefined;
-  /** Written without a buffer since the last buffer, not hashed yet. */
+  /** Written without a buffer since the last buffer; not hashed yet. */
   #overflowBytes = 0;
   #sizeBytes = 0;
   #tasks = 0;
@@ -174,7 +174,7 @@ export class BodyWriter implements IncomingSink {
     this.#follow(length, task, () => this.#buffers.giveBack(sharedBuffer));
   }
 
-  /** On this thread: the bytes are only lent for the call. */
+  /** On this thread, because the bytes are valid during the call only. */
   #writeOverflow(bytes: Uint8Array): void {
     const { lease, positionBytes } = this.#options;
     try {

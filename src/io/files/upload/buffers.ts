@@ -8,7 +8,7 @@ export const SHARED_BUFFER_BYTES = 512 * 1024;
 /** 56 MiB in all: with the prebuffered bodies, the 64 MiB that 60 uploads may take. */
 const SHARED_BUFFERS_MAX = 112;
 
-/** One piece, with a single owner from `take` to `giveBack`. */
+/** Has a single owner from `take` to `giveBack`. */
 export class SharedBuffer {
   readonly memory = new SharedArrayBuffer(SHARED_BUFFER_BYTES);
   readonly #view = Buffer.from(this.memory);
@@ -22,7 +22,7 @@ export class SharedBuffer {
     return this.#filledBytes === SHARED_BUFFER_BYTES;
   }
 
-  /** Takes the beginning of `bytes` (not empty), as much as fits; returns how much. */
+  /** Copies from the beginning of `bytes` (not empty) as much as fits; returns the number of bytes. */
   fill(bytes: Uint8Array): number {
     const from = this.#filledBytes;
     this.#filledBytes = Math.min(from + bytes.length, SHARED_BUFFER_BYTES);
@@ -32,7 +32,7 @@ export class SharedBuffer {
     return taken;
   }
 
-  /** What is in it counts no more. */
+  /** Empties the buffer. */
   clear(): this {
     this.#filledBytes = 0;
     return this;
@@ -43,7 +43,7 @@ export interface SharedBufferCounters {
   readonly lent: number;
   /** Lent or idle. */
   readonly made: number;
-  /** How often there was none. */
+  /** Calls of `take` when all were lent. */
   readonly missed: number;
 }
 
@@ -90,7 +90,7 @@ export class SharedBuffers {
     return new SharedBuffer();
   }
 
-  /** Once, when no thread has it any more. */
+  /** Call once, when no thread uses it any more. */
   giveBack(sharedBuffer: SharedBuffer): void {
     this.#lent -= 1;
     this.#idle.push(sharedBuffer);

@@ -1,6 +1,6 @@
 /**
- * The way to a draft: what create_draft may carry and how it is read, which of an owner's places takes a new draft, and
- * who may touch one that is there (spec 4.7; files.md "Order of refusals, and access").
+ * Access to drafts: the fields of create_draft, the slot of the owner for a new draft, and the check that a draft belongs
+ * to its caller (spec 4.7).
  */
 import {
   type DraftView,
@@ -21,7 +21,7 @@ import { askOptions } from '../../accounts/account.ts';
 /** Longest form of a declared checksum that the chat module keeps (docs/modules.md "Files"). */
 const DECLARED_CHARACTERS_MAX = 128;
 
-/** All of it optional: what is missing or wrong is answered with the file codes, in their order. */
+/** All optional: the draft answers missing and wrong values with the file codes, in their order. */
 export const draftQuery = object({
   fileName: optional(text({ examples: ['notes.txt'] })),
   fileSize: optional(text({ description: 'Bytes', examples: ['5'] })),
@@ -35,7 +35,7 @@ export const draftQuery = object({
 
 const number = integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER });
 
-/** The same fields for names and messages that are too long for a query. */
+/** The same fields, for names and messages that are too long for a query. */
 export const draftBody = object({
   fileName: optional(text({ examples: ['notes.txt'] })),
   fileSize: optional(union([number, text()], { description: 'Bytes', examples: [5] })),
@@ -49,7 +49,7 @@ export const draftBody = object({
 
 type Fields = Readonly<Record<keyof Static<typeof draftBody>, string | undefined>>;
 
-/** Where a draft is, and whose. */
+/** The slot of a draft and its owner. */
 export interface DraftSlot {
   readonly slot: string;
   readonly ownerId: string;
@@ -83,7 +83,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
     }
   }
   for (const slot of slots) {
-    // Asked in the same breath: nobody can take it in between.
+    // Within the same event-loop tick, so that no other request takes the slot.
     if (!actors.now(draft, slot, { type: 'isFree' } satisfies IsFree)) continue;
     const opened = await ask(slot);
     if (opened !== null) return opened;
@@ -91,7 +91,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   throw new GatewayError('TooManyDrafts');
 }
 
-/** The open draft of a file id. Throws `InvalidID` for one that is foreign, unknown or finished: all look the same. */
+/** The open draft of a file id. Throws `InvalidID` for a foreign, unknown or finished one, without a distinction. */
 export function findDraft(
   actors: ActorSystem,
   session: SessionContext,
@@ -113,13 +113,13 @@ export async function viewDraft(
   return await actors.query(draft, slot, { type: 'draft', ownerId, fileId });
 }
 
-/** McpBasic has proved no key, and an McpApp session reaches what has `appScope` alone (spec 5.1): neither uploads. */
+/** McpBasic has proven no key, and McpApp reaches only what has `appScope` (spec 5.1): neither may upload. */
 function ownerOf({ loginType, userId }: SessionContext): string {
   if (loginType === 'McpBasic' || loginType === 'McpApp') throw new GatewayError('Forbidden');
   return userId;
 }
 
-/** A field may stand in the query or in the body. In both it has to say the same. */
+/** A field may be in the query, in the body, or in both with the same value. */
 function mergeFields(query: DraftCall['query'], body: DraftCall['body']): Fields {
   const merge = (name: keyof Fields): string | undefined => {
     const [inQuery, inBody] = [query[name], body[name]];
@@ -149,12 +149,12 @@ function readCommand(ownerId: string, fields: Fields): OpenDraft {
     chatId: readChat(fields.chatId),
     message: fields.message ?? null,
     linkedMessageId: readLinked(fields.linkedMessageId),
-    // What is longer than the module keeps is no checksum of any kind; it refuses nothing all the same.
+    // A longer text is no checksum; it is cut and never refused (spec 4.7).
     declaredCrc32: fields.crc32?.slice(0, DECLARED_CHARACTERS_MAX) ?? null,
   };
 }
 
-/** Any whole number: the draft judges it. Too large to be exact is too large for any file. */
+/** Any whole number; the draft checks it. A number that is not exact is too large for any file. */
 function readSize(sent: string | undefined): number | null {
   if (sent === undefined) return null;
   if (!/^-?[0-9]{1,40}$/.test(sent))

@@ -1,23 +1,23 @@
 /**
- * How many bytes the body of a v2 upload may and has to have, from what was declared with the draft, with the request,
- * and what the settings allow (spec 4.7 rule 5; files.md "v2 (streaming)").
+ * Size bounds of the body of a v2 upload, from the declarations of draft and request and from the settings (spec 4.7
+ * rule 5).
  */
 import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
 import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 
 export interface BodyBounds {
-  /** Most bytes that the body may have, and the row that one more is refused with. */
+  /** Most bytes that the body may have, and the error of a longer one. */
   readonly maxBytes: number;
   readonly tooLong: ErrorName;
-  /** Bytes that the largest file accepted has room for behind the offset. */
+  /** Bytes between the offset and the size of the largest file accepted. */
   readonly roomBytes: number;
-  /** Fewest bytes of a body that arrived whole. */
+  /** Fewest bytes of a complete body. */
   readonly minBytes: number;
   /** Bytes of the whole file; undefined where it was not declared. */
   readonly totalBytes: number | undefined;
 }
 
-/** Throws `InvalidInput` where two declarations contradict each other, `MaxFileSize` for an offset past every file. */
+/** Throws `InvalidInput` for contradicting declarations, `MaxFileSize` for an offset past every file. */
 export function bodyBounds(plan: UploadPlan, declaredBytes: number | null, fileMaxBytes: number): BodyBounds {
   const { offsetBytes, bodyBytes, completes } = plan;
   if (plan.totalBytes !== undefined && declaredBytes !== null && plan.totalBytes !== declaredBytes) {

@@ -1,4 +1,4 @@
-/** Whether the bytes that arrived are those that the uploader's digests name (RFC 9530): of the body, and of the file. */
+/** Checks the digests of body and file that the uploader sent (RFC 9530). */
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { Digests } from '../../../domain/files/upload-plan.ts';
@@ -8,7 +8,7 @@ export interface Arrived {
   readonly sizeBytes: number;
   /** Unsigned. */
   readonly crc32: number;
-  /** Where it was computed on the way. */
+  /** Defined when it was computed while receiving. */
   readonly sha256: Buffer | undefined;
 }
 
@@ -22,7 +22,7 @@ export function checkBody(digests: Digests, { crc32, sha256 }: Arrived): void {
 }
 
 /**
- * The whole file: one that came in pieces is read once more for its SHA-256. Throws `ChecksumError`, `Overloaded`,
+ * Of the whole file: one that arrived in pieces is read again for its SHA-256. Throws `ChecksumError`, `Overloaded`,
  * `FileStorageFailed`.
  */
 export async function checkFile(

@@ -1,4 +1,4 @@
-/** Queues by name: of each name so many pieces of work run at once, the others wait in their order. */
+/** Queues by name: of each name a limited number of calls run at once, the others wait in their order. */
 
 interface Queue {
   running: number;

@@ -1,7 +1,6 @@
 /**
- * What the file transport does before it serves: uploads that were open go on from the journal and their parts, and parts
- * that belong to nothing any more go. After a run that did not end in order the stored chunks are hashed first, as a
- * crash of the machine may have taken what was acknowledged (files.md v1).
+ * Recovery before the first request: open uploads continue from journal and parts, orphaned parts are removed. After an
+ * unclean stop stored chunks are hashed first, because a crash of the machine may lose acknowledged bytes.
  */
 
 import { upload } from '../../../actors/files/v1/upload.ts';
@@ -21,7 +20,7 @@ interface RecoveryOptions {
 }
 
 interface RecoveryReport {
-  /** The last run ended in order, or there was none. */
+  /** The last run stopped cleanly, or there was none. */
   readonly clean: boolean;
   /** v1 uploads that are open. */
   readonly uploads: number;
@@ -29,7 +28,7 @@ interface RecoveryReport {
   readonly partsSwept: number;
 }
 
-/** Before the first request: nobody may complete an upload whose bytes were not looked at. */
+/** Before the first request: an upload must not complete before its bytes were checked. */
 export async function recoverUploads(options: RecoveryOptions): Promise<RecoveryReport> {
   const { actors, administration, storage } = options;
   const clean = administration.metaGet(META_KEY) === true;
@@ -44,7 +43,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const open = await Promise.all(
     slots.map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })),
   );
-  // Ended, or never told to anybody: messages under way free them too, but the first request must find them free.
+  // Messages under way free these slots too, but the first request must find them free.
   const ended = slots.filter((_, at) => open[at]?.length === 0);
   await Promise.all(
     ended.map(({ uploadKey, userId }) => {
@@ -60,7 +59,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   return { clean, uploads: slots.length - ended.length, chunksLost, partsSwept };
 }
 
-/** Parts that stay behind take room and nothing else: the operator was told, the gateway starts. */
+/** A part that remains only takes space: the failure is logged, and the gateway starts. */
 async function sweep(storage: Pick<FileStorage, 'sweep'>, wanted: WantedFiles): Promise<number> {
   try {
     return await storage.sweep(wanted);
@@ -70,7 +69,7 @@ async function sweep(storage: Pick<FileStorage, 'sweep'>, wanted: WantedFiles): 
   }
 }
 
-/** The last word of a run, once nothing is received any more. */
+/** The last record of a run, once nothing is received any more. */
 export async function noteCleanStop(administration: Pick<Administration, 'metaPut'>): Promise<void> {
   await administration.metaPut(META_KEY, true);
 }

@@ -5,7 +5,7 @@
 import { GatewayError } from '../../../domain/errors.ts';
 
 interface StreamLock {
-  /** Asks the stream that runs to end soon, without an end to its draft. */
+  /** Asks the running stream to end soon, which does not end its draft. */
   stop: (() => void) | undefined;
   /** The waiting stream: `give` grants the lock, `overtake` rejects because a newer stream arrived. */
   next: { give(): void; supersede(): void } | undefined;

@@ -1,18 +1,18 @@
 /**
- * The beginning of a text file, for the chat module, whose users and agents read it there (`chat_read_text_file`). What is
- * text shows in the bytes: UTF-8 without control characters.
+ * Preview of a text file for the chat module (`chat_read_text_file`): its beginning. Text is UTF-8 without control
+ * characters.
  */
 import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import type { FileStorage } from '../storage/port.ts';
 
 const READ_BYTES = 32 * 1024;
-/** As it travels: modules take bodies of 64 KiB, and half of a text may be quotes and line ends. */
+/** As JSON: modules accept bodies of 64 KiB, and half of a text may be escaped characters. */
 const JSON_BYTES_MAX = 48 * 1024;
-/** All control characters but tab, line feed, form feed and carriage return: one class, a fourth of a look-ahead's time. */
+/** All control characters but tab, line feed, form feed and carriage return. One class is four times faster than a look-ahead. */
 const BINARY = /[^\t\n\f\r\P{Cc}]/u;
 
-/** Undefined for anything but text, and where the bytes cannot be read: the file is complete all the same. */
+/** Undefined for other files, and when the bytes cannot be read: the file is complete in either case. */
 export async function textPreview(
   storage: Pick<FileStorage, 'open'>,
   key: FileKey,
@@ -37,7 +37,7 @@ function nothingWhereStorageFails(error: unknown): undefined {
   if (!(error instanceof GatewayError)) throw error;
 }
 
-/** Undefined when it is no UTF-8. A character that the end of `bytes` cuts through is left out. */
+/** Undefined when it is not UTF-8. An incomplete last character is left out. */
 function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
@@ -47,7 +47,7 @@ function decode(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Never between the halves of a pair. */
+/** Never within a surrogate pair. */
 function cut(text: string): string {
   let kept = text;
   while (Buffer.byteLength(JSON.stringify(kept)) > JSON_BYTES_MAX)

@@ -1,7 +1,6 @@
 /**
- * Parts of v1 uploads on their way from the request into the part file. The uploader's actor says where a chunk goes and
- * hears of it when its bytes are there; here one request at a time writes a chunk, so that what was acknowledged is never
- * written again.
+ * Receives the chunks of v1 uploads. The upload actor gives a chunk's position and records it when its bytes are written.
+ * One request at a time writes a chunk, so that acknowledged bytes are never overwritten.
  */
 
 import { type ChunkPosition, type FindPosition, upload } from '../../../actors/files/v1/upload.ts';
@@ -16,7 +15,7 @@ import type { Throttle, ThrottledStream } from '../throttle.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import type { BodyReceiver } from './receiver.ts';
 
-/** Chunks of one upload that are received at once: 60 uploads keep within the slabs and a few hundred descriptors. */
+/** Chunks of one upload that are received at once: bounds the buffers and descriptors of 60 uploads. */
 const RECEIVED_AT_ONCE_MAX = 8;
 
 interface PartUploadsOptions {
@@ -25,15 +24,15 @@ interface PartUploadsOptions {
   readonly throttle: Pick<Throttle, 'open'>;
 }
 
-/** One `upload_part` as it was asked for. */
+/** One `upload_part` request. */
 interface PartRequest {
   readonly actors: ActorSystem;
   readonly userId: string;
   readonly address: string;
   readonly uploadId: number;
-  /** NaN where none was sent that is one. */
+  /** NaN when it is missing or invalid. */
   readonly chunkNumber: number;
-  /** Unsigned, declared; -1, which no chunk has, where none was sent that is one. */
+  /** As declared, unsigned; -1, which no chunk has, when it is missing or invalid. */
   readonly crc32: number;
   readonly body: IncomingBody | undefined;
 }
@@ -47,14 +46,14 @@ export class PartUploads {
     this.#options = options;
   }
 
-  /** Uploads, and their chunks, that are being received or wait for it. */
+  /** Uploads and chunks that are being received or wait for it. */
   counters(): { readonly uploads: number; readonly chunks: number } {
     return { uploads: this.#uploads.size, chunks: this.#chunks.size };
   }
 
   /**
    * Rejects with `InvalidID`, `InvalidPart`, then `InvalidInput` for the checksum, `WrongPart`, `ShortPart`,
-   * `ChecksumError`; with the row of the ending when the last part ended the upload.
+   * `ChecksumError`; with the error of the completion when the last chunk ended the upload.
    */
   async store(part: PartRequest): Promise<StoredChunk> {
     const { body } = part;
@@ -69,7 +68,7 @@ export class PartUploads {
     if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
     if (first.known) return await this.#repeat(part);
     return await this.#chunks.run(`${first.uploadKey} ${part.chunkNumber}`, async () => {
-      // Another request may have brought the same chunk while this one waited.
+      // Another request may have stored the same chunk while this one waited.
       const position = findPosition(part);
       if (position.known) return await this.#repeat(part);
       await this.#uploads.run(position.uploadKey, () => this.#receive(part, position));
@@ -77,7 +76,7 @@ export class PartUploads {
     });
   }
 
-  /** The descriptor is given back before the actor hears of the chunk: publishing waits until there is none. */
+  /** The lease is released before the actor records the chunk: publish waits for the last lease. */
   async #receive(part: PartRequest, { fileId, positionBytes, sizeBytes }: ChunkPosition): Promise<void> {
     const { body, userId, crc32 } = part;
     if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw shortPartError(sizeBytes);
@@ -103,7 +102,7 @@ export class PartUploads {
     }
   }
 
-  /** The chunk is stored: its bytes are read away, charged like any others, and only the answer is wanted. */
+  /** The chunk is stored already: its bytes are discarded, charged like any others, and the answer is repeated. */
   async #repeat(part: PartRequest): Promise<StoredChunk> {
     const { body } = part;
     if (body !== undefined) {
@@ -137,7 +136,7 @@ function shortPartError(sizeBytes: number): GatewayError {
   return new GatewayError('ShortPart', `expected ${sizeBytes} bytes`);
 }
 
-/** More than a chunk is no repeat of one; the rest is thrown away with the answer. */
+/** Stops after more than a chunk; the answer discards the rest. */
 function readAway(body: IncomingBody, throttled: ThrottledStream): Promise<void> {
   return new Promise((resolve) => {
     let sizeBytes = 0;

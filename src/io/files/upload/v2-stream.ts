@@ -1,6 +1,6 @@
 /**
- * The bytes of a v2 upload on their way into its part (spec 4.7 stream_upload): one stream of a draft at a time, within
- * its bounds, and what each way of ending means for the draft. The draft's actor decides; this is its hand at the socket.
+ * Performs the I/O of a v2 upload (spec 4.7 stream_upload): one stream of a draft at a time, within its bounds. All
+ * decisions are made by the draft actor.
  */
 import { createHash } from 'node:crypto';
 import { ftruncate } from 'node:fs';
@@ -38,7 +38,7 @@ interface DraftUploadDeps {
   readonly timer: ThrottleTimer;
 }
 
-/** What one request brings. */
+/** One `stream_upload` request. */
 interface UploadRequest {
   readonly target: DraftSlot;
   readonly plan: UploadPlan;
@@ -51,14 +51,14 @@ interface PrebufferedRequest extends UploadRequest {
   readonly incoming: PrebufferedBody | undefined;
 }
 
-/** `kept`: a piece was taken and more may come. `complete`: the file is there. `elsewhere`: the kept bytes end there. */
+/** `kept`: a piece was stored and more may follow. `complete`: the file exists. `elsewhere`: kept bytes end at that offset. */
 export type UploadOutcome =
   | { readonly end: 'kept' | 'elsewhere'; readonly offsetBytes: number }
   | { readonly end: 'complete'; readonly file: UploadedFile };
 
 type Begun = Extract<StreamBegun, { begun: true }>;
 
-/** What is in the part now, from the first byte of the file on. */
+/** Content of the part, from the first byte of the file on. */
 interface PartContent {
   readonly ended: Received['ended'];
   readonly sizeBytes: number;
@@ -84,13 +84,13 @@ export class DraftUploads {
     this.#deps = deps;
   }
 
-  /** `streams`: those that run. `open`: drafts. */
+  /** `streams`: running streams. `open`: open drafts. */
   counters(): { readonly streams: number; readonly open: number } {
     return { streams: this.#locks.size, open: this.#deps.actors.count('draft') };
   }
 
   /**
-   * Takes the body. Rejects with `InvalidID`, `InvalidInput`, `MaxFileSize`, `EmptyFile`, `WrongPart`, `ShortPart`,
+   * Stores the body. Rejects with `InvalidID`, `InvalidInput`, `MaxFileSize`, `EmptyFile`, `WrongPart`, `ShortPart`,
    * `ChecksumError`, `UploadConflict`, `StorageFull`, `FileStorageFailed`, `Forbidden`, `ChartApiFileError`, `Overloaded`.
    */
   async upload(request: UploadRequest): Promise<UploadOutcome> {
@@ -117,7 +117,7 @@ export class DraftUploads {
     const leave = await this.#locks.take(target.fileId, () => stop.abort(SUPERSEDED));
     const holder = `draft-${target.fileId}`;
     if (plan.keeps) this.#suspendable.add(stop);
-    // A client that trickles may not hold bytes and room of a draft that is no more.
+    // A slow client must not hold bytes and space of an expired draft.
     const cancelExpiry = timer(Math.max(0, expiresMs - clock()), () => stop.abort(EXPIRED));
     try {
       await storage.reserve(holder, incoming?.declaredBytes ?? bounds.maxBytes);
@@ -130,7 +130,7 @@ export class DraftUploads {
     }
   }
 
-  /** The gateway stops: streams whose bytes stay end now, and go on after the restart. The others may run to their end. */
+  /** The gateway stops: resumable streams end now and continue after the restart. The others may finish. */
   suspend(): void {
     for (const stop of this.#suspendable) stop.abort(new GatewayError('Stopping'));
   }
@@ -141,7 +141,7 @@ export class DraftUploads {
     await this.#deps.actors.ask(draft, slot, { type: 'dropDraft', ownerId, fileId });
   }
 
-  /** Ends a stream whose bytes stay, so that what is kept can be told exactly. */
+  /** Ends a resumable stream, so that the number of kept bytes is exact. */
   async interrupt({ fileId }: DraftSlot): Promise<void> {
     await this.#locks.clear(fileId);
   }
@@ -184,7 +184,7 @@ export class DraftUploads {
     return { end: 'kept', offsetBytes: sizeBytes };
   }
 
-  /** From the socket into the part; sizes and digests are judged while the bytes can still be read. */
+  /** From the socket into the part. Sizes and digests are checked while the part is leased. */
   async #receiveIntoPart(
     request: UploadRequest,
     bounds: BodyBounds,
@@ -214,7 +214,7 @@ export class DraftUploads {
     }
   }
 
-  /** What lies behind the offset was never acknowledged, or is to be written anew. */
+  /** Bytes behind the offset were not acknowledged, or are to be overwritten. */
   async #truncatePart(lease: PartLease, offsetBytes: number): Promise<void> {
     try {
       await truncate(lease.fd, offsetBytes);
@@ -249,7 +249,7 @@ export class DraftUploads {
   }
 }
 
-/** Does the file end with what is there now? */
+/** True when the file ends with these bytes. */
 function completes(plan: UploadPlan, bounds: BodyBounds, sizeBytes: number): boolean {
   if (plan.completes === 'atSize') return sizeBytes === bounds.totalBytes;
   return plan.completes === 'always';
