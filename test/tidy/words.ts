@@ -49,7 +49,7 @@ const BANNED = new RegExp(
     `(?<![A-Za-z])(?:${NAME_WORDS.toUpperCase()})S?(?![A-Za-z])`,
     `\\b(?:${Object.keys(PHRASES)
       .map((phrase) => phrase.replace(' ', '[\\s*/]+'))
-      .join('|')})\\b(?! front)`,
+      .join('|')})s?\\b(?! front)`,
   ].join('|'),
   'g',
 );
@@ -69,5 +69,6 @@ export function wordFaults(sources: Sources): string[] {
 
 function better(word: string): string {
   const plain = word.toLowerCase().replace(/[\s*/]+/g, ' ');
-  return PHRASES[plain] ?? NAMES[plain] ?? NAMES[plain.replace(/s$/, '')] ?? '';
+  const singular = plain.replace(/s$/, '');
+  return PHRASES[plain] ?? PHRASES[singular] ?? NAMES[plain] ?? NAMES[singular] ?? '';
 }

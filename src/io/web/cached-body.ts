@@ -15,28 +15,21 @@ export class CachedBody {
   readonly #etag: string;
   readonly #fields: HeaderList;
   readonly #isCompressible: boolean;
-  #isCompressing = false;
+  #compression: Promise<void> | undefined;
   #brotli: Buffer | undefined;
   #gzip: Buffer | undefined;
 
   /** `fields`: of every answer, besides `ETag` and `Vary`. `isCompressible` false: the bytes are compressed already. */
   constructor(bytes: Buffer, contentType: string, fields: HeaderList, isCompressible = true) {
-    this.#isCompressible = isCompressible;
+    this.#isCompressible = isCompressible && bytes.length >= COMPRESS_BYTES_MIN;
     this.#bytes = bytes;
     this.#contentType = contentType;
     this.#etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
     this.#fields = [['ETag', this.#etag], ['Vary', 'Accept-Encoding'], ...fields];
   }
 
-  /** Starts compression at the first request that accepts it, so that a start compresses nothing. */
-  #compress(): void {
-    if (this.#isCompressing || this.#bytes.length < COMPRESS_BYTES_MIN || !this.#isCompressible) return;
-    this.#isCompressing = true;
-    // After a failure the uncompressed bytes are sent.
-    this.#makeForms().catch(() => undefined);
-  }
-
-  async #makeForms(): Promise<void> {
+  /** Runs at the first request that accepts a form, so that a start compresses nothing. */
+  async #compress(): Promise<void> {
     const params = {
       [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
       [constants.BROTLI_PARAM_SIZE_HINT]: this.#bytes.length,
@@ -55,7 +48,9 @@ export class CachedBody {
     const accepted = header('accept-encoding') ?? '';
     const takesBrotli = accepts(accepted, 'br');
     const takesGzip = accepts(accepted, 'gzip');
-    if (takesBrotli || takesGzip) this.#compress();
+    // After a failure the uncompressed bytes are sent.
+    if (this.#isCompressible && (takesBrotli || takesGzip))
+      this.#compression ??= this.#compress().catch(() => undefined);
     if (this.#brotli !== undefined && takesBrotli) return this.#encoded(this.#brotli, 'br');
     if (this.#gzip !== undefined && takesGzip) return this.#encoded(this.#gzip, 'gzip');
     return new Reply(200, this.#bytes, this.#contentType, this.#fields);
