@@ -154,7 +154,7 @@ export const READINGS_4: Evidence = {
     'test/actors/codes/one-time-codes.test.ts: any history of codes',
     'test/actors/codes/one-time-codes.test.ts: caps: ten thousand addresses from one asker',
     'test/e2e/codes.test.ts: one-time codes: while the chat module is down the code is kept for delivery, over kill -9 too',
-    'test/actors/codes/one-time-codes.test.ts: leaves the codes of its person',
+    'test/actors/codes/one-time-codes.test.ts: leave the codes of its owner',
     'test/io/accounts/one-time-codes.test.ts: login_phone: first code creates the account',
     'test/io/accounts/one-time-codes.test.ts: code: two browsers racing with it get one session',
   ],
