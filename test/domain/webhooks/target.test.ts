@@ -87,21 +87,33 @@ const INNER = [
 t.test(
   'webhook target: every spelling of an inner address is refused, in production and without',
   async (t) => {
-    for (const host of [...LOOPBACK_SPELLINGS, ...INNER]) {
-      for (const url of [`https://${host}/`, `https://${host}:8443/x?y`]) {
-        t.equal(ok(url, STRICT), false, url);
-        t.equal(ok(url, OPEN), false, url);
-      }
-      t.equal(ok(`http://${host}/`, OPEN), false, `http ${host}`);
-    }
+    const hosts = [...LOOPBACK_SPELLINGS, ...INNER];
+    const secure = hosts.flatMap((host) => [`https://${host}/`, `https://${host}:8443/x?y`]);
+    const plain = hosts.map((host) => `http://${host}/`);
+    t.same(
+      secure.filter((url) => ok(url, STRICT)),
+      [],
+      'in production',
+    );
+    t.same(
+      [...secure, ...plain].filter((url) => ok(url, OPEN)),
+      [],
+      'without',
+    );
   },
 );
 
 t.test(
   'webhook target: an exempt range frees its addresses from the rules on address and scheme',
   async (t) => {
-    for (const host of LOOPBACK_SPELLINGS) t.equal(ok(`http://${host}:9000/`, LOOPBACK), true, host);
-    for (const host of INNER) t.equal(ok(`http://${host}/`, LOOPBACK), false, host);
+    t.same(
+      LOOPBACK_SPELLINGS.filter((host) => !ok(`http://${host}:9000/`, LOOPBACK)),
+      [],
+    );
+    t.same(
+      INNER.filter((host) => ok(`http://${host}/`, LOOPBACK)),
+      [],
+    );
     const exempt: WebhookRules = {
       production: true,
       ports: '',

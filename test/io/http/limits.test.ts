@@ -288,10 +288,19 @@ t.test('limits: preflights are charged to the address only, whatever their answe
       const answer = await connection.answer();
       return `${answer.status} ${answer.headers['x-ratelimit']}`;
     };
-    for (let used = 1; used <= 50; used += 1)
-      t.equal(await ask(requestText('OPTIONS', path, asks)), `${status} s=i;l=60;r=${60 - used};t=5`);
-    for (let used = 1; used <= 10; used += 1)
-      t.match(await ask(requestText('GET', '/open')), /^200 s=[ci];/, 'the connection has its whole quota');
+    const left = Array.from({ length: 50 }, (_, index) => 59 - index);
+    const preflights: string[] = [];
+    for (const _ of left) preflights.push(await ask(requestText('OPTIONS', path, asks)));
+    t.same(
+      preflights,
+      left.map((requests) => `${status} s=i;l=60;r=${requests};t=5`),
+    );
+    const rest: string[] = [];
+    for (let used = 1; used <= 10; used += 1) rest.push(await ask(requestText('GET', '/open')));
+    t.ok(
+      rest.every((answer) => /^200 s=[ci];/.test(answer)),
+      'the connection has its whole quota',
+    );
     t.equal(await ask(requestText('OPTIONS', path, asks)), '429 s=i;l=60;r=0;t=5');
     connection.close();
     t.match(limiter.counters(), { c: { allowed: 7, nearLimit: 3, limited: 0 }, i: { limited: 1 } });
@@ -313,12 +322,18 @@ t.test(
     for (const [status, text] of cases) {
       const { port, limiter } = start(t, { site: { adminAllow: [] } });
       const connection = connectRaw(port);
+      const answers: string[] = [];
       for (let used = 1; used <= 11; used += 1) {
         connection.send(text);
         const answer = await connection.answer();
-        t.equal(answer.status, used <= 10 ? status : 429, text.slice(0, 20));
-        t.equal(answer.headers['x-ratelimit'], `s=c;l=10;r=${Math.max(0, 10 - used)};t=5`);
+        answers.push(`${answer.status} ${answer.headers['x-ratelimit']}`);
       }
+      const left = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+      t.same(
+        answers,
+        [...left.map((requests) => `${status} s=c;l=10;r=${requests};t=5`), '429 s=c;l=10;r=0;t=5'],
+        text.slice(0, 20),
+      );
       connection.close();
       t.match(limiter.counters().i, { allowed: 10 }, 'the address pays too');
     }

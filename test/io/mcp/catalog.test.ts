@@ -68,6 +68,7 @@ const FAULTY = {
 };
 
 /** What moves money, takes something away or ends it. */
+const HINTS = 'destructiveHint idempotentHint openWorldHint readOnlyHint';
 const DESTRUCTIVE = new Set([
   'revoke_app_access',
   'close_sessions',
@@ -147,27 +148,29 @@ t.test(
       'chat_anon_files chat_anon_send_message chat_anon_edit_message chat_anon_soft_delete_message chat_anon_leave',
     ];
     t.strictSame(Object.keys(BUILT_IN.tools).sort(), expected.join(' ').split(' ').sort());
+    const faults: string[] = [];
     for (const [name, row] of Object.entries(BUILT_IN.tools)) {
-      t.match(compileInputSchema(row.inputSchema), { ok: true }, `${name}: its schema compiles`);
-      t.ok(row.title && row.description.length > 40, name);
+      const expect = (holds: boolean, fault: string) => {
+        if (!holds) faults.push(`${name}: ${fault}`);
+      };
+      expect(compileInputSchema(row.inputSchema).ok, 'its schema does not compile');
+      expect(Boolean(row.title) && row.description.length > 40, 'title and description');
       const hints = row.annotations ?? {};
-      t.strictSame(
-        Object.keys(hints).sort(),
-        ['destructiveHint', 'idempotentHint', 'openWorldHint', 'readOnlyHint'],
-        name,
-      );
-      t.equal(hints.readOnlyHint, row.method === 'GET', name);
-      t.equal(hints.destructiveHint, DESTRUCTIVE.has(name), name);
-      if (DESTRUCTIVE.has(name)) t.not(row.appScope, true, name);
-      if (row.method === 'POST' && row.capabilityModule === undefined)
-        t.ok(row.restricted?.includes('McpBasic'), name);
-      if (row.capabilityModule !== undefined) t.equal(row.capabilityCodeBodyProperty, 'code', name);
+      expect(Object.keys(hints).sort().join(' ') === HINTS, 'all four hints');
+      expect(hints.readOnlyHint === (row.method === 'GET'), 'readOnlyHint');
+      expect(hints.destructiveHint === DESTRUCTIVE.has(name), 'destructiveHint');
+      expect(!DESTRUCTIVE.has(name) || row.appScope !== true, 'destructive, and open to apps');
+      const isCapability = row.capabilityModule !== undefined;
+      if (row.method === 'POST' && !isCapability)
+        expect(row.restricted?.includes('McpBasic') === true, 'open to McpBasic');
+      if (isCapability) expect(row.capabilityCodeBodyProperty === 'code', 'the code of a capability');
       const properties = row.inputSchema['properties'] as Record<string, Record<string, unknown>>;
       for (const [argument, schema] of Object.entries(properties)) {
-        t.type(schema['description'], 'string', `${name} ${argument}`);
-        t.ok(Array.isArray(schema['examples']), `${name} ${argument}`);
+        expect(typeof schema['description'] === 'string', `${argument} is not described`);
+        expect(Array.isArray(schema['examples']), `${argument} has no examples`);
       }
     }
+    t.same(faults, []);
     const balance = BUILT_IN.tools['wallet_get_balance']?.inputSchema;
     t.notOk(balance?.['required'], 'currency is optional');
   },

@@ -56,11 +56,16 @@ t.test(
 
 t.test('file code: a code with any one bit changed is unknown', async (t) => {
   const block = Buffer.from(codes.encode('1882417349637701632'), 'base64url');
-  for (let bit = 0; bit < 128; bit += 1) {
+  const withBit = (bit: number) => {
     const changed = Buffer.from(block);
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    t.equal(codes.read(changed.toString('base64url')), undefined, `bit ${bit}`);
-  }
+    return changed.toString('base64url');
+  };
+  const bits = Array.from({ length: 128 }, (_, bit) => bit);
+  t.same(
+    bits.filter((bit) => codes.read(withBit(bit)) !== undefined),
+    [],
+  );
 });
 
 t.test('file code: what is no code is unknown and throws nothing', async (t) => {
