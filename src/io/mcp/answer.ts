@@ -1,17 +1,17 @@
 /**
- * Answers of tool calls and resource reads: the backend's bytes as text, JSON-escaped once and never parsed and
- * written again, so that every digit stays as the module wrote it (mcp.md).
+ * Answers of tool calls and resource reads: the backend's bytes as text, JSON-escaped and never parsed, so that numbers keep
+ * every digit that the module wrote.
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { memberSpan } from '../../domain/raw-json.ts';
 
 /**
- * Is this the answer of a failure: a status of 400 or more, or a top-level `error` that holds an object
- * (`"error": null` is success).
+ * Whether the answer is a failure: a status of 400 or more, or a top-level `error` with an object (`"error": null` is
+ * success).
  */
 export function isErrorAnswer(status: number, text: string): boolean {
   if (status >= 400) return true;
-  // Nearly every answer ends here: without the word there is no such member, unless it is written with escapes.
+  // Fast path of nearly every answer: without the word there is no such member, unless its name has escapes.
   if (!text.includes('"error"') && !text.includes('\\u')) return false;
   const error = memberSpan(text, 'error');
   return error !== undefined && text.charCodeAt(error.start) === 0x7b;
@@ -28,7 +28,7 @@ export function resourceResult(uri: string, mimeType: string, text: string, isEr
   return `{"contents":[${item}]${isError ? ',"isError":true}' : '}'}`;
 }
 
-/** A text that the gateway makes itself: the REST envelope, which says what to mend in `detail`. */
+/** A text of the gateway itself: the REST envelope, whose `detail` says what to correct. */
 export function errorText(error: ErrorName, detail?: string): string {
   const { code, message } = errorRow(error);
   return JSON.stringify({ error: detail === undefined ? { code, message } : { code, message, detail } });

@@ -4,10 +4,10 @@ import type { ToolEntry } from './catalog.ts';
 import { argumentFaults, type JsonObject } from './input-schema.ts';
 import { paramSpan, type RpcRequest } from './rpc.ts';
 
-/** Only a number this long can lose digits; without one the exact look is spared. */
+/** Only a number this long can lose digits; without one the exact check is skipped. */
 const LONG_NUMBER = /[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}/;
 
-/** What is wrong with the arguments, naming the field: the schema first, then numbers that cannot travel exactly. */
+/** The fault of the arguments, with its field: a violation of the schema, or a number that JSON would round. */
 export function faultOf(entry: ToolEntry, values: JsonObject, request: RpcRequest): string | undefined {
   const fault = argumentFaults(entry.arguments, values);
   if (fault !== undefined || !LONG_NUMBER.test(request.text)) return fault;

@@ -1,6 +1,6 @@
 /**
- * The audit record of every tool call, resource read and proxied REST call, and of every refused one (mcp.md "Audit and
- * metrics").
+ * Audit records of tool calls, resource reads and proxied REST calls, refused ones included. They feed the metrics of calls
+ * too.
  */
 import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
@@ -12,31 +12,31 @@ import { requestIdsOf } from '../observability/audit-fields.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import type { RpcRequest } from './rpc.ts';
 
-/** Characters of a tool name or URI that are kept: callers may send any. */
+/** Characters of a tool name or URI that are stored, because callers may send any text. */
 export const NAME_MAX = 64;
-/** Characters of method and path of a REST call that are kept; its query never is. */
+/** Characters of method and path of a REST call that are stored. The query is never stored. */
 const REST_NAME_MAX = 256;
 
-/** Who asks, on which request. */
+/** A request and its caller. */
 export interface RequestContext {
   readonly context: RouteContext;
   readonly caller: Caller;
-  /** With a caller of the kind `capability`: what was brought instead of a session. */
+  /** The credentials of a caller of the kind `capability`. */
   readonly capability?: { readonly code: string; readonly deviceGuid?: string };
 }
 
 export type CallOutcome =
-  /** A destructive call is about to go out; its end follows as a record of its own. */
+  /** A destructive call will be sent; its result follows in another record. */
   | 'attempt'
-  /** The backend answered, or answered with an error of its own. */
+  /** The backend answered, with success or with its own error. */
   | 'ok'
   | 'error'
-  /** Arguments that do not fit; an unknown name; not open to this caller; the row's own limit. */
+  /** Invalid arguments; an unknown name; not allowed for this caller; the limit of the row. */
   | 'invalid'
   | 'unknown'
   | 'denied'
   | 'limited'
-  /** No answer of the backend; the caller went away or cancelled. */
+  /** No answer of the backend; the caller disconnected or cancelled. */
   | 'failed'
   | 'cancelled';
 
@@ -44,7 +44,7 @@ export interface CallRecord {
   readonly event: 'mcp.tool' | 'mcp.resource' | 'rest.call';
   readonly name: string;
   readonly startedMs: number;
-  /** What the module took; set once it answered or failed. */
+  /** Milliseconds that the module took; set once it answered or failed. */
   backendMs?: number;
   readonly observe: CallObserver | undefined;
 }
@@ -59,7 +59,7 @@ export function audit(requestContext: RequestContext, record: CallRecord, outcom
   const { actors, client } = requestContext.context;
   const made = auditRecord(requestContext, record, outcome);
   observed(record, outcome);
-  // What anybody can bring about without a session or a code may not fill the log.
+  // Refusals that need neither a session nor a code must not fill the log.
   if (requestContext.caller.kind === 'anonymous') actors.auditRefusal(made, client.address);
   else actors.audit(made);
 }
@@ -68,7 +68,7 @@ function observed({ event, name, startedMs, backendMs, observe }: CallRecord, ou
   observe?.({ event, name, outcome, elapsedMs: performance.now() - startedMs, backendMs });
 }
 
-/** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
+/** Time, user, key, login type, app, name, outcome, milliseconds, request id; never arguments. */
 function auditRecord(
   { context, caller }: RequestContext,
   record: CallRecord,
@@ -91,7 +91,7 @@ function auditRecord(
   };
 }
 
-/** A destructive call leaves this on disk before it goes out; false when the client left meanwhile. */
+/** Writes the record of a destructive call to disk before it is sent. False when the client disconnected meanwhile. */
 export async function auditAttempt(requestContext: RequestContext, record: CallRecord): Promise<boolean> {
   let gone = false;
   requestContext.context.onAbort(() => {
@@ -102,7 +102,7 @@ export async function auditAttempt(requestContext: RequestContext, record: CallR
   return !gone;
 }
 
-/** A refusal that came before the call was looked at: no session behind the bearer, a code that opens nothing. */
+/** A refusal before the call was parsed: an invalid bearer or an invalid code. */
 export function auditRefused(request: RpcRequest, context: RouteContext, observe?: CallObserver): void {
   const isTool = request.method === 'tools/call';
   const name = isTool ? request.params['name'] : request.params['uri'];
@@ -116,7 +116,7 @@ export function auditDenied(context: RouteContext, record: CallRecord): void {
   context.actors.auditRefusal(auditRecord(requestContext, record, 'denied'), context.client.address);
 }
 
-/** The refusal of one call, with its record. To be thrown. */
+/** Records the refusal of one call. Returns the error to throw. */
 export function refused(
   requestContext: RequestContext,
   record: CallRecord,
@@ -128,7 +128,7 @@ export function refused(
   return new GatewayError(error, detail);
 }
 
-/** How a call that a module did not answer stands in the audit log. */
+/** The outcome in the audit log of a call that a module did not answer. */
 export function outcomeOf(error: ModuleError): CallOutcome {
   if (error === 'AccessRateLimit') return 'limited';
   return error === 'Aborted' ? 'cancelled' : 'failed';

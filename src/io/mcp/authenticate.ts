@@ -1,6 +1,6 @@
 /**
- * Who a request on /mcp comes from (mcp.md): the bearer decides, a capability code counts only without one. Charges
- * the request where its scope lives: the session's key with a bearer, connection and address without.
+ * Authenticates requests on /mcp (spec 4.1, 5.2). The bearer decides; a capability code counts only without a bearer. A
+ * request is charged to the key of its session, or without a bearer to connection and address.
  */
 import { createHash } from 'node:crypto';
 import type { Caller } from '../../domain/access.ts';
@@ -14,10 +14,10 @@ import { type CapabilityCodes, invalidCode } from './capability.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
 import type { RpcRequest } from './rpc.ts';
 
-/** Who a request says it is, before any message is looked at. */
+/** The result for a request, before its messages are parsed. */
 export type Authentication =
   | { readonly kind: 'session'; readonly session: SessionContext }
-  /** A bearer came that opens nothing. It is never treated as absent. */
+  /** An invalid bearer, which is never treated as absent. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none' };
 
@@ -25,14 +25,14 @@ const UNKNOWN: Authentication = { kind: 'unknown' };
 const NONE: Authentication = { kind: 'none' };
 const ANONYMOUS: Caller = { kind: 'anonymous' };
 
-/** Requests per second of the scopes that a message is counted in. */
+/** Settings of the scopes that count a message, in requests per second. */
 const KEY_SCOPE = ['PubKeyApiRPSLimit'] as const;
 const OPEN_SCOPES = ['ApiRPSLimit', 'IpRPSLimit'] as const;
 const FORWARDED_SCOPES = ['IpRPSLimit'] as const;
 
 /**
- * Finds the session behind the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`, and
- * `InvalidRequest` for more messages than a whole window allows: waiting would not help. Those cost one.
+ * Finds the session of the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`. Throws
+ * `InvalidRequest` for more messages than a whole window allows, which costs one, because waiting would not help.
  */
 export function authenticate(sessions: SessionLookup, context: RouteContext, cost: number): Authentication {
   const authorization = context.header('authorization');
@@ -61,7 +61,7 @@ function chargeOpen({ limiter, settings }: RouteContext, cost: number): void {
   requireFit(cost, max);
 }
 
-/** The smallest whole window of these scopes; endless when all of them are off. */
+/** The smallest window of these scopes; infinite when all of them are off. */
 function messagesMax(
   settings: SettingsReader,
   scopes: readonly ('PubKeyApiRPSLimit' | 'ApiRPSLimit' | 'IpRPSLimit')[],
@@ -81,8 +81,8 @@ function requireFit(cost: number, max: number): void {
 }
 
 /**
- * Who asks in one message. Throws for a bearer that opens nothing; rejects for a code that opens nothing, for one that
- * cannot be checked now, and for a chat code without a device id.
+ * The caller of one message. Throws for an invalid bearer. Rejects for an invalid code, a code that cannot be checked now,
+ * and a chat code without a device id.
  */
 export function requestContextOf(
   request: RpcRequest,
@@ -99,8 +99,8 @@ export function requestContextOf(
 }
 
 /**
- * Each use of a code counts like one of a public key that nobody has proven; a wrong one also counts against the
- * address, in the budget of those who try keys. Once that is spent, no code is looked at that is not known to be good.
+ * Each use of a code is counted like one of an unproven public key. A wrong code is also charged to the budget of unknown
+ * keys of the address; once that is spent, only cached good codes are accepted.
  */
 async function withCode(
   request: RpcRequest,

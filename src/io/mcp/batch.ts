@@ -1,22 +1,22 @@
 /**
- * The answers of one batch. They are gathered in the order of their messages within a bound on all of them together, and
- * the event loop is given back between slices, so that one POST neither fills the memory nor holds up other callers.
+ * Collects the answers of one batch in the order of its messages. A bound on their total size protects the memory, and
+ * yields between slices keep other callers responsive.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { ErrorName } from '../../domain/errors.ts';
 import { errorEnvelope, type RpcAnswer, RpcFailure } from './rpc.ts';
 
-/** Bytes of an answer to a batch. Source: mcp.md. */
+/** Bytes of an answer to a batch. */
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 /**
- * Kept free for each answer that is still due, besides its id: what was carried out and answers shortly (an order, a
- * payment) always has its answer, whatever lists stand in front of it.
+ * Bytes reserved for each answer that is still due, beside its id. So a call that was executed (an order, a payment) always
+ * has its short answer, however long the lists before it are.
  */
 export const RESERVED_BYTES = 8 * 1024;
-/** Messages that are begun in one turn of the loop: the dearest, a call whose arguments are checked, takes some 0.3 ms. */
+/** Messages started in one event-loop tick. The most expensive, a call with an argument check, takes about 0.3 ms. */
 export const SLICE_MESSAGES = 8;
 
-/** Gives the event loop back. */
+/** Resolves in a later event-loop tick. */
 export type YieldToLoop = () => Promise<unknown>;
 export const yieldToLoop: YieldToLoop = () => setImmediate();
 
@@ -25,22 +25,22 @@ const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
 export class BatchAnswers {
-  /** In the order of the messages; undefined while one is on its way. */
+  /** In the order of the messages; undefined while an answer is pending. */
   readonly #answers: (Buffer | undefined)[] = [];
   readonly #waits: Promise<void>[] = [];
   #leftBytes = BATCH_BYTES_MAX - OPEN.length - CLOSE.length;
   #reservedBytes = 0;
   #isFull = false;
-  /** What was no answer at all: a bug. */
+  /** A rejection that is no answer: a bug. */
   #failure: { readonly error: unknown } | undefined;
   #error: ErrorName | undefined;
 
-  /** `ids`: JSON texts of those that get an answer. */
+  /** `ids`: JSON texts of the ids of the messages that get an answer. */
   constructor(ids: readonly (string | undefined)[]) {
     for (const id of ids) this.#reservedBytes += reserveOf(id);
   }
 
-  /** An answer was too large: what was not begun yet is not begun any more. */
+  /** An answer did not fit: messages that have not started are not started any more. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -66,7 +66,7 @@ export class BatchAnswers {
     this.add(id, tooLarge(id));
   }
 
-  /** The array of all answers; undefined when none was due. Rejects with what was no answer. */
+  /** The JSON array of all answers; undefined when none was due. Rejects after a bug. */
   async whole(): Promise<Buffer | undefined> {
     await Promise.all(this.#waits);
     if (this.#failure !== undefined) throw this.#failure.error;

@@ -1,6 +1,6 @@
 /**
- * Capability mode (spec 5.2): what a code opens. The module that gave it out is asked; a good answer is remembered
- * briefly, so that a conversation does not ask with every message. Modules check the code again with each call.
+ * Resolves the codes of capability mode (spec 5.2) by asking the modules that issue them. Good answers are cached briefly,
+ * so that a conversation does not ask for every message. Modules check the code again at each call.
  */
 import type { CapabilityFamily } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -12,23 +12,23 @@ import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { isObject } from './input-schema.ts';
 
-/** Modules that give out codes, and the family that each may open: no module can open another's tools. */
+/** Modules that issue codes, and the family of each: a module cannot open the tools of another. */
 const FAMILIES: Readonly<Record<string, CapabilityFamily>> = {
   chat: 'chat',
   payments: 'wallet',
   wallet: 'wallet',
 };
 const TIMEOUT_MS = 5 * SECOND_MS;
-/** A withdrawn code is still seen as valid for so long; calls with it fail at the module at once. */
+/** The cache accepts a revoked code for this long. Calls with it fail at the module at once. */
 const KNOWN_MS = 10 * SECOND_MS;
 const KNOWN_MAX = 10_000;
-/** `error.code` of a module that has no such code (docs/modules.md). */
+/** `error.code` of a module for an unknown code (docs/modules.md). */
 const UNKNOWN_CODE = 2009;
 
-/** `unknown`: a module that gives out codes says so. `silent`: no module could be asked. */
+/** `unknown`: a module says that the code is unknown. `silent`: no module answered. */
 type Resolution = CapabilityFamily | 'unknown' | 'silent';
 
-/** What one module says; `absent`: it gives out no codes. */
+/** The answer of one module; `absent`: it issues no codes. */
 type Word = 'opens' | 'unknown' | 'absent' | 'failed';
 
 interface CapabilityOptions {
@@ -53,7 +53,7 @@ export class CapabilityCodes {
     return undefined;
   }
 
-  /** Asks all modules at once, for all requests that wait for the same code. Never rejects for a module's failure. */
+  /** Asks all modules in parallel, once for all requests with the same code. Never rejects when a module fails. */
   resolve(code: string, context: RouteContext): Promise<Resolution> {
     const waiting = this.#asked.get(code);
     if (waiting !== undefined) return waiting;
@@ -114,7 +114,7 @@ function jsonOf(body: Buffer): Record<string, unknown> {
   }
 }
 
-/** The one refusal of codes that open nothing, whatever is wrong with them. */
+/** The same refusal for every invalid code, so that it does not tell why. */
 export function invalidCode(): GatewayError {
   return new GatewayError('InvalidParams', 'invalid capability code');
 }

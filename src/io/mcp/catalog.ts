@@ -1,6 +1,6 @@
 /**
- * The catalog that is served: built-in and configured rows, compiled, with the answers of tools/list and
- * resources/list of every class of caller ready as JSON. A reload puts a whole new catalog in place or none.
+ * The served catalog: compiled built-in and configured rows, with the answers of tools/list and resources/list as JSON for
+ * each class of caller. A reload replaces the whole catalog or nothing.
  */
 import {
   type AccessPolicy,
@@ -38,9 +38,9 @@ export interface ToolEntry {
   readonly row: ToolRow;
   readonly callers: ReadonlySet<CallerClass>;
   readonly arguments: CompiledSchema<unknown>;
-  /** Null: the gateway's own. Undefined: a built-in row of a module that is not configured. */
+  /** Null for a row of the gateway itself. Undefined for a built-in row whose module is not configured. */
   readonly endpoint: Endpoint | null | undefined;
-  /** The address, where arguments do not change it. */
+  /** The address, unless arguments change it. */
   readonly url: Target | undefined;
   readonly timeoutMs: number;
 }
@@ -61,7 +61,7 @@ export interface Catalog {
   readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** The result of resources/list. */
   readonly resourceLists: Readonly<Record<CallerClass, RepeatedResult>>;
-  /** Under which all of it was judged. */
+  /** The policy that the catalog was built with. */
   readonly policy: AccessPolicy;
 }
 
@@ -70,7 +70,7 @@ export interface BuiltInRows {
   readonly resources: Readonly<Record<string, ResourceRow>>;
 }
 
-/** `Config.McpTools` and `Config.McpResources` as they stand in the file. */
+/** `Config.McpTools` and `Config.McpResources` as written in the file. */
 export interface ConfiguredRows {
   readonly tools: unknown;
   readonly resources: unknown;
@@ -80,7 +80,7 @@ export type CatalogResult =
   | { readonly ok: true; readonly catalog: Catalog }
   | { readonly ok: false; readonly faults: Fault[] };
 
-/** Builds a catalog, or names every fault of the configured rows with its path (`/McpTools/<name>/…`). */
+/** Builds a catalog, or returns every fault of the configured rows with its path (`/McpTools/<name>/…`). */
 export function loadCatalog(
   builtIn: BuiltInRows,
   configured: ConfiguredRows,
@@ -129,7 +129,7 @@ export class LiveCatalog {
     return this.#current;
   }
 
-  /** Swaps when the new rows are without fault; otherwise the old catalog stays and the faults come back. */
+  /** Replaces the catalog when the new rows have no fault. */
   reload(result: CatalogResult): readonly Fault[] {
     if (!result.ok) return result.faults;
     this.#current = result.catalog;
@@ -139,7 +139,7 @@ export class LiveCatalog {
 
 function rowsOf<Row>(section: 'McpTools' | 'McpResources', rows: unknown, faults: Fault[]): [string, Row][] {
   if (rows === undefined) return [];
-  // The rows are judged one by one by the gate before anything reads them as what they claim to be.
+  // The checks below validate each row before anything relies on its type.
   if (isObject(rows)) return Object.entries(rows) as [string, Row][];
   faults.push({ path: `/${section}`, message: 'must be an object' });
   return [];
@@ -153,7 +153,7 @@ function builtInEndpoint(row: { endpoint: string }, modules: ModuleAddresses): E
 
 function configuredEndpoint(row: unknown, modules: ModuleAddresses, faults: Fault[]): Endpoint | undefined {
   const reference = isObject(row) ? row['endpoint'] : undefined;
-  // A missing one is a fault of the shape already.
+  // The schema reports a missing one.
   if (typeof reference !== 'string' || reference === '') return undefined;
   const parsed = parseEndpoint(reference, modules);
   if (parsed.ok) return parsed.endpoint;
@@ -225,7 +225,7 @@ function toolItem({ name, row }: ToolEntry): object {
   return { name, title, description, inputSchema, annotations };
 }
 
-/** An item of resources/list: `uri` and `name` are required by every client, nothing is ever null (mcp.md). */
+/** An item of resources/list. Clients require `uri` and `name`, and reject null members. */
 function resourceItem({ uri, row, mimeType }: ResourceEntry): object {
   return { uri, name: row.name, description: row.description, mimeType };
 }

@@ -1,6 +1,6 @@
 /**
- * Capability mode: the code and the device id are taken out of the arguments, and the code goes where the row says
- * (spec 2.5 `capabilityCodeBodyProperty`; mcp.md). With a session the arguments are what they are.
+ * Capability mode: takes the code and the device id out of the arguments, and injects the code where the row says (spec 2.5
+ * `capabilityCodeBodyProperty`, 5.2). With a session the arguments stay unchanged.
  */
 import type { Target } from '../modules/endpoint.ts';
 import type { RequestContext } from './audit.ts';
@@ -9,11 +9,11 @@ import { isObject, type JsonObject } from './input-schema.ts';
 import { unplaced } from './outgoing.ts';
 
 interface TakenArguments {
-  /** What the tool's schema is asked about: the code and the device id only where it names them. */
+  /** Arguments for the check against the schema: code and device id only where the schema has them. */
   readonly checked: JsonObject;
-  /** What goes to the backend. */
+  /** Arguments for the backend. */
   readonly sent: JsonObject;
-  /** Why the code cannot be put in, or what could not be sent beside it. */
+  /** Why the code cannot be injected, or which arguments could not be sent beside it. */
   readonly fault?: string;
 }
 
@@ -42,7 +42,7 @@ export function argumentsOf(
   return { checked, sent: { ...own, [root]: { ...body, [property]: capability.code } } };
 }
 
-/** Resources have no arguments; the code that opens one goes with the query, as for tools with GET. */
+/** Resources have no arguments; their code is sent in the query, as for tools with GET. */
 export function withCodeInQuery(url: Target | undefined, { capability }: RequestContext): Target | undefined {
   if (url === undefined || capability === undefined) return url;
   const { origin, pathname, search } = url;

@@ -1,11 +1,11 @@
 /**
- * The capability code and the device id that a request brings (spec 4.1). The transport's own places come first: they
- * hold for a whole batch. A value that stands somewhere and is no text is there all the same, and opens nothing.
+ * The capability code and the device id of a request (spec 4.1). Header and query come first and hold for a whole batch. A
+ * value that is no text counts as an invalid one, not as absent.
  */
 import type { RouteContext } from '../http/route.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 
-/** Visible ASCII; modules make their codes of letters and digits. */
+/** Visible ASCII; codes of modules consist of letters and digits. */
 const CODE = /^[\x21-\x7e]{1,256}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -47,7 +47,7 @@ function credential(places: readonly unknown[], pattern: RegExp): Credential {
   return typeof first === 'string' && pattern.test(first) ? { kind: 'value', value: first } : UNFIT;
 }
 
-/** Null, which is no text, for one that was sent twice: which of the two counts would be anybody's guess. */
+/** Null, which is no text, for a repeated field, because it is ambiguous. */
 function fromHeader(context: RouteContext, name: string): string | null | undefined {
   return context.repeatedHeaders.has(name) ? null : context.header(name);
 }

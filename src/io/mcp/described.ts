@@ -1,6 +1,6 @@
 /**
- * /mcp for readers: the messages of JSON-RPC that it takes, the answers to them, and an example of each. What a tool takes
- * comes from the table of built-in tools.
+ * The OpenAPI description of /mcp: messages of JSON-RPC, answers and examples. Arguments come from the table of built-in
+ * tools.
  */
 import {
   array,
@@ -28,7 +28,7 @@ const code = optional(
   text({ description: 'Capability code, where there is no session', examples: ['K7QF2M9TXB'] }),
 );
 
-/** The messages that are answered, by method; `call`: what tools/call takes. */
+/** The messages by method; `call`: the params of tools/call. */
 function messages(call: TSchema): TSchema {
   const version = text({ examples: [PROTOCOL_VERSION] });
   const clientInfo = object({
@@ -51,7 +51,7 @@ function messages(call: TSchema): TSchema {
   );
 }
 
-/** One alternative a tool, and one for tools of the configuration. */
+/** One alternative for each built-in tool, and one for tools of the configuration. */
 function toolCall(tools: Readonly<Record<string, ToolRow>>): TSchema {
   const builtIn = Object.entries(tools).map(([name, { description, inputSchema }]) => {
     const given = inputSchema as unknown as TSchema;

@@ -1,4 +1,4 @@
-/** The methods of /mcp: what each message is answered with, as JSON-RPC text. One row a method. */
+/** Dispatches the methods of /mcp. Answers are JSON-RPC texts. */
 import { callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext, SessionLookup } from '../http/route.ts';
@@ -23,17 +23,17 @@ import {
 import { ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
-/** The version that is always reported (spec 9), whatever a client asks for. */
+/** The reported version (spec 9), whatever version a client requests. */
 export const PROTOCOL_VERSION = '2024-11-05';
 
 export interface McpDeps {
   readonly sessions: SessionLookup;
-  /** `current` is read once per message, so a reload never shows half. */
+  /** `current` is read once per message, so that a message sees one catalog. */
   readonly catalog: { readonly current: Catalog };
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly codes: CapabilityCodes;
-  /** Told of every call and every refusal. */
+  /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
 }
 
@@ -75,7 +75,7 @@ export class McpDispatcher {
     }
   }
 
-  /** A message that gets no answer. Only a cancellation says anything, and only to the session's own calls. */
+  /** Handles a message without an answer. Only a cancellation has an effect, on calls of the same caller. */
   onNotification(message: Silent, context: RouteContext, admission: Authentication): void {
     if (message.method !== 'notifications/cancelled') return;
     const id = paramText(message, 'requestId');
@@ -84,7 +84,7 @@ export class McpDispatcher {
   }
 
   #list(request: RpcRequest, { caller }: RequestContext): RpcText {
-    // Asked for because resources are served; there are no templates.
+    // Clients request templates because resources are served; there are none.
     if (request.method === 'resources/templates/list')
       return resultEnvelope(request.id, '{"resourceTemplates":[]}');
     const { toolLists, resourceLists } = this.#catalog.current;
@@ -116,7 +116,7 @@ export class McpDispatcher {
   }
 }
 
-/** A code in the transport's own places; its call is under way, so the code was good. */
+/** The scope of the credentials in header or query. The code was good when its call started. */
 function cancellationScope(context: RouteContext, admission: Authentication): string | undefined {
   const mcpSessionId = context.header('mcp-session-id');
   if (admission.kind === 'session') return cancelScope(admission.session.id, mcpSessionId);

@@ -1,17 +1,17 @@
 /**
- * Session ids of /mcp that their clients have ended. Nothing is kept under a live one, so only the ended ones are known:
- * a request that still names one is told so with 404, and everybody else is served (mcp.md).
+ * Ids of /mcp sessions that their clients ended. A request with an ended id gets 404. Live ids need no storage, so any other
+ * id is served.
  */
 
-/** As `newSessionId` makes them. */
+/** The form of the header `Mcp-Session-Id` of the gateway. */
 const OWN_ID = /^[A-Za-z0-9_-]{24}$/;
-/** Ids remembered; the oldest is forgotten when there are more. */
+/** Ids kept; the oldest is dropped beyond this number. */
 const ENDED_MAX = 10_000;
 
 export class EndedSessions {
   readonly #ended = new Set<string>();
 
-  /** An id that cannot be one of ours is not remembered: anybody may send any. */
+  /** An id of another form is not kept, because callers may send any text. */
   end(id: string): void {
     if (!OWN_ID.test(id)) return;
     if (this.#ended.size >= ENDED_MAX) {

@@ -1,21 +1,20 @@
 /**
- * The calls that are under way, so that `notifications/cancelled` finds the one it names. A call is found only by the
- * bearer session that made it (mcp.md); clients that share a bearer are told apart by the `Mcp-Session-Id` they send,
- * because each of them counts its ids from zero.
+ * Running calls, for `notifications/cancelled`. Only the session or code of a call can cancel it. Clients with the same
+ * bearer differ by `Mcp-Session-Id`, because each of them counts its ids from zero.
  */
 import type { RequestContext } from './audit.ts';
 
-/** One of them. */
+/** A running call. */
 export interface CallInFlight {
   readonly key: string;
-  /** Undefined when it is over. */
+  /** Undefined when the call is over. */
   stop: (() => void) | undefined;
 }
 
 export class CallsInFlight {
   readonly #calls = new Map<string, CallInFlight>();
 
-  /** Give what it returns to `done` when the call is over. */
+  /** Pass the returned entry to `done` when the call is over. */
   begin(scope: string, id: string, stop: () => void): CallInFlight {
     const call = { key: keyOf(scope, id), stop };
     this.#calls.set(call.key, call);
@@ -23,10 +22,10 @@ export class CallsInFlight {
   }
 
   done(call: CallInFlight): void {
-    // A Map that entries come to and leave is copied again and again, and V8 chains the copies: one that grew old keeps
-    // alive what it held, and the next one, until a full collection. So nothing large hangs on an entry that is over.
+    // V8 chains the copies of a Map that grows and shrinks, and an old copy keeps its entries alive until a full garbage
+    // collection. So a finished entry must not refer to anything large.
     call.stop = undefined;
-    // A client that used an id twice at once: the later call has the place.
+    // When a client uses an id twice at once, the later call replaces the earlier one.
     if (this.#calls.get(call.key) === call) this.#calls.delete(call.key);
   }
 
@@ -40,12 +39,12 @@ export class CallsInFlight {
   }
 }
 
-/** Scope of a session: only its own calls can be named with it. */
+/** The scope of a session: it contains only calls of that session. */
 export function cancelScope(sessionId: string, mcpSessionId: string | undefined): string {
   return `${sessionId} ${mcpSessionId ?? ''}`;
 }
 
-/** Scope of a code: a chat code may be public, so the device counts too where there is one. */
+/** The scope of a code, and of its device where there is one, because a chat code may be public. */
 export function capabilityScope(
   { code, deviceGuid }: { readonly code: string; readonly deviceGuid?: string },
   mcpSessionId: string | undefined,
@@ -53,12 +52,12 @@ export function capabilityScope(
   return `code ${code} ${deviceGuid ?? ''} ${mcpSessionId ?? ''}`;
 }
 
-/** A string id is the same however it is escaped; a number is the same when it is written the same. */
+/** String ids are compared without their escapes, numbers by their text. */
 function keyOf(scope: string, id: string): string {
   return `${scope} ${id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id}`;
 }
 
-/** The calls that a cancellation of this caller can name. */
+/** The scope of the calls that this caller can cancel. */
 export function callScope({ context, caller, capability }: RequestContext): string | undefined {
   const mcpSessionId = context.header('mcp-session-id');
   if (caller.kind === 'session') return cancelScope(caller.session.id, mcpSessionId);

@@ -1,6 +1,6 @@
 /**
- * The input schema of a tool: the check at load that keeps one bad schema from making clients drop the whole list,
- * and the check of arguments before a call, whose message names the field so that a model can repair it.
+ * Input schemas of tools. A schema is checked at load, because clients drop the whole list for one bad schema. Arguments are
+ * checked before a call; the message names the field, so that a model can correct it.
  */
 import { type CompiledSchema, compileJsonSchema, compileWhenAsked, type Fault } from '../../domain/schema.ts';
 
@@ -29,7 +29,7 @@ type CompiledInput =
   | { readonly ok: true; readonly compiled: CompiledSchema<unknown> }
   | { readonly ok: false; readonly faults: Fault[] };
 
-/** All that would make a client or the check stumble, with the place in the schema. */
+/** Faults that would break a client or the argument check, with their path in the schema. */
 export function compileInputSchema(schema: unknown): CompiledInput {
   if (!isObject(schema))
     return { ok: false, faults: [{ path: '', message: 'must be a JSON Schema object' }] };
@@ -54,7 +54,7 @@ export function compileInputSchema(schema: unknown): CompiledInput {
   }
 }
 
-/** The check of a tool whose schema has been judged: a configured one's at load, a built-in one's by the tests. */
+/** The argument check of a valid schema. Configured schemas are checked at load, built-in ones by tests. */
 export function inputCheck(name: string, schema: JsonObject): CompiledSchema<unknown> {
   return compileWhenAsked(schema, () => {
     const input = compileInputSchema(schema);
@@ -63,7 +63,7 @@ export function inputCheck(name: string, schema: JsonObject): CompiledSchema<unk
   });
 }
 
-/** What is wrong with the arguments, for example `currency must be string`; undefined when nothing is. */
+/** The faults of the arguments, for example `currency must be string`; undefined without faults. */
 export function argumentFaults(compiled: CompiledSchema<unknown>, values: JsonObject): string | undefined {
   const faults = compiled.faults(values);
   if (faults.length === 0) return undefined;
@@ -90,7 +90,7 @@ function fieldName(path: string): string {
     .join('.');
 }
 
-/** The validator's words for a property that the schema does not know. */
+/** The validator's message for a property that the schema does not have. */
 function plain(message: string): string {
   return message === 'unknown key' ? 'is not an argument of this tool' : message;
 }
@@ -175,8 +175,8 @@ function resolves(root: JsonObject, reference: unknown): boolean {
 }
 
 /**
- * The schema that arguments are checked against: an int64 is declared as a string of the format `int64`, and a safe
- * integer is taken for it too (mcp.md "Calls to the backends").
+ * The schema for the argument check. An int64 is declared as a string with the format `int64`, and a safe integer is
+ * accepted too.
  */
 function bothForms(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map((item) => bothForms(item));
@@ -193,7 +193,7 @@ function bothForms(schema: unknown): unknown {
   };
 }
 
-/** Official clients reject a list that holds a null anywhere (mcp.md). */
+/** Official clients reject a list that contains null anywhere. */
 function findNulls(value: unknown, path: string, faults: Fault[], depth: number): void {
   if (value === null) faults.push({ path, message: 'must not be null' });
   if (typeof value !== 'object' || value === null || depth > 2 * NESTING_MAX) return;

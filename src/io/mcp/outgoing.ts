@@ -1,4 +1,4 @@
-/** From the arguments of a tool to the request that its backend gets (spec 2.5: method, queryParams, bodyRootProperty). */
+/** Builds the backend request of a tool call (spec 2.5: method, queryParams, bodyRootProperty). */
 import { endpointUrl, type Target } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';
@@ -9,14 +9,14 @@ export type Outgoing =
   | {
       readonly ok: true;
       readonly method: 'GET' | 'POST';
-      /** Undefined: the module of the row is not configured. */
+      /** Undefined when the module of the row is not configured. */
       readonly url: Target | undefined;
       readonly body: string | undefined;
     }
-  /** Which arguments cannot be sent, and why. */
+  /** The arguments that cannot be sent, and the reason. */
   | { readonly ok: false; readonly fault: string };
 
-/** GET: all arguments in the query. POST: a JSON body, but for the arguments that the row puts elsewhere. */
+/** GET sends all arguments in the query. POST sends a JSON body, except for arguments that the row places elsewhere. */
 export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
   const { endpoint, row, url } = entry;
   if (endpoint === null || endpoint === undefined)
@@ -41,7 +41,7 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
   return made.ok ? { ...made, method, body } : noAddress(made.argument);
 }
 
-/** The gateway's headers; nothing of the client's own travels on. */
+/** Headers of the gateway. Headers of the client are not forwarded. */
 export function backendHeaders(
   { context, caller, capability }: RequestContext,
   hasBody: boolean,
@@ -60,9 +60,8 @@ function noAddress(argument: string): Extract<Outgoing, { ok: false }> {
 }
 
 /**
- * Names the arguments that have no place in the request: `bodyRootProperty` was left out, so the body is `{}`, and they
- * stand neither in the path nor in the query. With it, its value replaces the whole body (spec 2.5), other arguments
- * included.
+ * Names the arguments that cannot be sent: without a value for `bodyRootProperty` the body is `{}`, and they belong neither to
+ * the path nor to the query. With a value, it replaces the whole body (spec 2.5).
  */
 export function unplaced({ endpoint, row }: ToolEntry, values: JsonObject): string | undefined {
   const { queryParams = NONE, bodyRootProperty: root } = row;

@@ -1,12 +1,12 @@
 /**
- * JSON-RPC 2.0 on /mcp: what a body holds, and the envelopes of answers. Ids are kept as the bytes that arrived, so
- * that an integer beyond 2^53 or an escaped string goes back unchanged.
+ * JSON-RPC 2.0 on /mcp: parses bodies and builds envelopes. Ids keep their JSON text, so that integers above 2^53 and escaped
+ * strings are returned unchanged.
  */
 import { type ErrorName, errorRow, rpcCode } from '../../domain/errors.ts';
 import { itemSpans, memberSpan, type Span } from '../../domain/raw-json.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 
-/** Messages of one batch. Source: mcp.md. */
+/** Messages of one batch. */
 export const BATCH_MAX = 100;
 
 export interface RpcRequest {
@@ -15,14 +15,14 @@ export interface RpcRequest {
   readonly id: string;
   readonly method: string;
   readonly params: JsonObject;
-  /** Where this message stands in the body. */
+  /** Position of the message in the body. */
   readonly text: string;
   readonly span: Span;
 }
 
 export type RpcMessage =
   | RpcRequest
-  /** No answer is due: a notification, or a client's answer to a request that was never sent. */
+  /** Gets no answer: a notification, or a response, although the gateway sends no requests. */
   | { readonly kind: 'silent'; readonly method: string; readonly text: string; readonly span: Span }
   | {
       readonly kind: 'fault';
@@ -60,12 +60,12 @@ function readMessage(text: string, span: Span, value: unknown): RpcMessage {
   const id = idOf(text, span, value);
   if (value['jsonrpc'] !== '2.0') return invalid(id, 'jsonrpc must be "2.0"');
   if (typeof method !== 'string') {
-    // A client's answer; nothing was asked of it, so nothing waits for it.
+    // A response of the client; the gateway sends no requests, so it is ignored.
     if (method === undefined && ('result' in value || 'error' in value))
       return { kind: 'silent', method: '', text, span };
     return invalid(id, 'method must be a string');
   }
-  // Spec 4.1 answers this one with an empty body, and its frame of a request names an id.
+  // Spec 4.1 answers this notification with an empty body, although its example has an id.
   if (!('id' in value) || method === 'notifications/initialized')
     return { kind: 'silent', method, text, span };
   if (id === undefined) return invalid(undefined, 'id must be a string or a number');
@@ -76,9 +76,9 @@ function readMessage(text: string, span: Span, value: unknown): RpcMessage {
   return { kind: 'request', id, method, params, text, span };
 }
 
-/** Ids whose answer is kept. An answer with all built-in tools has 40 KB. */
+/** Ids whose answer is cached. An answer with all built-in tools has 40 KB. */
 const KEPT_MAX = 16;
-/** Characters of such an id. A longer one would hold on to the whole body that it was cut out of. */
+/** Characters of a cached id. V8 keeps the whole body alive for a longer substring. */
 const KEPT_ID_MAX = 12;
 const NO_PARAMS: JsonObject = Object.freeze({});
 
@@ -92,7 +92,7 @@ function idOf(text: string, span: Span, value: JsonObject): string | undefined {
   return found === undefined ? undefined : text.slice(found.start, found.end);
 }
 
-/** JSON text of `params.<name>` of a message, as it was written. */
+/** JSON text of `params.<name>` of a message, as sent. */
 export function paramText(message: { text: string; span: Span }, name: string): string | undefined {
   const found = paramSpan(message, name);
   return found === undefined ? undefined : message.text.slice(found.start, found.end);
@@ -103,7 +103,7 @@ export function paramSpan(message: { text: string; span: Span }, name: string): 
   return params === undefined ? undefined : memberSpan(message.text, name, params.start);
 }
 
-/** An answer whose `result` is JSON text already. */
+/** An answer with a `result` in JSON text. */
 export function resultEnvelope(id: string, resultJson: string): string {
   return `${envelopeStart(id)}${resultJson}}`;
 }
@@ -115,8 +115,8 @@ function envelopeStart(id: string): string {
 }
 
 /**
- * Answers with one `result`, which is long, and an id, which is one of a few: clients count theirs from the start. The
- * answers to the latest ids are kept as bytes.
+ * Caches answers with the same long `result` as bytes, by their ids. There are few different ids, because clients count from
+ * the start.
  */
 export class RepeatedResult {
   readonly #result: Buffer;
@@ -129,7 +129,7 @@ export class RepeatedResult {
   answer(id: string): Buffer {
     const kept = this.#answers.get(id);
     if (kept !== undefined) return kept;
-    // Encoded once: an answer to an id that is not kept costs a copy.
+    // Encoded once; an answer with an id that is not cached costs a copy.
     const made = Buffer.concat([Buffer.from(envelopeStart(id)), this.#result, ENVELOPE_END]);
     if (id.length > KEPT_ID_MAX) return made;
     if (this.#answers.size >= KEPT_MAX) {
@@ -145,7 +145,7 @@ export class RepeatedResult {
   }
 }
 
-/** JSON text, encoded where it was at hand so. */
+/** JSON text, or its cached bytes. */
 export type RpcText = string | Buffer;
 export type RpcAnswer = RpcText | RpcFailure;
 
@@ -171,8 +171,8 @@ export function rpcFailure(
 }
 
 /**
- * Clients cannot read `id: null` (mcp.md): without an id the member is left out. The message of a limit is the table's
- * alone; what was limited stands in `data`.
+ * Clients cannot read `id: null` , so the member is left out without an id. The message of a limit is that of the
+ * table; `data` names the limit.
  */
 export function errorEnvelope(
   id: string | undefined,

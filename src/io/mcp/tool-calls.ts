@@ -1,7 +1,6 @@
 /**
- * tools/call and resources/read: authorization, arguments, the way to the backend and back, and the audit record of
- * every call and every refusal. What a caller may not do leaves as a thrown `GatewayError`; a failed backend is
- * -32000; a backend's own error is a result with `isError` (spec 7.1).
+ * tools/call and resources/read: authorization, argument check, backend request, audit record. A refusal is a thrown
+ * `GatewayError`, a failed backend -32000, and a backend's own error a result with `isError` (spec 7.1).
  */
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
@@ -47,7 +46,7 @@ type Answer = RpcReply | Promise<RpcReply>;
 export class ToolCalls {
   readonly #options: ToolCallOptions;
   readonly #limits = new ToolLimits();
-  /** Names that callers make up are no labels. */
+  /** Unknown names, which callers may invent, are not labels of metrics. */
   readonly observe: CallObserver = (call) => {
     const { tools, resources } = this.#options.catalog.current;
     const known = tools.has(call.name) || resources.has(call.name);
@@ -58,7 +57,7 @@ export class ToolCalls {
     this.#options = options;
   }
 
-  /** tools/call. Throws the row of the refusal. */
+  /** tools/call. Throws the refusal. */
   callTool(request: RpcRequest, requestContext: RequestContext): Answer {
     const { name, arguments: given } = request.params;
     const call = toolCall(request.id, requestContext, recordOf('mcp.tool', name, this.observe));
@@ -68,7 +67,7 @@ export class ToolCalls {
     if (entry === undefined)
       throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
     this.#authorize(call, entry.callers, 'tool');
-    // Null counts as none: clients of languages without optional fields send it.
+    // Null counts as absent: clients in languages without optional fields send it.
     if (given !== undefined && given !== null && !isObject(given))
       throw refused(call, call.record, 'invalid', 'InvalidParams', 'arguments must be an object');
     this.#limit(entry, call);
@@ -91,7 +90,7 @@ export class ToolCalls {
     return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, toolResult);
   }
 
-  /** A destructive call leaves a record on disk before it goes out; without one it does not go out. */
+  /** A destructive call is sent only after its audit record is on disk. */
   async #traced(
     entry: ToolEntry,
     values: JsonObject,
@@ -107,7 +106,7 @@ export class ToolCalls {
     return this.#execute(entry, values, outgoing, call);
   }
 
-  /** resources/read. Throws the row of the refusal. */
+  /** resources/read. Throws the refusal. */
   readResource(request: RpcRequest, requestContext: RequestContext): Answer {
     const { uri } = request.params;
     const call = toolCall(request.id, requestContext, recordOf('mcp.resource', uri, this.observe));
@@ -144,13 +143,13 @@ export class ToolCalls {
     context.limiter.noteOwn(verdict, `tool ${entry.name}`);
   }
 
-  /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */
+  /** A fault of the arguments: a result with `isError`, which a model can read and correct. */
   #argumentError(call: ToolCall, fault: string): string {
     audit(call, call.record, 'invalid');
     return resultEnvelope(call.id, toolResult(errorText('InvalidInput', fault), true));
   }
 
-  /** A tool of the gateway itself; its text is the body of its REST twin. */
+  /** A tool of the gateway itself; its text is the body of the matching REST route. */
   #serve(entry: ToolEntry, values: JsonObject, call: ToolCall): Answer {
     const tool = this.#options.gateway.tools[entry.name];
     if (tool === undefined || call.caller.kind !== 'session')
@@ -176,7 +175,7 @@ export class ToolCalls {
       return resultEnvelope(call.id, wrap(text, false));
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      // A bound or the storage: the same as a module that is down.
+      // A bound or the storage failed: reported like a module that is down.
       const failed = errorRow(error.row).status >= 500;
       audit(call, call.record, failed ? 'failed' : 'error');
       if (failed) return rpcFailure(call.id, error.row, error.detail, error.retryAfterSeconds);
@@ -237,7 +236,7 @@ export class ToolCalls {
   }
 }
 
-/** One tools/call or resources/read: who asks, the id of the message, and what its audit record will hold. */
+/** One tools/call or resources/read: its caller, the id of the message, and its audit record. */
 interface ToolCall extends RequestContext {
   readonly id: string;
   readonly record: CallRecord;

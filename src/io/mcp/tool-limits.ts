@@ -1,6 +1,6 @@
 /**
- * The limit that a row may carry of its own (`rateLimit`), counted per tool and user after authorization over the one
- * window of all limits. Maps are dropped at the window's end, so nothing is swept.
+ * The limit of a row (`rateLimit`), counted for each tool and user after authorization, in the window of all limits. The map
+ * is dropped at the end of the window, so no sweep is needed.
  */
 import { type QuotaResult, WindowCounter, windowIndex } from '../../domain/limits/quotas.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The rows of the catalog: tools and resources, built-in and configured ones in the same form (spec 2.5), and the
- * gate they pass when they are loaded. The gate reports all faults at once.
+ * Rows of the catalog: built-in and configured tools and resources in the same form (spec 2.5), and their check at load, which
+ * reports all faults.
  */
 import { CAPABILITY_FAMILIES, type ResourceAccess, type ToolAccess } from '../../domain/access.ts';
 import type { FormerNames } from '../../domain/former-names.ts';
@@ -19,7 +19,7 @@ import {
 import { LOGIN_TYPES } from '../../domain/sessions.ts';
 import { compileInputSchema, isObject, type JsonObject, pointer } from './input-schema.ts';
 
-/** Time-out of a call unless the row says otherwise. Clients give up at 60 s (mcp.md). */
+/** Time-out of a call unless the row says otherwise. The official client libraries give up after 60 s. */
 export const TIMEOUT_MS = 30_000;
 const TIMEOUT_MAX_MS = 300_000;
 const TOOL_NAME = /^[A-Za-z0-9_./-]{1,64}$/;
@@ -32,20 +32,20 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** Spec 2.5, and four optional fields of Gatehouse. */
+/** Spec 2.5, with four optional extensions. */
 export interface ToolRow extends ToolAccess {
   /** `module:/path` of a configured module, or an http(s) URL. */
   readonly endpoint: string;
   readonly method: 'GET' | 'POST';
   readonly description: string;
   readonly inputSchema: JsonObject;
-  /** Arguments that travel in the query of a POST. */
+  /** Arguments sent in the query of a POST. */
   readonly queryParams?: readonly string[];
   /** The argument whose value is the whole body of a POST. */
   readonly bodyRootProperty?: string;
-  /** Capability mode: the field that carries the code to the backend. */
+  /** Capability mode: the field with the code in the request to the backend. */
   readonly capabilityCodeBodyProperty?: string;
-  /** Built-in rows: arguments that had another name; both names are read, the schema has that of today. */
+  /** Built-in rows: former names of arguments, which are accepted but not in the schema. */
   readonly formerNames?: FormerNames;
   readonly title?: string;
   readonly annotations?: ToolAnnotations;
@@ -133,7 +133,7 @@ const resourceShape = compileSchema(
   ),
 );
 
-/** Faults of one tool, with paths inside the row; empty when it may be served. */
+/** Faults of one tool, with paths inside the row; empty for a valid tool. */
 export function toolFaults(name: string, row: unknown): Fault[] {
   const faults = toolShape.faults(row);
   if (!TOOL_NAME.test(name))
@@ -159,12 +159,12 @@ export function resourceFaults(uri: string, row: unknown): Fault[] {
   return faults;
 }
 
-/** Moves a fault under a place of the configuration. */
+/** Prefixes the path of a fault. */
 export function within(path: string, fault: Fault): Fault {
   return { path: `${path}${fault.path}`, message: fault.message };
 }
 
-/** `/McpTools/<name>`: where a row stands in the configuration. */
+/** `/McpTools/<name>`: the path of a row in the configuration. */
 export function rowPath(section: 'McpTools' | 'McpResources', key: string): string {
   return `/${section}/${pointer(key)}`;
 }

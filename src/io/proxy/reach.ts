@@ -66,7 +66,7 @@ export function isPublicPath({ publicPaths }: Pick<ReachDeps, 'publicPaths'>, ra
 }
 
 /**
- * The caller that the module is told of; undefined when the path is out of reach. Public paths are open to every session.
+ * The caller as the module sees it; undefined when the path is out of reach. Public paths are open to every session.
  * Where personal reads need proof, an unproven session reaches a public path as an anonymous caller.
  */
 export function callerOf(deps: ReachDeps, context: RouteContext): Caller | undefined {

@@ -1,4 +1,4 @@
-/** Webhooks of the account's applications (config.md "App registration"): deliveries, resend, ping, enable. */
+/** Webhooks of the account's applications (docs/APPLICATIONS.md): deliveries, resend, ping, enable. */
 
 import { APP_NAMES } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';

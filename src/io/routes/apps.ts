@@ -1,6 +1,6 @@
 /**
- * Applications (spec 4.5; shapes in config.md "App registration"): registration, the owner's list, removal, rotation of
- * the API key; and the REST twins of get_app_info, list_app_access and revoke_app_access, with the grant beside them.
+ * Applications (spec 4.5): registration, list, removal, rotation of the API key, and access of applications to the account.
+ * The gateway tools get_app_info, list_app_access and revoke_app_access use the same functions.
  */
 
 import { user } from '../../actors/accounts/user.ts';
@@ -53,7 +53,7 @@ import { accountCall } from './sessions.ts';
 const appIdSchema = int64('Application id: decimal string');
 const rotation = object({
   appId: appIdSchema,
-  /** No new key: the former one of the last rotation ends now. */
+  /** Creates no key; the former key of the last rotation ends now. */
   finish: optional(boolean()),
 });
 const appIdBody = object({ appId: appIdSchema });
@@ -71,7 +71,7 @@ const currencyCode = text({
   form: 'a currency code of up to 16 letters and digits',
   examples: ['EUR'],
 });
-/** Null, or left out: unchanged. An empty `webhookUrl` ends webhooks, empty lists end filtering. */
+/** Null and missing fields stay unchanged. An empty `webhookUrl` ends webhooks, an empty list ends its filter. */
 const registration = object({
   appId: optional(nullable(appIdSchema)),
   name: optional(nullable(nameText(APP_NAME_LENGTH_MAX))),
@@ -81,7 +81,7 @@ const registration = object({
   ),
   currencies: optional(nullable(array(currencyCode, { maxItems: CURRENCIES_MAX }))),
   netTypes: optional(nullable(array(integer({ minimum: 0, maximum: 255 }), { maxItems: NET_TYPES_MAX }))),
-  /** Events of one webhook delivery; 1: never several in one body. */
+  /** Events of one webhook delivery; 1 disables batches. */
   maxBatch: optional(nullable(integer({ minimum: 1, maximum: BATCH_EVENTS_MAX }))),
 });
 
@@ -148,7 +148,7 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
       const settled = await actors.ask(user, session.userId, command, options);
       const item = appItem(settled.app);
       if (settled.keyId === issued.sealed.keyId) return { ...item, apiKey: issued.apiKey };
-      // An application that was there before shows no key, unless this is a repeat of its registration.
+      // An existing application shows no key, unless this is a repeat of its registration.
       const first =
         key === undefined
           ? undefined

@@ -1,4 +1,4 @@
-/** Challenges and browser login (spec 4.4; shapes in auth.md). Sign-up is register_key without a session (keys.ts). */
+/** Challenges and browser login (spec 4.4, 5.3). A sign-up is register_key without a session (keys.ts). */
 
 import { user } from '../../actors/accounts/user.ts';
 import type { CodeLoggedIn } from '../../actors/accounts/user-codes.ts';
@@ -112,7 +112,7 @@ const loginOptionsResult = object({
   options: requestOptionsShape,
 });
 
-/** No look-up of any user, so there is nothing to enumerate. */
+/** Looks up no account, so callers cannot enumerate accounts. */
 function openLogin(deps: ChallengeDeps, context: RouteContext, credentialIds: readonly string[] | undefined) {
   checkCredentialIds(credentialIds);
   const { site, settings } = context;
@@ -227,11 +227,11 @@ function loginRoute(deps: LoginDeps): AnyRoute {
   });
 }
 
-/** Of a key, or of a one-time code: then there is no key, and the account may be new. */
+/** A login by key, or by one-time code, which has no key and may create the account. */
 type BrowserLogin = Pick<LoggedIn, 'token' | 'userId' | 'createdMs' | 'expiresMs'> &
   Partial<Pick<LoggedIn, 'keyId' | 'keyType'> & Pick<CodeLoggedIn, 'newAccount'>>;
 
-/** Shape first, then the challenge, which is used up whatever follows, then the key (auth.md A4). */
+/** Checks the shape, then uses the challenge up (decision 0110), then checks the key. */
 async function run(
   deps: LoginDeps,
   context: RouteContext<unknown, Static<typeof loginBody>>,
@@ -261,7 +261,7 @@ async function run(
   });
 }
 
-/** The same with the answer of an authenticator. A credential that nobody has counts as an unknown key. */
+/** The same for a passkey. An unknown credential counts as an unknown key. */
 async function passkeyLogin(
   deps: ChallengeDeps,
   context: RouteContext,

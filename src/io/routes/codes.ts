@@ -1,4 +1,4 @@
-/** One-time codes by phone and e-mail (spec 4.4; shapes in auth.md). They are entered at login (auth.ts). */
+/** Requests of one-time codes by phone and e-mail (spec 4.4). The login with a code is in auth.ts. */
 import { parseEmail, parsePhone } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import { object, text } from '../../domain/schema.ts';

@@ -1,4 +1,4 @@
-/** The description of the API, made from the route table that it stands in. */
+/** The OpenAPI description, generated from the route table. */
 
 import { unknown } from '../../domain/schema.ts';
 import type { Site } from '../../domain/site.ts';
@@ -11,7 +11,7 @@ const documentShape = unknown({
   examples: [{ openapi: '3.1.0', info: { title: 'demo gateway', version: '0.1.0' }, paths: {} }],
 });
 
-/** `routes`: the table without this route; the description names both. */
+/** `routes`: the table without these routes; the description contains both. */
 export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
   let body: CachedBody | undefined;
   const own: AnyRoute[] = ['/docs/openapi.json', '/docs/swagger/openapi.json'].map((path) =>

@@ -1,6 +1,6 @@
 /**
- * Downloads of both versions of the file transport (spec 4.6, 4.7): who may fetch which file, and what each version says
- * of it. The router answers HEAD through the same routes.
+ * Downloads of both versions of the file transport (spec 4.6, 4.7): access to files, and the headers of each version. The
+ * router answers HEAD by the same routes.
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files/files.ts';
@@ -19,10 +19,10 @@ export interface DownloadDeps {
   readonly v2: Downloads;
 }
 
-/** The bytes never change, and their holder was entitled to them. */
+/** The bytes never change, and the reader was authorized. */
 const FOR_THE_READER: HeaderList = [['Cache-Control', 'private, max-age=31536000, immutable']];
-/** Nobody was asked for: a browser may keep it, but has to ask again whether the file is still open to it. */
-const FOR_ANYBODY: HeaderList = [['Cache-Control', 'private, no-cache']];
+/** No reader was authorized: a browser may store the file, but must revalidate its access. */
+const FOR_CODE_HOLDERS: HeaderList = [['Cache-Control', 'private, no-cache']];
 /** Fields that files/downloads.ts reads and sends. */
 const DOWNLOAD_READS = {
   Range: 'optional',
@@ -40,7 +40,7 @@ const DOWNLOAD_SENDS = [
   'Last-Modified',
   'Cache-Control',
 ] as const;
-/** What an answer with bytes may be. */
+/** Statuses of an answer with bytes. */
 const BYTES = {
   200: 'The bytes',
   206: 'The range that was asked for; several are multipart/byteranges',
@@ -75,7 +75,7 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
     group: 'files',
     auth: 'session',
     limits: [],
-    // Takes an id; a code at the wrong address is a code all the same.
+    // Takes an id, but a client may send a code, which is a secret, to the wrong address.
     secretPath: true,
     query: object({ part_number: optional(text({ description: 'From 0', examples: ['0'] })) }),
     bytes: BYTES,
@@ -91,7 +91,7 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
   });
 }
 
-/** Within the call where the file is remembered: small ranges come by hundreds, and a turn of the loop costs them most. */
+/** Synchronous for a cached file: small ranges come by hundreds, and an event-loop tick is most of their cost. */
 function withFile(
   fileCache: FileMetadataCache,
   fileId: string,
@@ -127,7 +127,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     summary: 'A file by its code or its id; ranges and conditions of RFC 9110',
     docs: {
       description:
-        'A code opens its file for whoever has it, unless `FileDownloadAuthRequired` is set. An id is for logins that proved a key; `FileDownloadByIdEnabled` opens it to all.',
+        'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id is for logins that proved a key; `FileDownloadByIdEnabled` opens it to all.',
       reads: DOWNLOAD_READS,
       sends: DOWNLOAD_SENDS,
       params: {
@@ -141,7 +141,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     secretPath: true,
     bytes: BYTES,
     errors: ['SessionNotFound', ...ERRORS],
-    // Without a session a code opens its file; an agent whose bearer has expired loses nothing by sending it.
+    // A code opens its file without a session, so an expired bearer is ignored (spec 4.7 rule 3).
     ignoresStaleBearer: ({ idOrCode = '' }) => deps.fileCodes.read(idOrCode)?.by !== 'id',
     handle(context) {
       if (context.session === undefined) refuseWithoutSession(context);
@@ -149,7 +149,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
       if (reference === undefined) throw new GatewayError('FileNotFound');
       const readerId = reference.by === 'code' ? null : readerOf(context);
       const { fileCache, v2 } = deps;
-      const headers = readerId === null ? FOR_ANYBODY : FOR_THE_READER;
+      const headers = readerId === null ? FOR_CODE_HOLDERS : FOR_THE_READER;
       return withFile(fileCache, reference.fileId, readerId, context.nowMs, (file) =>
         v2.answer(context, file, { headers }),
       );
@@ -163,8 +163,8 @@ function refuseWithoutSession({ settings }: RouteContext): void {
 }
 
 /**
- * Who asks for a raw id: the user whose access the chat module is to check, or null for anybody, where the settings let
- * anybody in. A login that proved no key is as good as none here (decision 0094). Throws `SessionNotFound`.
+ * The reader of a raw id, whose access the chat module checks; null where the settings open ids to all. A login without
+ * a proven key counts as no login (decision 0094). Throws `SessionNotFound`.
  */
 function readerOf(context: RouteContext): string | null {
   const { session, settings } = context;

@@ -1,6 +1,6 @@
 /**
- * `GET /auth/v1/events`: the events of a browser's user as server-sent events (spec 6, events.md "Server-sent events").
- * Refusals that pass by are no refusals here: an EventSource never comes back after any status but 200.
+ * `GET /auth/v1/events`: the events of a browser's user as server-sent events (spec 6.1, docs/event-streams.md). Overload
+ * is answered with 200 and a retry time, because an EventSource does not reconnect after another status.
  */
 import { errorRow } from '../../domain/errors.ts';
 import { object, optional, text } from '../../domain/schema.ts';
@@ -10,13 +10,13 @@ import { overloadBody } from '../sse/frames.ts';
 import type { StreamHub } from '../sse/hub.ts';
 
 const STREAM_TYPE = 'text/event-stream';
-/** Proxies on the way neither keep it, nor pack it, nor wait for its end (nginx). */
+/** Proxies must not cache, compress or buffer the stream (nginx). */
 const STREAM_HEADERS: HeaderList = [
   ['Cache-Control', 'no-store, no-transform'],
   ['X-Accel-Buffering', 'no'],
 ];
-/** As much as a URL may hold: what is no place of the log is answered by `reset`, whatever it looks like. */
-const PLACE_MAX = 16_384;
+/** As long as a URL may be. Any text that is no position of the log is answered by `reset`. */
+const POSITION_MAX = 16_384;
 
 export function createEventStreamRoute(streams: StreamHub): AnyRoute {
   const noRoom = () => new Reply(200, overloadBody(streams.overloadRetryMs()), STREAM_TYPE, STREAM_HEADERS);
@@ -26,7 +26,7 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
     summary: 'Stream of the events of the account (server-sent events)',
     docs: {
       description:
-        'One stream a page; it goes on behind `Last-Event-ID`. Frames are `id`, `event`, `data`; `reset` says that events in between are gone. Pages of other origins are refused.',
+        'One stream a page; it continues after `Last-Event-ID`. Frames are `id`, `event`, `data`; `reset` says that events in between are gone. Pages of other origins are refused.',
       reads: { 'Last-Event-ID': 'optional' },
       answers: {
         200: {
@@ -47,7 +47,7 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
     query: object({
       last_event_id: optional(
         text({
-          maxLength: PLACE_MAX,
+          maxLength: POSITION_MAX,
           description:
             'Id of the last event that was seen, where the header Last-Event-ID cannot be set. The header wins.',
         }),
@@ -57,12 +57,12 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
     refusal: ({ row }) => (errorRow(row).status === 503 ? noRoom() : undefined),
     handle({ header, repeatedHeaders, query, session, holder }) {
       const sent = repeatedHeaders.has('last-event-id') ? '?' : header('last-event-id');
-      const place = sent === undefined || sent === '' ? query.last_event_id : sent;
+      const position = sent === undefined || sent === '' ? query.last_event_id : sent;
       const origin = {
         userId: session.userId,
         sessionId: session.id,
         holder,
-        lastEventId: place === '' ? undefined : place,
+        lastEventId: position === '' ? undefined : position,
       };
       const stream = streams.admit(origin);
       if (stream === undefined) return noRoom();

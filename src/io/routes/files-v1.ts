@@ -1,6 +1,6 @@
 /**
- * Buffered uploads (spec 4.6): init_upload, upload_part, cancel_upload, and upload_status, which is Gatehouse's own. An
- * upload belongs to the account whose session opened it; to anybody else its id is unknown.
+ * Buffered uploads (spec 4.6): init_upload, upload_part, cancel_upload, and the extension upload_status. An upload belongs
+ * to the account whose session opened it; other accounts get the answer for an unknown id.
  */
 
 import { upload } from '../../actors/files/v1/upload.ts';
@@ -34,16 +34,16 @@ import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.t
 export interface V1UploadDeps {
   readonly uploads: PartUploads;
   readonly fileCodes: FileCodes;
-  /** Counts the uploads that are refused; the slots themselves are those of the actor. */
+  /** Counts refused uploads. The actor of the upload slots holds the slots themselves. */
   readonly slotBound: Pick<SharedBound, 'countRefusal'>;
 }
 
 const GROUP = 'files';
-/** Signed, unlike other ids: 0 and less stand for the personal storage (spec 4.6 rule 3). */
+/** Signed, unlike other ids: 0 and less mean the personal storage (spec 4.6 rule 3). */
 const signedId = union([integer(), text({ pattern: '^-?[0-9]{1,19}$', form: 'an id of up to 19 digits' })], {
   examples: ['0'],
 });
-/** Texts, so that what is no number is refused with the code of the field (files.md v1). */
+/** Text, so that a value that is no number is refused with the error code of its field (spec 7.4). */
 const uploadIdText = optional(text({ description: 'The id that init_upload gave', examples: ['907060870'] }));
 
 const initBody = object({
@@ -103,7 +103,7 @@ function initRoute({ slotBound }: V1UploadDeps): AnyRoute {
     ],
     async handle({ body, session, actors, settings, nowMs, client, site }) {
       await endExpired(actors, settings, nowMs);
-      // One machine opens all of them where a gateway is tried out.
+      // Outside Production one machine may open all uploads, for tests and trials.
       const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
       const command = { ...readInit(body, session.userId), networks };
       try {
@@ -216,7 +216,7 @@ const uploadStatus = defineRoute({
   },
 });
 
-/** Uploads past their time make room before a new one is judged (spec 3), whether or not their timers have run. */
+/** Expires overdue uploads before a new one is checked (spec 3), whether or not their timers have fired. */
 async function endExpired(actors: ActorSystem, settings: SettingsReader, nowMs: number): Promise<void> {
   const query = { type: 'stale' as const, nowMs, settings };
   const stale = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, query);
@@ -242,7 +242,7 @@ function readInit(body: Static<typeof initBody>, userId: string): GrantUpload {
   };
 }
 
-/** Null for 0 and less, and where there is none. */
+/** Null for 0 and less, and for a missing id. */
 function readPositiveId(value: string | number | null | undefined, field: string): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === 'number' && !Number.isSafeInteger(value))
@@ -267,12 +267,16 @@ function readChunkNumber(sent: string | undefined): number {
   return sent !== undefined && /^[0-9]{1,16}$/.test(sent) ? Number(sent) : Number.NaN;
 }
 
-/** Rows of parts that bring no upload forward. */
-const IDLE_ROWS: ReadonlySet<string> = new Set(['InvalidID', 'InvalidPart', 'UnsupportedMediaType']);
+/** Refusals of parts that make no progress. */
+const UNPRODUCTIVE_ERRORS: ReadonlySet<string> = new Set([
+  'InvalidID',
+  'InvalidPart',
+  'UnsupportedMediaType',
+]);
 
-/** Parts are not counted by the limiter; refused ones are (they would be free). */
+/** The limiter does not count parts, but it does count refused ones, which would be free otherwise. */
 function chargedRefusal(error: unknown, limiter: RequestLimiter): unknown {
-  if (!(error instanceof GatewayError) || !IDLE_ROWS.has(error.row)) return error;
+  if (!(error instanceof GatewayError) || !UNPRODUCTIVE_ERRORS.has(error.row)) return error;
   try {
     limiter.chargeAnonymous(1);
     return error;

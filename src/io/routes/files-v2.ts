@@ -1,6 +1,6 @@
 /**
- * v2 uploads (spec 4.7): a draft first, then its bytes in one stream, or in pieces for who wants to resume: by `Range`,
- * or by draft-ietf-httpbis-resumable-upload (interop version 8), whose methods and fields the same address speaks.
+ * v2 uploads (spec 4.7): a draft, then its bytes in one stream or in resumable pieces. Pieces are sent by `Range` or by
+ * draft-ietf-httpbis-resumable-upload (interop version 8), at the same address.
  */
 import type { DraftView } from '../../actors/files/v2/draft.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -21,19 +21,18 @@ import type { DraftUploads, UploadOutcome } from '../files/upload/v2-stream.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
-/** Only closed over while the routes are made. */
 export interface DraftDeps {
   readonly uploads: DraftUploads;
   readonly codes: FileCodes;
 }
 
-/** By the id of the file; whoever sends its code in that place has sent a secret, hence `secretPath`. */
+/** Takes the id of the file. A client may send the code instead, which is a secret, hence `secretPath`. */
 const STREAM_PATH = '/auth/v2/file/stream_upload/:fileId';
 const GROUP = 'files';
 const STREAM_PARAMS = {
   fileId: idText('The first half of what create_draft answered', '1870000000000000001'),
 };
-/** What domain/files/upload-plan.ts reads. */
+/** Fields that domain/files/upload-plan.ts reads. */
 const UPLOAD_READS = {
   Range: 'optional',
   'Upload-Offset': 'optional',
@@ -130,7 +129,7 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
     body: 'stream',
     ownMinimumRate: true,
     errors: STREAM_ERRORS,
-    // Once for the address, which has two such routes.
+    // Two routes share the address, and one of them sends the field.
     offers: (settings) => (method === 'POST' ? [['Upload-Limit', uploadLimit(settings)]] : []),
     refusal: (error, { settings }) =>
       error.row === 'MaxFileSize' ? errorReply(error, [['Upload-Limit', uploadLimit(settings)]]) : undefined,
@@ -144,13 +143,13 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
   });
 }
 
-/** How much of it is kept (HEAD of resumable uploads). A stream that keeps its bytes ends, so that the figure holds. */
+/** The stored length (HEAD of resumable uploads). A running stream ends first, so that the length stays valid. */
 function offsetRoute(deps: DraftDeps): AnyRoute {
   return defineRoute({
     method: 'HEAD',
     path: STREAM_PATH,
     secretPath: true,
-    summary: 'How many bytes of a draft are kept: where an upload that broke off goes on',
+    summary: 'How many bytes of a draft are kept: where an interrupted upload continues',
     docs: {
       description: 'A stream of the same draft that is under way ends, so that the figure holds.',
       params: STREAM_PARAMS,
@@ -193,8 +192,8 @@ function dropRoute(deps: DraftDeps): AnyRoute {
 }
 
 /**
- * Throws `UnsupportedMediaType` for a body that is not the bytes of a file, `InvalidInput` for a field that cannot be
- * read or came twice: bytes at a guessed place would spoil the file.
+ * Throws `UnsupportedMediaType` for a body that is a form. Throws `InvalidInput` for an unreadable or repeated field,
+ * because bytes at a wrong offset would corrupt the file.
  */
 function planOf({ header, repeatedHeaders }: RouteContext<unknown, unknown, SessionContext>): UploadPlan {
   const formFault = bodyFormFault(header, repeatedHeaders);
@@ -234,7 +233,7 @@ function progressFields(complete: boolean, offsetBytes: number): HeaderList {
   ];
 }
 
-/** Of any upload: the largest file, and how long a draft lives, in seconds. */
+/** Limits of any upload: bytes of the largest file, and the lifetime of a draft in seconds. */
 function uploadLimit(settings: SettingsReader): string {
   return `max-size=${fileSizeMaxBytes(settings)}, max-age=${settings.get('DraftLifetimeSeconds')}`;
 }

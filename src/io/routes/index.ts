@@ -21,7 +21,7 @@ import { mcpLogin } from './mcp-login.ts';
 import { createProxyRoutes, type ProxyDeps } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-/** What each group of routes uses beside the request. */
+/** The dependencies of each group of routes. */
 export interface RouteDeps {
   readonly health: () => HealthFacts;
   readonly accounts: LoginDeps;

@@ -1,4 +1,4 @@
-/** What anybody may ask: get_info, info and health (spec 4.4). */
+/** Public information: get_info, info and health (spec 4.4). */
 import { CHUNK_BYTES } from '../../domain/files/files.ts';
 import { SCOPE_SETTINGS, type ScopeCode } from '../../domain/limits/quotas.ts';
 import { ROLES } from '../../domain/roles.ts';
@@ -19,7 +19,7 @@ import type { Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
-/** The state behind `/health`. */
+/** The state that `/health` reports. */
 export interface HealthFacts {
   readonly databaseConnected: boolean;
   readonly activeSessions: number;
@@ -98,7 +98,7 @@ interface PublicFacts {
 
 let cached: PublicFacts | undefined;
 
-/** What everybody is told. The text is kept: every page asks for it first, and only settings in it ever change. */
+/** The public part of info. Cached as text, because every page requests it first and only settings change it. */
 function publicFacts(site: Site, settings: SettingsReader): string {
   const { revision } = settings;
   if (cached?.site === site && cached.revision === revision) return cached.text;
@@ -111,7 +111,7 @@ function publicFacts(site: Site, settings: SettingsReader): string {
   return text;
 }
 
-/** Quotas: requests of a window, by the letter that `X-RateLimit` has for the scope; 0 = off. */
+/** Quotas are requests in a window, by the scope letter of `X-RateLimit`; 0 means off. */
 function publicLimits(settings: SettingsReader): Static<typeof limitsShape> {
   const windowSeconds = settings.get('RateLimitWindowSeconds');
   const quotaOf = (name: (typeof SCOPE_SETTINGS)[ScopeCode]) => settings.get(name) * windowSeconds;
@@ -133,7 +133,7 @@ const healthShape = object({
   activeSessions: optional(integer()),
 });
 
-/** Public health, never in the envelope (config.md); `?plain=1` says one word only. */
+/** Public health (spec 4.4), never in the envelope. `?plain=1` returns the status only. */
 export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
   return defineRoute({
     method: 'GET',

@@ -1,6 +1,6 @@
 /**
- * Routes of the internal listener: metrics, health in full, events from modules, and files that the chat module wants
- * removed. Bound to loopback unless configured otherwise.
+ * Routes of the internal listener: metrics, full health, events from modules, and file removals by the chat module. The
+ * listener is bound to loopback unless configured otherwise.
  */
 import { integer, object } from '../../domain/schema.ts';
 import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
@@ -9,7 +9,7 @@ import { EVENTS_BODY_MAX_BYTES, type EventPush } from '../modules/event-push.ts'
 import type { Metrics } from '../observability/metrics.ts';
 import type { HealthFacts } from './info.ts';
 
-/** Counters by name, as a part keeps them: `{ accepted: 3, late: 1 }`. */
+/** Counters of a part by name: `{ accepted: 3, late: 1 }`. */
 export type PartCounters = Readonly<Record<string, number>>;
 
 interface InternalFacts extends HealthFacts {

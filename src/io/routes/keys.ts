@@ -1,4 +1,4 @@
-/** Key management (spec 4.3; shapes in auth.md): register_key, user_keys, update_key, remove_key. */
+/** Key management (spec 4.3): register_key, user_keys, update_key, remove_key. */
 
 import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
 import {

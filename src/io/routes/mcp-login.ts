@@ -1,6 +1,6 @@
 /**
- * mcp_login (spec 4.2, 5.1, 7.2): headers in, a bearer session out. The order of the checks is auth.md's; no cookie is
- * read or set, and the body is ignored.
+ * mcp_login (spec 4.2, 5.1, 7.2): reads headers only and returns a bearer session; cookies and the body are ignored. Order
+ * of the checks: limit of the address, form, limit of the key, timestamp, owner of the key, then its actor.
  */
 
 import { user } from '../../actors/accounts/user.ts';
@@ -27,7 +27,7 @@ import { indexEntryOf, ownerOf } from '../http/session-lookup.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
 
-/** For descriptions of the API. */
+/** For the description of the API. */
 const SESSION_EXAMPLE = {
   sessionId: 'kQ0WmYxZJ3v8Tc1Pzq5N2b7Rf4Ls9Dg6Ha0Ue3Iw',
   expiresUtc: '2026-11-21T09:30:00.000Z',
@@ -98,13 +98,13 @@ export const mcpLogin = defineRoute({
       loginType: login.loginType,
       expiresUtc: toIso(login.expiresMs),
       appId,
-      // Whatever was sent was verified.
+      // A signature that was sent has been verified by now.
       userId: proof === undefined ? null : login.userId,
     };
   },
 });
 
-/** With a signature the owner of a key logs in while callers from everywhere use the key up by its name. */
+/** A login with a signature succeeds even while other callers exhaust the limit of the public key (decision 0105). */
 async function loginOf(context: RouteContext, request: McpLoginRequest): Promise<LoggedIn> {
   const { publicKey, proof } = request;
   if (proof !== undefined)
@@ -145,14 +145,14 @@ async function attempt(
   });
 }
 
-/** The session of the same account whose bearer came with the login. Any other bearer changes nothing. */
+/** The session of the bearer that came with the login, if it is of the same account. Other bearers are ignored. */
 function previousOf(context: RouteContext, userId: string): string | undefined {
   const token = readBearer(context.header('authorization'));
   const owner = token === undefined ? undefined : ownerOf(context.actors, 'mcp', token);
   return owner?.userId === userId ? owner.sessionId : undefined;
 }
 
-/** Half a proof, a repeated header and every malformed value: `InvalidInput` (spec 5.1 rule 1). */
+/** Throws `InvalidInput` for half a proof, a repeated header and any malformed value (spec 5.1 rule 1). */
 function readRequest(context: RouteContext): McpLoginRequest {
   for (const name of HEADERS) {
     if (context.repeatedHeaders.has(name)) throw new GatewayError('InvalidInput', `${name}: sent twice`);

@@ -1,7 +1,6 @@
 /**
- * /mcp. Owns the transport: content type, batches and how each answer leaves (mcp.md, first table). What a method does
- * stands in io/mcp/. `/.well-known/oauth-*`, `/register` and `/authorize`, which clients probe beside it, are no routes
- * on purpose: whatever the method, they are 404 with a small JSON body, as only an authorization server has them.
+ * The HTTP transport of /mcp (spec 4.1): content type, batches, status of answers. Methods are in io/mcp/. The paths of an
+ * authorization server that clients probe (`/.well-known/oauth-*`, `/register`, `/authorize`) are no routes: 404 with JSON.
  */
 import { randomBytes } from 'node:crypto';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
@@ -37,7 +36,7 @@ const BODY_MAX_BYTES = 256 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
 
-/** The routes of /mcp. `yielding`: how a batch yields to the event loop. */
+/** `yielding`: how a batch yields to the event loop. */
 export function createMcpRoutes(deps: McpDeps, yielding: YieldToLoop = yieldToLoop): AnyRoute[] {
   const ended = new EndedSessions();
   const transport = new McpHttpHandler(deps, ended, yielding);
@@ -214,7 +213,7 @@ function idOf(message: RpcMessage): string | undefined {
   return message.kind === 'silent' ? undefined : message.id;
 }
 
-/** Opaque; nothing is kept under it, so one that is lost or unknown does no harm (mcp.md). 24 characters. */
+/** Opaque, 24 characters. The gateway stores nothing under it, so an unknown id does no harm. */
 function sessionHeader(): HeaderList {
   return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
 }
@@ -226,7 +225,7 @@ function json(status: number, answer: RpcAnswer, headers: HeaderList = []): Repl
   return new Reply(status, answer.text, 'application/json', headers, undefined, answer.error);
 }
 
-/** A refusal of a whole request: 429 for a limit, an envelope and JSON-RPC at once (mcp.md), else HTTP 200. */
+/** A refusal of a whole request: a limit is 429 with a JSON-RPC error, anything else HTTP 200 (spec 4.1). */
 function failure(error: unknown, id: string | undefined, context: RouteContext): Reply {
   const answer = failureOf(error, id);
   if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(answer);
@@ -234,7 +233,7 @@ function failure(error: unknown, id: string | undefined, context: RouteContext):
   return json(429, answer, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
 }
 
-/** A bound, a share of it, or a stop: in the frame of JSON-RPC. Other refusals before the body keep the REST envelope. */
+/** Limits, overload and a stop are JSON-RPC errors. Other refusals before the body keep the REST envelope. */
 function refusal(error: GatewayError): Reply | undefined {
   const { status } = errorRow(error.row);
   const isLimit = error.row === 'AccessRateLimit';

@@ -1,4 +1,4 @@
-/** REST twins of the gateway tools about sessions: sessions, close_sessions, login_log; and logout. */
+/** Browser sessions: sessions, close_sessions and login_log, which are gateway tools too, and logout. */
 
 import { user } from '../../actors/accounts/user.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';

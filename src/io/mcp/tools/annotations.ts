@@ -1,4 +1,4 @@
-/** What the built-in tools hint to people and models about themselves (MCP tool annotations): all four, always. */
+/** MCP tool annotations of the built-in tools; each tool has all four hints. */
 import type { ToolAnnotations } from '../tool.ts';
 
 export const READS: ToolAnnotations = {
@@ -8,7 +8,7 @@ export const READS: ToolAnnotations = {
   openWorldHint: false,
 };
 
-/** Adds or changes something that can be put right again. */
+/** Adds or changes something that can be undone. */
 export const ADDS: ToolAnnotations = {
   readOnlyHint: false,
   destructiveHint: false,
@@ -16,10 +16,10 @@ export const ADDS: ToolAnnotations = {
   openWorldHint: false,
 };
 
-/** The same, and a second call changes nothing more. */
+/** The same, and a repeated call changes nothing more. */
 export const SETS: ToolAnnotations = { ...ADDS, idempotentHint: true };
 
-/** Moves money, which nobody gives back. */
+/** Moves money irrevocably. */
 export const SPENDS: ToolAnnotations = {
   readOnlyHint: false,
   destructiveHint: true,
@@ -27,5 +27,5 @@ export const SPENDS: ToolAnnotations = {
   openWorldHint: false,
 };
 
-/** Takes something away or ends it; a second call changes nothing more. */
+/** Removes or ends something; a repeated call changes nothing more. */
 export const ENDS: ToolAnnotations = { ...SPENDS, idempotentHint: true };

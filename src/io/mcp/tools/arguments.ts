@@ -1,7 +1,7 @@
-/** Argument schemas that several built-in tools share. Plain JSON Schema: clients get them as they stand here. */
+/** Argument schemas that several built-in tools share: plain JSON Schema, sent to clients unchanged. */
 import type { JsonObject } from '../input-schema.ts';
 
-/** The schema of a tool's arguments. Extra arguments are refused, so that a misspelt one is noticed. */
+/** The schema of a tool's arguments. Extra arguments are refused, so that misspelt ones are noticed. */
 export function inputOf(
   properties: Record<string, JsonObject>,
   required: readonly string[] = [],
@@ -36,7 +36,7 @@ export function id(description: string, example: string): JsonObject {
   };
 }
 
-/** An exact decimal as text: a JSON number would lose digits on the way. */
+/** An exact decimal as text, because a JSON number would lose digits. */
 export function amount(description: string): JsonObject {
   return {
     type: 'string',
@@ -60,7 +60,7 @@ export const onceOnly = id(
   '20261120001',
 );
 
-/** The cursor of a list that comes newest first. */
+/** The cursor of a list in the order newest first. */
 export const before = id(
   'Only what is older than the one with this id: the cursor of the next page.',
   '1842003',

@@ -1,6 +1,6 @@
 /**
- * All that the catalog holds without configuration: the groups of tools, and the resources. The gateway's own
- * resources are public facts; those of a module need a session like the tools do.
+ * The catalog without configuration: groups of tools, and resources. Resources of the gateway are public; those of a module
+ * need a session, as tools do.
  */
 import type { BuiltInRows } from '../catalog.ts';
 import type { ResourceRow } from '../tool.ts';

@@ -1,6 +1,6 @@
 /**
- * Built-in tools of the chat module for whoever holds an invite code, without an account (spec 2.4, 5.2): capability
- * mode. A device is told apart by its UUID and becomes a member with its first message.
+ * Built-in tools of the chat module for holders of an invite code without an account (capability mode, spec 2.4, 5.2). A
+ * UUID identifies a device, which becomes a member with its first message.
  */
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolRow } from '../tool.ts';
@@ -12,7 +12,7 @@ const holder = { capabilityModule: 'chat', capabilityCodeBodyProperty: 'code' } 
 const reading = { ...holder, method: 'GET', annotations: READS } as const;
 const changing = { ...holder, method: 'POST' } as const;
 
-/** Arguments only for clients that can set neither the address nor a header. */
+/** Arguments for clients that can set neither the URL nor a header. */
 const access: Record<string, JsonObject> = {
   code: {
     type: 'string',

@@ -1,6 +1,6 @@
 /**
- * Built-in tools with which a session changes something in the chat module (spec 2.4): for a proven key alone, in the
- * name of the person and seen by others. Deletions and departures are marked destructive.
+ * Built-in tools that change the chat module in the name of the person (spec 2.4). They need a proven key. Deletions and
+ * departures are marked destructive.
  */
 import type { ToolRow } from '../tool.ts';
 import { ADDS, ENDS, SETS } from './annotations.ts';

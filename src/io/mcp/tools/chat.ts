@@ -1,6 +1,6 @@
 /**
- * Built-in tools with which a session reads in the chat module (spec 2.4). What people wrote to each other is for a proven key alone:
- * neither McpBasic, which proves none, nor an application, which acts without the person watching, sees or sends it.
+ * Built-in tools that read the chat module (spec 2.4). Messages of people need a proven key: neither McpBasic, which proves
+ * none, nor an application, which acts without supervision, reads or sends them.
  */
 import type { ToolRow } from '../tool.ts';
 import { READS } from './annotations.ts';
@@ -111,7 +111,7 @@ export const CHAT_READ_TOOLS: Readonly<Record<string, ToolRow>> = {
     endpoint: 'chat:/chat/v1/invites/list',
     title: 'Invite codes',
     description:
-      'Lists the invite codes of the groups that the logged-in user owns. Whoever gets a code can read and write in that group without an account: hand it out only when the person asks for it.',
+      'Lists the invite codes of the groups that the logged-in user owns. Anyone with a code can read and write in that group without an account: hand it out only when the person asks for it.',
     inputSchema: inputOf({}),
   },
 };

@@ -1,7 +1,6 @@
 /**
- * Built-in tools of the gateway (spec 2.4), served by the same functions as their REST twins. McpBasic proves no key, so
- * it sees nothing here that helps to find or to attack the account: no addresses, user agents or other keys (that of a
- * password key would let anyone try passwords against it).
+ * Built-in tools of the gateway (spec 2.4), served by the same functions as the REST routes. McpBasic proves no key, so it sees
+ * no addresses, user agents or other keys: a key that is derived from a password would allow guesses.
  */
 
 import { APP_NAMES } from '../../../domain/apps.ts';
@@ -25,11 +24,11 @@ import { id, inputOf } from './arguments.ts';
 export interface GatewayCall {
   readonly context: RouteContext;
   readonly session: SessionContext;
-  /** They fit the row's input schema. */
+  /** Valid for the input schema of the row. */
   readonly arguments: JsonObject;
 }
 
-/** What the gateway serves itself, by tool name and by resource URI; the value becomes `{"result": value}`. */
+/** Handlers of the gateway by tool name and by resource URI; the value becomes `{"result": value}`. */
 export interface GatewayServices {
   readonly tools: Readonly<Record<string, (call: GatewayCall) => Promise<unknown>>>;
   readonly resources: Readonly<Record<string, (context: RouteContext) => unknown>>;
@@ -78,7 +77,7 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
     endpoint: 'gateway:/auth/v1/app/info',
     title: 'One registered application',
     description:
-      'Describes one application that the account has registered. Take the id from `get_usr_apps`; an application of somebody else is not found.',
+      'Describes one application that the account has registered. Take the id from `get_usr_apps`; an application of another account is not found.',
     inputSchema: inputOf({ appId: id('Id of the application.', ID_EXAMPLE) }, ['appId']),
     formerNames: APP_NAMES,
   },

@@ -1,6 +1,6 @@
 /**
- * Built-in tools of the markets module (spec 2.4): rates, swaps and candles. Prices are public facts, open to every
- * login; a swap moves the person's money, so it wants a proven key and no app may do it.
+ * Built-in tools of the markets module (spec 2.4): rates, swaps and candles. Prices are public and open to every login. A swap
+ * moves money, so it needs a proven key and is closed to applications.
  */
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolRow } from '../tool.ts';

@@ -1,6 +1,6 @@
 /**
- * Built-in tools for limit orders and trading rooms (spec 2.4), served by the markets module. The list of rooms is
- * open to every login; orders, and what binds the person or their money wants a proven key.
+ * Built-in tools for limit orders and trading rooms (spec 2.4), served by the markets module. The list of rooms is open to
+ * every login; orders and changes need a proven key.
  */
 import type { ToolRow } from '../tool.ts';
 import { ADDS, ENDS, READS, SETS, SPENDS } from './annotations.ts';
@@ -35,7 +35,7 @@ export const ROOM_TOOLS: Readonly<Record<string, ToolRow>> = {
     description:
       'Opens a trading room for one pair. The logged-in user owns it and is its first member; others see it in room_list and may join. Returns the id that orders name as `roomId`.',
     inputSchema: inputOf(
-      { name: line('Name that everybody sees.', 64, 'Friday desk'), pair: pair('Pair traded in the room.') },
+      { name: line('Name that everybody sees.', 64, 'Friday room'), pair: pair('Pair traded in the room.') },
       ['name', 'pair'],
     ),
   },
@@ -62,7 +62,7 @@ export const ROOM_TOOLS: Readonly<Record<string, ToolRow>> = {
 export const ORDER_TOOLS: Readonly<Record<string, ToolRow>> = {
   market_get_orders: {
     ...reading,
-    // Orders in a room are those of other people too.
+    // A room contains orders of other people too.
     restricted: ['McpBasic'],
     proof: 'personal',
     endpoint: 'markets:/markets/v1/orders/list',

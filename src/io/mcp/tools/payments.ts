@@ -1,8 +1,7 @@
 /**
- * Built-in tools of the payments module (spec 2.4): the merchant's, for sessions, and the payer's, for whoever holds
- * the code of a payment order (capability mode). What a merchant sells to whom is for a proven key and for the
- * merchant's own applications; opening an order only asks for money, so an application may do it too, once its login proved
- * the key: id and public key of an application are no secrets.
+ * Built-in tools of the payments module (spec 2.4): for merchants by session, for payers by the code of a payment order
+ * (capability mode). Orders need a proven key or an application of the merchant. An application opens orders only with a
+ * proven key, because its id and public key are no secrets.
  */
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolRow } from '../tool.ts';
@@ -15,7 +14,7 @@ const gate = { capabilityModule: 'wallet', capabilityCodeBodyProperty: 'code' } 
 const ORDER = '1882417349637701632';
 const PAYMENT = '1882417349637701700';
 
-/** The code is an argument only for clients that can set neither the address nor a header. */
+/** The code is an argument for clients that can set neither the URL nor a header. */
 const code: JsonObject = {
   type: 'string',
   description: 'Code of the payment order. Leave it out when the connection carries it already.',
@@ -77,7 +76,7 @@ export const PAYORDER_TOOLS: Readonly<Record<string, ToolRow>> = {
     endpoint: 'payments:/payments/v1/orders/create',
     title: 'Ask for a payment',
     description:
-      'Opens a payment order: a request for money to the logged-in merchant. Moves no money by itself. Returns a `code`: whoever gets it can see the order and pay it, without an account. The order expires when nobody pays in time.',
+      'Opens a payment order: a request for money to the logged-in merchant. Moves no money by itself. Returns a `code`: anyone with it can see the order and pay it, without an account. The order expires without a payment in time.',
     inputSchema: inputOf(
       {
         currency: currency('Currency to be paid in.'),

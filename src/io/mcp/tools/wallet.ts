@@ -1,6 +1,6 @@
 /**
- * Built-in tools of the wallet module (spec 2.4). Reads are personal, open to McpBasic and to apps by the configuration;
- * nothing that moves money is: McpBasic is no proof of a key, and an app acts without the person watching.
+ * Built-in tools of the wallet module (spec 2.4). Reads are open to McpBasic and applications by configuration. Tools that move
+ * money are not: McpBasic proves no key, and an application acts without supervision.
  */
 import type { ToolRow } from '../tool.ts';
 import { READS, SPENDS } from './annotations.ts';

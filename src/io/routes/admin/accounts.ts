@@ -77,7 +77,7 @@ function blockRoute(staff: StaffDeps['staff']): AnyRoute {
     summary: 'Block an account, which ends all its sessions, or unblock it',
     docs: {
       description:
-        'Nobody blocks the own account; accounts with a role are for admins to block. Needs a recent login.',
+        'An account cannot block itself, and only admins block accounts with a role. Needs a recent login.',
     },
     group: 'admin',
     auth: 'admin',
@@ -92,7 +92,7 @@ function blockRoute(staff: StaffDeps['staff']): AnyRoute {
       const userId = requireId(body.userId, 'userId');
       if (blocked && userId === session.userId)
         throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
-      // Whoever may block the staff may lock everybody out.
+      // Otherwise a support account could block every admin.
       if (session.role !== 'admin' && staff.effectiveRoleOf(userId) !== undefined)
         throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins to block');
       const origin = { ...originOf(context), by: session.userId };

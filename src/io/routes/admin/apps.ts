@@ -24,7 +24,7 @@ import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 import type { WebhookOwnerApi } from '../../webhooks/owner-api.ts';
 
-/** `oldestUndeliveredSeconds`: of the oldest event that waits for the webhook; null when none does. */
+/** `oldestUndeliveredSeconds`: age of the oldest event that waits for the webhook; null without one. */
 const adminAppItem = named(
   'AdminApp',
   object({
@@ -34,7 +34,7 @@ const adminAppItem = named(
   }),
 );
 
-/** Left out: unchanged. `mcpPublicKey` null: no explicit key. */
+/** Missing fields stay unchanged. `mcpPublicKey` null removes the explicit key. */
 const change = object({
   appId: int64('Application id: decimal string'),
   approved: optional(boolean()),

@@ -1,4 +1,4 @@
-/** Admin JSON of the audit log: pages of it, filtered, and the events that it knows. */
+/** Admin JSON of the audit log: filtered pages, and the list of events. */
 import type { AuditRecord } from '../../../actors/runtime/actor.ts';
 import type { AuditRow } from '../../../actors/runtime/journal/port.ts';
 import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS } from '../../../domain/audit.ts';
@@ -38,7 +38,7 @@ const item = named(
     /** Null: the record is damaged; its event is `unreadable`. */
     utc: nullable(utcText()),
     event: text({ examples: ['login'] }),
-    /** Null: of a version without rings. */
+    /** Null for a record of a version without rings. */
     ring: nullable(oneOf(AUDIT_RINGS)),
     userId: nullable(idText()),
     fields: record(text(), unknown()),
@@ -62,7 +62,7 @@ export function createAdminAuditRoutes(log: AuditLog): AnyRoute[] {
   return [pageRoute(log), eventsRoute];
 }
 
-/** The next page is a `Link` (RFC 8288), so that the result is the rows alone, with or without a filter. */
+/** The header `Link` (RFC 8288) names the next page, so the result holds only rows. */
 function pageRoute(log: AuditLog): AnyRoute {
   return defineRoute({
     method: 'GET',

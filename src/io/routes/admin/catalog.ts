@@ -1,4 +1,4 @@
-/** Admin JSON of the catalog: the custom tools and resources of the configuration file, read again on demand. */
+/** Admin JSON of the catalog: reloads the custom tools and resources of the configuration file. */
 import { errorRow } from '../../../domain/errors.ts';
 import { type Fault, integer, object } from '../../../domain/schema.ts';
 import { requireFresh } from '../../admin/pagination.ts';
@@ -7,7 +7,7 @@ import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
 import type { Catalog } from '../../mcp/catalog.ts';
 import { requestIdsOf } from '../../observability/audit-fields.ts';
 
-/** Reads the configuration file again. No faults: a new catalog is served. Else the old one stays. */
+/** Reads the configuration file again. Without faults the new catalog is served, otherwise the current one stays. */
 export type Reload = () => readonly Fault[];
 
 export interface CatalogDeps {
@@ -15,7 +15,7 @@ export interface CatalogDeps {
   readonly reload: Reload;
 }
 
-/** The faults stand in the envelope beside code and message: an admin mends all of them in one round. */
+/** The envelope lists all faults beside code and message, so that an admin can correct them in one round. */
 export function createAdminCatalogRoute(deps: CatalogDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
@@ -34,7 +34,7 @@ export function createAdminCatalogRoute(deps: CatalogDeps): AnyRoute {
       requireFresh(context);
       const { actors, session, client, nowMs } = context;
       const faults = deps.reload();
-      // On disk before the answer, as every change of an admin.
+      // Audited on disk before the answer, as every change by an admin.
       await actors.auditFirst({
         utcMs: nowMs,
         event: 'admin.reload',

@@ -28,7 +28,7 @@ import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
 import { clearSid } from '../../http/sid-cookie.ts';
 
 const PATH = '/ProxyAdmin/api/user_keys';
-/** Characters of the longest credential id: 1,023 bytes (auth.md A10). */
+/** Characters of the longest credential id: 1,023 bytes in base64url (WebAuthn Level 3, section 4). */
 const KEY_TEXT_MAX = 1_364;
 
 /** Spec 2.2, with the account, and whether the key was removed. */
@@ -65,7 +65,7 @@ export function createAdminKeyRoutes(administration: Administration): AnyRoute[]
   return [searchRoute(administration), addRoute, updateRoute, removeRoute];
 }
 
-/** The next page is a `Link` (RFC 8288): a page may look at many accounts and find none that fits. */
+/** The header `Link` (RFC 8288) names the next page, because a page may read many accounts without a match. */
 function searchRoute(administration: Administration): AnyRoute {
   return defineRoute({
     method: 'GET',

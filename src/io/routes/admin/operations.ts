@@ -1,4 +1,4 @@
-/** Admin JSON of what is going on: the live dashboard, uploads, events, actors that failed and their dead letters. */
+/** Admin JSON of operations: the live dashboard, uploads, events, failed actors and their dead letters. */
 
 import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
@@ -62,7 +62,7 @@ export function createAdminOperationRoutes(deps: OperationDeps): AnyRoute[] {
   return [liveRoute(deps), uploadsRoute, eventsRoute(deps), actorsRoute(deps), ...actRoutes(deps)];
 }
 
-/** Not counted as a request of the session: a page reconnects by itself. */
+/** Not counted as a request of the session, because pages reconnect by themselves. */
 function liveRoute({ dashboard, staff }: OperationDeps): AnyRoute {
   return defineRoute({
     ...admin,
@@ -110,7 +110,7 @@ const uploadsRoute = defineRoute({
   },
 });
 
-/** What an event says stays with those it concerns: here is where it came from and whom it goes to. */
+/** Shows the source and the receiver of events, not their content, which is private to the receiver. */
 function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
   return defineRoute({
     ...admin,
@@ -176,7 +176,7 @@ function actorsRoute({ administration }: OperationDeps): AnyRoute {
         }),
       ),
       dead: array(dead),
-      /** Rows of the journal that were found to be damaged since the start. */
+      /** Rows of the journal that were found damaged since the start. */
       damagedRows: integer(),
     }),
     handle: () => ({
@@ -191,7 +191,7 @@ function actorsRoute({ administration }: OperationDeps): AnyRoute {
         seq,
         utc: toIso(timeMs),
         reason,
-        // The command itself may hold what only its owner should see.
+        // The command itself may contain private data of its owner.
         command: 'type' in command && typeof command.type === 'string' ? command.type : null,
       })),
     }),

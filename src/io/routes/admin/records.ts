@@ -1,4 +1,4 @@
-/** Admin JSON of how things stand: the overview of the dashboard. */
+/** Admin JSON of the overview that the dashboard shows. */
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import { array, boolean, idText, integer, object, text, utcText } from '../../../domain/schema.ts';
 import { toIso } from '../../../domain/time.ts';
@@ -6,7 +6,7 @@ import { type AnyRoute, defineRoute } from '../../http/route.ts';
 import type { HealthFacts } from '../info.ts';
 import { createAdminAuditRoutes } from './audit.ts';
 
-/** Dead letters that the overview counts up to. */
+/** The overview counts dead letters up to this number. */
 const DEAD_LETTERS_COUNTED_MAX = 1_000;
 
 const overview = object({

@@ -12,7 +12,7 @@ import { type AnyRoute, defineRoute } from '../../http/route.ts';
 
 export interface StaffDeps {
   readonly staff: LiveStaff;
-  /** Absent when this start found an admin. */
+  /** Undefined when an admin existed at the start. */
   readonly setupLink: SetupLink | undefined;
 }
 
@@ -59,7 +59,7 @@ function changeRoute({ staff }: StaffDeps): AnyRoute {
   });
 }
 
-/** The link proves that its holder reads the console of the program; the passkey is what opens the door from then on. */
+/** The link proves access to the console of the program. From then on the passkey opens the panel. */
 function claimRoute({ staff, setupLink }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'POST',

@@ -1,4 +1,4 @@
-/** Admin JSON of webhook deliveries: what went to an application and how it fared, and one sent again. */
+/** Admin JSON of webhook deliveries: attempts of an application, and the resend of one webhook. */
 import { GatewayError } from '../../../domain/errors.ts';
 import { int64, integer, object, optional, text } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
@@ -84,7 +84,7 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
   ];
 }
 
-/** The owner's own functions do the work; who asked for it stands in the audit log. Throws `NotFound`. */
+/** A call in the name of the owner; the audit log names the admin. Throws `NotFound`. */
 async function ownerCall(
   context: RouteContext<unknown, unknown, SessionContext>,
   appId: string,
