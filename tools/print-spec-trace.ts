@@ -21,6 +21,15 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '\\<').replaceAll('*', '\\*');
 }
 
+/** Longer sentences are shortened to their beginning, which finds them in their section. */
+const SENTENCE_WORDS_MAX = 10;
+
+function beginning(sentence: string): string {
+  const words = sentence.split(' ');
+  if (words.length <= SENTENCE_WORDS_MAX) return sentence;
+  return `${words.slice(0, SENTENCE_WORDS_MAX - 1).join(' ')} …`;
+}
+
 function linesOf(sections: readonly Section[]): Line[] {
   const checks = CHAPTERS.flatMap((chapter) =>
     chapter.checks.map(({ section, sentence, shows }) => {
@@ -41,7 +50,7 @@ function linesOf(sections: readonly Section[]): Line[] {
 function sectionText({ id, title }: Section, lines: readonly Line[]): string[] {
   const rows = lines
     .filter(({ section }) => section === id)
-    .map(({ sentence, shows, test }) => `| ${cell(sentence)} | ${cell(shows)} | ${test} |`);
+    .map(({ sentence, shows, test }) => `| ${cell(beginning(sentence))} | ${cell(shows)} | ${test} |`);
   const heading = id === 'Intro' ? title : `${id} ${title}`;
   return [`## ${heading}`, '', '| Sentence | What is seen | Test |', '|---|---|---|', ...rows, ''];
 }
@@ -53,7 +62,7 @@ export function specTracePage(): string {
   return [
     '# Specification trace',
     '',
-    'Generated from the contract client by `node build/tools/print-spec-trace.js`. The client (`test/contract/`) talks to the running program and knows only the [specification](specification.md). A line is one check: a sentence of the specification, word for word, and what a client sees. The check is the test “contract, section: what is seen” of the named file. What no client can see has another test, named in its line.',
+    'Generated from the contract client by `node build/tools/print-spec-trace.js`. The client (`test/contract/`) talks to the running program and knows only the [specification](specification.md). A line is one check: the beginning of a sentence of the specification, and what a client sees. The chapters cite the sentences word for word. The check is the test “contract, section: what is seen” of the named file. What no client can see has another test, named in its line.',
     '',
     'Every sentence has a line or is a [known gap](known-gaps.md), except those that announce what follows and those that begin with “Left open”. `test/docs/spec-trace.test.ts` checks that. Tests of readings, extensions, routes and errors: `test/docs/evidence/`. Attacks and faults: [SECURITY.md](SECURITY.md).',
     '',
