@@ -6,7 +6,7 @@ import type { AuditRecord, Claim, Later, Message, Outcome, Timer, Turn } from '.
 import type { Typed } from './runtime/protocol.ts';
 import { messageTo } from './runtime/protocol.ts';
 
-/** Where a request came from. */
+/** Source of a request. */
 export interface Origin {
   readonly ip: string;
   /** At most 256 characters. */

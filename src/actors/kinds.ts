@@ -1,4 +1,4 @@
-/** The list of actor kinds. A kind that is not here cannot be asked, told or replayed. */
+/** The list of actor kinds. A kind that is not here takes no command and cannot be replayed. */
 
 import { user } from './accounts/user.ts';
 import { settings } from './admin/settings.ts';

@@ -24,7 +24,7 @@ export const APP_URL_LENGTH_MAX = 1_024;
 /** The former API key stays valid for so long after a rotation, unless the owner ends that. */
 export const KEY_OVERLAP_MS = 24 * 60 * 60 * 1_000;
 
-/** What the owner changes; a field that is not there stays as it is. */
+/** What the owner changes; an absent field does not change. */
 export interface AppPatch {
   readonly name?: string;
   readonly url?: string;
@@ -61,7 +61,7 @@ export function sentKeyOf<Key extends Pick<AppKey, 'signsOnly'>>(keys: readonly 
   return keys.findLast(({ signsOnly }) => signsOnly !== true);
 }
 
-/** What may be told of an application. */
+/** What an application shows of itself. */
 export interface AppView {
   readonly id: string;
   readonly ownerId: string;
@@ -91,7 +91,7 @@ export function sameUrl(one: string, other: string): boolean {
   return identityOf(one) === identityOf(other);
 }
 
-/** An absolute http or https address by its syntax; nothing is looked up. */
+/** An absolute http or https address by its syntax; no name is resolved. */
 export function isWebUrl(text: string): boolean {
   return /^https?:\/\/[^\s\p{Cc}\p{Cs}]+$/iu.test(text) && URL.canParse(text);
 }

@@ -14,7 +14,7 @@ interface RowSections {
   readonly Config?: unknown;
 }
 
-/** Rows of both places by name; undefined where the file has none. A section that is no object counts as none. */
+/** Rows of both sections by name; undefined where the file has none. A section that is no object counts as none. */
 export function customRows(file: RowSections, section: Section): Rows | undefined {
   const inside = rowsIn(file.Config)?.[section];
   const places = [rowsIn(file[section]), rowsIn(inside)].filter((rows) => rows !== undefined);

@@ -1,10 +1,7 @@
 /**
- * THE error table. Every failure that a caller may see is a row here: its name in the code, its number and message
- * on the wire, its HTTP status and its JSON-RPC code. Anything else that is thrown is a bug and is answered as
- * `InternalError` without a word of its message.
- *
- * Sources: 1002, 1101 and 1301 to 1310 are spec 7.4; the messages of 1001 to 1105 are spec 7.2; JSON-RPC codes are
- * spec 7.3; the other numbers are Gatehouse's own.
+ * The error table: every failure that a caller may see, by its name in the code. Anything else that is thrown is a
+ * bug and is answered as `InternalError` without its message. Numbers and messages are those of spec 7.2 to 7.4; the
+ * others are Gatehouse's own.
  */
 import type { ScopeCode } from './limits/quotas.ts';
 
@@ -40,7 +37,7 @@ export const ERRORS = {
   Stopping: { code: 1014, status: 503, message: 'Stopping', retryAfterSeconds: 5 },
   /** A backend's answer over the cap of 4 MiB. */
   ModuleAnswerTooLarge: { code: 1015, status: 502, message: 'Module answer too large' },
-  /** The key of an earlier command came with another one: the first answer would be the wrong one for it. */
+  /** The key was sent with another command before: its first answer would be wrong for this one. */
   IdempotencyKeyReused: { code: 1016, status: 422, message: 'Idempotency key reused' },
   /** The configuration file to reload has errors; the running configuration stays in force. */
   ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
@@ -62,7 +59,7 @@ export const ERRORS = {
   AppLimitReached: { code: 1112, status: 409, message: 'Application limit reached' },
   /** It has no address, was disabled by failures or by an admin: nothing can be sent. */
   WebhookDisabled: { code: 1113, status: 409, message: 'Webhook disabled' },
-  /** Used, too late, or never given: which of them is not told. */
+  /** Used, too late, or never issued: the answer does not say which. */
   SetupLinkOver: { code: 1114, status: 410, message: 'Set-up link is over' },
   MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
   /** The same number for a size of zero: no other size limit would help (design of the file transport). */

@@ -1,4 +1,4 @@
-/** Values that descriptions of the API show in more than one place. */
+/** Values that several descriptions of the API show. */
 
 /** 32 bytes in base64url: a public key, a challenge, a code, a token. */
 export const KEY_EXAMPLE = 'yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w';

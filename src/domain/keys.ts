@@ -1,6 +1,4 @@
-/**
- * User keys (spec 2.2): software Ed25519 keys and FIDO2 keys in one collection, told apart by their flag bits.
- */
+/** User keys (spec 2.2): software Ed25519 keys and FIDO2 keys in one collection, distinguished by their flag bits. */
 
 /** Flag bits by the names of spec 2.2. */
 export const KeyFlag = {

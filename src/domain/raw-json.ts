@@ -1,7 +1,6 @@
 /**
- * Looks into JSON text without parsing it: where a top-level member stands, byte for byte, and whether a number would
- * lose digits. For what `JSON.parse` forgets (ids and decimals as they were written) and for answers that are passed
- * on unread. Never throws; text that is no JSON simply holds nothing.
+ * Reads members of JSON text without parsing it, for ids and decimals that `JSON.parse` would change, and for answers
+ * that are forwarded unread. Finds whether a number would lose digits. Never throws; other text has no members.
  */
 
 export interface Span {
@@ -66,7 +65,7 @@ export function memberSpans(text: string, from = 0): Map<string, Span> {
   return found;
 }
 
-/** A key that is written with escapes; one that is no JSON stays as it is. */
+/** A key that is written with escapes; one that is no JSON is returned unchanged. */
 function decoded(literal: string): string {
   try {
     return String(JSON.parse(literal));

@@ -37,7 +37,7 @@ export interface CompiledSchema<T> {
   faults(value: unknown): Fault[];
 }
 
-/** Faults reported of one value: enough to mend it, bounded whatever is sent. */
+/** Faults reported of one value: enough to correct it, bounded for any input. */
 const FAULTS_MAX = 64;
 
 // The library stops at 8 faults of its own accord; a whole configuration is judged in one go.
@@ -68,7 +68,7 @@ export function text({ form, ...options }: TextOptions = {}): Type.TString {
   return string({ maxLength: 4096, ...options, ...(form === undefined ? {} : formOfPattern(form)) });
 }
 
-/** A time as answers tell it: ISO 8601, UTC. */
+/** A time in answers: ISO 8601, UTC. */
 export function utcText(description?: string): Type.TString {
   return string({
     format: 'date-time',
@@ -77,7 +77,7 @@ export function utcText(description?: string): Type.TString {
   });
 }
 
-/** An id as answers tell it: a 64-bit integer in decimal. */
+/** An id in answers: a 64-bit integer in decimal. */
 export function idText(description?: string, example = ID_EXAMPLE): Type.TString {
   return string({ examples: [example], ...(description === undefined ? {} : { description }) });
 }
@@ -154,7 +154,7 @@ export function compileWhenAsked<T>(schema: object, compile: () => CompiledSchem
   };
 }
 
-/** A JSON Schema that came from configuration, compiled at once. Throws when it is unusable. */
+/** A JSON Schema from the configuration, compiled at once. Throws when it is unusable. */
 export function compileJsonSchema<T = unknown>(schema: object): CompiledSchema<T> {
   const validator = Schema.Compile(schema as Parameters<typeof Schema.Compile>[0]);
   return {

@@ -28,7 +28,7 @@ export interface SessionContext {
   readonly proven: boolean;
   readonly createdMs: number;
   readonly expiresMs: number;
-  /** In the admin panel: `admin` for a holder of a key of the configuration; absent for everybody else. */
+  /** In the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
   readonly role?: Role;
 }
 

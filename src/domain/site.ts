@@ -9,13 +9,16 @@ export interface Site {
   readonly baseUrl: string;
   /** Lower-case host names without port that a request may name in `Host`. */
   readonly hosts: ReadonlySet<string>;
-  /** IP literals and names under localhost pass as well. Such a Host needs no look-up that an attacker could answer. */
+  /**
+   * IP literals and names under localhost pass as well: such a Host needs no resolution that an attacker could
+   * answer.
+   */
   readonly addressHosts: boolean;
   /** The Host check applies (loopback bind or production). */
   readonly checkHost: boolean;
   /** Origins that may send cookies and read answers: own ones, Fido2.origins, AllowedOrigins. */
   readonly origins: ReadonlySet<string>;
-  /** Answers tell browsers to come by TLS alone (RFC 6797). */
+  /** Answers require TLS of browsers (RFC 6797). */
   readonly strictTransport: boolean;
   /** `Secure` on cookies: off only when every configured origin is http. */
   readonly secureCookies: boolean;

@@ -1,4 +1,4 @@
-/** Units of time and the one place where a clock is described. Nothing in domain or in a turn reads a clock itself. */
+/** Units of time, and the type of a clock. Nothing in domain or in a turn reads a clock itself. */
 
 export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60 * SECOND_MS;

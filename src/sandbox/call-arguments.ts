@@ -72,11 +72,11 @@ export function boundOf(call: ModuleCall, name: string): bigint | undefined {
   return value === undefined ? undefined : BigInt(requiredId(value, name));
 }
 
-/** One request, checked as far as it is common to all modules. */
+/** One request, checked for what all modules have in common. */
 export interface ModuleCall {
   /** `X-Crm`; null only for endpoints that are not called for a user. */
   readonly userId: string | null;
-  /** `X-Device-Guid`, which tells apart those who share a chat code; null without one. */
+  /** `X-Device-Guid`, which distinguishes callers that share a chat code; null without one. */
   readonly deviceGuid: string | null;
   readonly query: ReadonlyMap<string, string>;
   readonly body: Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /**
- * The sandbox core module: a notice board. An example of a customer-specific module, with endpoints behind no built-in
- * tool and an event type of its own (spec 6.3), to one user or to all users.
+ * The sandbox core module: a notice board, as an example of a customer-specific module. It has endpoints without a
+ * built-in tool and an event type of its own (spec 6.3), to one user or to all.
  */
 import { toIso } from '../domain/time.ts';
 import type { ModuleCall } from './call-arguments.ts';
@@ -17,7 +17,7 @@ interface NoticePosted extends SandboxRecord {
   readonly type: 'noticePosted';
   readonly utcMs: number;
   readonly userId: string;
-  /** Null: for everybody. */
+  /** Null: for all users. */
   readonly toUserId: string | null;
   readonly text: string;
 }
@@ -61,7 +61,7 @@ class Board {
     return { id: tick, fromUserId: userId, toUserId, text, dateTime: toIso(call.nowMs) };
   }
 
-  /** Those for everybody, to the caller and by the caller; newest first. */
+  /** Those for all users, to the caller and by the caller; newest first. */
   list(call: ModuleCall): object {
     const userId = callerOf(call);
     const before = boundOf(call, 'before');

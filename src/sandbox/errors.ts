@@ -1,7 +1,6 @@
 /**
- * Errors of the sandbox modules, in the envelope that every module uses: `{"error":{"code","message"}}`. 2001 to 2099
- * are common to all modules, 2100 to 2199 the wallet's, 2200 to 2299 the chat's,
- * 2300 to 2399 the markets', 2400 to 2499 the payments' (docs/sandbox.md).
+ * Errors of the sandbox modules (docs/sandbox.md), in the envelope `{"error":{"code","message"}}`. Codes: 2001
+ * common, 2100 wallet, 2200 chat, 2300 markets, 2400 payments.
  */
 
 interface SandboxErrorRow {

@@ -12,7 +12,7 @@ const EVENTS_MAX = 100_000;
 export interface ModuleEvent {
   readonly tick: string;
   readonly type: string;
-  /** The user it concerns; null for everybody. */
+  /** The user it concerns; null for all users. */
   readonly crmId: string | null;
   /** Network type, 0 to 255, for routing beside `crmId`; of wallet events alone. */
   readonly netType?: number;

@@ -14,7 +14,7 @@ export function openModuleKey(dataPath: string): string {
   const path = join(folder, 'module-key');
   if (!existsSync(path)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    // Under another name first: a crash must not leave an empty key behind, which would let everybody in.
+    // Written under another name first: a crash must not leave an empty key, which would admit all callers.
     const fresh = `${path}.new`;
     writeFileSync(fresh, randomBytes(KEY_BYTES).toString('base64url'), { mode: 0o600, flush: true });
     renameSync(fresh, path);

@@ -10,8 +10,8 @@ export interface ModuleEndpoint {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   /**
-   * `user`: needs X-Crm. `gateway`: called by the gateway for itself, refused when it is made for anybody. Otherwise the
-   * X-Scopes of a capability code, without X-Crm.
+   * `user`: needs X-Crm. `gateway`: called by the gateway for itself, refused with a user. Otherwise the X-Scopes of
+   * a capability code, without X-Crm.
    */
   readonly calledFor: 'user' | 'gateway' | 'Capability:chat' | 'Capability:wallet';
   /** Returns `result`; throws `SandboxError`. Synchronous: two calls never interleave. */

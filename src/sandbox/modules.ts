@@ -1,4 +1,4 @@
-/** The sandbox modules together: they share the wallet's books, so that money never lives in two places. */
+/** The sandbox modules together: they share the wallet's books, so that all money is booked once. */
 import { type ChatModule, createChat } from './chat/chat.ts';
 import { createCore } from './core.ts';
 import { createMarkets } from './markets/markets.ts';

@@ -5,7 +5,7 @@
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** One thing that happened. `tick` is the highest id that it used, so that ids go on above it after a restart. */
+/** One change. `tick` is the highest id that it used, so that ids continue above it after a restart. */
 export interface SandboxRecord {
   readonly module: string;
   readonly type: string;

@@ -1,6 +1,6 @@
 /**
- * Keeps the sandbox modules running. A thread that ended (a full disk ends it, so that no unwritten result is answered)
- * is restarted on the same port, with growing delays while it keeps failing.
+ * Keeps the sandbox modules running. A thread that ended is restarted on the same port, with growing delays while it
+ * fails. A full disk ends it, so that no unwritten result is answered.
  */
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import { type RunningSandbox, type SandboxOptions, startSandbox } from './start.ts';

@@ -1,4 +1,4 @@
-/** The sandbox's thread: opens the log, serves, and stops when told. Anything it cannot survive ends the thread. */
+/** The sandbox's thread: opens the log, serves, and stops on request. A fatal error ends the thread. */
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveSandbox } from './server.ts';

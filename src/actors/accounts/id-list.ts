@@ -1,7 +1,6 @@
 /**
- * Records of one account as an immutable list, in the order of their ids, which is the order of their making. A list
- * of hundreds is copied at every login, and an array is what copies fastest; look-ups search it by halves. An object
- * with the ids as its keys would be of a shape of its own, and cost every account half a kilobyte.
+ * Records of one account as an immutable list in the order of their ids. An array copies fastest at a login; look-ups
+ * use binary search. An object keyed by id would have a shape of its own and cost half a kilobyte for each account.
  */
 interface Identified {
   /** Tick, decimal. */
@@ -14,7 +13,7 @@ export function findById<T extends Identified>(list: readonly T[], id: string): 
   return record?.id === id ? record : undefined;
 }
 
-/** Adds a record, whose id is the newest, or puts it in the place of the one with its id. */
+/** Adds a record with the newest id, or replaces the one with the same id. */
 export function withRecord<T extends Identified>(list: readonly T[], record: T): readonly T[] {
   const place = placeOf(list, record.id);
   if (list[place]?.id === record.id) return list.with(place, record);

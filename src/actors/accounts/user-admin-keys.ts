@@ -52,7 +52,7 @@ export function decideAdminKey(
   };
 }
 
-/** Without a proof it is a claim: it takes no key from anybody, and a proof takes it away. */
+/** Without a proof the key is a claim: it replaces no key of another account, and a proof replaces it. */
 function judgeClaim(state: UserState, command: ClaimKey, turn: Turn): UserOutcome<ClaimedKey> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
   if (softwareKey(state, command.publicKey) !== undefined) return refuse('KeyAlreadyRegistered');

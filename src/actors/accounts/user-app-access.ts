@@ -98,7 +98,7 @@ export function revokeAppAccess(
   );
 }
 
-/** An application that takes no sessions cannot be told from one that is not there. */
+/** An application that takes no sessions is answered like one that does not exist. */
 export function grantAppAccess(
   state: UserState,
   { appId, indexEntry, origin }: Extract<AppAccessCommand, { type: 'grantAppAccess' }>,

@@ -1,6 +1,6 @@
 /**
- * Logins of one user, in a browser and over MCP. What makes a login eligible is judged before the signature
- * is checked (no work for keys that may not log in) and again after it, because the key may be gone by then.
+ * Logins of one user, in a browser and over MCP. Eligibility is judged before the signature is checked, so that keys
+ * that may not log in cost no work. It is judged again after the check, because the key may be gone by then.
  */
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../../domain/keys.ts';
@@ -56,7 +56,7 @@ export interface McpLogin {
   readonly appId: string | null;
   /** What the index says of the application now. */
   readonly indexEntry?: AppIndexEntry;
-  /** Session of the bearer that came with the login: ended by it where the same key opened it (spec 5.1). */
+  /** Session of the bearer sent with the login: it ends where the same key opened it (spec 5.1). */
   readonly previousId?: string;
   /** Others flood the key: a refusal is not written down, or they would push the owner's entries out of the log. */
   readonly crowded?: boolean;
@@ -66,7 +66,7 @@ export interface McpLogin {
 interface LoginVerified {
   readonly type: 'loginVerified';
   readonly command: Login | McpLogin;
-  /** Of an assertion that is good: what it tells of its credential. */
+  /** Of a valid assertion: use of its credential. */
   readonly result: Finding | CredentialUse | undefined;
 }
 
@@ -226,7 +226,7 @@ function sameIndexEntry(command: Login | McpLogin): Change {
   };
 }
 
-/** Ends a session of another user that came with a login. */
+/** Ends a session of another user whose cookie was sent with the login. */
 export function endingElsewhere(previous: SessionOwner, origin: Origin): Message {
   return messageTo(USER, previous.userId, { type: 'endSession', sessionId: previous.sessionId, origin });
 }

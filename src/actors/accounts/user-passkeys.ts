@@ -1,6 +1,6 @@
 /**
- * Passkeys and hardware keys of one user: enrollment by a ceremony of the authenticator, and what a login tells of the
- * credential it used (counter, backup state).
+ * Passkeys and hardware keys of one user: enrollment by a ceremony of the authenticator, and the use of a credential
+ * at a login (counter, backup state).
  */
 import type { UserKey } from '../../domain/keys.ts';
 import type { EnrolledCredential } from '../../workers/fido2.ts';
@@ -66,7 +66,7 @@ export function decidePasskey(
   };
 }
 
-/** A new key from what the browser offered and, once it is verified, the ceremony told. */
+/** A new key from the browser's offer and, once it is verified, the result of the ceremony. */
 export function newPasskey(
   { attestation, transports }: PasskeyOffer,
   credential: EnrolledCredential | undefined,
@@ -112,9 +112,8 @@ function judgeAdding(
 }
 
 /**
- * What a login tells of its credential. A counter that did not advance hints at a copy of the authenticator; synced
- * ones do that all the time, so it is written down and refuses nothing. Authenticators without a counter
- * always say 0.
+ * Records the use of a credential. A counter that did not advance may mean a copied authenticator, but synced ones do
+ * that too: it is logged and refuses nothing. Authenticators without a counter always report 0.
  */
 export function credentialUsed(key: UserKey, use: CredentialUse, session: SessionRecord, turn: Turn): Change {
   const reported = key.counterReported ?? 0;

@@ -158,7 +158,7 @@ export function contextOf(
   return role === undefined ? context : { ...context, role };
 }
 
-/** Only a proven key counts: anybody may claim a public key by name. */
+/** Only a proven key counts: any account can claim a public key. */
 function holdsAdminKey(state: UserState, adminPublicKeys: ReadonlySet<string>): boolean {
   return activeKeys(state).some(
     (key) => key.proven && !hasFlag(key.flags, KeyFlag.Fido2Key) && adminPublicKeys.has(key.publicKey),

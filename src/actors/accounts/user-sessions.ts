@@ -55,7 +55,7 @@ interface NewSession {
   /** The login carried a signature that is good; kept where the login type does not say it. */
   readonly signed?: boolean;
   readonly origin: Origin;
-  /** A session of this user that the new one takes the place of: a `sid` that came with the login. */
+  /** A session of this user that the new one replaces: its `sid` was sent with the login. */
   readonly replacesSessionId?: string;
 }
 

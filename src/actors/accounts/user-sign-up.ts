@@ -36,7 +36,7 @@ export type SignUp = Evidence & {
 interface SignUpVerified {
   readonly type: 'signUpVerified';
   readonly command: SignUp;
-  /** Of a passkey: what the ceremony told. */
+  /** Of a passkey: the result of the ceremony. */
   readonly result: Finding | EnrolledCredential | undefined;
 }
 

@@ -25,7 +25,7 @@ export interface SessionRecord {
   readonly userAgent: string;
 }
 
-/** An application that the user registered. The rest of it is its own actor's. */
+/** An application that the user registered. Its own actor holds everything else. */
 export interface AppEntry {
   readonly appId: string;
   readonly name: string;
@@ -50,7 +50,7 @@ export interface UserState {
   /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
   readonly handle: string;
   readonly blocked: boolean;
-  /** Where one-time codes are sent, of an account that came by one. */
+  /** Where one-time codes are sent, of an account that was created by one. */
   readonly contact: Contact | null;
   /** In the order of their adding, removed ones included (spec 3: the record is kept). */
   readonly keys: readonly UserKey[];

@@ -19,7 +19,7 @@ export type Assertion = Omit<
   'ownerHandle' | 'cosePublicKey' | 'userVerificationRequired'
 >;
 
-/** What a good assertion tells of its credential. */
+/** Use of a credential, from a valid assertion. */
 export interface CredentialUse {
   readonly backedUp: boolean;
   readonly counter: number;

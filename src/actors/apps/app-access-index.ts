@@ -44,7 +44,7 @@ export function mayOpenSession(indexEntry: AppIndexEntry | undefined, caller: In
   return caller.userId === indexEntry.ownerId || isExplicit(indexEntry, caller);
 }
 
-/** Does a session that was let in once still live? `sessionId` is the tick of its opening. */
+/** Is a session that was opened before still valid? `sessionId` is the tick of its opening. */
 export function isSessionValid(
   indexEntry: AppIndexEntry | undefined,
   caller: IndexEntryCaller,

@@ -14,7 +14,7 @@ export interface ConfigureApp {
   readonly patch: AppPatch;
   /** Used by a new application only. */
   readonly key: SealedKey;
-  /** Sent again for an answer that was lost: an application that is there stays as it is. */
+  /** Sent again because the answer was lost: an existing application does not change. */
   readonly repeat?: true;
   readonly origin: Origin;
 }
@@ -45,7 +45,7 @@ export type AppMessage = ConfigureApp | RemoveApp | JoinApp | TellOwner;
 /** The reply to the account's `upsertApp`. */
 export interface SettledApp {
   readonly app: AppView;
-  /** The newest API key: tells whether the one that came with the request was taken. */
+  /** The newest API key: shows whether the key of the request was used. */
   readonly keyId: string;
 }
 

@@ -71,8 +71,8 @@ export function judge(
 }
 
 /**
- * The same again later; or, of events that never left for a receiver that was not reached, one to see whether it is back.
- * What may have left keeps its id: the receiver tells by it that it has them.
+ * Repeats the delivery later. If the receiver was not reached and nothing was sent, the next delivery is one event
+ * that probes it. Events that may have been sent keep their id, by which the receiver finds repeats.
  */
 function wait(
   delivery: DeliveryState,

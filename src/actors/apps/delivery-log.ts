@@ -1,7 +1,6 @@
 /**
- * The delivery log of the applications: a ring of pages for each, every page an actor of its own, so that neither the
- * application's state nor anything else grows with what was sent. A line arrives as a message that the application
- * wrote together with its cursor and its counters: all three are on disk or none. Decision 0054.
+ * The delivery log of the applications (decision 0054): a ring of pages for each, every page an actor of its own, so
+ * that no state grows with the number of deliveries. Line, cursor and counters of an attempt are one commit.
  */
 import { type AttemptRecord, LOG_ATTEMPTS_MAX, LOG_KEEP_MS } from '../../domain/webhooks/types.ts';
 import { defineActor, type Message, type Outcome, type Timer, type Turn } from '../runtime/actor.ts';
@@ -90,7 +89,7 @@ function expire({ lines }: LogState, turn: Turn): Outcome<LogEvent, null, Expire
   return { events: [{ type: 'expired', beforeMs }], timers, reply: null };
 }
 
-/** A line that came before, after a crash of the reader, is there already. */
+/** A line that is delivered twice, after a crash of the reader, changes nothing. */
 function append({ lines }: LogState, line: LogLine, turn: Turn): Outcome<LogEvent, null, ExpireLines> {
   const last = lines.at(-1);
   if (last !== undefined && last.number >= line.number) return { reply: null };

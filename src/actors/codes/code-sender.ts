@@ -19,7 +19,7 @@ const RETRY_MAX_MS = 30 * SECOND_MS;
 
 interface DeliverCode extends CodeMessage {
   readonly type: 'deliverCode';
-  /** One per contact and class: a newer code takes the place of an older one that still waits. */
+  /** One per contact and class: a newer code replaces an older one that still waits. */
   readonly timer: string;
   readonly holder: string | null;
   readonly expiresMs: number;
@@ -39,7 +39,7 @@ interface CodeSenderState {
 
 type CodeSenderEvent =
   | { readonly type: 'codeDeferred'; readonly timer: string; readonly expiresMs: number }
-  /** Delivered, given up, or overtaken by a newer one. */
+  /** Delivered, given up, or replaced by a newer one. */
   | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
 
 type SenderProtocol = Protocol<

@@ -36,7 +36,7 @@ export const ONE_TIME_CODES_ID = 'all';
 
 export interface IssueCode extends Contact {
   readonly type: 'issueCode';
-  /** What the cap per asker counts by, the narrowest first. */
+  /** Networks that the cap per network counts by, the narrowest first. */
   readonly networks: readonly Network[];
   /**
    * The account of the contact was logged in to from that network before. Such requests have codes and a cap of their
@@ -147,7 +147,7 @@ function issue(
   };
 }
 
-/** Milliseconds until the caps let this contact, this asker and this day have one more; 0 when they do now. */
+/** Milliseconds until the caps of contact, network and day allow one more; 0 when they do now. */
 function waitOf(state: OneTimeCodesState, command: IssueCode, { nowMs, settings }: Turn): number {
   const recent = recentlySent(state, nowMs);
   const contact = contactKey(command);
@@ -176,7 +176,7 @@ function capWait(sendings: readonly { readonly utcMs: number }[], max: number, n
   return sendings.length < max || leaving === undefined ? 0 : leaving.utcMs + HOUR_MS - nowMs;
 }
 
-/** The try is on disk before the comparison begins: no crash and no crowd gets a sixth one. */
+/** The try is on disk before the comparison begins, so that neither a crash nor parallel requests get a sixth one. */
 function redeem(
   state: OneTimeCodesState,
   command: RedeemCode,

@@ -30,7 +30,9 @@ export interface OpenCode {
 export interface SentCode {
   readonly utcMs: number;
   readonly contact: string;
-  /** The narrowest network of the asking address (domain/limits/networks.ts), and the wider ones where it has any. */
+  /**
+   * The narrowest network of the requesting address (domain/limits/networks.ts), and the wider ones where it has any.
+   */
   readonly network: string;
   readonly wider?: readonly string[];
   /** Requested from a network where the account has logged in before; absent: it has not, or it is unknown. */

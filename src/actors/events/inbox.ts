@@ -1,7 +1,6 @@
 /**
- * Events on their way into the log. Owns which are known already, and those that wait for their turn: an accepted event
- * is on disk among the waiting before anybody hears of it, and one write takes it from there into the log. A crash at
- * any point loses nothing and repeats nothing. Decision 0050.
+ * Events on their way into the log: known ids, and events that wait for their turn. An accepted event is on disk
+ * before it is acknowledged; one write moves it to the log. A crash loses and repeats nothing (decision 0050).
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
@@ -17,7 +16,7 @@ const WAITING_MAX_BYTES = 64 * 1024 * 1024;
 export const MODULE_SHARE = 0.5;
 /** Events released or read in one turn of the event loop. */
 const SLICE = 500;
-/** The turn of an event is looked for no more often than this, so that events share their writes. */
+/** Shortest interval between two runs that move events to the log, so that events share their writes. */
 const RELEASE_STEP_MS = 5;
 
 export interface Intake {

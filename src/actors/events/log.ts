@@ -50,7 +50,7 @@ export class JournalEventLog implements EventLog {
   readonly #stopRetention: () => void;
   #oldest: number;
   #newest: number;
-  /** The newest place given away; its row may be on its way to disk. */
+  /** The newest sequence number in use; its row may be on its way to disk. */
   #given: number;
   #stopped = false;
   #own = 0;
@@ -109,7 +109,9 @@ export class JournalEventLog implements EventLog {
     await this.append([{ arrival: null, row, sizeBytes: journal.sizeBytes(row) }]);
   }
 
-  /** Gives the entries the next places, in this order; resolves when they are on disk and readers have heard of it. */
+  /**
+   * Assigns the next sequence numbers in this order; resolves when the entries are on disk and readers are notified.
+   */
   append(entries: readonly EventEntry[], onDisk?: () => void): Promise<void> {
     let sizeBytes = 0;
     const operations = entries.map((entry): Operation => {

@@ -1,7 +1,7 @@
 /**
- * Orders events of all modules by tick (spec 6.2 rule 3). An event waits so that an earlier one that arrives later can
- * still precede it. When its time is over, it is released with all events before it: no event waits longer than the
- * window, however far in the future the ticks of another module are.
+ * Orders events of all modules by tick (spec 6.2 rule 3). An event waits for earlier ones that arrive later. At its
+ * time it is released with all before it, so that no event waits longer than the window, whatever the ticks of other
+ * modules are.
  */
 
 /** What the window needs to know of an event. */

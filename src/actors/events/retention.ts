@@ -1,6 +1,6 @@
 /**
- * Keeps the log of events within its days, its number and its bytes: the oldest go, a slice at a time,
- * so that other writes go on in between. The newest stays, because its place counts on.
+ * Keeps the log of events within its days, number and bytes. The oldest are removed in slices, so that other writes
+ * interleave. The newest stays, because sequence numbers continue from it.
  */
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, DAY_MS, SECOND_MS } from '../../domain/time.ts';
@@ -26,7 +26,7 @@ interface EventRetentionOptions {
   readonly schedule: Schedule;
   readonly bytesMax: number;
   readonly ends: () => { readonly oldest: number; readonly newest: number };
-  /** `oldest` is the place that is the oldest from now on. */
+  /** `oldest`: sequence of the oldest event from now on. */
   readonly remove: (operations: readonly Operation[], oldest: number) => void;
 }
 
@@ -57,7 +57,7 @@ function removeSlice({ rows, settings, clock, bytesMax, ends, remove }: EventRet
     }
     return operations;
   };
-  // Mostly there is nothing to do: one row tells.
+  // Usually nothing is to be removed: one row shows it.
   if (slice(1).length === 0) return false;
   const operations = slice(SLICE);
   remove(operations, oldest + operations.length);

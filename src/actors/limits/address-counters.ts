@@ -9,7 +9,10 @@ const FIRST_SLOTS = 64;
 /** Eight neighbours are one row, 64 bytes and a line of the caches: crowds, and attackers that walk, come by networks. */
 const ROW_BITS = 3;
 const ROW_LAST = 2 ** ROW_BITS - 1;
-/** A count stops here, so that it and one more fit 32 bits: more requests than anybody can send in the longest window. */
+/**
+ * A count stops here, so that it and one more fit 32 bits: no address can send so many requests in the longest
+ * window.
+ */
 const COUNT_MAX = 2 ** 32 - 2;
 export const NO_IPV4 = -1;
 /** The hash is seeded per process so that an attacker cannot choose addresses that collide. */

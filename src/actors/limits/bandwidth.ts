@@ -104,9 +104,9 @@ export class FairBucket {
   }
 
   /**
-   * Hands out what came in since the last turn. A stream that owes less than its share has the rest for its next pieces,
-   * until the next turn: otherwise small pieces would be slower than large ones. Returns the debtors that owe nothing any
-   * more.
+   * Distributes the income since the last run. A stream that owes less than its share keeps the rest for its next
+   * pieces until the next run; otherwise small pieces would be slower than large ones. Returns the streams without
+   * debt.
    */
   turn(nowMs: number): Debtor[] {
     if (this.#bytesPerSecond() === 0) return this.#letGo();

@@ -1,4 +1,4 @@
-/** What the limiter counts of its own verdicts, for metrics: outcomes by scope, and who came near the limit. */
+/** Counts decisions of the limiter for metrics: outcomes by scope, and callers that came close to the limit. */
 import type { ScopeCode } from '../../domain/limits/quotas.ts';
 
 /** Near the limit: at most a fifth of the quota is left. */

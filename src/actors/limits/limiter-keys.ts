@@ -19,7 +19,7 @@ export const SHARED_COUNTERS = 65_536;
 export class CallerNetworks {
   #known = new Map<string, readonly Network[]>();
 
-  /** Undefined for an IPv4 address, which is counted as it is: by far the most are, and nothing is made for them. */
+  /** Undefined for an IPv4 address, which is its own key: most addresses are, and nothing is allocated for them. */
   wideOf(address: string): readonly Network[] | undefined {
     if (ipv4Bits(address) !== NO_IPV4 || !address.includes(':')) return undefined;
     const known = this.#known.get(address);
@@ -50,8 +50,8 @@ export function sharedKey(text: string, shares = 1): string {
 }
 
 /**
- * Connections of each network that count for its pool (docs/decisions/0119): those that it opened in this window, closed
- * ones included, and of the earlier ones at most as many as were open in the whole process when the window began.
+ * Connections of each network that count for its pool (decision 0119). These are all it opened in this window, and
+ * earlier ones up to the number open in the whole process when the window began.
  */
 export class ConnectionOpens {
   readonly #keysMax: number;

@@ -78,7 +78,7 @@ export class Limiter {
     else for (const { name } of wide) this.#opens.add(name);
   }
 
-  /** A request came that this scope is not charged for: the address still holds a connection. */
+  /** A request for which this scope is not charged: the address still holds a connection. */
   keepOpen({ address, forwarded }: CallerAddress, nowMs: number): void {
     if (forwarded) return;
     this.#moveOn(nowMs);

@@ -56,7 +56,7 @@ class NetworkBudget {
     return { allowed, scope: 'i', quota, remaining, resetSeconds: secondsToReset(nowMs, windowSeconds) };
   }
 
-  /** Takes back what was charged at `chargedMs` and came to nothing. */
+  /** Takes back what was charged at `chargedMs` and was not used. */
   giveBack(address: string, chargedMs: number): void {
     if (windowIndex(chargedMs, this.#options.windowSeconds) === this.#window) this.#count(address, -1);
   }

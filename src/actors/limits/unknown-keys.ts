@@ -1,6 +1,6 @@
 /**
- * One window of public keys without proof of possession: a caller's network stops at the quota of
- * a key, all networks together at ten times it, so that one network cannot lock the owner of a key out.
+ * One window of public keys without proof of possession. A network stops at the quota of a key, all networks together
+ * at ten times it, so that one network cannot lock out the owner of a key.
  */
 
 /** All networks together may use a public key so many times its quota. */

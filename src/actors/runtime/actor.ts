@@ -50,7 +50,7 @@ export type IndexName =
   | 'appId'
   | 'crc32'
   | 'contact'
-  /** File id of an open draft to the draft's place. */
+  /** File id of an open draft to the draft's slot. */
   | 'draft';
 
 /** A durable message: a mailbox row in the sender's commit, removed in the receiver's. */
@@ -73,7 +73,7 @@ export class Later {
   }
 }
 
-/** To a command whose reply came `Later`. */
+/** Reply to a command that was answered with `Later`. */
 export type Answer<Reply = never> =
   | { readonly commandId: string; readonly reply: Reply }
   | { readonly commandId: string; readonly refusal: Refusal };
@@ -98,7 +98,7 @@ export interface Outcome<Event, Reply = null, FollowUp extends Typed = never, An
   readonly send?: readonly Message[];
   readonly timers?: readonly Timer<FollowUp>[];
   readonly audit?: readonly AuditRecord[];
-  /** Undefined with `next`: the turn that decides the command of `next` answers in its place. */
+  /** Undefined with `next`: the turn that decides the command of `next` replies instead. */
   readonly reply?: Reply | Later;
   readonly answers?: readonly Answer<Answered>[];
   /** Slow work. Starts after the commit; what it resolves with comes back as a command. It never rejects. */
@@ -150,7 +150,7 @@ interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
   restored?(state: State, id: string): State;
 }
 
-/** Any kind, for the places that hold all of them. Method parameters are bivariant, so every kind fits. */
+/** Any kind, for code that holds all of them. Method parameters are bivariant, so every kind fits. */
 export type AnyKind = ActorKind<unknown, Typed, unknown, Typed, unknown, AnyProtocol>;
 
 /** A kind, or a reference to one, that takes the commands of `P`. */
@@ -227,7 +227,9 @@ export function refuse(
   };
 }
 
-/** What the ids of all commands of one run of the program begin with: tells a message of this run from an older one. */
+/**
+ * Prefix of the ids of all commands of one run of the program: distinguishes a message of this run from an older one.
+ */
 export function runOf(commandId: string): string {
   return commandId.slice(0, commandId.indexOf('.'));
 }

@@ -1,6 +1,6 @@
 /**
- * What stands beside the turns: quarantined actors, dead letters, the audit log and small durable values of other
- * parts. Owns the writes that belong to no actor.
+ * Administration of the runtime: quarantined actors, dead letters, the audit log and small durable values of other
+ * components. Owns the writes that belong to no actor.
  */
 import { STORED_RINGS, type StoredRing } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -174,7 +174,7 @@ export class Administration {
     return skipped;
   }
 
-  /** All that the journal holds of an actor, with its next message: to be looked at elsewhere. Throws `DamagedRow`. */
+  /** All that the journal holds of an actor, with its next message, for analysis. Throws `DamagedRow`. */
   export(kind: string, id: string): { stored: StoredActor | undefined; nextMessage: object | undefined } {
     const stored = this.journal.load(kind, id);
     return { stored, nextMessage: this.#wiring.mailboxes.head(kind, id)?.command };

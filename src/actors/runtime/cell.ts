@@ -1,6 +1,6 @@
 /**
- * One live instance of an actor. Owns its state in memory, its place in the journal, and who waits for it; replays
- * itself from the journal. Decides nothing: turns.ts does.
+ * One live instance of an actor. Owns its state in memory, its sequence in the journal and its waiters; replays
+ * itself from the journal. turns.ts makes all decisions.
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
@@ -43,7 +43,7 @@ export class Cell {
   unanswered: Map<string, AskWaiter> | undefined;
   /** Asks without an answer. */
   pending = 0;
-  /** Slow calls without a result, those of them in flight, and those that wait for a place. */
+  /** Slow calls without a result, those of them in flight, and those that are queued. */
   calls = 0;
   running = 0;
   queuedCalls: (() => void)[] | undefined;

@@ -18,7 +18,7 @@ interface ClaimConflict {
   readonly pending: boolean;
 }
 
-/** Told that a name is free again, once that is on disk and before anybody gets an answer that says so. */
+/** Called when a name is free, once that is on disk and before any answer says so. */
 type ReleaseListener = (key: string, owner: string) => void;
 
 export class Claims {
@@ -31,7 +31,7 @@ export class Claims {
     this.#journal = journal;
   }
 
-  /** Throws `Quarantined` when the row of the name is damaged: it is neither free nor anybody's. */
+  /** Throws `Quarantined` when the row of the name is damaged: it is neither free nor owned. */
   lookup(index: IndexName, key: string): string | undefined {
     const pending = this.#pending.get(index)?.get(key);
     if (pending !== undefined) return pending.owner ?? undefined;

@@ -9,7 +9,7 @@ import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 
 /** Delay before unawaited writes start a commit of their own. Milliseconds. */
 const IDLE_WAIT_MS = 50;
-/** Looks at a commit before it has taken too long. */
+/** Intervals before a commit has taken too long. */
 const LOOKS = 10;
 
 interface GroupCommitOptions {
@@ -134,8 +134,8 @@ export class GroupCommit {
   };
 
   /**
-   * By looks and not by the clock: a process that was halted, or whose machine was, wakes up to a clock that says too
-   * late of a commit that had no time. Such a rest is one look, however long it was.
+   * Counts intervals instead of elapsed time (decision 0083), so that a suspended process does not time out a healthy
+   * commit. A suspension is one interval, however long it was.
    */
   #watch(group: CommitGroup): () => void {
     const { schedule, limits } = this.#options;

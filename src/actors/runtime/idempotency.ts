@@ -35,7 +35,7 @@ export class IdempotencyRing {
   }
 }
 
-/** Throws `IdempotencyKeyReused` when the key came with another command before. */
+/** Throws `IdempotencyKeyReused` when the key was sent with another command before. */
 export function requireSame(first: string | undefined, now: string | undefined): void {
   if (first !== undefined && now !== undefined && first !== now) {
     throw new GatewayError('IdempotencyKeyReused');

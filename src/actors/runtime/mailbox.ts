@@ -1,7 +1,6 @@
 /**
- * Durable input: mailbox rows and due timers on their way to their actors. Owns which rows are in memory, their
- * order, and how often each has failed. A row leaves the journal in the commit of the turn that used it, so it is
- * delivered again after a crash and never counted twice.
+ * Durable input: mailbox rows and due timers on their way to their actors. Owns the rows in memory, their order and
+ * their failures. The commit of a turn removes its row, so that a crash repeats it and it counts once.
  */
 
 import type { DamagedRow, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal/port.ts';
@@ -10,7 +9,7 @@ import type { Schedule } from './runtime-context.ts';
 
 /** Rows of one actor that are kept in memory; the rest is read from the journal when these are done. */
 const PAGE_ROWS = 64;
-/** Turns per turn of the event loop. */
+/** Turns in one tick of the event loop. */
 const SLICE_TURNS = 256;
 
 export type Source =
@@ -41,7 +40,7 @@ interface Mailbox {
   cancelRetry: (() => void) | undefined;
 }
 
-/** What became of an entry that was offered: taken, or to be offered again after so many milliseconds. */
+/** Result of an offered entry: taken, or to be offered again after so many milliseconds. */
 export type Delivery = 'taken' | 'busy' | { readonly retryMs: number };
 
 interface MailboxesOptions {
@@ -141,7 +140,7 @@ export class Mailboxes {
     this.#wake(entry.mailbox);
   }
 
-  /** The next entry of an actor, for an administrator who looks at a quarantine. */
+  /** The next entry of an actor, for an administrator who examines a quarantine. */
   head(kind: string, id: string): Entry | undefined {
     const mailbox = this.#mailboxes.get(`${kind}\0${id}`);
     return mailbox === undefined ? undefined : this.#front(mailbox);

@@ -10,7 +10,7 @@ import type { Journal } from './journal/port.ts';
 
 /** A longer tail is written as a snapshot before the actor leaves, so that a replay stays short. */
 const SNAPSHOT_TAIL = 20;
-/** Instances looked at when room is needed; busy ones are passed over. */
+/** Instances examined when memory is needed; busy ones are skipped. */
 const EVICTION_LOOKS = 32;
 
 interface PassivationOptions {
@@ -106,8 +106,8 @@ export class Passivation {
   }
 
   /**
-   * Lets go of actors that were idle for their kind's time, or of every idle one; at most `looksMax` are looked at.
-   * True when there may be more.
+   * Removes actors from memory that were idle for their kind's time, or all idle ones. It examines at most
+   * `looksMax`. True when there may be more.
    */
   sweep(looksMax: number, everyIdle = false): boolean {
     const nowMs = this.#options.clock();
@@ -131,7 +131,7 @@ export class Passivation {
   /** True when the instance left; one with a long tail leaves when its snapshot is on disk. */
   #passivate(house: House, cell: Cell): boolean {
     if (cell.busy) {
-      // Counts as used, so that the next look is at others.
+      // Counts as used, so that the next run examines others.
       cell.lastUsedMs = this.#options.clock();
       house.touch(cell);
       return false;

@@ -1,6 +1,6 @@
 /**
- * Slow work between turns (`next`). Owns how many calls of an actor are in flight: more wait, in order, for a place.
- * A call starts when the writes of its turn are on disk; what it resolves with is the next command of the chain.
+ * Slow work between turns (`next`). Owns the number of calls of an actor in flight; more are queued in order. A call
+ * starts when the writes of its turn are on disk, and resolves with the next command of the chain.
  */
 
 import type { AnyOutcome } from './actor.ts';

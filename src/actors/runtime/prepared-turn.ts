@@ -73,8 +73,8 @@ export function prepareTurn(input: TurnInput): PreparedTurn {
 }
 
 /**
- * A turn that only starts slow work keeps the row it came from: after a crash the work is done again. The first turn
- * of the chain that writes anything, or the last one, removes it: exactly once on state, at least once for calls.
+ * A turn that only starts slow work keeps its row, so that a crash repeats the work. The first turn of the chain that
+ * writes, or the last one, removes it: exactly once on state, at least once for calls.
  */
 function keepsEntry(outcome: AnyOutcome): boolean {
   if (outcome.next === undefined) return false;
@@ -88,7 +88,7 @@ function removeEntry(cell: Cell, entry: Entry, operations: Operation[], timers: 
     operations.push({ op: 'mailRemove', key: source.key });
     return;
   }
-  // While the work went on another turn may have set the name anew; that row is not this one's to remove.
+  // Another turn may have set the name anew during the work; that row is not removed here.
   if (dueOf(cell.timers, source.key.name) !== source.key.dueMs) return;
   operations.push({ op: 'timerRemove', key: source.key });
   timers.push([source.key.name, null]);

@@ -1,6 +1,6 @@
 /**
- * Bounds the refusals of callers without an account that enter the audit log. Beyond a share of each minute they are
- * only counted, so that an attacker cannot push the acts of admins and users out of the log.
+ * Bounds the refusals of callers without an account in the audit log. Beyond a share of each minute they are only
+ * counted. An attacker thus cannot push acts of admins and users out of the log.
  */
 import { networkLimit } from '../../domain/limits/bounds.ts';
 import { type Network, networksOf } from '../../domain/limits/networks.ts';

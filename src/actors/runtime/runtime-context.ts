@@ -1,6 +1,6 @@
 /**
- * The parts of the outside that the runtime itself needs: time, chance, and the right moment to go on. All of it is
- * injected, so that the simulation replays a whole run from one seed.
+ * The outside that the runtime needs: time, randomness and scheduling. All of it is injected, so that the simulation
+ * replays a whole run from one seed.
  */
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
@@ -34,7 +34,7 @@ export interface RuntimeLimits {
   readonly liveActorsMax: number;
   /** A commit that takes longer has failed. */
   readonly commitTimeoutMs: number;
-  /** How often idle actors are looked for. */
+  /** Interval between searches for idle actors. */
   readonly sweepMs: number;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Public API of the actor system. Owns how a caller's command, query or message reaches its actor and how the answer comes
- * back, and how the whole comes to rest.
- */
+/** Public API of the actor system: ask, tell, query, now, drain, close. */
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord, IndexName } from './actor.ts';
 import { type ActorSystem, type AnyKind, type AskOptions, isRefusal, type KindOf } from './actor.ts';
@@ -21,7 +18,7 @@ interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
 }
 
-/** How often a drain looks whether it is done. */
+/** Interval at which a drain checks whether it is done. */
 const DRAIN_INTERVAL_MS = 10;
 
 /** Starts the runtime over an open journal. Throws `JournalTooNew` when a kind's rows are newer than its code. */
@@ -34,9 +31,12 @@ export class RunningSystem implements ActorSystem {
   readonly #wiring: Wiring;
   readonly #stopRetention: () => void;
   readonly #admission: Admission;
-  /** Quarantine, dead letters, the audit log, metadata: what the admin panel and other parts look at. */
+  /** Quarantine, dead letters, the audit log, metadata: for the admin panel and other components. */
   readonly administration: Administration;
-  /** Tells of every name of an index that is given up: sessions that end. Returns the way to stop that. */
+  /**
+   * Calls the listener for every released name of an index, such as that of an ended session. Returns a function that
+   * stops it.
+   */
   readonly onRelease: Claims['onRelease'] = (...which) => this.#wiring.claims.onRelease(...which);
 
   constructor(options: ActorSystemOptions) {

@@ -1,12 +1,12 @@
 /**
- * Durable timers. Owns when to look at the journal for rows that are due; a due row goes to the inbox and leaves the
- * journal in the commit of the turn that used it. No timer is kept in memory but those under way.
+ * Durable timers. Owns when the journal is read for due rows. A due row goes to the mailbox and leaves the journal in
+ * the commit of the turn that used it. Only due timers under way are in memory.
  */
 import type { Clock } from '../../domain/time.ts';
 import type { Journal, TimerKey, TimerRow } from './journal/port.ts';
 import type { Schedule } from './runtime-context.ts';
 
-/** Due rows taken at one look, and rows under way beyond which no more are taken. */
+/** Due rows taken by one scan, and rows under way beyond which no more are taken. */
 const SCAN_ROWS = 256;
 const UNDER_WAY_MAX = 10_000;
 /** The longest sleep: a clock that jumps ahead is noticed by then. */

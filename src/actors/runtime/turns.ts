@@ -169,7 +169,7 @@ export class Turns {
     if (wrote) commit.wrote(1, prepared.sizeBytes + snapshotBytes);
   }
 
-  /** After the commit. A notification that throws is reported; the turn stays as it is. */
+  /** After the commit. A notification that throws is reported; the turn is not undone. */
   #notify(cell: Cell, notify: NonNullable<AnyOutcome['notify']>): void {
     const { supervision, ports } = this.#options;
     const run = () => {

@@ -1,4 +1,4 @@
-/** Puts the parts of the runtime together. Owns nothing but the order in which they start and stop. */
+/** Constructs the components of the runtime. Owns the order in which they start and stop. */
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';
@@ -44,7 +44,7 @@ export interface Wiring {
   stop(): void;
 }
 
-/** Actors looked at in one turn of the event loop, when idle ones are let go. */
+/** Actors examined in one tick of the event loop when idle ones are removed from memory. */
 const SWEEP_ACTORS = 500;
 /** Keys of the journal's metadata that the runtime owns. */
 const TICK_FLOOR = 'tickFloor';
@@ -130,7 +130,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   return { ...parts, count, nextCommandId, stop };
 }
 
-/** Unique over restarts: every run begins with a tick of its own. */
+/** Unique over restarts: every run has a first id of its own. */
 function commandIds(boot: bigint): () => string {
   const prefix = boot.toString(36);
   let commands = 0;

@@ -11,7 +11,7 @@ export interface StoredEvent {
   /** int64, decimal (spec 2.6). */
   readonly tick: string;
   readonly type: string;
-  /** The user it concerns (`crmId`, decimal); undefined: everybody. */
+  /** The user it concerns (`crmId`, decimal); undefined: all users. */
   readonly userId: string | undefined;
   /** From `data`, for routing and filters; undefined where the event has no such field. */
   readonly appId: string | undefined;

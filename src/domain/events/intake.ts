@@ -1,7 +1,7 @@
 /**
- * Events as modules hand them over, pushed or polled: what is checked, what an event
- * is known by, and the form in which it is sent on. `data` is cut out of the text as it stands, because parsing would
- * change amounts (spec 2.6: decimal numbers, exact); only what routing and filters need is read from it.
+ * Events as modules send them, pushed or polled: their checks, identity and forwarded form. `data` is cut out of the
+ * text, because parsing would change amounts (spec 2.6: exact decimals); only fields for routing and filters are
+ * parsed.
  */
 import { hash } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
@@ -98,12 +98,12 @@ function readEvent(
   };
 }
 
-/** The form of spec 2.6: the tick a string, routing fields left out, `data` as it came. */
+/** The form of spec 2.6: the tick a string, routing fields omitted, `data` unchanged. */
 export function wireOf(module: string, tick: string, type: string, data: string): string {
   return `{"module":${JSON.stringify(module)},"tick":"${tick}","type":${JSON.stringify(type)},"data":${data}}`;
 }
 
-/** The check of a module's name in `readEvents`, where several modules may be told of. */
+/** The check of a module's name in `readEvents`, where events of several modules are allowed. */
 export function requireModule(name: unknown, path: string, isKnown: (name: string) => boolean): string {
   if (typeof name !== 'string' || name === OWN_MODULE || !isKnown(name))
     throw invalid(path, 'no such module');
@@ -124,7 +124,7 @@ class RawObject {
     return this.#members.get(key);
   }
 
-  /** The member as it is written; undefined where there is none. */
+  /** The text of the member; undefined where there is none. */
   literal(key: string): string | undefined {
     const span = this.span(key);
     return span === undefined ? undefined : this.#text.slice(span.start, span.end);

@@ -7,7 +7,7 @@ import { SECOND_MS } from '../time.ts';
 import { parseHttpDate } from './http-dates.ts';
 import { type ByteRange, readRanges } from './ranges.ts';
 
-/** Fields as sent; one that came several times joined with commas (RFC 9110 5.3). */
+/** Fields as sent; repeated ones are joined with commas (RFC 9110 5.3). */
 export interface ConditionalFields {
   readonly ifMatch?: string | undefined;
   readonly ifNoneMatch?: string | undefined;

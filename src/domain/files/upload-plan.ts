@@ -1,7 +1,7 @@
 /**
- * What the header fields of a v2 upload ask for: the whole file, a piece by `Range` (spec 4.7), or a piece by the IETF's
- * resumable uploads (draft-ietf-httpbis-resumable-upload, interop version 8), and which digests are to be checked
- * (RFC 9530). Pure; whatever cannot be read is refused, as bytes at a guessed place would spoil the file.
+ * Header fields of a v2 upload: whole file, part by `Range` (spec 4.7) or by draft-ietf-httpbis-resumable-upload
+ * (interop version 8), and digests to check (RFC 9530). Pure. Unreadable fields are refused: a guessed offset would
+ * damage the file.
  */
 
 const INTEROP_VERSION = '8';
@@ -62,7 +62,7 @@ export const UPLOAD_FIELDS = [
   'repr-digest',
 ] as const;
 
-/** Fields that say in which form a body came. */
+/** Fields that declare the form of a body. */
 const FORM_FIELDS = ['content-type', 'content-encoding'] as const;
 
 /**

@@ -1,14 +1,14 @@
 /**
- * THE table of bounds that callers share. A row says how much there is in all and how much of it one session, one user
- * or one network may hold, so that no caller stops the others. `SharedBound` (shares.ts) keeps the accounts.
+ * The table of bounds that callers share: how much there is in all, and how much of it one session, user or network
+ * may hold. `SharedBound` (shares.ts) keeps the accounts.
  */
 import type { ErrorName } from '../errors.ts';
 import { UPLOAD_SESSIONS_MAX } from '../files/files.ts';
 import type { SettingName, SettingsReader } from '../settings/settings.ts';
 
 /**
- * Units of the bound; `{ part }` is a part of its maximum, a name is that of a runtime setting, `{ percent }` that of
- * one which says the part in percent: 0 there leaves the whole.
+ * Units of the bound: a number, `{ part }` of its maximum, the name of a runtime setting, or `{ percent }` with the
+ * name of one in percent, where 0 leaves the whole.
  */
 export type Amount = number | SettingName | { readonly part: number } | { readonly percent: SettingName };
 

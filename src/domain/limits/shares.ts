@@ -1,6 +1,6 @@
 /**
- * Who holds how much of a bound (bounds.ts): `take` gives a lease, or says whose share is used up. Pure bookkeeping in
- * memory, without a clock. A caller is looked up once a request; after that a lease is additions to its accounts.
+ * Who holds how much of a bound (bounds.ts): `take` grants a lease, or names the exhausted share. In memory, without
+ * a clock. A caller is looked up once a request; after that a lease is additions to its accounts.
  */
 
 import { GatewayError } from '../errors.ts';

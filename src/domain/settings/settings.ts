@@ -231,12 +231,12 @@ export interface SettingsReader {
   get<N extends SettingName>(name: N): SettingOf<N>;
 }
 
-/** Judges a value as it came from a file or an admin; the answer is what will be used. */
+/** Validates a value from a file or an admin; returns the value that is used. */
 export function checkSetting(name: SettingName, value: unknown): SettingCheck {
   return checkValue(SETTINGS[name], value);
 }
 
-/** Values in memory over the defaults: what the settings actor publishes and what tests hand in. */
+/** Values in memory over the defaults: published by the settings actor, or given by tests. */
 export class LiveSettings implements SettingsReader {
   readonly #values = new Map<SettingName, SettingValue>();
   revision = 0;

@@ -73,8 +73,8 @@ export function extended(run: FailureRun | null, nowMs: number): FailureRun {
 }
 
 /**
- * How many events the next delivery may have, while a poisoned one is looked for. `suspects`: events from the cursor
- * on of which one was refused; 0 while none is known.
+ * Events of the next delivery at most, while a refused one is searched. `suspects`: events from the cursor on of
+ * which one was refused; 0 while none is known.
  */
 export interface Search {
   readonly suspects: number;

@@ -1,6 +1,6 @@
 /**
- * Whose events an application gets: those about its owner, about people who allowed it, those
- * that name it, and those that concern everybody. Pure: what people allowed is asked by the caller.
+ * Which events an application gets: about its owner, about accounts that allowed it, those that name it, and those
+ * for all users. Pure: the caller reads what accounts allowed.
  */
 import { OWN_MODULE, type StoredEvent } from '../events/events.ts';
 

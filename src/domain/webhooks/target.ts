@@ -35,8 +35,8 @@ export const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Answer for their machine's host though they look public: the virtual address of Azure's platform (DNS, DHCP, the
- * certificates of the guest agent). The other metadata services lie in ranges that no webhook may go to.
+ * Public by their form, but services of the host: the virtual address of the Azure platform (DNS, DHCP,
+ * certificates). Other metadata services are in ranges that are blocked anyway.
  */
 const PLATFORM_ADDRESSES: ReadonlySet<string> = new Set(['168.63.129.16']);
 

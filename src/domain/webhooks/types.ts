@@ -33,15 +33,15 @@ export type DisabledReason = 'gone' | 'failing' | 'parked';
 /** `resend` repeats what was delivered; `ping` is a test that changes nothing. */
 export type DeliverySource = 'live' | 'resend' | 'ping';
 
-/** A place in the event log; `tick` is that of the event there. */
+/** A position in the event log; `tick` is that of the event there. */
 export interface Cursor {
   readonly tick: string;
   readonly sequence: number;
 }
 
 /**
- * What became of an attempt. `status`: the receiver answered. The other classes: no answer, because the address is
- * not allowed, the name or the connection failed, time ran out, the connection broke or the answer was no HTTP.
+ * Outcome of an attempt. `status`: the receiver answered. The others had no answer: address not allowed, name or
+ * connection failed, timeout, broken connection, invalid HTTP.
  */
 export type FailureClass = 'blocked_address' | 'unresolved' | 'unreachable' | 'timed_out' | 'broken';
 
@@ -101,7 +101,7 @@ export interface Resend {
   readonly after: number;
   readonly until: number;
   readonly sequences: readonly number[] | null;
-  /** Events of its next delivery at most: halved while a refused one is looked for. */
+  /** Events of its next delivery at most: halved while a refused one is searched. */
   readonly limit: number;
   /** Events that it had when it was asked for. */
   readonly events: number;
@@ -120,7 +120,7 @@ export interface WebhookStatus {
   readonly resends: readonly Resend[];
 }
 
-/** Told to the owner's browsers. */
+/** Sent to the owner's browsers. */
 export interface WebhookNotice {
   readonly type:
     | 'WebhookFailing'

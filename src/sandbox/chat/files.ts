@@ -92,8 +92,8 @@ export function createFile(state: ChatState, call: ModuleCall): object {
 }
 
 /**
- * The bytes have arrived: the message is there for everybody, if its sender is still in the chat. The same call again
- * changes nothing.
+ * The bytes have arrived: the message is visible if its sender is still in the chat. The same call again changes
+ * nothing.
  */
 export function completeFile(state: ChatState, call: ModuleCall): object {
   const message = state.messages.get(requiredId(call.body['fileId'], 'fileId'));
@@ -134,7 +134,7 @@ export function cancelFile(state: ChatState, call: ModuleCall): object {
   return { fileId: null };
 }
 
-/** A file for its bytes to be fetched: by anybody without `userId`, else by a member of its chat. */
+/** A file for a download: by any caller without `userId`, else by a member of its chat. */
 export function describeFile(state: ChatState, call: ModuleCall): object {
   const message = state.messages.get(requiredId(call.query.get('fileId'), 'fileId'));
   const reader = call.query.get('userId');

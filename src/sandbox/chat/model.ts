@@ -1,7 +1,7 @@
 /** What a chat consists of, and how chats and messages show. */
 import { toIso } from '../../domain/time.ts';
 
-/** The chat that everybody is in. Below all ticks, so it can never be another chat's id. */
+/** The chat of all users. Below all ticks, so it can never be another chat's id. */
 export const LOBBY_ID = '1';
 export interface ChatMessage {
   readonly id: string;
@@ -43,7 +43,7 @@ export interface Chat {
   readonly kind: 'lobby' | 'personal' | 'private' | 'group';
   ownerId: string | null;
   invite: { readonly code: string; readonly utcMs: number } | null;
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   readonly members: Map<string, Member>;
   /** Anonymous devices, the id that each has here. */
   readonly devices: Map<string, string>;

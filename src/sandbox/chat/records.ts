@@ -69,7 +69,7 @@ export interface MessageChanged extends SandboxRecord {
   readonly type: 'messageChanged';
   readonly messageId: string;
   readonly utcMs: number;
-  /** `soft` leaves an empty place, `hard` leaves nothing. */
+  /** `soft` leaves a marker, `hard` leaves nothing. */
   readonly change: 'edited' | 'soft' | 'hard' | 'pinned' | 'unpinned';
   readonly text: string | null;
 }

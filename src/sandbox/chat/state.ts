@@ -222,7 +222,7 @@ export class ChatState {
     this.texts.forget(messageId);
   }
 
-  /** One event for everybody in the lobby; one for each user of any other chat. */
+  /** One event for all users of the lobby; one for each user of any other chat. */
   #tell(message: ChatMessage, eventIds: readonly string[]): void {
     const chat = this.existing(message.chatId);
     const receivers = chat.kind === 'lobby' ? [null] : usersOf(chat);

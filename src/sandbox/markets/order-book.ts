@@ -65,7 +65,7 @@ export function createOrder(markets: Markets, call: ModuleCall): object {
   return wireOrder(markets.existingOrder(orderId));
 }
 
-/** The caller's own orders, newest first; with `roomId` those of everybody in a room that the caller is in. */
+/** The caller's own orders, newest first; with `roomId` all orders in a room of the caller. */
 export function listOrders(markets: Markets, call: ModuleCall): object {
   const userId = callerOf(call);
   const { query } = call;

@@ -1,6 +1,6 @@
 /**
- * What the wallet tells of an order: it is opened, trades, is filled or cancelled. The payload is that of every wallet
- * event (spec 2.6), with the order in the place of the transaction.
+ * Wallet events of an order: opened, traded, filled or cancelled. The payload is that of every wallet event (spec
+ * 2.6), with the order in place of the transaction.
  */
 
 import type { ModuleEvent } from '../events.ts';

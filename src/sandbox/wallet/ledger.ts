@@ -154,7 +154,7 @@ export class Ledger {
     return account;
   }
 
-  /** Books one side of what another module settled, and tells the user with an event of the given type. */
+  /** Books one side of a settlement of another module, and notifies the user by an event of the given type. */
   post(userId: string, change: bigint, transaction: Transaction, eventType: string): void {
     book(this.existing(userId), change, transaction);
     this.tell(userId, transaction, eventType);

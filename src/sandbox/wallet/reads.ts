@@ -1,4 +1,4 @@
-/** What the wallet tells about an account: overview, balances, history, addresses. */
+/** Reads of a wallet account: overview, balances, history, addresses. */
 import { toIso } from '../../domain/time.ts';
 import { boundOf, limitOf, type ModuleCall, pageOf, requiredId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';

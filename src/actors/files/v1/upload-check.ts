@@ -20,7 +20,7 @@ export interface UploadChecked {
   readonly lost: readonly number[];
 }
 
-/** Answered with how many chunks were lost. One that was completing is looked at by its completion. */
+/** The reply is the number of lost chunks. The completion checks an upload that was completing. */
 export function checkUpload(
   { userId, current }: UploadState,
   { uploadKey, rehash }: CheckUpload,

@@ -26,7 +26,7 @@ interface DropUpload {
 export interface FinishUpload {
   readonly type: 'finishUpload';
   readonly uploadKey: string;
-  /** Command that stored the last chunk: it tells a delivery of this run from one after a restart. */
+  /** Command that stored the last chunk: distinguishes a delivery in this run from one after a restart. */
   readonly storedBy: string;
 }
 

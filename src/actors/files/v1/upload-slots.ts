@@ -1,8 +1,7 @@
 /**
- * The facts about v1 uploads that concern the whole server, in one instance: how many are active, whose, under which
- * CRC-32 (spec 2.7). One actor decides all three in one turn, so two uploads can never both win; the index of checksums
- * in use is written in the same commit. A slot is given with a message to the uploader's own actor, and taken back by
- * one: no crash can lose it.
+ * Slots of v1 uploads, one instance for the server (spec 2.7): how many are active, whose, under which CRC-32. One
+ * turn decides all three and writes the index of checksums. Messages grant and free a slot, so that no crash loses
+ * it.
  */
 
 import type { ErrorName } from '../../../domain/errors.ts';
@@ -162,7 +161,7 @@ function prepared(
   return { ...(slot === undefined ? {} : freed(slot)), answers };
 }
 
-/** The uploader's actor hears of it every time, also when the message came twice. */
+/** The uploader's actor is notified every time, also when the message is delivered twice. */
 function free({ slots }: UploadSlotsState, { uploadKey, userId }: FreeSlot): Outcome<UploadSlotsEvent, null> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
   const send: Message[] = [messageTo(UPLOAD, userId, { type: 'slotFreed', uploadKey })];

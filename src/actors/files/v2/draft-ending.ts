@@ -83,7 +83,7 @@ export function completeDraft(
   };
 }
 
-/** The bytes first: a message that everybody sees has its file behind it. */
+/** Publishes the bytes first, so that a visible message always has its file. */
 async function publishAndComplete({ files, chatFiles }: Ports, draft: Draft): Promise<PortResult<null>> {
   const { ownerId, fileId, receivedBytes, crc32 } = draft;
   if (fileId === null || files === undefined) return NO_STORAGE;
@@ -162,7 +162,7 @@ export function draftRemoved(
   };
 }
 
-/** The place is free again, and the file id names no draft any more. */
+/** Frees the slot and the file id. */
 function ended({ place, draft }: DraftState): Outcome<DraftEvent, never> {
   const fileId = draft?.fileId ?? null;
   return {

@@ -1,7 +1,6 @@
 /**
- * What is known of a v2 upload (spec 2.7, 4.7): the place that it takes among its owner's drafts, the pending chat
- * message, how many bytes are kept, and which of the streams may speak for it. A place is used again when its draft has
- * ended, so that neither an owner nor the journal collects drafts.
+ * State of a v2 upload (spec 2.7, 4.7): its slot among the owner's drafts, the pending chat message, the bytes kept,
+ * the newest stream. A slot is reused when its draft has ended, so that drafts do not accumulate.
  */
 
 /**
@@ -47,7 +46,7 @@ export interface DraftState {
   /** Id of the actor: `placeOf`. */
   readonly place: string;
   readonly phase: DraftPhase;
-  /** Fencing number of the newest stream; rises through all drafts of this place, so no late word counts. */
+  /** Fencing number of the newest stream. It rises through all drafts of this slot, so that no late command counts. */
   readonly stream: number;
   readonly draft: Draft | null;
 }
@@ -82,10 +81,10 @@ export type DraftEvent =
     }
   | { readonly type: 'draftGivenUp' }
   | { readonly type: 'removalFailed' }
-  /** Complete, removed or never begun: the place is free. */
+  /** Complete, removed or never begun: the slot is free. */
   | { readonly type: 'draftEnded' };
 
-/** The actor of one of an owner's places, counted from 0. */
+/** The actor of one of an owner's slots, counted from 0. */
 export function placeOf(ownerId: string, slot: number): string {
   return `${ownerId}.${slot}`;
 }

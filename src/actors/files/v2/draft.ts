@@ -1,7 +1,6 @@
 /**
- * One v2 upload (spec 4.7) from its pending chat message to the complete file, or to nothing. Owns what may happen when:
- * the bytes never enter the journal, and what has to happen after an end (publish and complete, or remove both) is a
- * durable message to itself, so that a crash at any point leaves a complete file or nothing.
+ * One v2 upload (spec 4.7), from its pending chat message to the complete file or its removal. The bytes never enter
+ * the journal. Each step after an end is a durable message to itself: a crash leaves a complete file or nothing.
  */
 import { fileNameFault, fileSizeMaxBytes, mayHaveMessage } from '../../../domain/files/files.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
@@ -51,7 +50,7 @@ export interface OpenDraft extends DraftFacts {
   readonly type: 'openDraft';
 }
 
-/** The reply to `openDraft`; null where this place is taken. */
+/** The reply to `openDraft`; null where this slot is taken. */
 export interface OpenedDraft {
   readonly fileId: string;
   readonly expiresMs: number;
@@ -93,7 +92,7 @@ type DraftQuery =
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'part' };
 
-/** Volatile: would this place take a draft now, what waits for the disk taken into account? A boolean. */
+/** Volatile: is this slot free, pending commits included? */
 export interface IsFree {
   readonly type: 'isFree';
 }

@@ -8,7 +8,7 @@ import type { StoredTable } from './reader.ts';
 
 export type AuditOperation = Extract<Operation, { op: 'audit' | 'auditTrim' }>;
 
-/** The most that a new record removes: after its bound was lowered a ring shrinks as it is written. */
+/** Records that a new one removes at most: after its bound was lowered a ring shrinks as it is written. */
 export const GONE_PER_RECORD = 4;
 /** Positions of the oldest records that are read ahead, so that a full ring costs one read in so many records. */
 const OLDEST_READ = 256;

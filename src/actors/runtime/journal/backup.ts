@@ -1,7 +1,6 @@
 /**
- * Copies of the journal on disk. Owns what makes a copy one: its files are its owner's alone, on the disk when it is
- * done, and it does not go on as the log of events that it was copied from, whose next places the original gives to other
- * events.
+ * Copies of the journal on disk. A copy is readable by its owner alone and on disk when it is done. It does not
+ * continue the log of events, because the original gives the next sequence numbers to other events.
  */
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The log of events on disk: three sub-databases, the log by sequence, the events that wait for their place by
- * arrival, and the identities of both. Owns their keys; which event gets which place is the event log's to say.
+ * The log of events on disk, in three sub-databases: the log by sequence, waiting events by arrival, identities of
+ * both. Owns their keys; the event log assigns the sequence numbers.
  */
 import { DamagedRow, type EventRow, type EventRows, type Operation, type Packed } from './port.ts';
 import type { StoredTable } from './reader.ts';

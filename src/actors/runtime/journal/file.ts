@@ -1,6 +1,6 @@
 /**
- * The engine's files before the engine sees them: is one an LMDB data file at all (the engine takes the process with it
- * when it opens something else), may only the owner read them, and do their names outlast a power cut.
+ * The engine's files before the engine opens them: is each an LMDB file (another file ends the process), is it
+ * readable by its owner alone, and does its name survive a power cut.
  */
 import {
   closeSync,
@@ -92,7 +92,7 @@ export function makeFolders(path: string): void {
   syncToDisk(dirname(path));
 }
 
-/** Empty, and readable by its owner alone; the engine would let everybody read what it creates. */
+/** Empty, and readable by its owner alone; the engine would create a file that all users can read. */
 function makeFile(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
 }

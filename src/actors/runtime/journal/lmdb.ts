@@ -1,6 +1,6 @@
 /**
- * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that knows the engine.
- * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
+ * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that depends on the
+ * engine. Owns the layout of the rows, and that a group is on disk as a whole before it is acknowledged.
  */
 import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
@@ -38,7 +38,7 @@ import { JournalSpace, type TableStats } from './space.ts';
 import { openTables } from './tables.ts';
 import { JournalWriter, type Tables } from './writer.ts';
 
-/** Commits between two looks at the space in use. */
+/** Commits between two checks of the space in use. */
 const MEASURE_COMMITS = 32;
 const MIB = 1024 * 1024;
 
@@ -59,7 +59,7 @@ export interface DiskJournalOptions {
   readonly deadRowsMax?: number;
   /** The disk has no more room (or has again). */
   readonly onShortage?: (error: Error | undefined) => void;
-  /** Told of each damaged row, once. */
+  /** Called once for each damaged row. */
   readonly onDamage?: (row: DamagedRow) => void;
 }
 
@@ -171,7 +171,7 @@ export class DiskJournal implements Journal {
         done(undefined);
       },
       (error: Error & { commitError?: Promise<never> }) => {
-        // The engine tells the reason apart, as a promise that rejects.
+        // The engine reports the reason separately, as a promise that rejects.
         if (error.commitError === undefined) done(error);
         else error.commitError.catch((cause: Error) => done(new Error(`commit failed: ${cause.message}`)));
       },

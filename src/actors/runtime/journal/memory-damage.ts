@@ -14,7 +14,7 @@ export class MemoryDamage {
     this.#ignored = ignored;
   }
 
-  /** True when nothing is damaged: reads need not look. */
+  /** True when nothing is damaged: reads skip the check. */
   get none(): boolean {
     return this.#rows.size === 0;
   }

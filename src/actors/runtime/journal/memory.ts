@@ -19,7 +19,7 @@ export interface MemoryJournalOptions {
   readonly immediate?: (run: () => void) => void;
   /** Audit records kept of a ring; all unless given. */
   readonly auditRowsMax?: (ring: StoredRing) => number;
-  /** Planted fault: what reaches the disk in place of the group. */
+  /** Planted fault: what reaches the disk instead of the group. */
   readonly tamper?: (group: readonly port.Operation[]) => readonly port.Operation[];
   /** Planted fault: a group is acknowledged before it is written. */
   readonly acknowledgesEarly?: boolean;
@@ -106,7 +106,7 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
     return this.#flights.length > 0;
   }
 
-  /** The process dies: the group in flight is lost, or written without anybody being told. */
+  /** The process dies: the group in flight is lost, or written without an acknowledgement. */
   crash(inFlight: 'lost' | 'written'): void {
     const own = this.#flights.find(({ owner }) => owner === this.#owner);
     if (inFlight === 'written' && own !== undefined) this.#apply(own.group);

@@ -24,8 +24,8 @@ export function badPageOf(file: string): { readonly good: MetaPage; readonly bad
 }
 
 /**
- * Writes the good meta page in place of the bad one, as the commit before it, so that the engine chooses the good one.
- * The replaced bytes are kept in a file beside the journal. No other process may have the journal open.
+ * Replaces the bad meta page by the good one, as the commit before it, so that the engine chooses the good one. The
+ * replaced bytes are kept in a file beside the journal. No other process may have the journal open.
  */
 export function useOlderCommit(file: string, good: MetaPage, bad: MetaPage, nowMs: number): OlderCommit {
   const at = bad.page * META_PAGE_BYTES;

@@ -9,7 +9,7 @@ const CUT_MIN_LENGTH = 13;
 const PLAIN_TEXT = /^[ -~]*$/;
 const ONE_BYTE = /^[\0-\xff]*$/;
 
-/** The same value, changed in place: its texts of plain characters stand for themselves. For fresh values alone. */
+/** The same value, changed in memory: its ASCII texts no longer refer to larger ones. For fresh values alone. */
 export function ownStrings(value: unknown): unknown {
   if (typeof value === 'string') return isCut(value) ? ownOneByte(value) : value;
   if (typeof value !== 'object' || value === null) return value;

@@ -1,6 +1,6 @@
 /**
- * Which process owns the journal: the row `owner` has a version that each process raises when it opens the journal, and
- * every group is written on the condition that the version is still its own. File locks fail on some file systems.
+ * Which process owns the journal. Each process raises the version of the row `owner` when it opens the journal, and
+ * every group is conditional on that version. File locks fail on some file systems.
  */
 import type { Database, RootDatabase } from 'lmdb';
 

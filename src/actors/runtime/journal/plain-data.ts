@@ -1,6 +1,6 @@
 /**
- * What may be stored: plain data. Owns the check that both journals make of every value, the copies of the memory
- * journal (what comes back is never the object that went in, exactly as with a disk), and the lengths of names.
+ * What may be stored: plain data. Both journals check every value here. The memory journal copies values here, so
+ * that, as from a disk, no object is shared. Owns the lengths of names.
  */
 
 /** Longest actor id, timer name and name of a claim, in bytes: four of a kind still fit the engine's keys. */

@@ -1,7 +1,6 @@
 /**
- * What the runtime asks of a journal: synchronous reads of what is durable, and one ordered group of writes at a
- * time that is either on disk as a whole or not at all. Types only; journal.ts (LMDB) and memory-journal.ts
- * (simulation) implement it, one contract suite covers both. Nothing here names an engine.
+ * The journal as the runtime uses it: synchronous reads of durable rows, and one group of writes at a time that is on
+ * disk as a whole or not at all. Types only; lmdb.ts and memory.ts implement it under one contract suite.
  */
 
 import type { AuditRing, StoredRing } from '../../../domain/audit.ts';
@@ -17,7 +16,7 @@ export type Packed = unknown;
  */
 export type Plain = unknown;
 
-/** A reply kept for a repeated Idempotency-Key, with the fingerprint of its command where one came along. */
+/** A reply kept for a repeated Idempotency-Key, with the fingerprint of its command where it had one. */
 export type RingEntry = readonly [key: string, reply: unknown, fingerprint?: string];
 /** The due time of a named timer; null when it was cancelled or has fired. */
 export type TimerChange = readonly [name: string, dueMs: number | null];
@@ -133,16 +132,16 @@ export type Operation =
   /** Removes the records of a ring up to this position, but never the newest of the log: positions count on from it. */
   | { readonly op: 'auditTrim'; readonly ring: StoredRing; readonly seq: number }
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
-  /** An event of a module that waits for its place in the log; `identity` is what it is known by from now on. */
+  /** An event of a module that waits for its sequence number; `identity` identifies it from now on. */
   | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
-  /** An event gets its place; the row under `arrival`, null where it never waited, goes. */
+  /** An event gets its sequence number; the row under `arrival`, null where it never waited, is removed. */
   | {
       readonly op: 'eventRelease';
       readonly arrival: number | null;
       readonly sequence: number;
       readonly row: Packed;
     }
-  /** The event leaves the log and is forgotten; the newest stays, its place counts on. */
+  /** The event leaves the log and is forgotten. The newest stays, because sequence numbers continue from it. */
   | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
 
 export interface AuditRow {
@@ -171,11 +170,11 @@ export type EventRow = readonly [
   identity: string | null,
 ];
 
-/** The log of events and those that wait for their place in it. */
+/** The log of events, and those that wait for it. */
 export interface EventRows {
-  /** Oldest and newest place in the log; zeros while it is empty. */
+  /** Oldest and newest sequence number in the log; zeros while it is empty. */
   ends(): { readonly oldest: number; readonly newest: number };
-  /** The log after a place, in order. A row is undefined when it is damaged. */
+  /** The log after a sequence number, in order. A row is undefined when it is damaged. */
   page(
     afterSequence: number,
     limit: number,
@@ -222,7 +221,7 @@ export interface Journal {
   /** The same, the newest first, before position `beforeSeq`. */
   auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];
   meta(key: string): unknown;
-  /** True when more than the allowed share of the quota is live: only commands that free space go on. */
+  /** True when more than the allowed share of the quota is live: only commands that free space are served. */
   full(): boolean;
   /** Rows found to be damaged since the start, each once. */
   readonly damagedRows: number;

@@ -1,6 +1,6 @@
 /**
- * Room for the journal: the quota, and disk space ahead of need. Owns the blocks of the journal's file that hold no data yet: real zeros, so that a full
- * disk is met here, where it can be refused, and never inside the engine, whose error path ends the process.
+ * Space for the journal: the quota, and disk space reserved ahead. Free blocks of the file are written as zeros, so
+ * that a full disk is detected here and refused, not inside the engine, whose error path ends the process.
  */
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import type { Schedule } from '../runtime-context.ts';
@@ -11,7 +11,10 @@ const UNSYNCED_BYTES = 4 * CHUNK_BYTES;
 
 /** Share of the quota that live data may take before growth is refused; the rest is for what frees space. */
 const LIVE_SHARE = 0.7;
-/** While the disk is short, room is looked for so often: a running gateway need not write to notice that it has some. */
+/**
+ * Interval between checks for space while the disk is short: a running gateway need not write to notice that it has
+ * some.
+ */
 const RETRY_MS = 1_000;
 /** The first room, made before the journal opens: later steps are as large as the journal has become. */
 const FIRST_BYTES = 16 * CHUNK_BYTES;
@@ -21,7 +24,7 @@ interface Pages {
   readonly treeLeafPageCount: number;
   readonly overflowPages: number;
 }
-/** What the engine tells of one sub-database; `root` and `free` concern the whole file. */
+/** Statistics of one sub-database; `root` and `free` concern the whole file. */
 export interface TableStats extends Pages {
   readonly pageSize: number;
   readonly entryCount: number;
@@ -42,7 +45,7 @@ interface SpaceOptions {
   readonly lastPage: () => number;
   /** The figures of the sub-databases. */
   readonly tables: () => readonly TableStats[];
-  /** Told once when the disk has no more room, and once when it has again. */
+  /** Called once when the disk has no more space, and once when it has again. */
   readonly onShortage?: (error: Error | undefined) => void;
   /** Calls back after so many milliseconds, unless the returned function was called. */
   readonly timer: Schedule['timer'];
@@ -91,7 +94,7 @@ export class JournalSpace {
     });
   }
 
-  /** Looks at what is live. */
+  /** Measures the live data. */
   measure(): void {
     this.#liveBytes = liveBytes(this.#options.whole(), this.#options.tables());
   }

@@ -17,7 +17,7 @@ interface WalkOptions {
   readonly quick: boolean;
   /** Sub-databases that are left out. */
   readonly skip: readonly string[];
-  /** Told before anything of a sub-database is read. */
+  /** Called before anything of a sub-database is read. */
   readonly onTable: (name: string) => void;
   readonly onFinding: (sentence: string) => void;
   /** The sub-database has been read. `unverified` rows have no checksum. */
