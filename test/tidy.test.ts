@@ -35,10 +35,6 @@ const RULES = {
 };
 /** Folders whose words and citations are not clean yet. */
 const NOT_YET = [
-  'src/io/files/',
-  'src/io/files/download/',
-  'src/io/files/storage/',
-  'src/io/files/upload/',
   'src/io/mcp/',
   'src/io/mcp/tools/',
   'src/io/proxy/',

@@ -2,16 +2,11 @@
  * CRC-32 (IEEE 802.3, reflected polynomial 0xEDB88320) of file bytes, and the write of these bytes on the same thread
  * (docs/optimizations.md). The only importer of crc-32 and @node-rs/crc32.
  */
-import { readSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as zlib from 'node:zlib';
 import CRC32 from 'crc-32';
-import { pageMemory } from '../domain/page-memory.ts';
-
-/** Of one read when a range of a file is hashed. */
-const HASH_STEP_BYTES = 256 * 1024;
-/** One for each thread, which runs one task at a time. */
-const HASH_STEP = pageMemory(HASH_STEP_BYTES);
+import { type FileRangeTask, readRange } from './file-range.ts';
 
 export interface WriteBufferTask {
   /** Shared with the thread, never copied. Must not be modified until the task has settled. */
@@ -34,12 +29,6 @@ interface SystemFault {
 
 /** Unsigned CRC-32 of the buffer's bytes, or why they could not be written. */
 export type WriteBufferResult = number | SystemFault;
-
-export interface HashRangeTask {
-  readonly fd: number;
-  readonly position: number;
-  readonly length: number;
-}
 
 type Crc32 = (bytes: Uint8Array, previous?: number) => number;
 
@@ -90,15 +79,12 @@ export function writeBuffer({
 }
 
 /** CRC-32 of a range of a file; undefined when the file ends before it does. */
-export function hashRange({ fd, position, length }: HashRangeTask): number | undefined {
+export function hashRange(task: FileRangeTask): number | undefined {
   let crc = 0;
-  for (let done = 0; done < length; ) {
-    const got = readSync(fd, HASH_STEP, 0, Math.min(HASH_STEP_BYTES, length - done), position + done);
-    if (got === 0) return undefined;
-    crc = crc32(HASH_STEP.subarray(0, got), crc);
-    done += got;
-  }
-  return crc;
+  const isWhole = readRange(task, (bytes) => {
+    crc = crc32(bytes, crc);
+  });
+  return isWhole ? crc : undefined;
 }
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {

@@ -2,13 +2,7 @@
  * The worker tasks, with plain data as input and output. A task is one entry of `WorkerTasks`, one entry of `TASKS` and one
  * function in a file of its own. The threads of the pool load this file and call `runBatch`.
  */
-import {
-  type HashRangeTask,
-  hashRange,
-  type WriteBufferResult,
-  type WriteBufferTask,
-  writeBuffer,
-} from './crc32.ts';
+import { hashRange, type WriteBufferResult, type WriteBufferTask, writeBuffer } from './crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
 import {
   type AuthenticationResult,
@@ -18,7 +12,8 @@ import {
   verifyAuthentication,
   verifyRegistration,
 } from './fido2.ts';
-import { type Sha256RangeTask, sha256Range } from './sha256.ts';
+import type { FileRangeTask } from './file-range.ts';
+import { sha256Range } from './sha256.ts';
 
 export interface WorkerTasks {
   /** Ed25519 verification with checked keys. All three are raw bytes; the result is false for wrong lengths. */
@@ -35,9 +30,9 @@ export interface WorkerTasks {
   /** Writes file bytes and returns their CRC-32. The buffer is shared, not copied (docs/optimizations.md). */
   writeBuffer: { input: WriteBufferTask; output: WriteBufferResult };
   /** CRC-32 of a range of a file; undefined when the file is shorter. */
-  hashRange: { input: HashRangeTask; output: number | undefined };
+  hashRange: { input: FileRangeTask; output: number | undefined };
   /** SHA-256 of the same, base64url. */
-  sha256Range: { input: Sha256RangeTask; output: string | undefined };
+  sha256Range: { input: FileRangeTask; output: string | undefined };
 }
 
 export type TaskName = keyof WorkerTasks;
@@ -93,8 +88,8 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
     run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromText(cosePublicKey) }),
   }),
   writeBuffer: define<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
-  hashRange: define<'hashRange', HashRangeTask>({ pack: (task) => task, run: hashRange }),
-  sha256Range: define<'sha256Range', Sha256RangeTask>({ pack: (task) => task, run: sha256Range }),
+  hashRange: define<'hashRange', FileRangeTask>({ pack: (task) => task, run: hashRange }),
+  sha256Range: define<'sha256Range', FileRangeTask>({ pack: (task) => task, run: sha256Range }),
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {

@@ -1,5 +1,7 @@
 /** The login log of one account: what an entry holds, how many are kept, and when the oldest leave. */
+import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
+import type { Turn } from '../runtime/actor.ts';
 
 /** Successful logins kept; refused ones have a bound of their own, so that hammering cannot flush the log. */
 export const LOG_ACCEPTED_MAX = 70;
@@ -29,6 +31,18 @@ export interface LogEntry {
   readonly appId: string | null;
   readonly ip: string;
   readonly userAgent: string;
+}
+
+/** The event of a refused login, for the owner to read. */
+export function loginRefused(
+  row: ErrorName,
+  { ip, userAgent }: Pick<LogEntry, 'ip' | 'userAgent'>,
+  login: Pick<LogEntry, 'kind' | 'loginType' | 'keyId' | 'appId'>,
+  turn: Turn,
+) {
+  const outcome = { event: 'login', ok: false, error: ERRORS[row].message } as const;
+  const entry: LogEntry = { id: turn.newId(), utcMs: turn.nowMs, ...outcome, ...login, ip, userAgent };
+  return { type: 'logged', entry } as const;
 }
 
 /** With a newer entry. A full log is cut back first. */

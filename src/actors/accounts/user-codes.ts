@@ -3,7 +3,7 @@ import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
-import type { LogEntry } from './login-log.ts';
+import { loginRefused } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { endingElsewhere } from './user-login.ts';
 import type { CodeRefused } from './user-messages.ts';
@@ -89,19 +89,6 @@ function blocked(state: UserState, { channel, origin }: CodeLogin, turn: Turn): 
   };
 }
 
-function logged(row: ErrorName, { ip, userAgent }: Origin, turn: Turn): UserEvent {
-  const entry: LogEntry = {
-    id: turn.newId(),
-    utcMs: turn.nowMs,
-    event: 'login',
-    ok: false,
-    error: ERRORS[row].message,
-    kind: 'browser',
-    loginType: null,
-    keyId: null,
-    appId: null,
-    ip,
-    userAgent,
-  };
-  return { type: 'logged', entry };
+function logged(row: ErrorName, origin: Origin, turn: Turn): UserEvent {
+  return loginRefused(row, origin, { kind: 'browser', loginType: null, keyId: null, appId: null }, turn);
 }

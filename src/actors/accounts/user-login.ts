@@ -12,7 +12,7 @@ import type { Ports } from '../runtime/ports.ts';
 import { messageTo } from '../runtime/protocol.ts';
 import { challengeUsed, refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
-import type { LogEntry } from './login-log.ts';
+import { loginRefused } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { allowsApp, firstLogin } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
@@ -242,23 +242,12 @@ function refused(
   if (command.type === 'mcpLogin' && command.crowded === true) return refuse(row);
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
   const appId = command.type === 'mcpLogin' ? command.appId : null;
-  const entry: LogEntry = {
-    id: turn.newId(),
-    utcMs: turn.nowMs,
-    event: 'login',
-    ok: false,
-    error: ERRORS[row].message,
-    kind: kindOf(command),
-    loginType,
-    keyId: command.keyId,
-    appId,
-    ip: command.origin.ip,
-    userAgent: command.origin.userAgent,
-  };
-  const fields = { keyId: command.keyId, loginType, appId, error: ERRORS[row].message };
+  const { keyId, origin } = command;
+  const entry = { kind: kindOf(command), loginType, keyId, appId };
+  const fields = { keyId, loginType, appId, error: ERRORS[row].message };
   return {
-    events: [{ type: 'logged', entry }],
-    audit: audited(state, turn, 'login_refused', command.origin, fields).audit ?? [],
+    events: [loginRefused(row, origin, entry, turn)],
+    audit: audited(state, turn, 'login_refused', origin, fields).audit ?? [],
     answers: [{ commandId: turn.commandId, refusal: refuse(row) }],
   };
 }

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { parseId } from '../ids.ts';
 import { itemSpans, memberSpan, memberSpans, type Span } from '../raw-json.ts';
-import { OWN_MODULE } from './events.ts';
+import { OWN_MODULE, type StoredEvent } from './events.ts';
 
 /** Bytes of one event's `data`. */
 export const EVENT_DATA_MAX_BYTES = 64 * 1024;
@@ -21,15 +21,7 @@ const CURRENCY_MAX_CHARACTERS = 64;
 const NET_TYPE_MAX = 255;
 
 /** One event that passed the checks. */
-export interface IncomingEvent {
-  readonly module: string;
-  readonly tick: string;
-  readonly type: string;
-  readonly userId: string | undefined;
-  readonly appId: string | undefined;
-  readonly currency: string | undefined;
-  readonly netType: number | undefined;
-  readonly wire: string;
+export interface IncomingEvent extends Omit<StoredEvent, 'sequence' | 'acceptedMs'> {
   /** 128 bits of SHA-256 over (module, tick, type, crmId, id or data), base64url. */
   readonly identity: string;
 }
