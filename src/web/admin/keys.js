@@ -108,7 +108,7 @@ function Times({ item }) {
 
 function Access({ item }) {
   if (item.deleted || (!item.mcpAccess && !item.cardDavAccess))
-    return html`<span class="soft nowrap">no access</span>`;
+    return html`<span class="soft nowrap">${item.deleted || !item.proven ? 'no access' : 'login only'}</span>`;
   const isPasskey = item.keyType === 'FIDO2';
   return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</span>`;
 }
