@@ -84,7 +84,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   'webhookUrl at registration': [
     'test/domain/webhooks/target.test.ts: webhook target: every spelling of an inner address is refused',
     'test/domain/webhooks/target.test.ts: webhook target: public names and addresses pass',
-    'test/io/apps/apps.test.ts: a url is judged by its syntax',
+    'test/io/apps/apps.test.ts: a url is checked by its syntax',
   ],
   'webhook at delivery': [
     'test/io/webhooks/sender.test.ts: guard: a name that resolves to a forbidden address',
@@ -188,7 +188,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'many challenges, to displace those of others': [
     'test/io/accounts/challenges.test.ts: challenge: a network has 1,000 open, one more is refused and none is lost',
-    'test/io/accounts/challenges.test.ts: challenge: the maximum is reached, one more is refused',
+    'test/io/accounts/challenges.test.ts: challenge: at the maximum, one more is refused',
   ],
   'all upload slots from one network': [
     'test/actors/files/upload.test.ts: upload: a network has half of the slots, over a restart too',

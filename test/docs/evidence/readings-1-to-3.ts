@@ -103,7 +103,7 @@ export const READINGS_1_TO_3: Evidence = {
   '2.3 no private address in any spelling': [
     'test/domain/webhooks/target.test.ts: webhook target: every spelling of an inner address is refused',
     'test/domain/webhooks/target.test.ts: webhook target: public names and addresses pass',
-    'test/io/apps/apps.test.ts: a url is judged by its syntax',
+    'test/io/apps/apps.test.ts: a url is checked by its syntax',
     'test/domain/webhooks/target.test.ts: webhook target: every spelling of an inner address',
   ],
   '2.3 the counters advance in the commit': [
@@ -111,11 +111,11 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/webhooks/delivery.test.ts: kill -9 at any point',
     'test/io/apps/apps.test.ts: apps: every route takes appId, and its former name id',
     'test/io/accounts/app-login.test.ts: app tools: they answer what their REST twins answer',
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: foreign, removed and unknown ids are the same 404',
   ],
   '2.3 An update finds the application': [
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: apps: an update without an id finds the application',
     'test/io/apps/apps.test.ts: an Idempotency-Key repeats the first answer, API key included',
     'test/io/apps/apps.test.ts: an Idempotency-Key with other content is 422',

@@ -162,7 +162,7 @@ export const READINGS_4: Evidence = {
     'test/io/routes/info.test.ts: health: database, memory and sessions',
   ],
   '4.5 it can be repeated for an hour': [
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: apps: an update without an id finds the application',
     'test/io/apps/apps.test.ts: an Idempotency-Key repeats the first answer, API key included',
     'test/io/apps/apps.test.ts: an Idempotency-Key with other content is 422',
@@ -172,7 +172,7 @@ export const READINGS_4: Evidence = {
     'test/actors/accounts/upcast.test.ts: accounts of version 4: registrations have no Idempotency-Key',
   ],
   '4.5 more routes of applications': [
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: registrations survive a restart',
     'test/io/apps/apps.test.ts: one more than the limit is refused with a row of its own, a removal makes room',
     'test/io/apps/apps.test.ts: foreign, removed and unknown ids are the same 404',

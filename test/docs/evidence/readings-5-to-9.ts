@@ -129,10 +129,10 @@ export const READINGS_5_TO_9: Evidence = {
     'test/domain/tables.test.ts: errors: JSON-RPC codes are those of spec 7.3',
   ],
   '7.2 judged in a fixed order': [
-    'test/io/accounts/mcp-login.test.ts: the checks come in the order of auth.md',
+    'test/io/accounts/mcp-login.test.ts: form, timestamp, key, account and signature are checked in this order',
     'test/io/accounts/app-login.test.ts: McpApp: every flag of the application must be right',
     'test/io/accounts/app-login.test.ts: McpApp: unknown, foreign and removed applications are Access denied',
-    'test/io/accounts/app-login.test.ts: McpApp: the rows of spec 7.2 come in the order of auth.md',
+    'test/io/accounts/app-login.test.ts: McpApp: the rows of spec 7.2 are checked in their order',
   ],
   '7.2 a valid signature still logs in': [
     'test/io/accounts/network-limits.test.ts: a key flooded by name from everywhere',
@@ -230,7 +230,7 @@ export const READINGS_5_TO_9: Evidence = {
     'test/io/apps/apps.test.ts: what does not fit is 400, names the field and changes nothing',
   ],
   '8.4 Nothing grows with anonymous traffic': [
-    'test/io/accounts/challenges.test.ts: challenge: the maximum is reached',
+    'test/io/accounts/challenges.test.ts: challenge: at the maximum',
     'test/actors/accounts/user.test.ts: session: the 51st browser session ends the oldest',
     'test/actors/accounts/user.test.ts: session: the sweep removes expired sessions',
     'test/actors/limits/limiter.test.ts: three million keys in one window stay bounded',

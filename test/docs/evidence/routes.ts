@@ -60,7 +60,7 @@ export const ROUTE_TESTS: Evidence = {
     'test/actors/accounts/user.test.ts: login log: bounded, and refusals cannot flush the successes',
   ],
   'POST /auth/v1/app/upsert_usr_app': [
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: apps: an update without an id finds the application',
     'test/io/apps/apps.test.ts: an Idempotency-Key repeats the first answer, API key included',
     'test/io/apps/apps.test.ts: an Idempotency-Key with other content is 422',
@@ -70,7 +70,7 @@ export const ROUTE_TESTS: Evidence = {
     'test/actors/accounts/upcast.test.ts: accounts of version 4: registrations have no Idempotency-Key',
   ],
   'GET /auth/v1/app/list': [
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: registrations survive a restart',
   ],
   'GET /auth/v1/file/:fileId': [
@@ -124,7 +124,7 @@ export const ROUTE_TESTS: Evidence = {
   'GET /auth/v1/app/info': [
     'test/io/apps/apps.test.ts: apps: every route takes appId, and its former name id',
     'test/io/accounts/app-login.test.ts: app tools: they answer what their REST twins answer',
-    'test/io/apps/apps.test.ts: apps: a new application has the shape of config.md',
+    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: foreign, removed and unknown ids are the same 404',
   ],
   'GET /auth/v1/app/access': [

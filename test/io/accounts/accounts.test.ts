@@ -1,4 +1,4 @@
-/** Sign-up, login, keys and sessions over HTTP: the shapes, every refusal of auth.md that can be reached, the races. */
+/** Sign-up, login, keys and sessions over HTTP: the shapes, every refusal that can be reached, the races. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
@@ -98,7 +98,7 @@ function hold(gate: { wait?: () => Promise<void> }): { reached: Promise<void>; o
   return { reached, open };
 }
 
-t.test('register_options and login_options: the shapes of auth.md', async (t) => {
+t.test('register_options and login_options: the shapes of the API description', async (t) => {
   const { get, post, signUp } = start(t);
   const { result } = await get('/auth/v1/register_options?name=Ada');
   t.match(result, {
@@ -267,7 +267,7 @@ t.test('sign-up: a wrong signature is 1105 and burns the challenge', async (t) =
   t.same(actors.journal.ids('user', '', 10), []);
 });
 
-t.test('login: a code that nobody was sent, and a credential beside a key, are refused', async (t) => {
+t.test('login: a code that was never sent, and a credential beside a key, are refused', async (t) => {
   const { post, challenge } = start(t);
   const { challengeId } = await challenge('login');
   const login = (body: object) => post('/auth/v1/login', { challengeId, ...body });
@@ -349,7 +349,7 @@ t.test('login: into another account ends the session of the first', async (t) =>
 });
 
 t.test(
-  'login: unknown, removed and claimed-by-nobody keys are 1101; a blocked user is 1103; a bad signature 1105',
+  'login: unknown and removed keys are 1101; a blocked user is 1103; a bad signature 1105',
   async (t) => {
     const { signUp, login, challenge, post, actors, addKey, change, get } = start(t);
     refused(t, await login(makeKey()), 401, 1101, 'unknown');
@@ -585,7 +585,7 @@ t.test('login: a key that was only claimed opens no session of the account that 
   ]);
   const agent = await mcpLogin(mcpProof(holder, START_MS / 1000));
   t.equal(agent.status, 200, 'an agent of the account still logs in over MCP (spec 5.1)');
-  t.match(agent.result, { userId: claimer.userId }, 'and is told whose agent it is');
+  t.match(agent.result, { userId: claimer.userId }, 'and gets the id of its user');
   t.match((await addKey(claimer.sid, holder, 'proof')).result, { key: { proven: true } });
   t.equal((await login(holder)).status, 200, 'proven, it logs in');
 });

@@ -114,7 +114,7 @@ t.test('McpApp: every flag of the application must be right', async (t) => {
   refused(t, await login(agent, fresh), ...DENIED, 'not approved');
 });
 
-t.test('McpApp: the rows of spec 7.2 come in the order of auth.md', async (t) => {
+t.test('McpApp: the rows of spec 7.2 are checked in their order', async (t) => {
   const { login, agent, owner, appId, administer, change } = await start(t);
   const forged = { ...mcpProof(agent, NOW_SECONDS), 'X-Signature': signText(agent, 'nothing') };
   const late = mcpProof(agent, NOW_SECONDS - 301);
@@ -154,7 +154,7 @@ t.test('McpApp: the explicit key of another account logs in, and acts for that a
   const helper = await signUp();
   const key = makeKey();
   await administer(appId, { mcpPublicKey: key.publicKey });
-  refused(t, await login(key), 401, /Session not found/, 'configured, but nobody has it');
+  refused(t, await login(key), 401, /Session not found/, 'configured, but no account has it');
   const keyId = await allowAgent(helper, key);
   await post('/auth/v1/keys/update_key', { keyId, mcpAccess: false }, cookie(helper.sid));
   refused(t, await login(key), ...DENIED, 'without McpAccess');

@@ -118,7 +118,7 @@ t.test('challenge: a network has 1,000 open, one more is refused and none is los
   t.throws(() => take(mine[0] ?? 0), EXPIRED);
 });
 
-t.test('challenge: the maximum is reached, one more is refused whoever asks', async (t) => {
+t.test('challenge: at the maximum, one more is refused for every caller', async (t) => {
   const { bounds, open, take, spent } = start();
   const first = open();
   for (let count = 1; count < 3_000; count += 1) open({}, `10.0.${count >> 8}.${count & 255}`);

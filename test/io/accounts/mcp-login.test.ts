@@ -1,4 +1,4 @@
-/** mcp_login: every row of spec 7.2, in the order of auth.md, and what it never does. */
+/** mcp_login: every row of spec 7.2, the order of the checks, and what it never does. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
@@ -240,7 +240,7 @@ t.test('mcp_login: clearing mcpAccess ends the sessions of the key at once', asy
   t.equal(((await get('/auth/v1/sessions', cookie(owner.sid))).result as object[]).length, 1);
 });
 
-t.test('mcp_login: the checks come in the order of auth.md', async (t) => {
+t.test('mcp_login: form, timestamp, key, account and signature are checked in this order', async (t) => {
   const { mcpLogin, agent, owner, block } = await start(t);
   const late = (key = makeKey()) => mcpProof(key, NOW_SECONDS - 999);
   const forged = { 'X-Signature': signText(agent, 'nothing') };

@@ -1,4 +1,4 @@
-/** login_phone, login_email and login with a code (auth.md A13) over the pipeline, with real actors and one clock. */
+/** login_phone, login_email and login with a code (spec 4.4) over the pipeline, with real actors and one clock. */
 import t, { type Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { type Answer, cookie, makeKey, mcpProof, sidOf, startAccounts } from '../../support/account.ts';
@@ -179,7 +179,7 @@ t.test('caps: 60 s before a resend, five an hour for one number, ten for one add
 });
 
 t.test(
-  'caps: somebody else cannot use up the codes of a person who logs in from where they did before',
+  'caps: other callers cannot use up the codes of a person who logs in from a known network',
   async (t) => {
     const chat = startChat();
     const { request, enter, actors } = start(t, chat);
@@ -193,7 +193,7 @@ t.test(
       const { stored } = actors.system.administration.export('codeDesk', 'all');
       return JSON.stringify(stored);
     };
-    t.notMatch(sendings(), /"known":true/, 'the first code was for a stranger');
+    t.notMatch(sendings(), /"known":true/, 'the first code was for an unknown network');
     await actors.advance(60_000);
     t.ok(actors.clock.nowMs > nowMs);
     t.equal((await request()).status, 200);
@@ -237,7 +237,7 @@ t.test('caps: survive a restart', async (t) => {
   const { code } = chat.last();
   for (let failure = 1; failure <= 4; failure += 1) await enter(challengeId, wrongCode(code));
   await actors.restart();
-  t.equal((await request()).status, 429, 'the wait goes on');
+  t.equal((await request()).status, 429, 'the wait continues');
   t.equal(
     refusal(await enter(challengeId, wrongCode(code))),
     '401/1104 Challenge expired',
@@ -493,7 +493,7 @@ t.test(
   },
 );
 
-t.test('code: a block that comes while it is compared lets nobody in', async (t) => {
+t.test('code: a block during the comparison refuses the login', async (t) => {
   const chat = startChat();
   const { ask, enter, actors } = start(t, chat);
   const { challengeId } = await ask();

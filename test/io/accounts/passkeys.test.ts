@@ -1,4 +1,4 @@
-/** Passkeys over HTTP: enrolment, login, and every way in which a ceremony can be wrong, twice, or somebody else's. */
+/** Passkeys over HTTP: enrollment, login, and every way in which a ceremony can be wrong, repeated, or of another account. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -174,7 +174,7 @@ t.test('registration: whatever the ceremony was not made for is 1105, and nothin
     'other relying party': { rpId: 'example.com' },
     'other challenge': { challenge: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' },
     'an authentication': { type: 'webauthn.get' },
-    'nobody present': { userPresent: false },
+    'user not present': { userPresent: false },
     'cross-origin': { clientData: { crossOrigin: true } },
     'cross-origin, not quite true': { clientData: { crossOrigin: 1 } },
     'under another page': { clientData: { topOrigin: 'https://evil.example' } },
@@ -307,7 +307,7 @@ t.test('login: whatever the ceremony was not made for is 1105', async (t) => {
     'other relying party': { rpId: 'example.com' },
     'other challenge': { challenge: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' },
     'a registration': { type: 'webauthn.create' },
-    'nobody present': { userPresent: false },
+    'user not present': { userPresent: false },
     'not verified, though it was at enrolment': { userVerified: false },
     'cross-origin': { clientData: { crossOrigin: true } },
     'under another page': { clientData: { topOrigin: 'https://evil.example' } },
@@ -369,7 +369,7 @@ t.test('name spaces: a credential id is no software key, and the other way round
   refused(t, await mcpLogin({ 'X-PublicKey': passkey.id }), 401, 1101, 'X-PublicKey of a credential id');
   refused(t, await login(key), 401, 1101, 'a signature by its bytes as a key');
   const account = await signUp(key);
-  t.ok(account.sid, 'the same 32 bytes as a software key of somebody else');
+  t.ok(account.sid, 'the same 32 bytes as a software key of another account');
 });
 
 t.test('login: without user verification where there was none at enrolment', async (t) => {

@@ -49,7 +49,7 @@ function refused(t: Test, { status, error }: Answer, expected: number, text: Reg
   t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
 }
 
-t.test('apps: a new application has the shape of config.md and shows its API key once', async (t) => {
+t.test('apps: a new application has the documented shape and shows its API key once', async (t) => {
   const { upsert, list, get, owner } = await start(t);
   const created = appOf(
     t,
@@ -115,7 +115,7 @@ t.test('apps: every route takes appId, and its former name id', async (t) => {
   t.match((await send(owner, 'remove', { id: two })).result, { appId: two });
 });
 
-t.test('apps: an update without an id finds the application as config.md says', async (t) => {
+t.test('apps: an update without an id finds the application by its url', async (t) => {
   const { upsert, list } = await start(t);
   const one = appOf(t, await upsert(SHOP));
   t.equal(
@@ -225,7 +225,7 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
   });
 });
 
-t.test('apps: a url is judged by its syntax, a webhookUrl as events.md says', async (t) => {
+t.test('apps: a url is checked by its syntax, a webhookUrl by the rules of webhook targets', async (t) => {
   const { upsert } = await start(t, { site: { production: true, webhookAllow: [] } });
   appOf(
     t,

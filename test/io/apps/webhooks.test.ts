@@ -266,7 +266,7 @@ t.test('ping: waits for the delivery under way, so that the receiver has one at 
 });
 
 t.test(
-  'enable: a disabled webhook goes on from its cursor, parked events are kept unless dropped',
+  'enable: a disabled webhook continues from its cursor, parked events are kept unless dropped',
   async (t) => {
     const { append, deliveries, receivers, send, actors, signUp } = await start(t);
     receivers.answer = () => 422;

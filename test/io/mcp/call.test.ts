@@ -344,7 +344,7 @@ t.test(
   },
 );
 
-t.test('cancelled: stops the call of the same session and id, and nobody else’s', async (t) => {
+t.test('cancelled: stops the call of the same session and id, and no other', async (t) => {
   let arrived: () => void = () => undefined;
   const mcp = await start(t, {
     backend: () => {
@@ -370,11 +370,11 @@ t.test('cancelled: stops the call of the same session and id, and nobody else’
     const { answer, backend } = await begin(id, own);
     const before = mcp.audit.length;
     await cancel(id, { authorization: `Bearer ${TOKENS.other}`, 'mcp-session-id': 'one' });
-    await cancel(id, { authorization: 'Bearer nobody', 'mcp-session-id': 'one' });
+    await cancel(id, { authorization: 'Bearer unknown', 'mcp-session-id': 'one' });
     await cancel(id, { 'mcp-session-id': 'one' });
     await cancel(id, { ...own, 'mcp-session-id': 'two' });
     await cancel('8', own);
-    t.equal(mcp.audit.length, before, 'nobody else found it');
+    t.equal(mcp.audit.length, before, 'no other caller found it');
     await cancel(id === '"a\\u0062"' ? '"ab"' : id, own);
     await backend?.gone;
     t.match((await answer).text, /"error":{"code":-32000,"message":"Tool execution error: cancelled"/);
@@ -469,7 +469,7 @@ t.test(
     );
     t.match((await mcp.post(ping)).headers.get('x-ratelimit'), /^s=i;l=5;r=4/);
     t.match(
-      (await mcp.post(ping, { authorization: 'Bearer nobody' })).headers.get('x-ratelimit'),
+      (await mcp.post(ping, { authorization: 'Bearer unknown' })).headers.get('x-ratelimit'),
       /^s=i;l=5;r=3/,
     );
     t.match((await mcp.post(`[${ping},${ping},${ping}]`)).headers.get('x-ratelimit'), /^s=i;l=5;r=0/);

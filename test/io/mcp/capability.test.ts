@@ -210,7 +210,11 @@ t.test('capability: a code that opens nothing is one and the same -32602, on lis
     body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
   });
   t.match(await twice.json(), { error: { code: -32602 } });
-  t.strictSame((await mcp.rpc('ping', {}, undefined, withCode('order-2'))).result, {}, 'a ping asks nobody');
+  t.strictSame(
+    (await mcp.rpc('ping', {}, undefined, withCode('order-2'))).result,
+    {},
+    'a ping asks no module',
+  );
 });
 
 t.test('capability: a chat code without a device id, or with one that is no UUID, is -32602', async (t) => {
@@ -257,7 +261,7 @@ t.test(
     const unavailable = { code: -32000, message: 'Tool execution error: capability module unavailable' };
     const errorOf = async (code: string) => (await mcp.call('pay', { amount: '1' }, withCode(code))).error;
     t.same(await errorOf('other'), unavailable);
-    t.equal(await errorOf(WALLET), undefined, 'the other module goes on');
+    t.equal(await errorOf(WALLET), undefined, 'the other module still answers');
     mode = 'liar';
     t.same(await errorOf('other'), unavailable);
     mode = 'odd';
@@ -289,7 +293,7 @@ t.test('capability: a good code is remembered for 10 s, a wrong one is not; a ba
 });
 
 t.test(
-  'capability: uses of a code and wrong codes of an address are limited; a good code goes on',
+  'capability: uses of a code and wrong codes of an address are limited; a good code still works',
   async (t) => {
     const limits = { ApiRPSLimit: 0, IpRPSLimit: 0, PubKeyApiRPSLimit: 1, UnknownKeyFailuresPerMinute: 3 };
     const mcp = await mcpOf(t, { settings: limits });

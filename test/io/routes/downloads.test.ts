@@ -236,7 +236,7 @@ t.test('validators: Last-Modified of a file that was just sent is not later than
 t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t) => {
   const { http, codes, put, asked, ended } = await startDownloads(t);
   await put('7', TEN_BYTES);
-  for (const headers of [{}, AGENT, { Cookie: 'sid=nobody' }])
+  for (const headers of [{}, AGENT, { Cookie: 'sid=unknown' }])
     t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v1/file/7', headers))), [401, 1101]);
   t.same(asked, [], 'the chat module hears nothing of it');
   const get = () => sendRaw(http.port, requestText('GET', '/auth/v1/file/7', COOKIE));
@@ -361,7 +361,7 @@ t.test('v2: raw ids are for users, and for others by the setting alone', async (
   t.match(open, { status: 200, body: TEN_BYTES });
   t.equal(open.headers['cache-control'], 'private, no-cache');
   t.same(asked.at(-1), ['7', null]);
-  t.equal((await get({ Authorization: 'Bearer nobody' })).status, 401, 'a bearer was meant');
+  t.equal((await get({ Authorization: 'Bearer unknown' })).status, 401, 'a bearer was meant');
   http.settings.set('FileDownloadByIdEnabled', 0);
   t.equal((await get()).status, 401, 'the setting counts at once');
 });
@@ -376,7 +376,7 @@ t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
   };
   const anonymous = await answerOf({});
   t.match(anonymous, { status: 200, body: TEN_BYTES, caching: 'private, no-cache' });
-  const stale = ['Bearer nobody', 'bearer nobody', 'Bearer', 'Bearer a b', 'Bearer '.padEnd(400, 'x')];
+  const stale = ['Bearer unknown', 'bearer unknown', 'Bearer', 'Bearer a b', 'Bearer '.padEnd(400, 'x')];
   for (const Authorization of stale) {
     t.same(await answerOf({ Authorization }), anonymous, Authorization);
     t.same(await answerOf({ Authorization, ...COOKIE }), anonymous, `${Authorization} beside a cookie`);
@@ -385,7 +385,7 @@ t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
   }
   t.ok(asked.every(([, reader]) => reader === null));
   const encoded = `/auth/v2/file/%${path.charCodeAt(14).toString(16)}${path.slice(15)}`;
-  t.same(await answerOf({ Authorization: 'Bearer nobody' }, encoded), anonymous, 'an encoded path too');
+  t.same(await answerOf({ Authorization: 'Bearer unknown' }, encoded), anonymous, 'an encoded path too');
   http.settings.set('FileDownloadAuthRequired', 1);
   for (const Authorization of stale)
     t.equal((await answerOf({ Authorization })).status, 401, 'where every download needs a session');
@@ -537,7 +537,7 @@ t.test('a file says what it is: type, name, and nothing that may run', async (t)
   t.same(http.bugs, []);
 });
 
-t.test('modules: a chat module that fails is told as such, and a lie about the size is a bug', async (t) => {
+t.test('modules: a failing chat module is reported as such, and a wrong size is a bug', async (t) => {
   const failing = await startDownloads(t, { describe: async () => ({ ok: false, error: 'ModuleTimedOut' }) });
   t.same(
     refusal(await sendRaw(failing.http.port, requestText('GET', '/auth/v1/file/7', COOKIE))),

@@ -139,7 +139,7 @@ t.test('v2 draft: a cookie or a bearer, the bearer first, and none of the lesser
   const create = (headers: Record<string, string>) => createAnswer(fixture, { fileName: 'a' }, { headers });
   t.match(await create({}), { status: 401, code: 1101 });
   t.match(await create({ Authorization: 'Bearer agent' }), { status: 200 });
-  t.match(await create({ Authorization: 'Bearer nobody', ...PERSON_HEADERS }), { status: 401, code: 1101 });
+  t.match(await create({ Authorization: 'Bearer unknown', ...PERSON_HEADERS }), { status: 401, code: 1101 });
   t.match(await create({ Authorization: 'Bearer basic' }), { status: 403, code: 1103 });
   t.match(await create({ Authorization: 'Bearer app' }), { status: 403, code: 1103 });
   const fileId = await fixture.create();
@@ -303,7 +303,7 @@ t.test(
     const open = await fixture.create();
     t.equal(await codeOf(await piece(open, 'bytes=0-9', BYTES.subarray(0, 10))), '200/');
     t.equal(await codeOf(await piece(open, 'bytes=10-18', BYTES.subarray(10, 19))), '200/');
-    t.equal(fixture.chat.byFile(open)?.state, 'pending', 'nobody said how long it is');
+    t.equal(fixture.chat.byFile(open)?.state, 'pending', 'no length was declared');
     t.equal(await codeOf(await piece(open, 'bytes=10-19/20', BYTES.subarray(10))), '200/');
     t.same(fixture.file(open), BYTES);
     const refusals: [string, Buffer, string][] = [

@@ -356,7 +356,7 @@ t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', asyn
     'resources/read',
     'resources/templates/list',
   ];
-  for (const authorization of ['Bearer nobody', 'Bearer ', 'bearer', 'Basic dTpw', 'anonymous']) {
+  for (const authorization of ['Bearer unknown', 'Bearer ', 'bearer', 'Basic dTpw', 'anonymous']) {
     for (const method of methods) {
       const { status, text } = await mcp.post(
         message(method, 1, { name: 'sessions', uri: 'gatehouse://gateway/info' }),

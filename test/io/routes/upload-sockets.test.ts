@@ -76,27 +76,30 @@ for (const [how, leave] of Object.entries(LEAVES)) {
     t.same(fixture.http.bugs, []);
   });
 
-  t.test(`v2 stream: a client's ${how} in mid-piece keeps what arrived, and it goes on there`, async (t) => {
-    const fixture = await startDrafts(t);
-    const ways: Record<string, string>[] = [
-      { Range: 'bytes=0-1999' },
-      { 'Upload-Complete': '?1', 'Upload-Draft-Interop-Version': '8' },
-    ];
-    for (const way of ways) {
-      const fileId = await fixture.create({ fileSize: '2000' });
-      const socket = await halfWay(fixture, fileId, { ...way, 'Content-Length': '2000' });
-      leave(socket);
-      await until(async () => !(await isRunning(fixture)));
-      const answer = await fixture.stream(fileId, { method: 'HEAD' });
-      t.equal(answer.headers.get('Upload-Offset'), '1000');
-      const rest: Record<string, string> =
-        'Range' in way ? { Range: 'bytes=1000-1999' } : { ...way, 'Upload-Offset': '1000' };
-      const last = await fixture.stream(fileId, { body: 'y'.repeat(1000), headers: rest });
-      t.equal(last.status, 200);
-      t.equal(String(fixture.file(fileId)), 'x'.repeat(1000) + 'y'.repeat(1000));
-      socket.destroy();
-    }
-  });
+  t.test(
+    `v2 stream: a client's ${how} in mid-piece keeps what arrived, and the upload continues there`,
+    async (t) => {
+      const fixture = await startDrafts(t);
+      const ways: Record<string, string>[] = [
+        { Range: 'bytes=0-1999' },
+        { 'Upload-Complete': '?1', 'Upload-Draft-Interop-Version': '8' },
+      ];
+      for (const way of ways) {
+        const fileId = await fixture.create({ fileSize: '2000' });
+        const socket = await halfWay(fixture, fileId, { ...way, 'Content-Length': '2000' });
+        leave(socket);
+        await until(async () => !(await isRunning(fixture)));
+        const answer = await fixture.stream(fileId, { method: 'HEAD' });
+        t.equal(answer.headers.get('Upload-Offset'), '1000');
+        const rest: Record<string, string> =
+          'Range' in way ? { Range: 'bytes=1000-1999' } : { ...way, 'Upload-Offset': '1000' };
+        const last = await fixture.stream(fileId, { body: 'y'.repeat(1000), headers: rest });
+        t.equal(last.status, 200);
+        t.equal(String(fixture.file(fileId)), 'x'.repeat(1000) + 'y'.repeat(1000));
+        socket.destroy();
+      }
+    },
+  );
 }
 
 t.test(
