@@ -96,7 +96,7 @@ export const OTHER_TESTS: readonly OtherTest[] = [
     section: '8.2',
     sentence: 'A configurable string is its key,',
     shows: 'the key determines which transfers share a quota',
-    test: ['test/io/files/throttle.test.ts', 'the key decides who shares'],
+    test: ['test/io/files/throttle.test.ts', 'the key decides which streams share'],
   },
   {
     section: '8.3',

@@ -74,7 +74,7 @@ t.test('writeBuffer: bytes with another checksum than the expected one are not w
   t.equal(readFileSync(path, 'utf8'), 'good');
 });
 
-t.test('writeBuffer: what the system says is a value, so that a full disk is told from a bug', async (t) => {
+t.test('writeBuffer: a system error is a value, so that a full disk is no bug', async (t) => {
   const fd = openSync('/dev/full', 'w');
   t.match(writeBuffer({ sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0 }), { code: 'ENOSPC' });
   closeSync(fd);

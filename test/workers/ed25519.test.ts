@@ -56,7 +56,7 @@ function nativeAccepts(publicKey: Buffer, message: Buffer, signature: Buffer): b
 }
 
 t.test(
-  'ed25519: every vector gets the guarded verdict, on the first and on a repeated use of the key',
+  'ed25519: every vector has the guarded result, on the first and on a repeated use of the key',
   async (t) => {
     t.equal(vectors.length, 163);
     for (const round of ['first', 'repeated']) {
@@ -166,7 +166,7 @@ t.test('ed25519: keys leave the cache when it is full and still verify', async (
   t.equal(check(first), true);
 });
 
-t.test('enrolment: fresh keys pass; off-curve, non-canonical and mixed-order keys do not', async (t) => {
+t.test('enrollment: fresh keys pass; off-curve, non-canonical and mixed-order keys do not', async (t) => {
   for (let count = 0; count < 20; count += 1) {
     t.equal(checkEd25519Key({ publicKey: newSigner().publicKey }), true);
   }

@@ -1,4 +1,4 @@
-/** WebAuthn ceremonies: six that a browser made, ours of every algorithm, and what they must not pass as. */
+/** WebAuthn ceremonies: six recorded in a browser, generated ones of every algorithm, and forgeries. */
 import { readFileSync } from 'node:fs';
 import { SettingsService } from '@simplewebauthn/server';
 import fc from 'fast-check';
@@ -129,47 +129,44 @@ const ORIGIN = 'http://localhost:8123';
 const CHALLENGE = 'SpZkPKeWE38mov4gLYYv60GnXU6aJawTCFotaduhra4';
 const PLACE = { challenge: CHALLENGE, rpId: 'localhost', origins: [ORIGIN] };
 
-t.test(
-  'ceremony: nothing that a client can send throws, and mutations never pass for the original',
-  async (t) => {
-    const passkey = makePasskey('ES256');
-    const made = create(passkey, { challenge: CHALLENGE, origin: ORIGIN });
-    const { clientDataJSON, attestationObject } = made.response;
-    const good = { ...PLACE, credentialId: passkey.id, clientDataJSON, attestationObject };
-    t.match(await verifyRegistration(good), { result: 'good' });
-    const bytes = Buffer.from(attestationObject, 'base64url');
-    const flips = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 })), {
-      minLength: 1,
-      maxLength: 4,
-    });
-    const property = fc.asyncProperty(flips, fc.nat(bytes.length), async (changes, cut) => {
-      const changed = Buffer.from(bytes);
-      for (const [at, by] of changes) changed[at] = (changed[at] ?? 0) ^ by;
-      for (const each of [changed, bytes.subarray(0, cut)]) {
-        const { result } = await verifyRegistration({
-          ...good,
-          attestationObject: each.toString('base64url'),
-        });
-        if (!['good', 'bad', 'unsound'].includes(result)) return false;
-      }
-      return true;
-    });
-    await fc.assert(property, runs(400));
-    const json = fc.asyncProperty(fc.json(), async (text) => {
-      const data = Buffer.from(text).toString('base64url');
-      return (await verifyRegistration({ ...good, clientDataJSON: data })).result === 'bad';
-    });
-    await fc.assert(json, runs(200));
-    const nested = Buffer.alloc(16 * 1024, 0x81).toString('base64url');
-    t.same(
-      await verifyRegistration({ ...good, attestationObject: nested }),
-      { result: 'bad' },
-      'nested arrays',
-    );
-  },
-);
+t.test('ceremony: no input of a client throws, and no mutation passes', async (t) => {
+  const passkey = makePasskey('ES256');
+  const made = create(passkey, { challenge: CHALLENGE, origin: ORIGIN });
+  const { clientDataJSON, attestationObject } = made.response;
+  const good = { ...PLACE, credentialId: passkey.id, clientDataJSON, attestationObject };
+  t.match(await verifyRegistration(good), { result: 'good' });
+  const bytes = Buffer.from(attestationObject, 'base64url');
+  const flips = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 })), {
+    minLength: 1,
+    maxLength: 4,
+  });
+  const property = fc.asyncProperty(flips, fc.nat(bytes.length), async (changes, cut) => {
+    const changed = Buffer.from(bytes);
+    for (const [at, by] of changes) changed[at] = (changed[at] ?? 0) ^ by;
+    for (const each of [changed, bytes.subarray(0, cut)]) {
+      const { result } = await verifyRegistration({
+        ...good,
+        attestationObject: each.toString('base64url'),
+      });
+      if (!['good', 'bad', 'unsound'].includes(result)) return false;
+    }
+    return true;
+  });
+  await fc.assert(property, runs(400));
+  const json = fc.asyncProperty(fc.json(), async (text) => {
+    const data = Buffer.from(text).toString('base64url');
+    return (await verifyRegistration({ ...good, clientDataJSON: data })).result === 'bad';
+  });
+  await fc.assert(json, runs(200));
+  const nested = Buffer.alloc(16 * 1024, 0x81).toString('base64url');
+  t.same(
+    await verifyRegistration({ ...good, attestationObject: nested }),
+    { result: 'bad' },
+    'nested arrays',
+  );
+});
 
-t.test('ceremony: one without origins can be answered by nobody', async (t) => {
+t.test('ceremony: without origins no answer is valid', async (t) => {
   const passkey = makePasskey();
   const { response } = create(passkey, { challenge: '', origin: '' });
   const nothing = { challenge: '', rpId: '', origins: [] };

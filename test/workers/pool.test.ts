@@ -64,7 +64,7 @@ t.test('pool: takes a copy of the bytes, so the caller may reuse its buffer', as
   t.same(await running, { ok: true, value: true });
 });
 
-t.test('pool: tasks that arrive together share messages and each gets its own verdict', async (t) => {
+t.test('pool: tasks that arrive together share messages and each has its own result', async (t) => {
   const pool = makePool(t, { threads: 2 });
   const inputs = Array.from({ length: 200 }, (_, index) => ({
     ...signed(`m${index}`),
@@ -99,7 +99,7 @@ t.test(
 );
 
 for (const death of ['exit', 'uncaught']) {
-  t.test(`pool: a thread that dies in mid-task (${death}) fails its tasks, the pool goes on`, async (t) => {
+  t.test(`pool: a thread that dies in mid-task (${death}) fails its tasks, the pool continues`, async (t) => {
     const pool = makePool(t, { taskFile: DYING });
     t.same(await pool.run('verifyEd25519', signed('before')), { ok: true, value: true });
     t.same(await pool.run('verifyEd25519', signed(death)), INTERNAL_ERROR);
@@ -147,7 +147,7 @@ for (const name of ['broken', 'leaving']) {
   });
 }
 
-t.test('pool: close finishes what was taken and refuses the rest with Stopping', async (t) => {
+t.test('pool: close finishes accepted tasks and refuses the rest with Stopping', async (t) => {
   const pool = makePool(t);
   const taken = Array.from({ length: 60 }, () => pool.run('verifyEd25519', signed('taken')));
   const closed = pool.close();

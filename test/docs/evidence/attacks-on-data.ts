@@ -76,11 +76,11 @@ export const ATTACKS_ON_DATA: Evidence = {
   ],
   'many streams of one user': [
     'test/io/files/throttle-persons.test.ts: streams of one user get no more than one of another',
-    'test/io/files/throttle-persons.test.ts: without a session a network is one person, an IPv6 one with all its addresses',
+    'test/io/files/throttle-persons.test.ts: without a session a network is one caller, an IPv6 network with all its addresses',
     'test/io/files/throttle-persons.test.ts: slow streams of a user take nothing from the share of its fast one',
   ],
   'many users with one short stream each': [
-    'test/io/files/throttle-persons.test.ts: users without a stream are forgotten, however many there were',
+    'test/io/files/throttle-persons.test.ts: users without a stream are removed, whatever their number',
   ],
   'a second gateway on the same data folder, also in another network namespace': [
     'test/e2e/damaged-journal.test.ts: two gateways on one folder: one in another network namespace is refused',
@@ -149,9 +149,9 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/sandbox/supervisor.test.ts: waits grow to a minute',
   ],
   'A file storage that is full, read-only, gone, slow or wrong': [
-    'test/io/files/storage/remote.test.ts: whatever fails is 1312 for the caller and names the server',
+    'test/io/files/storage/remote.test.ts: every failure is 1312 for the caller and names the server',
     'test/io/files/upload/receiver.test.ts: a full disk is StorageFull',
-    'test/io/files/storage/storage.test.ts: reservations: what is held counts',
+    'test/io/files/storage/storage.test.ts: reservations: they add up',
     'test/bootstrap/files.test.ts: a folder that cannot be made or written names its key',
   ],
   'A worker thread that dies, a full queue': [

@@ -21,7 +21,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'bursts of paused uploads': [
     'test/io/files/upload/prebuffered-body.test.ts: any pieces, any moment of reading, any reader',
-    'test/io/files/upload/receiver.test.ts: four tasks under way hold the client back',
+    'test/io/files/upload/receiver.test.ts: four tasks under way pause the client',
   ],
   'symbolic links in the storage': [
     'test/io/files/storage/storage.test.ts: symbolic links are followed nowhere',
@@ -72,7 +72,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/actors/runtime/runtime.test.ts: query: an unknown id is answered from the initial state and creates nothing',
   ],
   'forged Ed25519 signatures': [
-    'test/workers/ed25519.test.ts: ed25519: every vector gets the guarded',
+    'test/workers/ed25519.test.ts: ed25519: every vector has the guarded',
     'test/workers/ed25519.test.ts: S + L in place of S is refused',
     'test/workers/ed25519.test.ts: forgeries that OpenSSL accepts',
   ],

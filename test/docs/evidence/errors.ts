@@ -172,7 +172,7 @@ export const ERROR_TESTS: Evidence = {
     'test/io/routes/downloads.test.ts: every row, by GET and by HEAD',
   ],
   FileStorageFailed: [
-    'test/io/files/storage/storage.test.ts: a failing disk is 1312 for the caller and a sentence for the operator',
+    'test/io/files/storage/storage.test.ts: a failing disk is 1312 for the caller and a sentence in the log',
   ],
   UploadConflict: ['test/actors/files/draft.test.ts: a newer stream makes every word of the older one void'],
   TooManyDrafts: ['test/io/routes/files-v2.test.ts: as many at once as DraftsPerUser'],

@@ -64,8 +64,8 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/modules/events.test.ts: takes a batch of the module whose key it has',
     'test/io/modules/events.test.ts: 401 without a key, with a wrong one, and with that of another module',
     'test/io/modules/events.test.ts: refuses what is no batch, and too much of it',
-    'test/io/files/storage/removals.test.ts: each file once, uploads under way not at all, and a record of how many',
-    'test/io/files/storage/removals.test.ts: a storage that fails is 1312 with no count; sent again, the rest goes',
+    'test/io/files/storage/removals.test.ts: each file once, no upload under way, and an audit record with the number',
+    'test/io/files/storage/removals.test.ts: a storage that fails is 1312 with no count; a repetition removes the rest',
     'test/e2e/files/downloads.test.ts: removed files are 404 at once, and open uploads continue',
   ],
   '2.1 the token is opaque; only its SHA-256 is stored': [
@@ -82,7 +82,7 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/accounts/accounts.test.ts: races: a claim that slips in',
   ],
   '2.2 keys of small order': [
-    'test/workers/ed25519.test.ts: ed25519: every vector gets the guarded',
+    'test/workers/ed25519.test.ts: ed25519: every vector has the guarded',
     'test/workers/ed25519.test.ts: the 14 low-order keys with R = identity',
     'test/io/accounts/accounts.test.ts: low-order keys and keys off the curve',
     'test/io/accounts/passkeys.test.ts: registration: keys that may not be enrolled are 400',

@@ -118,7 +118,7 @@ export const READINGS_4: Evidence = {
     'test/io/accounts/passkeys.test.ts: registration: shapes and lengths are 400',
     'test/io/accounts/passkeys.test.ts: registration: whatever the ceremony was not made for',
     'test/io/accounts/passkeys.test.ts: login: a refusal says and records nothing of the ceremony',
-    'test/workers/fido2.test.ts: nothing that a client can send throws',
+    'test/workers/fido2.test.ts: no input of a client throws',
     'test/e2e/pages/passkeys.test.ts: browser: sign-up with a passkey, log-out, log-in',
     'test/workers/fido2.test.ts: recorded ceremony:',
   ],
@@ -254,7 +254,7 @@ export const READINGS_4: Evidence = {
     'test/io/routes/downloads.test.ts: v2: with FileDownloadAuthRequired every download needs a session, codes too',
   ],
   '4.8 The highest threshold is compared first': [
-    'test/io/files/storage/storage.test.ts: bytes lie at owner and file id',
+    'test/io/files/storage/storage.test.ts: bytes are stored at owner and file id',
     'test/bootstrap/files.test.ts: the folder wins over the servers',
     'test/io/files/storage/remote.test.ts: the first threshold below the file id decides, highest first',
     'test/io/files/storage/storage.test.ts: a published file is read back, at any position',
@@ -262,10 +262,10 @@ export const READINGS_4: Evidence = {
     'test/e2e/files/storage-servers.test.ts: storage server: files are stored there and read back, and its failures are reported',
   ],
   '4.8 a storage that fails': [
-    'test/io/files/storage/remote.test.ts: whatever fails is 1312 for the caller and names the server',
+    'test/io/files/storage/remote.test.ts: every failure is 1312 for the caller and names the server',
     'test/io/files/upload/receiver.test.ts: a full disk is StorageFull',
-    'test/io/files/storage/storage.test.ts: reservations: what is held counts',
+    'test/io/files/storage/storage.test.ts: reservations: they add up',
     'test/bootstrap/files.test.ts: a folder that cannot be made or written names its key',
-    'test/io/files/storage/storage.test.ts: a failing disk is 1312 for the caller and a sentence for the operator',
+    'test/io/files/storage/storage.test.ts: a failing disk is 1312 for the caller and a sentence in the log',
   ],
 };

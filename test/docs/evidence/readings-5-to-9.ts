@@ -197,18 +197,18 @@ export const READINGS_5_TO_9: Evidence = {
     'test/io/accounts/one-time-codes.test.ts: caps: 60 s before a resend',
   ],
   '8.2 in no second more passes': [
-    'test/io/files/throttle.test.ts: the key decides who shares',
-    'test/io/files/throttle.test.ts: in no second more passes than the quota and what was saved',
-    'test/io/files/throttle.test.ts: a change of the quota holds for running streams, 0',
-    'test/io/files/throttle-persons.test.ts: a change of the quota or of its key holds for running streams',
+    'test/io/files/throttle.test.ts: the key decides which streams share',
+    'test/io/files/throttle.test.ts: no second passes more than the quota and its savings',
+    'test/io/files/throttle.test.ts: a change of the quota applies to running streams, 0',
+    'test/io/files/throttle-persons.test.ts: a change of the quota or of its key applies to running streams',
   ],
   '8.3 Users share it evenly': [
     'test/io/files/throttle-persons.test.ts: streams of one user get no more than one of another',
-    'test/io/files/throttle-persons.test.ts: without a session a network is one person, an IPv6 one with all its addresses',
+    'test/io/files/throttle-persons.test.ts: without a session a network is one caller, an IPv6 network with all its addresses',
     'test/io/files/throttle-persons.test.ts: slow streams of a user take nothing from the share of its fast one',
   ],
   '8.3 have quotas of their own': [
-    'test/io/files/download/sender.test.ts: front: at a quota streams share it and end together; a lifted one counts at once',
+    'test/io/files/download/sender.test.ts: front: streams share a quota and end together; a removed quota applies at once',
     'test/io/files/throttle.test.ts: directions have quotas of their own; parts of v1 take nothing from v2',
   ],
   '8.3 600 by default': [
@@ -216,7 +216,7 @@ export const READINGS_5_TO_9: Evidence = {
     'test/domain/files/files.test.ts: file names: blocked extensions',
     'test/e2e/files/uploads.test.ts: init: 1302 for a second upload, 1304 for a CRC-32 in use, 1303 for the 61st upload',
     'test/actors/files/upload.test.ts: upload: inactive ones expire',
-    'test/io/files/throttle.test.ts: throttle: a change of the quota holds for running streams',
+    'test/io/files/throttle.test.ts: throttle: a change of the quota applies to running streams',
     'test/io/routes/downloads.test.ts: v2: with FileDownloadAuthRequired every download needs a session, codes too',
   ],
   '8.4 `ActiveKeysLimit` is 20': [

@@ -284,8 +284,8 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/modules/events.test.ts: refuses what is no batch, and too much of it',
   ],
   'POST internal /internal/v1/files/remove': [
-    'test/io/files/storage/removals.test.ts: each file once, uploads under way not at all, and a record of how many',
-    'test/io/files/storage/removals.test.ts: a storage that fails is 1312 with no count; sent again, the rest goes',
+    'test/io/files/storage/removals.test.ts: each file once, no upload under way, and an audit record with the number',
+    'test/io/files/storage/removals.test.ts: a storage that fails is 1312 with no count; a repetition removes the rest',
     'test/e2e/files/downloads.test.ts: removed files are 404 at once, and open uploads continue',
   ],
 };

@@ -1,4 +1,4 @@
-/** The bandwidth limiter: a quota is shared by persons first, then by the streams of each. In virtual time. */
+/** The bandwidth limiter: a quota is shared by callers first, then by the streams of each. In virtual time. */
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
@@ -62,7 +62,7 @@ for (const direction of ['download', 'upload'] as const) {
 }
 
 t.test(
-  'throttle: without a session a network is one person, an IPv6 one with all its addresses',
+  'throttle: without a session a network is one caller, an IPv6 network with all its addresses',
   async (t) => {
     const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
     const addresses = Array.from({ length: MANY }, (_, index) => `2001:db8:0:1::${index + 1}`);
@@ -114,20 +114,23 @@ t.test('throttle: uploads of many users end within 5 % of N x 20 MiB / quota', a
   checkEnds(t, ends, 20 * MiB, 2_097_152);
 });
 
-t.test('throttle: the share of a user who leaves is free at once, for streams of others alone', async (t) => {
-  const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
-  const many = Array.from({ length: MANY }, () => endless(throttle, ADA));
-  const one = endless(throttle, BOB);
-  time.runUntil(10_000);
-  for (const { stream } of many) stream.leave();
-  const before = one.bytes;
-  time.runUntil(20_000);
-  checkAlike(t, one.bytes - before, 10 * MiB, 'the one, alone');
-  one.stream.leave();
-  t.match(throttle.counters(), { streams: 0, waiting: 0, persons: 0 });
-});
+t.test(
+  'throttle: the share of a user that leaves is free at once, for streams of other users only',
+  async (t) => {
+    const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
+    const many = Array.from({ length: MANY }, () => endless(throttle, ADA));
+    const one = endless(throttle, BOB);
+    time.runUntil(10_000);
+    for (const { stream } of many) stream.leave();
+    const before = one.bytes;
+    time.runUntil(20_000);
+    checkAlike(t, one.bytes - before, 10 * MiB, 'the one, alone');
+    one.stream.leave();
+    t.match(throttle.counters(), { streams: 0, waiting: 0, persons: 0 });
+  },
+);
 
-t.test('throttle: what a slow user leaves unused belongs to the others', async (t) => {
+t.test('throttle: the unused share of a slow user goes to the others', async (t) => {
   const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
   const fast = endless(throttle, ADA);
   const slow = throttle.open('download', BOB);
@@ -160,7 +163,7 @@ t.test('throttle: slow streams of a user take nothing from the share of its fast
 });
 
 t.test(
-  'throttle: a change of the quota or of its key holds for running streams of several users',
+  'throttle: a change of the quota or of its key applies to running streams of several users',
   async (t) => {
     const { time, live, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
     const streams = [endless(throttle, ADA), endless(throttle, ADA), endless(throttle, BOB)];
@@ -181,7 +184,7 @@ t.test(
   },
 );
 
-t.test('throttle: users without a stream are forgotten, however many there were', async (t) => {
+t.test('throttle: users without a stream are removed, whatever their number', async (t) => {
   const { time, throttle } = setUp();
   for (let user = 0; user < 20_000; user += 1) {
     const stream = throttle.open('upload', { userId: `${user}`, address: '' });

@@ -40,7 +40,7 @@ for (const streams of [1, 2, 8]) {
   );
 }
 
-t.test('throttle: a busy event loop, whose turns are late, loses nothing of the quota', async (t) => {
+t.test('throttle: a busy event loop with late intervals loses nothing of the quota', async (t) => {
   let seed = 1;
   const lateMs = () => {
     seed = (seed * 48_271) % 2_147_483_647;
@@ -54,7 +54,7 @@ t.test('throttle: a busy event loop, whose turns are late, loses nothing of the 
   checkEnds(t, ends, 20 * MiB, 5_242_880);
 });
 
-t.test('throttle: in no second more passes than the quota and what was saved, for any demand', async (t) => {
+t.test('throttle: no second passes more than the quota and its savings, for any demand', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(
@@ -88,7 +88,7 @@ t.test('throttle: in no second more passes than the quota and what was saved, fo
   );
 });
 
-t.test('throttle: a late comer shares from then on; who leaves leaves the others its share', async (t) => {
+t.test('throttle: a new stream shares from its start; a stream that leaves frees its share', async (t) => {
   const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
   const ends: number[] = [];
   download(throttle.open('download', CALLER), 10 * MiB, () => ends.push(time.nowMs));
@@ -110,7 +110,7 @@ t.test('throttle: a late comer shares from then on; who leaves leaves the others
   t.ok(Math.abs((ends[0] ?? 0) - 12_000) < 600, `10 MiB and the other's 2 MiB: ${ends[0]}`);
 });
 
-t.test('throttle: an aborted waiter leaves at once, its promise resolves, the turns end', async (t) => {
+t.test('throttle: an aborted waiter leaves at once, its promise resolves, the intervals end', async (t) => {
   const { time, throttle } = setUp();
   const stream = throttle.open('upload', CALLER);
   t.notOk(stream.charge(10 * MiB));
@@ -120,12 +120,12 @@ t.test('throttle: an aborted waiter leaves at once, its promise resolves, the tu
   stream.leave();
   await paid;
   t.match(throttle.counters(), { streams: 0, waiting: 0 });
-  t.ok(stream.charge(1), 'what comes after is nobody’s');
+  t.ok(stream.charge(1), 'later bytes are charged to no stream');
   while (time.next());
   t.equal(time.waiting, 0);
 });
 
-t.test('throttle: a change of the quota holds for running streams, 0 lets everybody go', async (t) => {
+t.test('throttle: a change of the quota applies to running streams, 0 releases all', async (t) => {
   const { time, live, throttle } = setUp({ FileDownloadBytesPerSecond: 1_000_000 });
   let end = 0;
   download(throttle.open('download', CALLER), 10_000_000, () => {
@@ -160,7 +160,7 @@ t.test('throttle: directions have quotas of their own; parts of v1 take nothing 
   for (const [direction, end] of ends) t.ok(Math.abs(end - 4_000) <= 200, `${direction}: ${end}`);
 });
 
-t.test('throttle: the key decides who shares', async (t) => {
+t.test('throttle: the key decides which streams share', async (t) => {
   const owners = [
     { userId: '1', address: '10.0.0.1' },
     { userId: '2', address: '10.0.0.1' },
@@ -182,7 +182,7 @@ t.test('throttle: the key decides who shares', async (t) => {
   }
 });
 
-t.test('throttle: opening one stream after the other does not get around the quota', async (t) => {
+t.test('throttle: one stream after the other does not exceed the quota', async (t) => {
   const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
   let left = 400;
   const again = (): void => {
@@ -205,7 +205,7 @@ t.test('throttle: a slow quota sends its first byte soon', async (t) => {
   t.type(firstMs, 'number');
 });
 
-t.test('throttle: quotas that nobody uses are forgotten, those in use are not', async (t) => {
+t.test('throttle: unused quotas are removed, used ones are kept', async (t) => {
   const { time, throttle } = setUp({ FileBandwidthKey: '{user}' });
   const kept = throttle.open('download', CALLER);
   for (let user = 0; user < 10_000; user++)

@@ -11,22 +11,19 @@ import { runs } from '../../../support/depth.ts';
 const codes = createFileCodes(Buffer.alloc(16, 3));
 const ids = fc.bigInt({ min: 0n, max: ID_MAX }).map(String);
 
-t.test(
-  'file code: any id comes back from its code, which is 22 characters and the same every time',
-  async (t) => {
-    fc.assert(
-      fc.property(ids, (id) => {
-        const code = codes.encode(id);
-        return /^[A-Za-z0-9_-]{22}$/.test(code) && codes.decode(code) === id && codes.encode(id) === code;
-      }),
-      runs(5_000),
-    );
-    t.same(codes.read(codes.encode('0')), { fileId: '0', by: 'code' });
-    t.same(codes.read(codes.encode(ID_MAX.toString())), { fileId: ID_MAX.toString(), by: 'code' });
-  },
-);
+t.test('file code: any id is decoded from its code, which has 22 characters and never changes', async (t) => {
+  fc.assert(
+    fc.property(ids, (id) => {
+      const code = codes.encode(id);
+      return /^[A-Za-z0-9_-]{22}$/.test(code) && codes.decode(code) === id && codes.encode(id) === code;
+    }),
+    runs(5_000),
+  );
+  t.same(codes.read(codes.encode('0')), { fileId: '0', by: 'code' });
+  t.same(codes.read(codes.encode(ID_MAX.toString())), { fileId: ID_MAX.toString(), by: 'code' });
+});
 
-t.test('file code: it is one block of AES-128, whatever was enciphered before it', async (t) => {
+t.test('file code: it is one block of AES-128, independent of earlier codes', async (t) => {
   const cipher = createCipheriv('aes-128-ecb', Buffer.alloc(16, 3), null).setAutoPadding(false);
   const clear = Buffer.alloc(16);
   clear.writeBigUInt64BE(1882417349637701632n);
@@ -40,7 +37,7 @@ t.test('file code: it is one block of AES-128, whatever was enciphered before it
 });
 
 t.test(
-  'file code: thousands of codes in turn are each read as their own file, again and again',
+  'file code: thousands of codes one after the other are each read as their own file, repeatedly',
   async (t) => {
     const many = Array.from({ length: 3_000 }, (_, number) => String(number * 7_919));
     const written = many.map((id) => codes.encode(id));
@@ -68,7 +65,7 @@ t.test('file code: a code with any one bit changed is unknown', async (t) => {
   );
 });
 
-t.test('file code: what is no code is unknown and throws nothing', async (t) => {
+t.test('file code: any other text is unknown and throws nothing', async (t) => {
   const code = codes.encode('7');
   const last = String.fromCharCode(code.charCodeAt(21) + 1);
   for (const text of [
@@ -109,7 +106,7 @@ t.test('file code: codes of another key, or above int64, are unknown', async (t)
   t.throws(() => createFileCodes(Buffer.alloc(32)));
 });
 
-t.test('file code: the key follows from the vault, so a restart knows what was given out', async (t) => {
+t.test('file code: the key is derived, so that codes stay valid after a restart', async (t) => {
   const cipher = createApiKeyCipher(Buffer.alloc(32, 7));
   const code = openFileCodes(cipher).encode('42');
   t.equal(openFileCodes(createApiKeyCipher(Buffer.alloc(32, 7))).decode(code), '42');

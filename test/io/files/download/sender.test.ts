@@ -1,6 +1,6 @@
 /**
- * How bodies leave: pieces of a file through one buffer or two, at the limiter's pace, to clients that read, stall, dribble or
- * go away; and storages that fail in mid-body. Over a fake socket first, then over the real front.
+ * The sender of file bodies: pieces, buffers, bandwidth, slow and leaving clients, and storages that fail during a body.
+ * With a fake socket first, then over the real HTTP server.
  */
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import fc from 'fast-check';
@@ -107,74 +107,74 @@ function textOf(pieces: readonly BodyPiece[], bytes: Buffer): Buffer {
   );
 }
 
-t.test('sender: any pieces come out byte for byte, streamed and whole, and all is given back', async (t) => {
-  const bytes = randomBytes(300_000);
-  const buffers = new SendBuffers();
-  const piece: fc.Arbitrary<BodyPiece> = fc.oneof(
-    fc.record({ kind: fc.constant('text' as const), text: fc.stringMatching(/^[ -~]{0,80}$/) }),
-    fc.tuple(fc.nat(bytes.length), fc.nat(200_000)).map(([first, most]) => ({
-      kind: 'file' as const,
-      first,
-      lengthBytes: Math.min(most, bytes.length - first),
-    })),
-  );
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(piece, { maxLength: 9 }),
-      fc.integer({ min: 2_000, max: 70_000 }),
-      async (pieces, most) => {
-        const expected = textOf(pieces, bytes);
-        const { file, counts } = stored(bytes);
-        const pace: Pace = { ...FREE_PACE, ask: (wanted, go) => go(Math.min(wanted, most)) };
-        const source = createFileSource({
-          file,
-          pieces,
-          lengthBytes: expected.length,
-          pace,
-          buffers,
-          onFault: noFault,
-        });
-        const peer = socket(source, expected.length);
-        await peer.done();
-        if (!peer.body().equals(expected)) return false;
-        if (!readWhole(file, pieces, expected.length).equals(expected)) return false;
-        return counts.closed === 1 && peer.largest() <= most;
-      },
-    ),
-    runs(300),
-  );
-  t.same(buffers.counters(), NOTHING_LENT);
-});
-
 t.test(
-  'sender: a client that stops reading holds its buffers, and nothing is read beyond them',
+  'sender: any pieces are sent byte for byte, streamed and whole, and all buffers are returned',
   async (t) => {
-    for (const largeMax of [2, 64]) {
-      const ahead = largeMax === 64 ? 1 : 0;
-      const bytes = randomBytes(3 * MIB);
-      const buffers = new SendBuffers({ largeMax });
-      const { file, counts } = stored(bytes);
-      const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
-      const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
-      const source = createFileSource(sending);
-      const peer = socket(source, bytes.length, 1);
-      await peer.sentAtLeast(1);
-      await new Promise((resolve) => setImmediate(resolve));
-      t.same([peer.state.sent, counts.reads], [LARGE_BYTES, 1 + ahead]);
-      t.equal(buffers.counters().large, 1 + ahead);
-      for (let piece = 1; piece < 6; piece += 1) {
-        peer.take();
-        await peer.sentAtLeast((piece + 1) * LARGE_BYTES);
-      }
-      t.ok(peer.body().equals(bytes));
-      t.equal(counts.closed, 0, 'the last piece has not left yet');
-      source.drained();
-      t.same([counts.closed, buffers.counters()], [1, NOTHING_LENT]);
-      source.lost();
-      t.same([counts.closed, buffers.counters()], [1, NOTHING_LENT], 'once');
-    }
+    const bytes = randomBytes(300_000);
+    const buffers = new SendBuffers();
+    const piece: fc.Arbitrary<BodyPiece> = fc.oneof(
+      fc.record({ kind: fc.constant('text' as const), text: fc.stringMatching(/^[ -~]{0,80}$/) }),
+      fc.tuple(fc.nat(bytes.length), fc.nat(200_000)).map(([first, most]) => ({
+        kind: 'file' as const,
+        first,
+        lengthBytes: Math.min(most, bytes.length - first),
+      })),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(piece, { maxLength: 9 }),
+        fc.integer({ min: 2_000, max: 70_000 }),
+        async (pieces, most) => {
+          const expected = textOf(pieces, bytes);
+          const { file, counts } = stored(bytes);
+          const pace: Pace = { ...FREE_PACE, ask: (wanted, go) => go(Math.min(wanted, most)) };
+          const source = createFileSource({
+            file,
+            pieces,
+            lengthBytes: expected.length,
+            pace,
+            buffers,
+            onFault: noFault,
+          });
+          const peer = socket(source, expected.length);
+          await peer.done();
+          if (!peer.body().equals(expected)) return false;
+          if (!readWhole(file, pieces, expected.length).equals(expected)) return false;
+          return counts.closed === 1 && peer.largest() <= most;
+        },
+      ),
+      runs(300),
+    );
+    t.same(buffers.counters(), NOTHING_LENT);
   },
 );
+
+t.test('sender: a client that stops reading keeps its buffers, and nothing more is read', async (t) => {
+  for (const largeMax of [2, 64]) {
+    const ahead = largeMax === 64 ? 1 : 0;
+    const bytes = randomBytes(3 * MIB);
+    const buffers = new SendBuffers({ largeMax });
+    const { file, counts } = stored(bytes);
+    const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+    const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
+    const source = createFileSource(sending);
+    const peer = socket(source, bytes.length, 1);
+    await peer.sentAtLeast(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    t.same([peer.state.sent, counts.reads], [LARGE_BYTES, 1 + ahead]);
+    t.equal(buffers.counters().large, 1 + ahead);
+    for (let piece = 1; piece < 6; piece += 1) {
+      peer.take();
+      await peer.sentAtLeast((piece + 1) * LARGE_BYTES);
+    }
+    t.ok(peer.body().equals(bytes));
+    t.equal(counts.closed, 0, 'the last piece has not left yet');
+    source.drained();
+    t.same([counts.closed, buffers.counters()], [1, NOTHING_LENT]);
+    source.lost();
+    t.same([counts.closed, buffers.counters()], [1, NOTHING_LENT], 'once');
+  }
+});
 
 t.test('sender: the next piece is read while one is sent, and never two at once', async (t) => {
   const bytes = randomBytes(5 * LARGE_BYTES + 7);
@@ -213,7 +213,7 @@ t.test('sender: the next piece is read while one is sent, and never two at once'
 });
 
 t.test(
-  'sender: a failed read ahead does not harm what is on its way, then the connection is cut',
+  'sender: a failed read ahead does not harm bytes under way, then the connection is closed',
   async (t) => {
     const bytes = randomBytes(3 * LARGE_BYTES);
     const buffers = new SendBuffers();
@@ -243,7 +243,7 @@ t.test(
   },
 );
 
-t.test('sender: one that takes too long for a buffer is cut', async (t) => {
+t.test('sender: a client that takes too long for a buffer is disconnected', async (t) => {
   const bytes = randomBytes(2 * LARGE_BYTES);
   const buffers = new SendBuffers();
   const { file, counts } = stored(bytes);
@@ -256,7 +256,7 @@ t.test('sender: one that takes too long for a buffer is cut', async (t) => {
 });
 
 t.test(
-  'sender: a client that leaves during a read costs nothing more; the buffers wait for the read',
+  'sender: a client that leaves during a read causes no further one; the buffers wait for it',
   async (t) => {
     const buffers = new SendBuffers();
     let settle: (bytes: number) => void = () => undefined;
@@ -280,7 +280,7 @@ t.test(
   },
 );
 
-t.test('sender: leave to send that comes after the client left reads nothing', async (t) => {
+t.test('sender: bandwidth that is granted after the client left reads nothing', async (t) => {
   const buffers = new SendBuffers();
   const { file, counts } = stored(randomBytes(MIB));
   let go: (bytes: number) => void = () => undefined;
@@ -298,53 +298,53 @@ t.test('sender: leave to send that comes after the client left reads nothing', a
   t.same([counts.reads, counts.closed], [0, 1]);
 });
 
-t.test('sender: a file that ends early or cannot be read is cut and told, never padded', async (t) => {
-  const buffers = new SendBuffers();
-  const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
-  const failing: Partial<StoredFile>[] = [
-    { read: async () => 5 },
-    { read: async () => Promise.reject(new GatewayError('FileStorageFailed')) },
-  ];
-  for (const changes of failing) {
-    const { file, counts } = stored(randomBytes(MIB), changes);
-    const faults: unknown[] = [];
-    const source = createFileSource({
-      file,
-      pieces,
-      lengthBytes: MIB,
-      pace: FREE_PACE,
-      buffers,
-      onFault: (error) => faults.push(error),
-    });
-    const peer = socket(source, MIB);
-    await peer.done();
-    t.same([peer.state.cut, peer.state.sent, faults.length, counts.closed], [true, 0, 1, 1]);
-  }
-  t.throws(() => readWhole(stored(randomBytes(5)).file, [{ kind: 'file', first: 0, lengthBytes: 6 }], 6));
-  t.equal(buffers.counters().large, 0);
-});
-
 t.test(
-  'buffers: two large ones while there are plenty, one, a small one, then no further answer',
+  'sender: a file that ends early or cannot be read is aborted and reported, never padded',
   async (t) => {
-    const buffers = new SendBuffers({ largeMax: 4, smallMax: 1 });
-    const lent = [MIB, LARGE_BYTES, MIB, MIB, 10].map((lengthBytes) => buffers.lend(lengthBytes));
-    t.same(
-      lent.map((some) => some?.map(({ length }) => length)),
-      [[LARGE_BYTES, LARGE_BYTES], [LARGE_BYTES], [LARGE_BYTES], [SMALL_BYTES], undefined],
-    );
-    t.same(buffers.counters(), { large: 4, small: 1, answers: 4, refused: 1 });
-    const [first = [], second = [], third = [], fourth = []] = lent;
-    buffers.giveBack(fourth);
-    t.same(buffers.lend(10), fourth, 'used again');
-    buffers.giveBack(fourth);
-    for (const some of [first, second, third]) buffers.giveBack(some);
-    t.same(buffers.counters(), { large: 0, small: 0, answers: 0, refused: 1 });
-    t.same(buffers.lend(LARGE_BYTES)?.length, 1, 'what fits one gets no second');
+    const buffers = new SendBuffers();
+    const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
+    const failing: Partial<StoredFile>[] = [
+      { read: async () => 5 },
+      { read: async () => Promise.reject(new GatewayError('FileStorageFailed')) },
+    ];
+    for (const changes of failing) {
+      const { file, counts } = stored(randomBytes(MIB), changes);
+      const faults: unknown[] = [];
+      const source = createFileSource({
+        file,
+        pieces,
+        lengthBytes: MIB,
+        pace: FREE_PACE,
+        buffers,
+        onFault: (error) => faults.push(error),
+      });
+      const peer = socket(source, MIB);
+      await peer.done();
+      t.same([peer.state.cut, peer.state.sent, faults.length, counts.closed], [true, 0, 1, 1]);
+    }
+    t.throws(() => readWhole(stored(randomBytes(5)).file, [{ kind: 'file', first: 0, lengthBytes: 6 }], 6));
+    t.equal(buffers.counters().large, 0);
   },
 );
 
-t.test('buffers: no mix of answers gets more than there is, and all comes back', async () => {
+t.test('buffers: two large ones while many are free, then one, a small one, then a refusal', async (t) => {
+  const buffers = new SendBuffers({ largeMax: 4, smallMax: 1 });
+  const lent = [MIB, LARGE_BYTES, MIB, MIB, 10].map((lengthBytes) => buffers.lend(lengthBytes));
+  t.same(
+    lent.map((some) => some?.map(({ length }) => length)),
+    [[LARGE_BYTES, LARGE_BYTES], [LARGE_BYTES], [LARGE_BYTES], [SMALL_BYTES], undefined],
+  );
+  t.same(buffers.counters(), { large: 4, small: 1, answers: 4, refused: 1 });
+  const [first = [], second = [], third = [], fourth = []] = lent;
+  buffers.giveBack(fourth);
+  t.same(buffers.lend(10), fourth, 'used again');
+  buffers.giveBack(fourth);
+  for (const some of [first, second, third]) buffers.giveBack(some);
+  t.same(buffers.counters(), { large: 0, small: 0, answers: 0, refused: 1 });
+  t.same(buffers.lend(LARGE_BYTES)?.length, 1, 'what fits one gets no second');
+});
+
+t.test('buffers: no mix of answers exceeds the bounds, and all buffers are returned', async () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.nat(3 * MIB), fc.constant('back' as const)), { maxLength: 60 }),
@@ -455,7 +455,7 @@ t.test('front: large ranges and many of them are exact', async (t) => {
   t.ok(body.equals(expected));
 });
 
-t.test('front: a client that leaves in mid-download gives everything back', async (t) => {
+t.test('front: a client that leaves during a download frees all it used', async (t) => {
   const { http, put, downloads } = await startDownloads(t);
   await put('7', randomBytes(20 * MIB));
   const connections = Array.from({ length: 20 }, () => connectRaw(http.port));
@@ -504,7 +504,7 @@ t.test('front: one that never reads is closed, and memory stays where it was', a
 });
 
 t.test(
-  'front: when all buffers are out an answer is 503 and asks to come again; short ones still leave',
+  'front: when all buffers are lent an answer is 503 with Retry-After; short ones are still sent',
   async (t) => {
     const buffers = new SendBuffers({ largeMax: 0, smallMax: 1 });
     const held: (() => void)[] = [];
@@ -526,45 +526,42 @@ t.test(
   },
 );
 
-t.test(
-  'front: a short body that may not leave yet waits for its turn; a client that left does not',
-  async (t) => {
-    const held: (() => void)[] = [];
-    const { http, put, downloads } = await startDownloads(t, {
-      pace: () => {
-        let wake: () => void = () => undefined;
-        const turn = new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        return {
-          ...FREE_PACE,
-          charge: () => false,
-          paid: () => {
-            held.push(wake);
-            return turn;
-          },
-          leave: wake,
-        };
-      },
-    });
-    await put('7', 'hello');
-    const answer = fetch(`${http.url}/auth/v1/file/7`, { headers: COOKIE });
-    while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    t.equal(http.finished.length, 0);
-    held[0]?.();
-    t.equal(await (await answer).text(), 'hello');
-    const gone = connectRaw(http.port);
-    gone.send(requestText('GET', '/auth/v1/file/7', COOKIE));
-    while (held.length === 1) await new Promise((resolve) => setImmediate(resolve));
-    gone.close();
-    while (http.finished.length < 2 || http.pipeline.counters().requestsInFlight > 0)
-      await new Promise((resolve) => setImmediate(resolve));
-    t.match(downloads.counters(), { whole: 2, streamed: 0 });
-    t.same(http.bugs, []);
-  },
-);
+t.test('front: a short body waits for its bandwidth, unless the client left', async (t) => {
+  const held: (() => void)[] = [];
+  const { http, put, downloads } = await startDownloads(t, {
+    pace: () => {
+      let wake: () => void = () => undefined;
+      const turn = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      return {
+        ...FREE_PACE,
+        charge: () => false,
+        paid: () => {
+          held.push(wake);
+          return turn;
+        },
+        leave: wake,
+      };
+    },
+  });
+  await put('7', 'hello');
+  const answer = fetch(`${http.url}/auth/v1/file/7`, { headers: COOKIE });
+  while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(http.finished.length, 0);
+  held[0]?.();
+  t.equal(await (await answer).text(), 'hello');
+  const gone = connectRaw(http.port);
+  gone.send(requestText('GET', '/auth/v1/file/7', COOKIE));
+  while (held.length === 1) await new Promise((resolve) => setImmediate(resolve));
+  gone.close();
+  while (http.finished.length < 2 || http.pipeline.counters().requestsInFlight > 0)
+    await new Promise((resolve) => setImmediate(resolve));
+  t.match(downloads.counters(), { whole: 2, streamed: 0 });
+  t.same(http.bugs, []);
+});
 
-t.test('front: at a quota streams share it and end together; a lifted one counts at once', async (t) => {
+t.test('front: streams share a quota and end together; a removed quota applies at once', async (t) => {
   const settings = new LiveSettings({ FileDownloadBytesPerSecond: 4 * MIB });
   const throttle = new Throttle({ settings, elapsed: () => performance.now(), timer: nodeSchedule.timer });
   t.teardown(() => throttle.close());
@@ -588,7 +585,7 @@ t.test('front: at a quota streams share it and end together; a lifted one counts
   t.match(throttle.counters(), { streams: 0, waiting: 0 });
 });
 
-t.test('front: a storage that reads from afar serves short bodies too', async (t) => {
+t.test('front: a remote storage serves short bodies too', async (t) => {
   const { http, put, downloads } = await startDownloads(t, { storage: fromAfar });
   const bytes = randomBytes(WHOLE_BODY_BYTES * 3);
   await put('7', bytes);

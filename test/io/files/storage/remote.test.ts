@@ -1,4 +1,4 @@
-/** What storage servers do wrong, and which of several is asked. The contract itself: storage.test.ts. */
+/** Faults of storage servers, and the choice among several. The contract: storage.test.ts. */
 import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -65,36 +65,33 @@ t.test('remote storage: an id below every threshold has no server', async (t) =>
   t.match(faults, [/opening 7\/1000: no threshold of FileServers is lower/]);
 });
 
-t.test(
-  'remote storage: whatever fails is 1312 for the caller and names the server for the operator',
-  async (t) => {
-    const { server, storage, faults } = await setUp(t);
-    await storeFile(storage, KEY, text('0123456789'));
-    const file = await storage.open(KEY);
-    const readings: Record<string, RegExp> = {
-      error: /GET at .*: answered 500/,
-      silent: /GET at .*: nothing moved for 200 ms/,
-      cut: /GET at /,
-      plain: /GET at .*: answered 200 with Content-Range/,
-    };
-    for (const [fault, reason] of Object.entries(readings)) {
-      server.fault = fault as ServerFault;
-      await rejectsWith(t, file?.read(Buffer.alloc(4), 2) ?? Promise.resolve(), 'FileStorageFailed');
-      t.match(faults.at(-1), reason, fault);
-      t.ok(faults.at(-1)?.includes(server.url), 'the server is named');
-    }
-    server.fault = 'error';
-    await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
-    await rejectsWith(t, storage.remove(KEY), 'FileStorageFailed');
-    server.fault = 'none';
-    const target = Buffer.alloc(4);
-    t.equal(await file?.read(target, 2), 4, 'and then it works again');
-    t.same(target, text('2345'));
-    file?.close();
-  },
-);
+t.test('remote storage: every failure is 1312 for the caller and names the server in the log', async (t) => {
+  const { server, storage, faults } = await setUp(t);
+  await storeFile(storage, KEY, text('0123456789'));
+  const file = await storage.open(KEY);
+  const readings: Record<string, RegExp> = {
+    error: /GET at .*: answered 500/,
+    silent: /GET at .*: nothing moved for 200 ms/,
+    cut: /GET at /,
+    plain: /GET at .*: answered 200 with Content-Range/,
+  };
+  for (const [fault, reason] of Object.entries(readings)) {
+    server.fault = fault as ServerFault;
+    await rejectsWith(t, file?.read(Buffer.alloc(4), 2) ?? Promise.resolve(), 'FileStorageFailed');
+    t.match(faults.at(-1), reason, fault);
+    t.ok(faults.at(-1)?.includes(server.url), 'the server is named');
+  }
+  server.fault = 'error';
+  await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
+  await rejectsWith(t, storage.remove(KEY), 'FileStorageFailed');
+  server.fault = 'none';
+  const target = Buffer.alloc(4);
+  t.equal(await file?.read(target, 2), 4, 'and then it works again');
+  t.same(target, text('2345'));
+  file?.close();
+});
 
-t.test('remote storage: a publish that fails leaves the part, so that it may be tried again', async (t) => {
+t.test('remote storage: a publish that fails keeps the part, so that it may be repeated', async (t) => {
   const { server, storage, staging, faults } = await setUp(t);
   await storage.create(KEY);
   await writePart(storage, KEY, Buffer.alloc(2_000_000, 'x'));
@@ -118,23 +115,20 @@ t.test('remote storage: a publish that fails leaves the part, so that it may be 
   t.ok((await readStored(storage, KEY))?.equals(Buffer.alloc(2_000_000, 'x')));
 });
 
-t.test(
-  'remote storage: a kept connection that the server had closed costs nothing but another try',
-  async (t) => {
-    const { server, storage, faults } = await setUp(t);
-    await storeFile(storage, KEY, text('abc'));
-    for (let round = 0; round < 5; round++) {
-      server.dropConnections();
-      t.same(await readStored(storage, KEY), text('abc'));
-      server.dropConnections();
-      await storeFile(storage, { owner: '7', fileId: `${2_000 + round}` }, text('abc'));
-    }
-    t.same(faults, []);
-  },
-);
+t.test('remote storage: a kept connection that the server has closed costs one repetition', async (t) => {
+  const { server, storage, faults } = await setUp(t);
+  await storeFile(storage, KEY, text('abc'));
+  for (let round = 0; round < 5; round++) {
+    server.dropConnections();
+    t.same(await readStored(storage, KEY), text('abc'));
+    server.dropConnections();
+    await storeFile(storage, { owner: '7', fileId: `${2_000 + round}` }, text('abc'));
+  }
+  t.same(faults, []);
+});
 
 t.test(
-  'remote storage: a server that is not there, and one that takes connections and says nothing',
+  'remote storage: a server that does not exist, and one that accepts connections and is silent',
   async (t) => {
     const mute = createServer();
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
@@ -159,7 +153,7 @@ t.test(
   },
 );
 
-t.test('remote storage: only what was asked for is fetched, an empty reading asks nobody', async (t) => {
+t.test('remote storage: only the requested range is fetched; an empty read sends no request', async (t) => {
   const { server, storage } = await setUp(t);
   await storeFile(storage, KEY, text('0123456789'));
   const file = await storage.open(KEY);

@@ -1,5 +1,6 @@
-/** Who may have bytes removed, what a request must look like, and what is left of one that fails. */
+/** Removal of files: authentication, the form of a request, and the result of one that fails. */
 import t, { type Test } from 'tap';
+import { uploadSlots } from '../../../../src/actors/files/v1/upload-slots.ts';
 import type { AuditRecord } from '../../../../src/actors/runtime/actor.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import type { FileKey } from '../../../../src/domain/files/files.ts';
@@ -28,10 +29,10 @@ async function startRemovals(t: Test, remove: (key: FileKey) => Promise<boolean>
       ]),
     ),
     actors: {
-      // Owner 8 uploads file 80 by chunks, somebody streams file 8100.
+      // Owner 8 uploads file 80 by chunks, and another user streams file 8100.
       query: (async (definition: { kind: string }, id: string) => {
-        if (definition.kind === 'uploadDesk') return [{ userId: '8' }, { userId: '9' }];
-        if (id !== '8') throw new Error('asked of somebody whom it does not concern');
+        if (definition.kind === uploadSlots.kind) return [{ userId: '8' }, { userId: '9' }];
+        if (id !== '8') throw new Error('unexpected query of another actor');
         return ['80'];
       }) as never,
       lookup: (_index, fileId) => (fileId === '8100' ? 'place' : undefined),
@@ -70,7 +71,7 @@ async function startRemovals(t: Test, remove: (key: FileKey) => Promise<boolean>
 
 const file = (fileId: string, ownerId = '7') => ({ fileId, ownerId });
 
-t.test('removals: each file once, uploads under way not at all, and a record of how many', async (t) => {
+t.test('removals: each file once, no upload under way, and an audit record with the number', async (t) => {
   const { ask, removed, audited, forgotten } = await startRemovals(t, async ({ fileId }) => fileId !== '3');
   const files = [file('1'), file('2'), file('1'), file('3'), file('80', '8'), file('8100'), file('82', '8')];
   t.same(await ask(CHAT_KEY, { files }), { status: 200, result: { removed: 3 } });
@@ -121,7 +122,7 @@ t.test('removals: a request that is malformed anywhere removes nothing', async (
   t.match(await ask(CHAT_KEY, { files: many.slice(1) }), { status: 200, result: { removed: 1_000 } });
 });
 
-t.test('removals: a storage that fails is 1312 with no count; sent again, the rest goes', async (t) => {
+t.test('removals: a storage that fails is 1312 with no count; a repetition removes the rest', async (t) => {
   const gone = new Set<string>();
   let broken = true;
   const { ask, audited } = await startRemovals(t, async ({ fileId }) => {
@@ -163,7 +164,7 @@ t.test('removals: the fifth request at once is 503, and the others end', async (
   for (const each of await Promise.all(running)) t.same(each, { status: 200, result: { removed: 1 } });
 });
 
-t.test('removals: the file cache forgets a file, also what is being asked of it', async (t) => {
+t.test('removals: the file cache forgets a file, also while it is being requested', async (t) => {
   const described: ChatFile = {
     fileId: '1',
     ownerId: '7',

@@ -1,4 +1,4 @@
-/** One contract for every file storage, then what each has of its own. */
+/** The contract of every file storage, then the tests of each implementation. */
 import {
   existsSync,
   mkdirSync,
@@ -86,7 +86,7 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
-  'a part of another size is not published and can be mended': async (t, { storage }) => {
+  'a part of another size is not published and can be corrected': async (t, { storage }) => {
     await storage.create(KEY);
     await writePart(storage, KEY, text('abc'));
     await rejectsWith(t, storage.publish(KEY, 4), 'FileStorageFailed');
@@ -188,7 +188,7 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
-  'who reads a file may finish after it was removed': async (t, { storage }) => {
+  'a reader may finish after its file was removed': async (t, { storage }) => {
     await storeFile(storage, KEY, text('abc'));
     const file = await storage.open(KEY);
     t.equal(storage.counters().open, 1);
@@ -224,7 +224,7 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
-  'a sweep removes the parts nobody wants, not files, not parts of this run': async (
+  'a sweep removes unwanted parts, but no files and no parts of this run': async (
     t,
     { storage, restart },
   ) => {
@@ -259,7 +259,7 @@ for (const [name, start] of Object.entries(STORAGES)) {
     );
 }
 
-t.test('local storage: bytes lie at owner and file id, readable by the gateway alone', async (t) => {
+t.test('local storage: bytes are stored at owner and file id, readable by the gateway only', async (t) => {
   const root = temporaryFolder(t);
   const storage = new LocalStorage({ root, onFault: (message) => t.fail(message) });
   await storage.create(KEY);
@@ -273,7 +273,7 @@ t.test('local storage: bytes lie at owner and file id, readable by the gateway a
 });
 
 t.test(
-  'local storage: a path is built from ids alone; anything else is a bug and touches nothing',
+  'local storage: a path is built from ids only; anything else is a bug and touches nothing',
   async (t) => {
     const root = temporaryFolder(t);
     const storage = new LocalStorage({ root: join(root, 'inner'), onFault: () => undefined });
@@ -288,7 +288,7 @@ t.test(
   },
 );
 
-t.test('storages: a refusal for want of room is told once a minute, and every one is counted', async (t) => {
+t.test('storages: a refusal for lack of space is logged once a minute, and each is counted', async (t) => {
   let nowMs = 0;
   const told: string[] = [];
   const full = { onFull: (message: string) => told.push(message), elapsed: () => nowMs };
@@ -343,7 +343,7 @@ t.test('local storage: symbolic links are followed nowhere', async (t) => {
     () => storage.publish(part, 8),
   ])
     await rejectsWith(t, attempt(), 'FileStorageFailed');
-  t.match(faults, [/ELOOP|ENOTDIR/], 'the operator is told');
+  t.match(faults, [/ELOOP|ENOTDIR/], 'the failure is logged');
   await storage.remove(part);
   await storage.remove({ owner: '8', fileId: '1001' });
   t.equal(
@@ -358,14 +358,14 @@ t.test('local storage: symbolic links are followed nowhere', async (t) => {
   t.ok(existsSync(join(outside, '55.part')));
 });
 
-t.test('local storage: something that is no file is not served', async (t) => {
+t.test('local storage: an entry that is no file is not served', async (t) => {
   const root = temporaryFolder(t);
   mkdirSync(join(root, '7/1001'), { recursive: true });
   const storage = new LocalStorage({ root, onFault: () => undefined });
   await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
 });
 
-t.test('local storage: few descriptors are kept, the oldest goes first, those in use stay', async (t) => {
+t.test('local storage: few descriptors are kept, the oldest is closed first, used ones stay', async (t) => {
   const storage = new LocalStorage({
     root: temporaryFolder(t),
     onFault: (message) => t.fail(message),
@@ -390,7 +390,7 @@ t.test('local storage: few descriptors are kept, the oldest goes first, those in
   t.equal(storage.counters().open, 0);
 });
 
-t.test('local storage: a failing disk is 1312 for the caller and a sentence for the operator', async (t) => {
+t.test('local storage: a failing disk is 1312 for the caller and a sentence in the log', async (t) => {
   const root = temporaryFolder(t);
   const faults: string[] = [];
   const storage = new LocalStorage({ root: join(root, 'gone'), onFault: (message) => faults.push(message) });
@@ -399,26 +399,23 @@ t.test('local storage: a failing disk is 1312 for the caller and a sentence for 
   t.equal(storage.counters().failed, 1);
 });
 
-t.test(
-  'reservations: what is held counts, the same holder replaces its figure, no room is StorageFull',
-  async (t) => {
-    const MiB = 1024 * 1024;
-    let free = 64 * MiB + 100;
-    const storage = new LocalStorage({
-      root: temporaryFolder(t),
-      onFault: () => undefined,
-      freeSpace: async () => free,
-    });
-    await Promise.all([storage.reserve('a', 60), rejectsWith(t, storage.reserve('b', 60), 'StorageFull')]);
-    t.equal(await storage.freeBytes(), 40);
-    await storage.reserve('a', 100);
-    await rejectsWith(t, storage.reserve('b', 1), 'StorageFull');
-    t.equal(storage.counters().reservedBytes, 100);
-    storage.release('a');
-    storage.release('a');
-    await storage.reserve('b', 100);
-    free = 10;
-    t.equal(await storage.freeBytes(), 0);
-    t.match(storage.counters(), { reservedBytes: 100, full: 2 });
-  },
-);
+t.test('reservations: they add up, a holder replaces its own, no space is StorageFull', async (t) => {
+  const MiB = 1024 * 1024;
+  let free = 64 * MiB + 100;
+  const storage = new LocalStorage({
+    root: temporaryFolder(t),
+    onFault: () => undefined,
+    freeSpace: async () => free,
+  });
+  await Promise.all([storage.reserve('a', 60), rejectsWith(t, storage.reserve('b', 60), 'StorageFull')]);
+  t.equal(await storage.freeBytes(), 40);
+  await storage.reserve('a', 100);
+  await rejectsWith(t, storage.reserve('b', 1), 'StorageFull');
+  t.equal(storage.counters().reservedBytes, 100);
+  storage.release('a');
+  storage.release('a');
+  await storage.reserve('b', 100);
+  free = 10;
+  t.equal(await storage.freeBytes(), 0);
+  t.match(storage.counters(), { reservedBytes: 100, full: 2 });
+});

@@ -1,4 +1,4 @@
-/** Uploads through fake bodies into real parts: what arrives is what is there, and nothing is touched afterwards. */
+/** Uploads through fake bodies into real parts: the part has the bytes of the body, and is not touched afterwards. */
 import { createHash, randomBytes } from 'node:crypto';
 import { openSync, readSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -132,7 +132,7 @@ t.test(
 );
 
 t.test(
-  'receiver: four tasks under way hold the client back, what still comes fills eight more buffers, then is written at once',
+  'receiver: four tasks under way pause the client, later bytes fill eight more buffers, then are written at once',
   async (t) => {
     const workers = new GatedWorkers();
     const receiver = new BodyReceiver(workers, { folder: tmpdir() });
@@ -160,7 +160,7 @@ t.test(
   },
 );
 
-t.test('receiver: it settles only when the last task has, whatever ended the upload', async (t) => {
+t.test('receiver: it settles only after the last task, in every kind of end', async (t) => {
   const endings: Record<string, (body: FakeBody, abort: AbortController) => void> = {
     complete: (body) => body.end(),
     lost: (body) => body.lose(),
@@ -196,28 +196,25 @@ t.test('receiver: it settles only when the last task has, whatever ended the upl
   }
 });
 
-t.test(
-  'receiver: the cap holds for what is declared and for what is sent; nothing is read in vain',
-  async (t) => {
-    const lease = await newLease(t);
-    const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
-    const declared = new FakeBody(11);
-    await rejectsWith(t, receiver.receive(optionsOf(declared, lease, { maxBytes: 10 })), 'MaxFileSize');
-    t.ok(declared.discarded);
-    t.equal(declared.sink, undefined);
-    const chunked = new FakeBody();
-    const receiving = receiver.receive(optionsOf(chunked, lease, { maxBytes: 10, tooLong: 'WrongPart' }));
-    chunked.send(new Uint8Array(10));
-    t.notOk(chunked.discarded);
-    chunked.send(new Uint8Array(1));
-    await rejectsWith(t, receiving, 'WrongPart');
-    const exact = new FakeBody(10);
-    const fits = receiver.receive(optionsOf(exact, lease, { maxBytes: 10 }));
-    exact.send(new Uint8Array(10));
-    exact.end();
-    t.match(await fits, { ended: 'complete', sizeBytes: 10 });
-  },
-);
+t.test('receiver: the cap applies to declared and to sent bytes; no refused body is read', async (t) => {
+  const lease = await newLease(t);
+  const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
+  const declared = new FakeBody(11);
+  await rejectsWith(t, receiver.receive(optionsOf(declared, lease, { maxBytes: 10 })), 'MaxFileSize');
+  t.ok(declared.discarded);
+  t.equal(declared.sink, undefined);
+  const chunked = new FakeBody();
+  const receiving = receiver.receive(optionsOf(chunked, lease, { maxBytes: 10, tooLong: 'WrongPart' }));
+  chunked.send(new Uint8Array(10));
+  t.notOk(chunked.discarded);
+  chunked.send(new Uint8Array(1));
+  await rejectsWith(t, receiving, 'WrongPart');
+  const exact = new FakeBody(10);
+  const fits = receiver.receive(optionsOf(exact, lease, { maxBytes: 10 }));
+  exact.send(new Uint8Array(10));
+  exact.end();
+  t.match(await fits, { ended: 'complete', sizeBytes: 10 });
+});
 
 t.test('receiver: an empty body, and one that was lost before its first byte', async (t) => {
   const lease = await newLease(t);
@@ -286,7 +283,7 @@ t.test(
   },
 );
 
-t.test('receiver: the limiter holds the client back, and the answer until all is paid', async (t) => {
+t.test('receiver: the limiter delays the client, and the answer until all is paid', async (t) => {
   const lease = await newLease(t);
   const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
   let nowMs = 0;
@@ -328,7 +325,7 @@ t.test('receiver: the limiter holds the client back, and the answer until all is
   throttled.leave();
 });
 
-t.test('shared buffers: no more are made than were out at once, and none beyond the bound', async (t) => {
+t.test('shared buffers: only as many as were lent at once, and none above the bound', async (t) => {
   const sharedBuffers = new SharedBuffers(3);
   for (let round = 0; round < 100; round++) {
     const taken = [sharedBuffers.take(), sharedBuffers.take()];
@@ -356,7 +353,7 @@ t.test('shared buffers: users share them, each with one to fill and at least one
   t.equal(sharedBuffers.share(4), 4, 'two are left');
 });
 
-t.test('receiver: many uploads at once pause their clients sooner, and all go on', async (t) => {
+t.test('receiver: many uploads at once pause their clients earlier, and all continue', async (t) => {
   const workers = new GatedWorkers();
   const receiver = new BodyReceiver(workers, { folder: tmpdir(), sharedBuffers: new SharedBuffers(8) });
   const uploads = await Promise.all(

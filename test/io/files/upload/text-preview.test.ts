@@ -1,4 +1,4 @@
-/** What of a file the chat module is given to read. */
+/** Text previews for the chat module. */
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
@@ -15,7 +15,7 @@ async function previewOf(t: Test, bytes: Uint8Array): Promise<string | undefined
   return text;
 }
 
-t.test('text preview: text in any script, as it stands; nothing else', async (t) => {
+t.test('text preview: text in any script, unchanged; nothing else', async (t) => {
   for (const text of ['hello', 'Größe 😀\r\n\t„x“', '{"a":1}'])
     t.equal(await previewOf(t, Buffer.from(text)), text);
   t.equal(await previewOf(t, Buffer.from('\ufeffwith a mark')), 'with a mark');
@@ -41,7 +41,7 @@ t.test('text preview: every control character but white space makes a file binar
   }
 });
 
-t.test('text preview: a long text is cut between characters, within what a module takes', async (t) => {
+t.test('text preview: a long text is cut between characters, within the bound of a module', async (t) => {
   for (const sample of ['a', 'é', '€', '😀', '"', '\n', 'x😀']) {
     const text = sample.repeat(100_000);
     const kept = (await previewOf(t, Buffer.from(text))) ?? '';

@@ -1,6 +1,6 @@
 /**
- * Parts on their way into the part file: fake bodies, real files and actors. Who may write a chunk when, what a broken
- * body or a full disk leaves, what the bandwidth limiter is charged.
+ * Chunks of v1 uploads with fake bodies, real files and actors: exclusive writing, broken bodies, full disks, and the
+ * charges of the bandwidth limiter.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
@@ -79,7 +79,7 @@ function sent(file: SampleFile, at: number): FakeBody {
 }
 
 t.test(
-  'part uploads: one request at a time writes a chunk; the next one writes where that broke off',
+  'part uploads: one request at a time writes a chunk; the next one writes after its failure',
   async (t) => {
     const file = new SampleFile(1, 2);
     const { store, settle, names, folder, receiver, receiving } = await setUp(t, file);
@@ -103,23 +103,20 @@ t.test(
   },
 );
 
-t.test(
-  'part uploads: eight chunks of one upload are received at once, the ninth waits its turn',
-  async (t) => {
-    const file = new SampleFile(1, 12);
-    const { store, settle, receiver, receiving } = await setUp(t, file);
-    const bodies = file.chunks.map((chunk) => new FakeBody(chunk.length));
-    const answers = bodies.map((body, at) => store(at, body));
-    await receiving(8);
-    await settle();
-    t.equal(receiver.counters().active, 8);
-    for (const [at, body] of bodies.entries()) {
-      body.send(bytesOf(file, at));
-      body.end();
-    }
-    t.equal((await Promise.all(answers)).filter(({ fileId }) => fileId !== null).length, 1);
-  },
-);
+t.test('part uploads: eight chunks of one upload are received at once, the ninth waits', async (t) => {
+  const file = new SampleFile(1, 12);
+  const { store, settle, receiver, receiving } = await setUp(t, file);
+  const bodies = file.chunks.map((chunk) => new FakeBody(chunk.length));
+  const answers = bodies.map((body, at) => store(at, body));
+  await receiving(8);
+  await settle();
+  t.equal(receiver.counters().active, 8);
+  for (const [at, body] of bodies.entries()) {
+    body.send(bytesOf(file, at));
+    body.end();
+  }
+  t.equal((await Promise.all(answers)).filter(({ fileId }) => fileId !== null).length, 1);
+});
 
 t.test(
   'part uploads: a body that is too long, too short, missing or wrong leaves the chunk missing',
@@ -146,7 +143,7 @@ t.test(
   },
 );
 
-t.test('part uploads: a full disk is StorageFull, the chunk may come again', async (t) => {
+t.test('part uploads: a full disk is StorageFull, the chunk may be sent again', async (t) => {
   const file = new SampleFile(1, 2);
   let full = true;
   const real = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
@@ -179,7 +176,7 @@ t.test('part uploads: cancelled while a body arrives: 1305, and no part stays', 
   await receiving(1);
   body.send(bytesOf(file, 0).subarray(0, 1000));
   t.equal(await uploads.cancel(ADA, file.uploadId), null);
-  t.equal(names().length, 1, 'the part waits until nobody writes to it');
+  t.equal(names().length, 1, 'the part is kept until its last writer has finished');
   body.send(bytesOf(file, 0).subarray(1000));
   body.end();
   await rejectsWith(t, answer, 'InvalidID');
