@@ -447,3 +447,23 @@ t.test(
     t.equal((await sendRaw(port, twice)).status, 400);
   },
 );
+
+t.test('pipeline: the record names the error of the reply, in whatever form it was answered', async (t) => {
+  const { port, finished } = start(t);
+  const errorOf = async (method: string, path: string, headers: Record<string, string> = {}) => {
+    await sendRaw(port, requestText(method, path, headers));
+    return finished.at(-1)?.error;
+  };
+  t.equal(await errorOf('GET', '/refused'), 'Quarantined');
+  t.equal(await errorOf('GET', '/bug'), 'InternalError');
+  t.equal(await errorOf('GET', '/inject?%00'), 'InternalError', 'an invalid header');
+  t.equal(await errorOf('GET', '/nowhere'), 'NotFound');
+  t.equal(await errorOf('DELETE', '/refused'), 'MethodNotAllowed');
+  t.equal(await errorOf('POST', '/rpc'), 'InvalidParams', 'a form of its own');
+  t.equal(
+    await errorOf('POST', '/rpc', { 'Content-Length': '70000' }),
+    'BodyTooLarge',
+    'refused by the head',
+  );
+  t.equal(await errorOf('POST', '/once'), undefined);
+});

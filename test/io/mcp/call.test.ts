@@ -628,3 +628,29 @@ t.test(
     );
   },
 );
+
+t.test('log: the record of a request names the error of its JSON-RPC answer', async (t) => {
+  const mcp = await start(t, {
+    configured: (backend) => ({
+      resources: {},
+      tools: {
+        fine: { ...tool(), endpoint: `${backend}/fine` },
+        down: { ...tool({ method: 'GET' }), endpoint: 'http://127.0.0.1:1/x' },
+      },
+    }),
+    backend: () => ({ body: '{"result":1}' }),
+  });
+  const errorOf = async (body: string) => {
+    await mcp.post(body, { authorization: `Bearer ${VERIFIED}` });
+    return mcp.http.finished.at(-1)?.error;
+  };
+  const call = (name: string, id = 1) =>
+    JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } });
+  t.equal(await errorOf(call('fine')), undefined);
+  t.equal(await errorOf(call('down')), 'ModuleFailed');
+  t.equal(await errorOf(call('unknown')), 'InvalidParams');
+  t.equal(await errorOf('{'), 'ParseError');
+  t.equal(await errorOf('{"jsonrpc":"2.0","id":1}'), 'InvalidRequest');
+  t.equal(await errorOf(`[${call('fine', 1)},${call('down', 2)}]`), 'ModuleFailed', 'one of a batch');
+  t.equal(await errorOf(`[${call('fine', 1)}]`), undefined);
+});

@@ -73,8 +73,8 @@ function listenersOn(port: number): number[] {
 
 /** Inodes of the sockets that listen on the port, in any process. */
 function listenersIn(table: string, port: number): string[] {
-  const rows = table.split('\n').map((line) => line.trim().split(/\s+/));
-  return rows.flatMap(([, local = '', , state, , , , , , inode = '']) =>
+  const lines = table.split('\n').map((line) => line.trim().split(/\s+/));
+  return lines.flatMap(([, local = '', , state, , , , , , inode = '']) =>
     state === LISTENS && Number.parseInt(local.split(':')[1] ?? '', 16) === port ? [inode] : [],
   );
 }

@@ -57,7 +57,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
 };
 
 /** The document as plain JSON. Throws if two schemas have the same name. */
-export function describeApi(table: readonly AnyRoute[], facts: ApiInfo): object {
+export function describeApi(table: readonly AnyRoute[], info: ApiInfo): object {
   const routes = table.filter(({ notOffered, isFile }) => notOffered !== true && isFile !== true);
   const registry = new SchemaRegistry();
   registry.register('Error', errorSchema());
@@ -73,12 +73,12 @@ export function describeApi(table: readonly AnyRoute[], facts: ApiInfo): object 
   const document = {
     openapi: '3.1.0',
     info: {
-      title: facts.title,
-      version: facts.version,
+      title: info.title,
+      version: info.version,
       description: ABOUT,
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: facts.baseUrl }],
+    servers: [{ url: info.baseUrl }],
     tags: Object.entries(GROUPS).flatMap(([name, description]) =>
       groups.has(name) ? [{ name, description }] : [],
     ),

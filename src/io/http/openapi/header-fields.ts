@@ -31,7 +31,7 @@ export const REQUEST_FIELDS = {
     schema: line(ID_EXAMPLE),
   },
   'X-MCP-Code': {
-    description: 'Capability code of an invitation or a payment order; another place for it is the query',
+    description: 'Capability code of an invitation or a payment order; it may be in the query instead',
     schema: line('K7QF2M9TXB'),
   },
   'X-Device-Guid': {
