@@ -35,20 +35,10 @@ const RULES = {
 };
 /** Folders whose words and citations are not clean yet. */
 const NOT_YET = [
-  'src/io/mcp/',
-  'src/io/mcp/tools/',
-  'src/io/proxy/',
-  'src/io/routes/',
-  'src/io/routes/admin/',
-  'test/io/accounts/',
-  'test/io/apps/',
   'test/io/files/',
   'test/io/files/download/',
   'test/io/files/storage/',
   'test/io/files/upload/',
-  'test/io/mcp/',
-  'test/io/proxy/',
-  'test/io/routes/',
   'test/workers/',
 ];
 

@@ -61,7 +61,7 @@ t.test('shares: 156 unfinished POSTs of one account leave the module to others',
     for (const connection of slow) connection.close();
   });
   for (const connection of slow) connection.send(`${post}x`);
-  // 32 are read, 32 wait; the others are told at once.
+  // 32 are read, 32 wait; the others are refused at once.
   const refused = await Promise.all(slow.slice(64).map((connection) => connection.answer()));
   t.ok(refused.every(({ status, headers }) => status === 429 && headers['retry-after'] === '1'));
   t.match(refused[0]?.headers['x-ratelimit'], /^s=s;l=[0-9]+;r=0;t=1$/, 'the share of a session');
