@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- <scenario | all> [options]`: runs the suite in a process group of its own, so that an interrupt of the
- * terminal reaches the suite alone, which cleans up, and so that no process of it is left however it ends.
+ * `npm run bench -- <scenario | all> [options]`: runs the suite in a process group of its own. An interrupt of the
+ * terminal reaches the suite alone, which cleans up; at the end the whole group is killed.
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';

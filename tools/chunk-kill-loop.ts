@@ -172,8 +172,7 @@ async function checkAll(
   const endMs = Date.now() + CLEANING_MS;
   while (messagesOf(dataPath).pending.size > 0 && Date.now() < endMs) await request(`${gateway.url}/health`);
   const at = `after kill ${report.kills}`;
-  for (const fileId of messagesOf(dataPath).pending)
-    report.faults.push(`${at}: ${fileId} is pending for ever`);
+  for (const fileId of messagesOf(dataPath).pending) report.faults.push(`${at}: ${fileId} stays pending`);
   for (const { person, files } of uploaders) {
     const names = storedOf(dataPath, person.userId);
     const unknown = names.filter((name) => !files.has(name));

@@ -1,10 +1,7 @@
 /**
- * Completes package-lock.json. Platform packages of uWebSockets.js that a registry mirror cannot resolve are left
- * out of the lock by `npm install`, and `npm ci` then refuses the lock (EUSAGE). This adds an entry for each one
- * that is named as an optional dependency and missing, and says which entries miss their `integrity`. Run it after
- * every change of dependencies.
- *
- *     npm run build && node build/tools/complete-lock.js
+ * Adds the platform packages of uWebSockets.js that `npm install` leaves out of package-lock.json when a mirror cannot
+ * resolve them, so that `npm ci` accepts the lock. Lists entries without `integrity`. Run after a change of dependencies:
+ * `npm run build && node build/tools/complete-lock.js`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 

@@ -1,12 +1,7 @@
 /**
- * The protocol's own conformance suite against the real program:
- *
- *     npm run conformance [-- further options of the suite, e.g. --scenario ping]
- *
- * A mock backend behind custom tools and a custom resource, the gateway with raised limits, and a loopback proxy that
- * adds the bearer of a McpVerified session, because the suite sends none; Host and Origin pass as they come. The suite
- * needs a newer Node than the gateway: npx fetches both. Every scenario that is not in conformance-failures.yml has to
- * pass, and every one in it has to fail; the exit code is the suite's.
+ * `npm run conformance [-- options of the suite]`: the conformance suite of MCP against the gateway with a mock backend.
+ * A loopback proxy adds the bearer, because the suite sends none. Scenarios in conformance-failures.yml must fail and all
+ * others must pass; npx fetches the suite and the newer Node that it needs.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -59,7 +59,7 @@ export async function untilCut(report: KillReport, work: () => Promise<void>): P
   }
 }
 
-/** Kills so many times, or until a promise is broken: what is left shows why. Whatever is thrown on the way, the program does not outlive it. */
+/** Kills up to the given number of times, or until a promise is broken; the data folder then shows why. Always ends the program. */
 export async function killLoop(
   { kills, dataPath, seed, plant }: KillOptions,
   launching: Omit<LaunchOptions, 'dataPath'>,

@@ -10,7 +10,7 @@ const RETRY_MS = 3_000;
 export interface PlainEventSourceOptions {
   readonly url: string;
   readonly cookie: string;
-  /** Told of every change: `open`, `waiting` for the next try, or `failed` for good. */
+  /** Called at every change: `open`, `waiting` for the next try, or `failed` for good. */
   readonly onState: (source: PlainEventSource) => void;
 }
 

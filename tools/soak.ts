@@ -1,9 +1,6 @@
 /**
- * The long form of the kill -9 loops, of accounts and of both kinds of uploads: 200 kills each unless told otherwise, on
- * loopback, with data folders of their own. Or minutes of everything at once, without a kill.
- *
- *     npm run soak [-- KILLS [SEED]]
- *     npm run soak -- mixed [--minutes 10] [--rate 400]
+ * `npm run soak [-- KILLS [SEED]]`: the kill -9 loops of accounts and both kinds of uploads, 200 kills each by default.
+ * `npm run soak -- mixed [--minutes 10] [--rate 400]`: a mixed load without kills.
  */
 import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +12,7 @@ import { runKillLoop } from './kill-loop.ts';
 import { soakMixed } from './mixed-soak.ts';
 
 const KILLS = 200;
-/** An account holds at most 1,000 key records, so one writer lasts for so many kills. */
+/** An account holds at most 1,000 key records, so one writer serves a bounded number of kills. */
 const KILLS_PER_ROUND = 20;
 
 /** Each with the clients that keep it busy. */

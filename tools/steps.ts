@@ -78,7 +78,7 @@ export async function logInAgent(guide: Guide, key: SoftwareKey): Promise<string
   return text(answer.json, 'result', 'sessionId');
 }
 
-/** Balance in `CURRENCY` as the tool tells it. */
+/** Balance in `CURRENCY` that the tool returns. */
 export async function balanceOf(guide: Guide, bearer: string): Promise<string> {
   let balance = '';
   await callTool(guide, bearer, 'wallet_get_balance', { currency: CURRENCY }, (answer, fail) => {

@@ -36,7 +36,7 @@ export async function initUpload(
   return await request(`${url}/auth/v1/file/init_upload`, { headers: { Cookie: cookie }, body });
 }
 
-/** Sends one chunk as it is; the query says what the caller wants it to say. */
+/** Sends one chunk with the query of the caller, right or wrong. */
 export async function sendPart(
   { url, cookie }: Uploader,
   query: Record<string, string | number>,

@@ -85,7 +85,7 @@ export async function runScenario(
   };
 }
 
-/** Nothing stands beside a target, so that there is no ratio; and rates that were given say nothing of who is faster. */
+/** A target has no counterpart and therefore no ratio; given rates do not show which one is faster. */
 function isJudged(target: Target, { target: url, ratePerSecond, maxRatePerSecond }: BenchOptions): boolean {
   if ('figure' in target) return true;
   const isGiven = ratePerSecond !== undefined || maxRatePerSecond !== undefined;

@@ -1,5 +1,5 @@
 /**
- * Who decides when a free connection sends. The open loop: request `i` is due at `i / rate`, whether or not a
+ * Decides when a free connection sends. The open loop: request `i` is due at `i / rate`, whether or not a
  * connection is free. The bounded closed loop: at once, but no more than so many a second.
  */
 import { performance } from 'node:perf_hooks';

@@ -29,13 +29,9 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The interval of the median from order statistics, whatever the distribution: each value lies below the true median
- * with a chance of one half, so the k-th smallest and the k-th largest of n hold it between them with the chance
- * 1 - 2 P(Binomial(n, 1/2) < k); k is the largest one for which that is still `CONFIDENCE` (H. A. David and
- * H. N. Nagaraja, Order Statistics, 3rd edition, 7.1). Fewer than six values give their lowest and
- * highest, which hold it with 1 - 2^(1 - n). NaN without values.
- *
- * Rounds that stop when the interval is narrow enough make it a little narrower than it claims.
+ * The interval of the median from order statistics: the k-th smallest and the k-th largest of n values contain it with
+ * probability 1 - 2 P(Binomial(n, 1/2) < k), for the largest k that reaches `CONFIDENCE` (David and Nagaraja, Order
+ * Statistics, 3rd edition, 7.1). Below six values: the lowest and the highest. NaN without values.
  */
 export function intervalOf(sorted: readonly number[]): { readonly from: number; readonly to: number } {
   const rank = rankOf(sorted.length);

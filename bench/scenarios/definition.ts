@@ -33,7 +33,7 @@ export interface Axis {
 
 export interface ScenarioResult {
   readonly comparison: Comparison;
-  /** What a reader must know beside the table. */
+  /** Notes below the table. */
   readonly notes: readonly string[];
   /** Single numbers, for targets and for readers. */
   readonly figures?: readonly Figure[];
@@ -83,7 +83,7 @@ export interface BenchContext {
 export class Bench {
   readonly options: BenchOptions;
   readonly participants: Participant[] = [];
-  /** What comes to light beside the scenario's result, of its clean-up too. */
+  /** Remarks besides the result of the scenario, of its clean-up too. */
   readonly remarks: string[] = [];
   readonly #context: BenchContext;
   readonly #generator: Generator = startGenerator();

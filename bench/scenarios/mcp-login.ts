@@ -1,6 +1,6 @@
 /**
- * McpVerified logins, each with a signature that is verified and a session that is on disk before the answer, against
- * native verifications of the cores that the gateway's main thread leaves free.
+ * McpVerified logins: each verifies a signature and stores a session before the answer. The floor is native
+ * verification on the cores that the main thread of the gateway leaves free.
  */
 import { availableParallelism } from 'node:os';
 import { SECOND_MS } from '../../src/domain/time.ts';

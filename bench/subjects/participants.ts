@@ -1,5 +1,5 @@
 /**
- * Whom the gateway is measured beside: one row each. A floor is what the work costs with nothing around it and always
+ * What the gateway is compared with, one definition each. A floor is what the work costs with nothing around it and always
  * takes part; a peer is another project's server and takes part with `--peers`, as far as it is installed.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Accounts at a given deployment: created one after the other, waiting as long as its limits say, and left behind
- * without keys and sessions. Only the public API, like anybody's.
+ * Accounts at a given deployment, through the public API alone: created one after the other, within its limits. At the
+ * end their keys and sessions are removed; the accounts stay.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -27,7 +27,7 @@ export interface CleanupReport {
   readonly faults: readonly string[];
 }
 
-/** Runs the step again while the gateway says that it is asked too often, no sooner than it says. */
+/** Repeats the step while it is answered with 429, each time after `Retry-After`. */
 export async function retryWhenLimited<Result>(
   step: () => Promise<Result>,
   wait: (durationMs: number) => Promise<unknown> = sleep,
@@ -44,7 +44,7 @@ export async function retryWhenLimited<Result>(
   }
 }
 
-/** Removes the key of each, and with it every session. An account itself no public call removes. */
+/** Removes the key of each account, and with it every session. No public call removes an account. */
 export async function removeKeys(url: string, people: readonly Person[]): Promise<CleanupReport> {
   let sessionsClosed = 0;
   let keysRemoved = 0;
@@ -74,7 +74,7 @@ async function removeKey(url: string, person: Person): Promise<Answer> {
   return notTooOften('remove_key', await ask(cookieOf(login)));
 }
 
-/** Where a key must stay: no agent gets in by it, and no session stays. */
+/** Where the key cannot be removed: MCP access is switched off and all sessions are closed. */
 async function lockOut(url: string, person: Person): Promise<Answer> {
   const cookie = cookieOf(expectOk('login', await logIn(url, person.key)));
   expectOk('update_key', await updateKey(url, { ...person, cookie }, { mcpAccess: false }));

@@ -45,9 +45,8 @@ export function storedFiles(bench: Bench): string {
 }
 
 /**
- * Rounds of whole files, each over new connections. With `cleanUp` a round is one file a stream, again and again until its
- * time is over, and what was stored goes after each of them, outside of the measured time: the same memory takes the
- * next one. Files that pile up would measure how fast the machine provides memory that was not used for a while.
+ * Rounds of whole files, each over new connections. With `cleanUp` a stream sends one file after another, and each is
+ * removed outside of the measured time. Without it, new page-cache memory would be measured as well.
  */
 export function transferSubject(
   bench: Bench,
@@ -185,7 +184,7 @@ export async function startTus(bench: Bench): Promise<Peer> {
   return { url, pid, root };
 }
 
-/** node:http with streams, as anybody would write it. */
+/** node:http with streams, the usual way. */
 export async function startPlainFiles(bench: Bench): Promise<Peer> {
   const root = storedFiles(bench);
   mkdirSync(join(root, 'up'));

@@ -57,7 +57,7 @@ function hit(_state: Counter, volatile: { hits: number }): number {
   return volatile.hits;
 }
 
-/** Each handler is a table of itself: a baseline from before the tables calls it as it is. */
+/** A function that is its own table, because a baseline of an older checkout calls `decide` itself. */
 function counterOf({ defineActor }: Pick<Runtime, 'defineActor'>) {
   return defineActor<Counter, CounterProtocol, Added, { hits: number }>({
     kind: 'counter',

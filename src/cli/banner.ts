@@ -1,13 +1,13 @@
 /**
- * What a start prints for people: where things are and what to paste into an MCP host. The one secret in it is the
- * set-up link, which is nowhere else.
+ * The text that a start prints: addresses, and the configuration of an MCP host. Its only secret is the set-up link,
+ * which is printed nowhere else.
  */
 
 interface BannerFacts {
   readonly version: string;
   /** The listener, as this machine reaches it. */
   readonly url: string;
-  /** Where everybody else reaches it: `BaseUrl`. */
+  /** The public address: `BaseUrl`. */
   readonly home: string;
   /** One-time address of the first admin; undefined when there is one. */
   readonly setupAddress: string | undefined;

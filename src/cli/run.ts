@@ -55,7 +55,7 @@ function print(text: string): void {
   process.stdout.write(text);
 }
 
-/** One line for people on standard error; then the program ends. */
+/** Writes one plain line to standard error and ends the program. */
 function end(code: number, message: string): never {
   process.stderr.write(`${message}\n`);
   process.exit(code);

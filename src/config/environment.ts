@@ -69,7 +69,7 @@ export function environmentTwins(file: unknown, environment: Environment, faults
   return merged;
 }
 
-/** A text that is not of the expected type is handed on as it is: the schema names the fault. */
+/** A text that is not of the expected type stays unchanged, and the schema reports it. */
 function readTwin(type: string, value: string): unknown {
   if (type === 'integer') return /^-?[0-9]+$/.test(value) ? Number(value) : value;
   if (type === 'boolean')

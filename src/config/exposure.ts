@@ -1,4 +1,4 @@
-/** What a start says of a deployment that others reach: faults of production mode, and warnings. */
+/** Checks a configuration for exposure: faults of production mode, and warnings of a start. */
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import type { Fault } from '../domain/schema.ts';

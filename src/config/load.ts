@@ -93,7 +93,7 @@ function portFlag(field: string, flag: string, value: string | boolean | undefin
   return { [field]: Number(value) };
 }
 
-/** The environment of this process, for the entry to hand on. */
+/** The environment of this process; read here alone. */
 export function processEnvironment(): Environment {
   return process.env;
 }
@@ -169,7 +169,7 @@ function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingNa
   return settings;
 }
 
-/** `/Listen/port` of a JSON pointer as people write it: `Listen.port`. */
+/** The JSON pointer `/Listen/port` as a key path: `Listen.port`. */
 export function keyPath(pointer: string): string {
   return pointer
     .split('/')

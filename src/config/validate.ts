@@ -1,6 +1,6 @@
 /**
- * What a schema cannot judge of the configuration's values: addresses, ranges, host names, keys. Runs over the file as
- * written, faulty or not, so that its faults stand beside those of the schema.
+ * Checks what a schema cannot: addresses, ranges, host names, keys. Runs over the file as written, even a faulty one, so
+ * that its faults are reported together with those of the schema.
  */
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
@@ -28,7 +28,7 @@ const isOrigin: Judge = (value) => {
 
 const isRange: Judge = (value) => {
   const valid = value.includes('/') ? ipaddr.isValidCIDR(value) : ipaddr.isValid(value);
-  // ipaddr.js reads "1.2" as 1.0.0.2, which is hardly what anybody meant.
+  // ipaddr.js reads "1.2" as 1.0.0.2, which is most likely a mistake.
   const fourParts = value.includes(':') || /^\d+\.\d+\.\d+\.\d+(\/|$)/.test(value);
   return valid && fourParts ? undefined : 'is not an address or a range like 10.0.0.0/8';
 };

@@ -25,7 +25,7 @@ async function measuring(t: Test): Promise<{ readonly child: ChildProcess; said(
 t.test('main: an interrupt ends the run, and what there is is reported', async (t) => {
   const { child, said } = await measuring(t);
   child.kill('SIGTERM');
-  // npm sends on what a terminal sends to everybody.
+  // npm forwards a signal that the terminal sends to the whole group.
   child.kill('SIGINT');
   const [code] = await once(child, 'close');
   t.equal(code, 130);

@@ -1,4 +1,4 @@
-/** The HTML report in a browser: complete, readable by everybody, nothing fetched, at home on a narrow screen. */
+/** The HTML report in a browser: complete, accessible, nothing fetched, usable on a narrow screen. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

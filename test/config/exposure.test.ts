@@ -79,7 +79,7 @@ t.test('admin: behind an untrusted proxy every request is refused, and the log s
   };
   for (const address of ['192.0.2.1', '127.0.0.1', 'unknown'])
     t.match(await ask('/ProxyAdmin/api/overview', address), { status: 403, text: /"code":1103/ }, address);
-  t.equal((await ask('/ProxyAdmin/api/overview')).status, 401, 'without a proxy it is asked who it is');
+  t.equal((await ask('/ProxyAdmin/api/overview')).status, 401, 'without a proxy a session is required');
   t.equal((await ask('/auth/v1/info', '192.0.2.1')).status, 200, 'other routes are served');
   t.equal(gateway.output().stderr.split('"msg":"untrusted proxy"').length - 1, 1);
 });

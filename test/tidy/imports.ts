@@ -5,7 +5,7 @@ import { importsOf, type Sources } from './sources.ts';
 /** Folders that wire the others together; they may import everything. */
 const ENTRY_FOLDERS = ['main.cts', 'bootstrap', 'cli'];
 
-/** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
+/** What each layer may import besides itself; `types` marks layers of which only types may be taken. */
 const LAYERS: Record<string, { values: string[]; types: string[] }> = {
   domain: { values: [], types: [] },
   workers: { values: ['domain'], types: [] },

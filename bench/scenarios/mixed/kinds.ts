@@ -2,7 +2,7 @@
 import { type SoftwareKey, verifiedHeaders } from '../../../tools/agent.ts';
 import type { RawAnswer, RawConnection } from '../transfers/raw-connection.ts';
 
-/** Who and what takes part; made through the public API before the load. */
+/** Accounts, sessions and files of the load, created through the public API beforehand. */
 export interface MixedFixture {
   readonly url: string;
   /** The internal listener; undefined: nothing is pushed. */
@@ -27,7 +27,7 @@ export interface MixedKind {
   readonly listener: 'public' | 'internal';
   /** Under way at once. */
   readonly connections: number;
-  /** Can this fixture do it? Every fixture can unless given. */
+  /** Whether the fixture has what it needs; every fixture has unless given. */
   readonly fits?: (fixture: MixedFixture) => boolean;
   /** The `count`th of its kind. Undefined: good; else what went wrong. */
   work(fixture: MixedFixture, connection: RawConnection, count: number): Promise<string | undefined>;

@@ -32,7 +32,7 @@ export async function runMixed(plan: MixedPlan): Promise<KindReport[]> {
   await elapse(plan.warmupMs);
   for (const load of loads) load.begin();
   plan.onBegin?.();
-  // One thread for all kinds: how busy it was stands beside each of them.
+  // One thread serves all kinds, so each of them reports the same utilization.
   const before = performance.eventLoopUtilization();
   await elapse(plan.durationMs);
   const busy = performance.eventLoopUtilization(before).utilization;

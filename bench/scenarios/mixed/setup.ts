@@ -1,4 +1,4 @@
-/** Where a mixed load takes place: the gateway with its sandbox modules and all participants, created through the API. */
+/** Prepares a mixed load: the gateway with its sandbox modules, and all accounts, created through the API. */
 import { expectOk, type Person, request } from '../../../tools/agent.ts';
 import { bearersOf } from '../../load/requests.ts';
 import { startServer } from '../../measure/children.ts';
@@ -13,7 +13,7 @@ const LOGGING_IN = 8;
 const UPLOADING = 8;
 /** Of the callers: those with streams and an application. */
 const AUDIENCE = 8;
-/** So that the journal has its size soon, and a soak can say whether it keeps it. */
+/** Small, so that the journal reaches its final size soon and a soak can check it. */
 const BOUNDED_LOGS = { AuditRowsMax: 5_000, EventRowsMax: 5_000 };
 
 export interface MixedSetup extends GatewayUnderLoad {
@@ -64,7 +64,7 @@ async function hook(bench: Bench, url: string, owners: readonly Person[]): Promi
   return receiver.url;
 }
 
-/** The path under which anybody gets it. */
+/** The public path of the file. */
 async function uploadFile(url: string, cookie: string): Promise<string> {
   const connection = await RawConnection.open(url);
   const query = `fileName=mixed.bin&fileSize=${FILE_BYTES}`;

@@ -58,7 +58,7 @@ export interface Growth {
   readonly to: number;
 }
 
-/** The median of the last fifth beside that of the first, so that one full garbage collection says nothing. */
+/** The median of the last fifth beside that of the first, so that one full garbage collection does not count. */
 export function growthOver(values: readonly number[]): Growth {
   const count = Math.max(1, Math.floor(values.length * PART));
   return { from: median(values.slice(0, count)), to: median(values.slice(-count)) };

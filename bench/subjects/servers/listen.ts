@@ -1,4 +1,4 @@
-/** Listens on a free loopback port and tells the parent; ends with the parent. */
+/** Listens on a free loopback port and reports to the parent; ends with the parent. */
 import uws, { type TemplatedApp } from 'uWebSockets.js';
 
 export function listen(define: (app: TemplatedApp) => void): Promise<string> {

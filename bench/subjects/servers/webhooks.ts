@@ -1,6 +1,6 @@
 /**
  * Receivers of webhooks: `/hook` answers at once, `/hole` never. Events carry the moment they were pushed (`sentMs` of
- * their data); `GET /report` tells what came since the one before.
+ * their data); `GET /report` reports what arrived since the previous report.
  */
 import { listen } from './listen.ts';
 

@@ -61,11 +61,11 @@ export function openLineSink(fileDescriptor = 2): LineSink {
   const stream = destination({
     dest: fileDescriptor,
     sync: false,
-    // 1: whatever is handed over is written at once, and `flush` waits for it.
+    // 1: each batch is written at once, and `flush` waits for it.
     minLength: 1,
     maxWrite: batchBytesMax,
     maxLength: WAITING_BYTES_MAX,
-    // Of a full pipe: tried again while there is time, given up at the end of the process.
+    // A full pipe is retried until the process ends.
     retryEAGAIN: () => !closed,
   });
   const counts = { written: 0, dropped: 0 };
@@ -111,7 +111,7 @@ export function openLineSink(fileDescriptor = 2): LineSink {
       hand();
       const written = new Promise<void>((resolve) => {
         const timeout = setTimeout(resolve, readerGone ? 0 : CLOSE_MS);
-        // The error of syncing a pipe says nothing: its bytes are in it.
+        // A pipe cannot be synced; the error is ignored because the bytes are written.
         stream.flush(() => {
           clearTimeout(timeout);
           resolve();

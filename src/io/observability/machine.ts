@@ -24,7 +24,7 @@ export function residentMemory(
   };
 }
 
-/** How many descriptors the process may have open; undefined where the system does not say (no Linux) or sets no limit. */
+/** Limit of open file descriptors; undefined where the system has none, and on other systems than Linux. */
 export function descriptorLimit(): number | undefined {
   let limits: string;
   try {

@@ -135,7 +135,7 @@ const storage = {
   gatehouse_file_cache_hits_total: counter('files', 'Descriptions of files that were in the cache.'),
   gatehouse_file_cache_misses_total: counter(
     'files',
-    'Descriptions of files that the chat module was asked for.',
+    'Descriptions of files that were requested from the chat module.',
   ),
 };
 
@@ -276,7 +276,10 @@ const streams = {
     'streams',
     'Event streams opened after an event that is in the log.',
   ),
-  gatehouse_stream_resets_total: counter('streams', 'Event streams that were told that events are missing.'),
+  gatehouse_stream_resets_total: counter(
+    'streams',
+    'Event streams that got a `reset` because events are missing.',
+  ),
   gatehouse_streams_ended_total: counter(
     'streams',
     'Event streams that the gateway ended.',
@@ -333,7 +336,7 @@ export const METRICS = { ...OBSERVED_METRICS, ...SAMPLED_METRICS, ...PROCESS_MET
 
 export type MetricName = keyof typeof METRICS;
 
-/** What the parts of the gateway say at one scrape. */
+/** The values of all sampled metrics at one scrape. */
 export type MetricReadings = ReadingsOf<typeof SAMPLED_METRICS>;
 
 export type MetricLabels<Name extends MetricName> = LabelsOf<(typeof METRICS)[Name]>;

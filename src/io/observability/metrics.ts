@@ -153,7 +153,7 @@ interface Head {
   readonly type: string;
 }
 
-/** The registry asks a metric for its name and its values alone, which its type does not say. */
+/** The registry uses only the name and the values of a metric, which its type does not express. */
 function register(registry: Registry, head: Head, read: () => Sample[]): void {
   const get = async () => ({ ...head, aggregator: 'sum', values: read() });
   registry.registerMetric({ name: head.name, get } as unknown as Metric);
@@ -165,7 +165,7 @@ interface FamilyOptions {
   readonly labelNames: readonly string[];
 }
 
-/** A family of counters; the labels of a series stand in the order of `labelNames`. */
+/** A family of counters; the labels of a series are in the order of `labelNames`. */
 export function counterFamily(registry: Registry, options: FamilyOptions): (...labels: string[]) => Counter {
   const { name, help, labelNames } = options;
   const family = new MetricFamily(labelNames, () => new Counter());

@@ -6,17 +6,17 @@ import { randomFillSync } from 'node:crypto';
 
 const ID_BYTES = 16;
 /**
- * Random bytes for so many ids at once: asking for them is what an id costs most. Not those of `randomSupply`, which
- * hands out copies and forgets them, as secrets need it: that would cost every request 0.2 us more.
+ * Ids for which random bytes are read at once, because the call costs more than the rest of an id. Not `randomSupply`:
+ * it returns copies and clears the source, as secrets need, which costs 0.2 us more.
  */
 const STOCK_IDS = 256;
 const TEXT_LENGTH = 36;
 const DASH = 0x2d;
-/** Where in the text the two digits of each byte stand. */
-const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+/** Position in the text of the two digits of each byte. */
+const POSITIONS = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const VERSION_BYTE = 6;
 const VARIANT_BYTE = 8;
-/** The two digits of each byte, as they stand in the text: the first one is the high byte. */
+/** The two digits of each byte, in the order of the text, as a 16-bit number. */
 const DIGITS = Uint16Array.from({ length: 256 }, (_, byte) =>
   Buffer.from(byte.toString(16).padStart(2, '0'), 'latin1').readUInt16BE(),
 );
@@ -35,7 +35,7 @@ export function newRequestId(): string {
   stock[used + VERSION_BYTE] = ((stock[used + VERSION_BYTE] ?? 0) & 0x0f) | 0x40;
   stock[used + VARIANT_BYTE] = ((stock[used + VARIANT_BYTE] ?? 0) & 0x3f) | 0x80;
   for (let index = 0; index < ID_BYTES; index += 1)
-    digits.setUint16(PLACES[index] ?? 0, DIGITS[stock[used + index] ?? 0] ?? 0);
+    digits.setUint16(POSITIONS[index] ?? 0, DIGITS[stock[used + index] ?? 0] ?? 0);
   used += ID_BYTES;
   return text.toString('latin1');
 }

@@ -1,6 +1,6 @@
 /**
- * One line a request: who asked what, when, and how it ended. What a caller may keep secret is never handed in: no
- * query, no body, no cookie, no bearer, and of a route whose path is itself a secret the pattern alone.
+ * The log line of a request: caller, route, time and result. Secrets of a caller never reach it: no query, body, cookie
+ * or bearer. Where the path itself is a secret, only the pattern of the route is written.
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { toIso } from '../../domain/time.ts';

@@ -150,7 +150,7 @@ t.test('fan-out: a burst larger than the ring reaches who keeps up, whole', asyn
     idsOf(fast),
     Array.from({ length: 500 }, (_, index) => `e1-${index + 1}`),
   );
-  t.ok(slow.cutOff, 'who takes nothing is dropped');
+  t.ok(slow.cutOff, 'a client that reads nothing is dropped');
   t.equal(hub.counters().lag, 1);
   t.ok(hub.counters().ringFrames <= 8);
   const again = connect({ lastEventId: slow.reader.lastEventId });

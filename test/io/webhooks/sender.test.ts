@@ -275,7 +275,7 @@ t.test(
     ]) {
       const result = await sender(t, { rules: strict, resolve: async () => addresses }).send(delivery(url));
       t.same(outcome(result), { status: null, failure: 'blocked_address', sent: false }, addresses.join());
-      t.notMatch(JSON.stringify(result), addresses[0] ?? '-', 'the address is not told');
+      t.notMatch(JSON.stringify(result), addresses[0] ?? '-', 'the address is not shown');
     }
     t.equal(target.connections, 0);
   },
