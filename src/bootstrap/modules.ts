@@ -5,7 +5,7 @@ import { isRecord } from '../config/environment.ts';
 import { keyPath } from '../config/load.ts';
 import type { AccessPolicy } from '../domain/access.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
-import { customRows, doubledRows, placeInFile } from '../domain/custom-rows.ts';
+import { customRows, doubledRows, pointerInFile } from '../domain/custom-rows.ts';
 import type { Fault } from '../domain/schema.ts';
 import { type Catalog, type CatalogResult, LiveCatalog, loadCatalog } from '../io/mcp/catalog.ts';
 import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
@@ -24,7 +24,7 @@ export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] 
   const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
   const loaded = loadCatalog(BUILT_IN, rows, addresses, { personalReads: false });
   const faults = loaded.ok ? [] : loaded.faults;
-  const placed = faults.map(({ path, message }) => ({ path: placeInFile(file, path), message }));
+  const placed = faults.map(({ path, message }) => ({ path: pointerInFile(file, path), message }));
   return [...doubledRows(file), ...placed].map(readable);
 }
 

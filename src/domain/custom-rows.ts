@@ -17,8 +17,8 @@ interface RowSections {
 /** Rows of both sections by name; undefined where the file has none. A section that is no object counts as none. */
 export function customRows(file: RowSections, section: Section): Rows | undefined {
   const inside = rowsIn(file.Config)?.[section];
-  const places = [rowsIn(file[section]), rowsIn(inside)].filter((rows) => rows !== undefined);
-  return places.length === 0 ? undefined : Object.fromEntries(places.flatMap(Object.entries));
+  const sections = [rowsIn(file[section]), rowsIn(inside)].filter((rows) => rows !== undefined);
+  return sections.length === 0 ? undefined : Object.fromEntries(sections.flatMap(Object.entries));
 }
 
 /** Names that are in both sections: which of the two rows counts would be a guess. JSON pointers (RFC 6901). */
@@ -33,7 +33,7 @@ export function doubledRows(file: RowSections): Fault[] {
 }
 
 /** Position of a row of `customRows` in the file, for the pointer of a fault that begins with its section. */
-export function placeInFile(file: RowSections, pointer: string): string {
+export function pointerInFile(file: RowSections, pointer: string): string {
   const [, section = '', name = ''] = pointer.split('/');
   const found = SECTIONS.find((one) => one === section);
   if (found === undefined) return pointer;

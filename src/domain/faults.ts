@@ -38,8 +38,8 @@ export function faultsInWords(errors: readonly ValidationError[], schema: object
   const named = errors.filter((error) => error.keyword !== 'additionalProperties');
   const faults = withOneFaultOfAUnion(named).flatMap((error) => faultsOf(error, schema));
   return faults.filter(
-    (fault, place) =>
-      faults.findIndex(({ path, message }) => path === fault.path && message === fault.message) === place,
+    (fault, index) =>
+      faults.findIndex(({ path, message }) => path === fault.path && message === fault.message) === index,
   );
 }
 
@@ -71,7 +71,7 @@ function typeOf({ params }: ValidationError): string {
   return String((params as { type?: unknown }).type);
 }
 
-/** Missing properties are reported each at its own place, which is where the reader looks for it. */
+/** Each missing property is reported at its own path. */
 function faultsOf(error: ValidationError, schema: object): Fault[] {
   const { requiredProperties: missing } = error.params as { requiredProperties?: unknown };
   if (error.keyword !== 'required' || !Array.isArray(missing))

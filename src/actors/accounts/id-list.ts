@@ -9,29 +9,29 @@ interface Identified {
 
 /** Undefined for an id that is not there. */
 export function findById<T extends Identified>(list: readonly T[], id: string): T | undefined {
-  const record = list[placeOf(list, id)];
+  const record = list[indexOfId(list, id)];
   return record?.id === id ? record : undefined;
 }
 
 /** Adds a record with the newest id, or replaces the one with the same id. */
 export function withRecord<T extends Identified>(list: readonly T[], record: T): readonly T[] {
-  const place = placeOf(list, record.id);
-  if (list[place]?.id === record.id) return list.with(place, record);
+  const index = indexOfId(list, record.id);
+  if (list[index]?.id === record.id) return list.with(index, record);
   // Concatenated: a spread leaves room for sixteen more.
-  return place === list.length ? list.concat([record]) : list.toSpliced(place, 0, record);
+  return index === list.length ? list.concat([record]) : list.toSpliced(index, 0, record);
 }
 
 export function withoutIds<T extends Identified>(list: readonly T[], ids: readonly string[]): readonly T[] {
   if (ids.length === 1) {
-    const place = placeOf(list, ids[0] ?? '');
-    return list[place]?.id === ids[0] ? list.toSpliced(place, 1) : list;
+    const index = indexOfId(list, ids[0] ?? '');
+    return list[index]?.id === ids[0] ? list.toSpliced(index, 1) : list;
   }
   const leaving = new Set(ids);
   return list.filter((record) => !leaving.has(record.id));
 }
 
 /** Index of the first record whose id is not below `id`. */
-function placeOf(list: readonly Identified[], id: string): number {
+function indexOfId(list: readonly Identified[], id: string): number {
   let low = 0;
   let high = list.length;
   while (low < high) {

@@ -44,7 +44,10 @@ export function administer(
   };
   const next = evolveApp(state, administered);
   const closing = state.openedTick !== null && !open;
-  const told = [...(closing ? [state.ownerId] : []), ...(closing || keyChanged ? state.participants : [])];
+  const notified = [
+    ...(closing ? [state.ownerId] : []),
+    ...(closing || keyChanged ? state.participants : []),
+  ];
   const values = changed.flatMap((name) => [
     [`${name}Before`, before[name]],
     [`${name}After`, after[name]],
@@ -61,7 +64,7 @@ export function administer(
         onConflict: 'InternalError',
       },
     ],
-    send: told.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick })),
+    send: notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick })),
     audit: [
       appRecord(turn, 'app_administered', by, { appId: state.id, address, ...Object.fromEntries(values) }),
     ],

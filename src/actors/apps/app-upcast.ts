@@ -19,7 +19,7 @@ export function upcastApp({ version, events, state }: Row): { events?: unknown[]
 
 function upcastState(version: number, state: AppState): AppState {
   if (version >= 3) return state;
-  const keys = state.keys.map((key, place) => (place === 0 ? key : { ...key, signsOnly: true as const }));
+  const keys = state.keys.map((key, index) => (index === 0 ? key : { ...key, signsOnly: true as const }));
   const present = { ...state, keys };
   return version < 2 ? withDelivery(present) : present;
 }

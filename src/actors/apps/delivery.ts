@@ -78,7 +78,7 @@ interface LogPing {
 }
 
 /** The notice to the owner was tried. */
-interface Told {
+interface NoticeTried {
   readonly type: 'told';
 }
 
@@ -94,7 +94,7 @@ export type WorkerCommand =
 
 type DeliveryReplies = { readonly [T in WorkerCommand['type']]: WebhookView | null };
 
-export type DeliveryProtocol = Protocol<WorkerCommand | TellOwner | Told, DeliveryReplies>;
+export type DeliveryProtocol = Protocol<WorkerCommand | TellOwner | NoticeTried, DeliveryReplies>;
 
 type Decision = Outcome<AppEvent, WebhookView | null>;
 
@@ -122,12 +122,12 @@ export const deliveryHandlers: Handlers<AppState, DeliveryProtocol, AppEvent> = 
   endResend: (state, { resendId }) => changed(state, [{ type: 'resendEnded', resendId }]),
   logPing: (state, command, turn) =>
     state.phase === 'registered' ? logPing(state, command, turn) : unchanged(state),
-  tell: (_state, { notice }) => ({ next: async ({ webhooks }) => told(await webhooks?.tell(notice)) }),
+  tell: (_state, { notice }) => ({ next: async ({ webhooks }) => noticeTried(await webhooks?.tell(notice)) }),
   told: () => ({}),
 };
 
 /** A notice that cannot be written down now is no reason to stop; the state itself shows what it says. */
-function told(_result: unknown): Told {
+function noticeTried(_result: unknown): NoticeTried {
   return { type: 'told' };
 }
 

@@ -102,9 +102,9 @@ function ended(
   turn: Turn,
 ): Outcome<CodeSenderEvent, null, DeliverCode> {
   const { timer, expiresMs, failures } = command;
-  const overtaken = (waiting[timer] ?? 0) > expiresMs;
-  if (result.ok || overtaken) {
-    const timers = overtaken ? [] : [{ name: timer, dueMs: null }];
+  const replaced = (waiting[timer] ?? 0) > expiresMs;
+  if (result.ok || replaced) {
+    const timers = replaced ? [] : [{ name: timer, dueMs: null }];
     return { events: [{ type: 'codeSettled', timer, expiresMs }], timers, reply: null };
   }
   const dueMs = turn.nowMs + Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS);

@@ -98,10 +98,10 @@ export class EventInbox {
     }
     const added = new Map<string, number>();
     for (const { module } of events) added.set(module, (added.get(module) ?? 0) + 1);
-    const crowded = [...added].some(
+    const overloaded = [...added].some(
       ([module, more]) => !hasRoom(this.#waitingOf.get(module), more, MODULE_SHARE),
     );
-    if (crowded || !hasRoom(this.#waiting, events.length, 1)) {
+    if (overloaded || !hasRoom(this.#waiting, events.length, 1)) {
       this.#counts.overloaded += 1;
       throw new GatewayError('Overloaded');
     }

@@ -12,16 +12,16 @@ export interface Waiting {
   readonly acceptedMs: number;
 }
 
-interface Place<Event extends Waiting> {
+interface HeapEntry<Event extends Waiting> {
   readonly event: Event;
   taken: boolean;
 }
 
 export class ReorderWindow<Event extends Waiting> {
   /** A binary heap, the first in order on top. */
-  readonly #heap: Place<Event>[] = [];
+  readonly #heap: HeapEntry<Event>[] = [];
   /** In the order of arrival; those before `#first` have had their time, and are let go. */
-  #arrived: (Place<Event> | undefined)[] = [];
+  #arrived: (HeapEntry<Event> | undefined)[] = [];
   #first = 0;
   /** The last in order of those that are here although their time is over. */
   #barrier: Event | undefined;
@@ -31,11 +31,11 @@ export class ReorderWindow<Event extends Waiting> {
   }
 
   add(event: Event): void {
-    const place = { event, taken: false };
-    this.#arrived.push(place);
+    const entry = { event, taken: false };
+    this.#arrived.push(entry);
     const heap = this.#heap;
     let at = heap.length;
-    heap.push(place);
+    heap.push(entry);
     while (at > 0) {
       const above = (at - 1) >> 1;
       const parent = heap[above];
@@ -43,7 +43,7 @@ export class ReorderWindow<Event extends Waiting> {
       heap[at] = parent;
       at = above;
     }
-    heap[at] = place;
+    heap[at] = entry;
   }
 
   /** The next events in order whose turn it is; at most `limit`. */

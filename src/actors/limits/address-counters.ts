@@ -34,7 +34,7 @@ export class AddressCounters {
   get(address: string): number | undefined {
     const bits = ipv4Bits(address);
     if (bits === NO_IPV4) return this.#others?.get(address);
-    const count = this.#slots[this.#placeOf(bits) + 1] as number;
+    const count = this.#slots[this.#indexOf(bits) + 1] as number;
     return count === 0 ? undefined : count - 1;
   }
 
@@ -46,22 +46,22 @@ export class AddressCounters {
       this.#others.set(address, count);
       return;
     }
-    const place = this.#placeOf(bits);
-    if (this.#slots[place + 1] === 0) this.#taken += 1;
-    this.#slots[place] = bits;
-    this.#slots[place + 1] = Math.min(count, COUNT_MAX) + 1;
+    const index = this.#indexOf(bits);
+    if (this.#slots[index + 1] === 0) this.#taken += 1;
+    this.#slots[index] = bits;
+    this.#slots[index + 1] = Math.min(count, COUNT_MAX) + 1;
     if (this.#taken * 4 > this.#slots.length) this.#grow();
   }
 
   /** Where the address is, or would be: at least half of the slots are free, so the walk ends. */
-  #placeOf(bits: number): number {
+  #indexOf(bits: number): number {
     const slots = this.#slots;
     if (slots[this.#at] === bits && slots[this.#at + 1] !== 0) return this.#at;
     const last = slots.length - 1;
-    let place = ((scattered(bits >>> ROW_BITS) << (ROW_BITS + 1)) | ((bits & ROW_LAST) << 1)) & last;
-    while (slots[place + 1] !== 0 && slots[place] !== bits) place = (place + 2) & last;
-    this.#at = place;
-    return place;
+    let index = ((scattered(bits >>> ROW_BITS) << (ROW_BITS + 1)) | ((bits & ROW_LAST) << 1)) & last;
+    while (slots[index + 1] !== 0 && slots[index] !== bits) index = (index + 2) & last;
+    this.#at = index;
+    return index;
   }
 
   #grow(): void {
@@ -69,9 +69,9 @@ export class AddressCounters {
     this.#slots = new Uint32Array(2 * before.length);
     for (let from = 0; from < before.length; from += 2) {
       if (before[from + 1] === 0) continue;
-      const place = this.#placeOf(before[from] as number);
-      this.#slots[place] = before[from] as number;
-      this.#slots[place + 1] = before[from + 1] as number;
+      const index = this.#indexOf(before[from] as number);
+      this.#slots[index] = before[from] as number;
+      this.#slots[index + 1] = before[from + 1] as number;
     }
   }
 }

@@ -118,8 +118,8 @@ export class FairBucket {
       person.shareBytes = shares[index] ?? 0;
       this.#savedBytes -= person.shareBytes;
       const parts = evenly(person.shareBytes + keptBytes, wants);
-      for (const [place, account] of [...person.accounts].entries())
-        if (this.#pay(account, parts[place] ?? 0)) clear.push(account.debtor);
+      for (const [index, account] of [...person.accounts].entries())
+        if (this.#pay(account, parts[index] ?? 0)) clear.push(account.debtor);
     }
     return clear;
   }
@@ -212,9 +212,9 @@ function evenly(total: number, wants: readonly number[]): number[] {
   const parts = wants.map(() => 0);
   const smallestFirst = [...wants.entries()].sort(([, one], [, other]) => one - other);
   let [left, sharers] = [total, wants.length];
-  for (const [place, want] of smallestFirst) {
+  for (const [index, want] of smallestFirst) {
     const part = Math.min(want, left / sharers);
-    parts[place] = part;
+    parts[index] = part;
     left -= part;
     sharers -= 1;
   }

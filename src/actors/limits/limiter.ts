@@ -146,8 +146,8 @@ export class Limiter {
       return undefined;
     }
     const { left, ownLeft } = charge;
-    const crowded = left < 0 && ownLeft >= 0 && provable && !this.#isShadow(scope);
-    if (!crowded || this.budgets.proofs.charge(address, nowMs)?.allowed === false)
+    const overloaded = left < 0 && ownLeft >= 0 && provable && !this.#isShadow(scope);
+    if (!overloaded || this.budgets.proofs.charge(address, nowMs)?.allowed === false)
       return this.#result(scope, quota, left, cost, quota, nowMs);
     keys.chargeOwn(publicKey, network, cost);
     const resetSeconds = this.#secondsLeft(nowMs);

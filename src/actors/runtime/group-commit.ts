@@ -10,7 +10,7 @@ import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 /** Delay before unawaited writes start a commit of their own. Milliseconds. */
 const IDLE_WAIT_MS = 50;
 /** Intervals before a commit has taken too long. */
-const LOOKS = 10;
+const INTERVALS = 10;
 
 interface GroupCommitOptions {
   readonly journal: Journal;
@@ -139,13 +139,13 @@ export class GroupCommit {
    */
   #watch(group: CommitGroup): () => void {
     const { schedule, limits } = this.#options;
-    let looks = 0;
+    let intervals = 0;
     let cancel = (): void => undefined;
     const wait = () => {
-      cancel = schedule.timer(limits.commitTimeoutMs / LOOKS, () => {
-        looks += 1;
+      cancel = schedule.timer(limits.commitTimeoutMs / INTERVALS, () => {
+        intervals += 1;
         if (this.#inFlight !== group) return;
-        if (looks < LOOKS) wait();
+        if (intervals < INTERVALS) wait();
         else this.#fail(new Error(`a commit took over ${limits.commitTimeoutMs} ms`));
       });
     };

@@ -11,7 +11,7 @@ import type { Journal } from './journal/port.ts';
 /** A longer tail is written as a snapshot before the actor leaves, so that a replay stays short. */
 const SNAPSHOT_TAIL = 20;
 /** Instances examined when memory is needed; busy ones are skipped. */
-const EVICTION_LOOKS = 32;
+const EVICTION_EXAMINED_MAX = 32;
 
 interface PassivationOptions {
   readonly journal: Journal;
@@ -22,7 +22,7 @@ interface PassivationOptions {
 }
 
 /** The live instances of one kind. */
-class House {
+class KindResidents {
   readonly kind: AnyKind;
   readonly cells = new Map<string, Cell>();
   oldest: Cell | undefined;
@@ -53,75 +53,78 @@ class House {
 
 export class Passivation {
   readonly #options: PassivationOptions;
-  readonly #houses = new Map<string, House>();
+  readonly #residentsByKind = new Map<string, KindResidents>();
   passivated = 0;
 
   constructor(kinds: readonly AnyKind[], options: PassivationOptions) {
     this.#options = options;
     for (const kind of kinds) {
       checkName('the name of an actor kind', kind.kind, KIND_MAX_BYTES);
-      if (this.#houses.has(kind.kind)) throw new TypeError(`two actor kinds are called ${kind.kind}`);
-      this.#houses.set(kind.kind, new House(kind));
+      if (this.#residentsByKind.has(kind.kind))
+        throw new TypeError(`two actor kinds are called ${kind.kind}`);
+      this.#residentsByKind.set(kind.kind, new KindResidents(kind));
     }
   }
 
   kindNamed(name: string): AnyKind | undefined {
-    return this.#houses.get(name)?.kind;
+    return this.#residentsByKind.get(name)?.kind;
   }
 
   /** The live instance, or undefined; does not count as use. */
   live(kindName: string, id: string): Cell | undefined {
-    return this.#houses.get(kindName)?.cells.get(id);
+    return this.#residentsByKind.get(kindName)?.cells.get(id);
   }
 
   /** The instance, replayed if it was not live. Throws what a replay throws. */
   acquire(kindName: string, id: string): Cell {
-    const house = this.#houses.get(kindName);
-    if (house === undefined) throw new TypeError(`there is no actor kind ${kindName}`);
-    let cell = house.cells.get(id);
+    const residents = this.#residentsByKind.get(kindName);
+    if (residents === undefined) throw new TypeError(`there is no actor kind ${kindName}`);
+    let cell = residents.cells.get(id);
     if (cell === undefined) {
       checkName('an actor id', id, ID_MAX_BYTES);
-      cell = new Cell(house.kind, id);
+      cell = new Cell(residents.kind, id);
       cell.replay(this.#options.journal);
-      house.cells.set(cell.id, cell);
-      house.touch(cell);
-      if (house.cells.size > this.#options.liveActorsMax) this.#makeRoom(house, cell);
-    } else house.touch(cell);
+      residents.cells.set(cell.id, cell);
+      residents.touch(cell);
+      if (residents.cells.size > this.#options.liveActorsMax) this.#makeRoom(residents, cell);
+    } else residents.touch(cell);
     cell.lastUsedMs = this.#options.clock();
     return cell;
   }
 
   get size(): number {
     let size = 0;
-    for (const house of this.#houses.values()) size += house.cells.size;
+    for (const residents of this.#residentsByKind.values()) size += residents.cells.size;
     return size;
   }
 
   sizes(): Record<string, number> {
-    return Object.fromEntries([...this.#houses].map(([name, house]) => [name, house.cells.size]));
+    return Object.fromEntries(
+      [...this.#residentsByKind].map(([name, residents]) => [name, residents.cells.size]),
+    );
   }
 
   *cells(): Iterable<Cell> {
-    for (const house of this.#houses.values()) yield* house.cells.values();
+    for (const residents of this.#residentsByKind.values()) yield* residents.cells.values();
   }
 
   /**
    * Removes actors from memory that were idle for their kind's time, or all idle ones. It examines at most
-   * `looksMax`. True when there may be more.
+   * `examinedMax`. True when there may be more.
    */
-  sweep(looksMax: number, everyIdle = false): boolean {
+  sweep(examinedMax: number, everyIdle = false): boolean {
     const nowMs = this.#options.clock();
-    let looks = 0;
-    for (const house of this.#houses.values()) {
-      const { idleMs } = house.kind.limits;
+    let examined = 0;
+    for (const residents of this.#residentsByKind.values()) {
+      const { idleMs } = residents.kind.limits;
       // Cells that stay move behind the newest one of now: the walk ends there.
-      const last = house.newest;
-      let cell = house.oldest;
+      const last = residents.newest;
+      let cell = residents.oldest;
       while (cell !== undefined && (everyIdle || nowMs - cell.lastUsedMs >= idleMs)) {
-        if (looks === looksMax) return true;
-        looks += 1;
+        if (examined === examinedMax) return true;
+        examined += 1;
         const { newer }: Cell = cell;
-        this.#passivate(house, cell);
+        this.#passivate(residents, cell);
         cell = cell === last ? undefined : newer;
       }
     }
@@ -129,40 +132,44 @@ export class Passivation {
   }
 
   /** True when the instance left; one with a long tail leaves when its snapshot is on disk. */
-  #passivate(house: House, cell: Cell): boolean {
+  #passivate(residents: KindResidents, cell: Cell): boolean {
     if (cell.busy) {
       // Counts as used, so that the next run examines others.
       cell.lastUsedMs = this.#options.clock();
-      house.touch(cell);
+      residents.touch(cell);
       return false;
     }
     if (cell.tail >= SNAPSHOT_TAIL && !cell.stale) {
       this.#options.snapshot(cell);
       const { gate, lastUsedMs } = cell;
       if (gate !== undefined) {
-        house.touch(cell);
+        residents.touch(cell);
         gate.effects.push(() => {
-          if (!cell.busy && cell.lastUsedMs === lastUsedMs) this.#leave(house, cell);
+          if (!cell.busy && cell.lastUsedMs === lastUsedMs) this.#leave(residents, cell);
         });
         return false;
       }
     }
-    this.#leave(house, cell);
+    this.#leave(residents, cell);
     return true;
   }
 
-  #leave(house: House, cell: Cell): void {
-    if (house.cells.get(cell.id) !== cell) return;
-    house.unlink(cell);
-    house.cells.delete(cell.id);
+  #leave(residents: KindResidents, cell: Cell): void {
+    if (residents.cells.get(cell.id) !== cell) return;
+    residents.unlink(cell);
+    residents.cells.delete(cell.id);
     this.passivated += 1;
   }
 
-  #makeRoom(house: House, fresh: Cell): void {
-    let cell = house.oldest;
-    for (let looks = 0; looks < EVICTION_LOOKS && cell !== undefined && cell !== fresh; looks += 1) {
+  #makeRoom(residents: KindResidents, fresh: Cell): void {
+    let cell = residents.oldest;
+    for (
+      let examined = 0;
+      examined < EVICTION_EXAMINED_MAX && cell !== undefined && cell !== fresh;
+      examined += 1
+    ) {
       const { newer }: Cell = cell;
-      if (this.#passivate(house, cell)) return;
+      if (this.#passivate(residents, cell)) return;
       cell = newer;
     }
   }

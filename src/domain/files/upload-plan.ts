@@ -83,16 +83,16 @@ export function readUploadPlan(field: FieldReader): UploadPlanResult {
   if (contentDigests === undefined) return fault('Content-Digest');
   const fileDigests = readDigests(field('repr-digest'));
   if (fileDigests === undefined) return fault('Repr-Digest');
-  const place = readPlace(field);
-  return typeof place === 'string'
-    ? fault(place)
-    : { ok: true, plan: { ...place, contentDigests, fileDigests } };
+  const extent = readExtent(field);
+  return typeof extent === 'string'
+    ? fault(extent)
+    : { ok: true, plan: { ...extent, contentDigests, fileDigests } };
 }
 
-type Place = Omit<UploadPlan, 'contentDigests' | 'fileDigests'>;
+type Extent = Omit<UploadPlan, 'contentDigests' | 'fileDigests'>;
 
 /** A text names the field that cannot be read. */
-function readPlace(field: FieldReader): Place | string {
+function readExtent(field: FieldReader): Extent | string {
   const range = field('range');
   const complete = field('upload-complete');
   const offset = field('upload-offset');
@@ -120,7 +120,7 @@ function readPlace(field: FieldReader): Place | string {
 }
 
 /** `bytes=a-b`, `bytes=a-`, both with `/total` behind where the uploader knows it. */
-function readPiece(range: string): Place | string {
+function readPiece(range: string): Extent | string {
   const parts = /^bytes=([0-9]{1,16})-([0-9]{0,16})(?:\/([0-9]{1,16}|\*))?$/i.exec(range.trim());
   if (parts === null) return 'Range';
   const [, first = '', last = '', total = '*'] = parts;

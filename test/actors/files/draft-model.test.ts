@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
 import { type DraftProtocol, draft } from '../../../src/actors/files/v2/draft.ts';
-import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
+import { slotIdOf } from '../../../src/actors/files/v2/draft-state.ts';
 import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import { type ErrorName, GatewayError } from '../../../src/domain/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
@@ -17,7 +17,7 @@ import { createDraftWorld, type DraftWorld, type Mode } from '../../support/file
 
 const RUNS = 200;
 const OWNER = '501';
-const PLACE = placeOf(OWNER, 0);
+const PLACE = slotIdOf(OWNER, 0);
 const SIZE_MAX = 40;
 
 type Step =

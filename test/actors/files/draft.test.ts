@@ -7,7 +7,7 @@ import {
   type OpenDraft,
   type OpenedDraft,
 } from '../../../src/actors/files/v2/draft.ts';
-import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
+import { slotIdOf } from '../../../src/actors/files/v2/draft-state.ts';
 import type { StreamBegun } from '../../../src/actors/files/v2/draft-streams.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -15,7 +15,7 @@ import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { createDraftWorld, type DraftWorld } from '../../support/files/draft-world.ts';
 
 const OWNER = '501';
-const PLACE = placeOf(OWNER, 0);
+const PLACE = slotIdOf(OWNER, 0);
 const BYTES = Buffer.from('the bytes of a file');
 const CRC32 = crc32(BYTES);
 const FACTS: OpenDraft = {

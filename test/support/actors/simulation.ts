@@ -267,12 +267,12 @@ class Simulation {
 
   /** A file that was cut off is not opened; a backup of the same moment is. */
   #startOnCutFile(): RunningSystem {
-    const { mend } = this.#journal.cutOff();
+    const { restore } = this.#journal.cutOff();
     this.#trace('cut off');
     try {
       return this.#start();
     } catch {
-      mend();
+      restore();
       return this.#start();
     }
   }

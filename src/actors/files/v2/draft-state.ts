@@ -43,7 +43,7 @@ export interface Draft extends DraftFacts {
 }
 
 export interface DraftState {
-  /** Id of the actor: `placeOf`. */
+  /** Id of the actor: `slotIdOf`. */
   readonly place: string;
   readonly phase: DraftPhase;
   /** Fencing number of the newest stream. It rises through all drafts of this slot, so that no late command counts. */
@@ -85,22 +85,22 @@ export type DraftEvent =
   | { readonly type: 'draftEnded' };
 
 /** The actor of one of an owner's slots, counted from 0. */
-export function placeOf(ownerId: string, slot: number): string {
+export function slotIdOf(ownerId: string, slot: number): string {
   return `${ownerId}.${slot}`;
 }
 
-export function isPlaceOf(place: string, ownerId: string): boolean {
+export function isSlotOf(place: string, ownerId: string): boolean {
   return place.startsWith(`${ownerId}.`);
 }
 
-export function freePlace(place: string, stream = 0): DraftState {
+export function freeSlot(place: string, stream = 0): DraftState {
   return { place, phase: 'free', stream, draft: null };
 }
 
 export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
   if (event.type === 'draftOpened') return openedDraft(state, event);
   const { draft } = state;
-  if (draft === null || event.type === 'draftEnded') return freePlace(state.place, state.stream);
+  if (draft === null || event.type === 'draftEnded') return freeSlot(state.place, state.stream);
   switch (event.type) {
     case 'draftPending':
       return {

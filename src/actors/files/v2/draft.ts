@@ -28,7 +28,7 @@ import {
   type DraftPhase,
   type DraftState,
   evolveDraft,
-  freePlace,
+  freeSlot,
 } from './draft-state.ts';
 import {
   beginStream,
@@ -127,7 +127,7 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
   kind: DRAFT,
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 50, idleMs: 60_000 },
-  initial: freePlace,
+  initial: freeSlot,
   evolve: evolveDraft,
   decide: {
     openDraft: open,

@@ -141,8 +141,8 @@ export class MemoryRows {
     return `${table} ${name.replaceAll('\0', ' ')}`;
   }
 
-  /** The file loses its end: the newest turn of each actor. `mend` is a backup of the same moment. */
-  cutOff(): { mend: () => void } {
+  /** The file loses its end: the newest turn of each actor. `restore` is a backup of the same moment. */
+  cutOff(): { restore: () => void } {
     const lost = [...this.#shelves.values()].map(({ rows }) => {
       const newest = Math.max(0, ...rows.keys());
       const row = rows.get(newest);
@@ -151,7 +151,7 @@ export class MemoryRows {
     });
     this.damage.cut = true;
     return {
-      mend: () => {
+      restore: () => {
         for (const put of lost) put();
         this.damage.cut = false;
       },

@@ -9,7 +9,7 @@ import {
   type OpenDraft,
   type OpenedDraft,
 } from '../../../actors/files/v2/draft.ts';
-import { isPlaceOf, placeOf } from '../../../actors/files/v2/draft-state.ts';
+import { isSlotOf, slotIdOf } from '../../../actors/files/v2/draft-state.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { ID_MAX, ID_MIN, parseId } from '../../../domain/ids.ts';
@@ -72,7 +72,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   const { actors } = call;
   const options = askOptions('create_draft', { idempotencyKey: call.idempotencyKey, body: command });
   const slots = Array.from({ length: call.settings.get('DraftsPerUser') }, (_, index) =>
-    placeOf(ownerId, index),
+    slotIdOf(ownerId, index),
   );
   const { idempotencyKey: key } = options;
   const ask = (slot: string) => actors.ask(draft, slot, command, options);
@@ -100,7 +100,7 @@ export function findDraft(
   const ownerId = ownerOf(session);
   const fileId = parseId(sentId);
   const slot = fileId === undefined ? undefined : actors.lookup('draft', fileId);
-  if (fileId === undefined || slot === undefined || !isPlaceOf(slot, ownerId)) {
+  if (fileId === undefined || slot === undefined || !isSlotOf(slot, ownerId)) {
     throw new GatewayError('InvalidID');
   }
   return { slot, ownerId, fileId };
