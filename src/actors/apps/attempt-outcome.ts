@@ -2,10 +2,11 @@
  * Effect of a delivery attempt on an application's webhook: the events that follow from its outcome, and the
  * notices to the owner (spec 6.2).
  */
+
+import { backoffMs } from '../../domain/webhooks/backoff.ts';
 import {
   afterRejection,
   afterSuccess,
-  backoffMs,
   classify,
   extended,
   type FailureRun,

@@ -1,21 +1,13 @@
 /**
- * Browser origin rules (docs/SECURITY.md): Host check against DNS rebinding, CORS for allowed origins, and no use of the
- * cookie by foreign pages. Clients that send neither Origin nor Sec-Fetch-Site pass.
+ * Browser origin rules (docs/SECURITY.md): Host check against DNS rebinding, and no use of the cookie by foreign pages. Clients that send neither Origin nor Sec-Fetch-Site pass.
  */
 import { isIP } from 'node:net';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Site } from '../../domain/site.ts';
 import type { IncomingHead } from './request.ts';
-import { type AnyRoute, type HeaderList, Reply } from './route.ts';
+import type { AnyRoute } from './route.ts';
 
-/** How long a browser may remember a preflight. Seconds. */
-const PREFLIGHT_SECONDS = 600;
-const ALLOW_HEADERS =
-  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
-const EXPOSE_HEADERS =
-  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id';
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
-const NONE: HeaderList = [];
 
 /** Values of `Host` whose decision is cached. */
 const HOSTS_CACHED_MAX = 1_000;
@@ -42,45 +34,6 @@ function isLocalName(host: string): boolean {
   return isIP(host) !== 0 || host.endsWith('.localhost');
 }
 
-/** Fields that let a page of an allowed origin read the answer. */
-export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
-  const origin = head.header('origin');
-  if (origin === undefined || !site.origins.has(origin)) return NONE;
-  return [
-    ['Access-Control-Allow-Origin', origin],
-    ['Access-Control-Allow-Credentials', 'true'],
-    ['Access-Control-Expose-Headers', EXPOSE_HEADERS],
-    ['Vary', 'Origin'],
-  ];
-}
-
-/** Is it a CORS-preflight request (Fetch standard)? */
-export function isPreflight(head: IncomingHead): boolean {
-  const isAsked = head.header('access-control-request-method') !== undefined;
-  return head.method === 'OPTIONS' && isAsked && head.header('origin') !== undefined;
-}
-
-/** The answer to OPTIONS: `methods` of the path, and further fields in `offers`. Throws `Forbidden` for a foreign origin. */
-export function preflight(
-  site: Site,
-  head: IncomingHead,
-  methods: readonly string[],
-  offers: HeaderList = NONE,
-): Reply {
-  const allow: [string, string] = ['Allow', methods.join(', ')];
-  if (!head.repeatedHeaders.has('origin') && head.header('origin') === undefined) {
-    return Reply.empty(204, [allow, ...offers]);
-  }
-  checkOrigin(site, head);
-  return Reply.empty(204, [
-    allow,
-    ['Access-Control-Allow-Methods', methods.join(', ')],
-    ['Access-Control-Allow-Headers', ALLOW_HEADERS],
-    ['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
-    ...offers,
-  ]);
-}
-
 /**
  * Throws `Forbidden` if a foreign page may have caused the request. Routes with a bearer only (limits `Self`) refuse a
  * foreign Origin only with `site.checkHost`. `bearer`: the request has a token, which no page can make a browser add.
@@ -103,7 +56,8 @@ export function checkJsonType(head: IncomingHead, cookie: boolean): void {
   throw new GatewayError(cookie ? 'Forbidden' : 'UnsupportedMediaType', 'expected application/json');
 }
 
-function checkOrigin(site: Site, head: IncomingHead): void {
+/** Throws `Forbidden` for a foreign origin. */
+export function checkOrigin(site: Site, head: IncomingHead): void {
   const origin = head.header('origin');
   if (origin === undefined ? head.repeatedHeaders.has('origin') : !site.origins.has(origin)) {
     throw new GatewayError('Forbidden', 'Origin');

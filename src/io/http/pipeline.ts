@@ -14,6 +14,7 @@ import {
   withCurrentNames,
 } from './access.ts';
 import { type BodyCallback, receiveBody } from './body/receive.ts';
+import { corsHeaders } from './cors.ts';
 import { Exchange, type ExchangeListener } from './exchange.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
@@ -25,7 +26,7 @@ import {
   readAddress,
 } from './listen/client-address.ts';
 import type { PipelineCounters, PipelineOptions } from './options.ts';
-import { corsHeaders, createHostCheck } from './origin.ts';
+import { createHostCheck } from './origin.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
 import { Reply } from './route.ts';

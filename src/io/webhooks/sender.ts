@@ -4,7 +4,7 @@
  */
 import type { Agent, request } from 'undici';
 import type { Clock } from '../../domain/time.ts';
-import { readRetryAfter } from '../../domain/webhooks/outcome.ts';
+import { readRetryAfter } from '../../domain/webhooks/backoff.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
 import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../domain/webhooks/types.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';

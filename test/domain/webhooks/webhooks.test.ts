@@ -2,16 +2,15 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import { backoffMs, readRetryAfter } from '../../../src/domain/webhooks/backoff.ts';
 import { batchLength, bodyOf, webhookIdOf } from '../../../src/domain/webhooks/batch.ts';
 import {
   afterRejection,
   afterSuccess,
-  backoffMs,
   classify,
   extended,
   type FailureRun,
   isHopeless,
-  readRetryAfter,
 } from '../../../src/domain/webhooks/outcome.ts';
 import {
   allowedBy,

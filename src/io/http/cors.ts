@@ -1,0 +1,53 @@
+/** CORS for pages of allowed origins, and the answers to OPTIONS (Fetch standard). */
+
+import type { Site } from '../../domain/site.ts';
+import { checkOrigin } from './origin.ts';
+import type { IncomingHead } from './request.ts';
+import { type HeaderList, Reply } from './route.ts';
+
+/** How long a browser may remember a preflight. Seconds. */
+const PREFLIGHT_SECONDS = 600;
+const ALLOW_HEADERS =
+  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
+const EXPOSE_HEADERS =
+  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id';
+const NONE: HeaderList = [];
+
+/** Fields that let a page of an allowed origin read the answer. */
+export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
+  const origin = head.header('origin');
+  if (origin === undefined || !site.origins.has(origin)) return NONE;
+  return [
+    ['Access-Control-Allow-Origin', origin],
+    ['Access-Control-Allow-Credentials', 'true'],
+    ['Access-Control-Expose-Headers', EXPOSE_HEADERS],
+    ['Vary', 'Origin'],
+  ];
+}
+
+/** Is it a CORS-preflight request (Fetch standard)? */
+export function isPreflight(head: IncomingHead): boolean {
+  const isAsked = head.header('access-control-request-method') !== undefined;
+  return head.method === 'OPTIONS' && isAsked && head.header('origin') !== undefined;
+}
+
+/** The answer to OPTIONS: `methods` of the path, and further fields in `offers`. Throws `Forbidden` for a foreign origin. */
+export function preflight(
+  site: Site,
+  head: IncomingHead,
+  methods: readonly string[],
+  offers: HeaderList = NONE,
+): Reply {
+  const allow: [string, string] = ['Allow', methods.join(', ')];
+  if (!head.repeatedHeaders.has('origin') && head.header('origin') === undefined) {
+    return Reply.empty(204, [allow, ...offers]);
+  }
+  checkOrigin(site, head);
+  return Reply.empty(204, [
+    allow,
+    ['Access-Control-Allow-Methods', methods.join(', ')],
+    ['Access-Control-Allow-Headers', ALLOW_HEADERS],
+    ['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
+    ...offers,
+  ]);
+}
