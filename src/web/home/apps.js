@@ -67,7 +67,7 @@ function App({ app, edit, rotate, finish, enable, remove }) {
       <dt>Currencies</dt><dd>${app.currencies?.length > 0 ? app.currencies.join(', ') : 'all'}</dd>
       <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
       ${app.webhookUrl && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
-      <dt>Delivered</dt><dd>${app.success_count} deliveries, ${app.failed_count} failed</dd>
+      <dt>Delivered</dt><dd>${app.success_count}, failed ${app.failed_count}</dd>
       <dt>Id</dt><dd class="mono">${app.id}</dd>
     </dl>
     <div class="row">
