@@ -33,26 +33,16 @@ const RULES = {
   nameFaults,
   unusedFaults,
 };
-/** Folders whose words and citations are not clean yet. */
-const NOT_YET = [
-  'test/io/files/',
-  'test/io/files/download/',
-  'test/io/files/storage/',
-  'test/io/files/upload/',
-  'test/workers/',
-];
-
 const files = listFiles('.');
 const sources = readFiles(files, /^(src|test|bench|tools)\/.*\.(ts|cts)$/);
 const texts = readFiles(files, TEXTS);
 const pages = readFiles(files, /\.md$/);
-const isClean = (fault: string) => !NOT_YET.some((folder) => fault.startsWith(folder));
 
 for (const [name, rule] of Object.entries(RULES)) {
   t.test(`tidy: ${name}: the tree holds to the rule`, async (t) => t.same(rule(sources), []));
 }
 
-t.test('tidy: words: the standard terms alone', async (t) => t.same(wordFaults(texts).filter(isClean), []));
+t.test('tidy: words: the standard terms alone', async (t) => t.same(wordFaults(texts), []));
 
 t.test('tidy: words: a planted one is found in a comment, a name, a title and a page', async (t) => {
   const planted: [string, string][] = [
@@ -71,7 +61,7 @@ t.test('tidy: words: a planted one is found in a comment, a name, a title and a 
 
 t.test('tidy: citations: every page, heading, decision, section and file of a comment exists', async (t) => {
   const code = readFiles(files, /^(src|test|bench|tools)\/.*\.(ts|cts|js)$/);
-  t.same(citationFaults(code, pages, files).filter(isClean), []);
+  t.same(citationFaults(code, pages, files), []);
 });
 
 t.test('tidy: citations: a planted one that leads nowhere is found', async (t) => {
