@@ -32,7 +32,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const sessionLookup = sessionLookupOf(deps);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
-  const facts = () => ({
+  const health = () => ({
     databaseConnected: actors.healthy,
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: rss(),
@@ -62,7 +62,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
         dashboard.observe(record);
       },
     });
-  const api = openRoutes(deps, sessionLookup, facts);
+  const api = openRoutes(deps, sessionLookup, health);
   const pages = openPages(configuration, api);
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],
@@ -70,8 +70,8 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     deps.bounds,
   );
   const counters = countersOf(deps, publicPipeline);
-  const internalFacts = () => ({
-    ...facts(),
+  const internalHealth = () => ({
+    ...health(),
     version: options.version,
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(counters).map(([name, source]) => [name, source()])),
@@ -80,7 +80,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const keys = deps.events.keys;
   const removals = new FileRemovals({ keys, actors, storage, fileCache, clock: Date.now });
   const internalPipeline = pipelineOf(
-    createInternalRoutes(metrics, internalFacts, deps.events.intake, removals),
+    createInternalRoutes({ metrics, health: internalHealth, events: deps.events.intake, removals }),
     { site: internalSite(site, configuration.internal), proxyProtocol: false },
     // Bounds of its own, so that load on the public listener does not block metrics and modules.
     new SharedBounds(settings),

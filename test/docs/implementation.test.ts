@@ -71,7 +71,12 @@ function routeNames(): string[] {
   const facts = () => {
     throw new Error('not called');
   };
-  const internal = createInternalRoutes(createMetrics(), facts, {} as EventPush, {} as FileRemovals);
+  const internal = createInternalRoutes({
+    metrics: createMetrics(),
+    health: facts,
+    events: {} as EventPush,
+    removals: {} as FileRemovals,
+  });
   const names = routeTable().map((route) => `${route.method} ${route.path}`);
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }

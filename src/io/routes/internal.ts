@@ -12,18 +12,20 @@ import type { HealthFacts } from './info.ts';
 /** Counters of a part by name: `{ accepted: 3, late: 1 }`. */
 export type PartCounters = Readonly<Record<string, number>>;
 
-interface InternalFacts extends HealthFacts {
+interface InternalHealth extends HealthFacts {
   readonly uptimeSeconds: number;
   readonly version: string;
   readonly parts: Readonly<Record<string, PartCounters>>;
 }
 
-export function createInternalRoutes(
-  metrics: Metrics,
-  facts: () => InternalFacts,
-  intake: EventPush,
-  removals: Pick<FileRemovals, 'remove'>,
-): AnyRoute[] {
+interface InternalDeps {
+  readonly metrics: Pick<Metrics, 'render'>;
+  readonly health: () => InternalHealth;
+  readonly events: Pick<EventPush, 'push'>;
+  readonly removals: Pick<FileRemovals, 'remove'>;
+}
+
+export function createInternalRoutes({ metrics, health, events, removals }: InternalDeps): AnyRoute[] {
   return [
     defineRoute({
       method: 'GET',
@@ -47,7 +49,7 @@ export function createInternalRoutes(
       limits: ['NoRateLimit'],
       errors: [],
       handle() {
-        const { databaseConnected, ...rest } = facts();
+        const { databaseConnected, ...rest } = health();
         const status = databaseConnected ? 'healthy' : 'unhealthy';
         return Reply.json(databaseConnected ? 200 : 503, { status, ...rest });
       },
@@ -71,7 +73,7 @@ export function createInternalRoutes(
         'Stopping',
         'JournalUnavailable',
       ],
-      handle: ({ header, rawBody }) => intake.push(header('x-module-key'), rawBody),
+      handle: ({ header, rawBody }) => events.push(header('x-module-key'), rawBody),
     }),
     defineRoute({
       method: 'POST',

@@ -56,7 +56,12 @@ async function startIntake(t: Test) {
     throw new Error('not asked');
   };
   const fixture = await startHttp({
-    routes: createInternalRoutes(createMetrics(), facts, intake, noRemovals),
+    routes: createInternalRoutes({
+      metrics: createMetrics(),
+      health: facts,
+      events: intake,
+      removals: noRemovals,
+    }),
   });
   t.teardown(() => fixture.close());
   const push = async (key: string | undefined, body: string | Buffer) => {

@@ -55,7 +55,9 @@ async function startRemovals(t: Test, remove: (key: FileKey) => Promise<boolean>
     push: () => Promise.reject(new Error('not asked')),
     counters: () => ({ refusedKey: 0, refusedInput: 0 }),
   };
-  const fixture = await startHttp({ routes: createInternalRoutes(createMetrics(), facts, intake, removals) });
+  const fixture = await startHttp({
+    routes: createInternalRoutes({ metrics: createMetrics(), health: facts, events: intake, removals }),
+  });
   t.teardown(() => fixture.close());
   const ask = async (key: string | undefined, body: string | object) => {
     const response = await fetch(`${fixture.url}/internal/v1/files/remove`, {
