@@ -15,6 +15,8 @@ import { gatewayHeaders } from './headers.ts';
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
 /** `error.code` of a module for a message that it does not have (docs/modules.md). */
 const UNKNOWN_MESSAGE = 2204;
+/** Personal chats whose ids are cached, about 100 bytes each; the oldest entry leaves first. */
+const PERSONAL_CHATS_MAX = 10_000;
 /** RFC 9110 8.3.1, in lower case, with at most a charset. */
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,63}(?:; ?charset=[A-Za-z0-9_-]{1,40})?$/;
 
@@ -67,17 +69,30 @@ export function createChatFiles(options: ChatFilesOptions): ChatFiles {
 
 class ChatFileCalls implements ChatFiles {
   readonly #options: ChatFilesOptions;
+  /** By user. The id of a personal chat never changes (docs/modules.md "Files"). */
+  readonly #personalChats = new Map<string, string>();
 
   constructor(options: ChatFilesOptions) {
     this.#options = options;
   }
 
   async create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>> {
-    const chatId = file.chatId === null ? await this.#personalChat(file.userId) : ok(file.chatId);
-    if (!chatId.ok) return chatId;
+    if (file.chatId !== null) return await this.#createIn(file.chatId, file);
+    const cached = this.#personalChats.get(file.userId);
+    if (cached !== undefined) {
+      const created = await this.#createIn(cached, file);
+      if (created.ok || created.error !== 'Forbidden') return created;
+      // The chat is gone: the module creates another one.
+      this.#personalChats.delete(file.userId);
+    }
+    const chatId = await this.#personalChat(file.userId);
+    return chatId.ok ? await this.#createIn(chatId.value, file) : chatId;
+  }
+
+  async #createIn(chatId: string, file: PendingFile): Promise<PortResult<{ readonly fileId: string }>> {
     const body = {
       userId: file.userId,
-      chatId: chatId.value,
+      chatId,
       uploadKey: file.uploadKey,
       name: file.name,
       ...(file.message === undefined ? {} : { text: file.message }),
@@ -127,7 +142,12 @@ class ChatFileCalls implements ChatFiles {
   async #personalChat(userId: string): Promise<PortResult<string>> {
     const result = await this.#post('chats/personal', { userId });
     const chatId = parseId(resultOf(result)?.['chatId']);
-    return chatId === undefined ? failed('ChartApiFileError') : ok(chatId);
+    if (chatId === undefined) return failed('ChartApiFileError');
+    const oldest =
+      this.#personalChats.size < PERSONAL_CHATS_MAX ? undefined : this.#personalChats.keys().next().value;
+    if (oldest !== undefined) this.#personalChats.delete(oldest);
+    this.#personalChats.set(userId, chatId);
+    return ok(chatId);
   }
 
   #post(path: string, body: object): Promise<ModuleResult> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { PendingFile } from '../../../src/actors/runtime/ports.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import type { ModuleResult } from '../../../src/io/http-client/types.ts';
 import { chatFilesOf, createChatFiles } from '../../../src/io/modules/chat-files.ts';
 import { createModuleClient, type ModuleClient } from '../../../src/io/modules/client.ts';
 import { startSandbox } from '../../../src/sandbox/start.ts';
@@ -196,3 +197,57 @@ t.test('chat files: a content type that the module names is taken where it fits 
     t.equal(described.ok && described.value.contentType, expected, String(contentType));
   }
 });
+
+t.test(
+  'chat files: the id of a personal chat is asked for once, and again when the chat is gone',
+  async (t) => {
+    const calls: string[] = [];
+    let chat = 10;
+    const files = createChatFiles({
+      modules: {
+        async call({ url, body }) {
+          const path = url.pathname.replace('/chat/v1/', '');
+          const asked = body === undefined ? {} : (JSON.parse(String(body)) as Record<string, unknown>);
+          calls.push(
+            path === 'chats/personal' ? `${path} ${asked['userId']}` : `${path} in ${asked['chatId']}`,
+          );
+          if (path === 'chats/personal') return answer(200, { result: { chatId: String(chat) } });
+          if (asked['chatId'] !== String(chat)) return answer(404, { error: { code: 2202 } });
+          if (asked['uploadKey'] === 'broken') return answer(500, {});
+          return answer(200, { result: { fileId: '5' } });
+        },
+      },
+      chatUrl: 'http://chat.test',
+      project: 'test',
+      newRequestId: () => 'r1',
+      isBlocked: () => false,
+    });
+    const create = (more: Partial<PendingFile> = {}) => files.create({ ...FILE, chatId: null, ...more });
+    const done = { ok: true, value: { fileId: '5' } };
+    t.same(await create(), done);
+    t.same(await create(), done);
+    t.same(await create({ uploadKey: 'broken' }), refused('ChartApiFileError'));
+    t.same(await create({ userId: '8' }), done);
+    t.same(calls.splice(0), [
+      'chats/personal 7',
+      'files/create in 10',
+      'files/create in 10',
+      'files/create in 10',
+      'chats/personal 8',
+      'files/create in 10',
+    ]);
+    chat = 11;
+    t.same(await create(), done);
+    t.same(calls.splice(0), ['files/create in 10', 'chats/personal 7', 'files/create in 11']);
+    t.same(await create({ chatId: '99' }), refused('Forbidden'));
+    t.same(calls, ['files/create in 99'], 'a named chat is never replaced');
+  },
+);
+
+function answer(status: number, value: object): ModuleResult {
+  return {
+    ok: true,
+    answer: { status, contentType: 'application/json', body: Buffer.from(JSON.stringify(value)) },
+    elapsedMs: 1,
+  };
+}
