@@ -54,7 +54,7 @@ t.test('challenge: every bit of the id counts, a changed one is no challenge', a
   t.same(read, []);
 });
 
-t.test('challenge: ids that were made up pass once in 65,536, and tell nothing of issued ones', async (t) => {
+t.test('challenge: invented ids pass once in 65,536, and reveal nothing of issued ones', async (t) => {
   const key = new ChallengeKey(KEY);
   const next = seededNumbers(3);
   let passed = 0;

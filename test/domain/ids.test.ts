@@ -141,7 +141,7 @@ t.test('token: 46 characters led by the partition of its user, known by its SHA-
   t.end();
 });
 
-t.test('TickSource: rises strictly, also when the clock stands still or goes back', (t) => {
+t.test('TickSource: rises strictly, also when the clock stops or is set back', (t) => {
   const ticks = new TickSource();
   let last = 0n;
   for (const nowMs of [1_000, 1_000, 999, 0, 1_001, 1_001]) {

@@ -130,7 +130,7 @@ t.test(
 );
 
 t.test(
-  'sandbox events: an order tells when it is opened, filled and cancelled, after a restart too',
+  'sandbox events: an order has events when it is opened, filled and cancelled, after a restart too',
   async (t) => {
     const path = await logPath(t);
     const store = await openStore(path);
@@ -185,7 +185,7 @@ t.test('sandbox events: a page is longer than asked for rather than that it spli
   await store.close();
 });
 
-t.test('sandbox core: notices go to everybody or to one, and only they read them', async (t) => {
+t.test('sandbox core: notices go to all users or to one, and only they read them', async (t) => {
   const path = await logPath(t);
   const store = await openStore(path);
   const create = (crm: string | undefined, body: Fields) => post(store, '/core/v1/notices/create', crm, body);

@@ -42,7 +42,7 @@ async function newCode(store: SandboxStore, fields: Fields = {}): Promise<unknow
   return resultOf(await create(store, fields))['code'];
 }
 
-t.test('payment order: paid by card, it books amount less fee and tells the merchant', async (t) => {
+t.test('payment order: paid by card, it books amount less fee and notifies the merchant', async (t) => {
   const path = await logPath(t);
   const store = await openStore(path);
   const order = resultOf(await create(store, { description: 'tea', externalId: '1' }));

@@ -145,7 +145,7 @@ t.test('sandbox: a foreign Host is refused, so that no web page reads the outbox
   t.equal(status, 403);
 });
 
-t.test('chat: everybody is in the lobby, a personal chat is closed to others', async (t) => {
+t.test('chat: all users are in the lobby, a personal chat is closed to others', async (t) => {
   const { url } = await start(t);
   const { body } = await call(`${url}/chat/v1/chats/list`, '7');
   const chats = body.result?.['chats'] as { id: string; kind: string }[];

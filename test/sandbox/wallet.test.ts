@@ -16,29 +16,32 @@ import {
   resultOf,
 } from '../support/sandbox.ts';
 
-t.test('wallet: a new account holds 1,000 of both currencies, with their places, and keeps it', async (t) => {
-  const path = await logPath(t);
-  const store = await openStore(path);
-  const balances = [
-    { currency: 'DEMO', balance: '1000.00', available: '1000.00', locked: '0.00', precision: 2 },
-    {
-      currency: 'GATE',
-      balance: '1000.00000000',
-      available: '1000.00000000',
-      locked: '0.00000000',
-      precision: 8,
-    },
-  ];
-  t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7')), { balances });
-  t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7', { currency: 'GATE' })), {
-    balances: balances.slice(1),
-  });
-  await store.close();
-  const again = await openStore(path);
-  t.strictSame(resultOf(await get(again, '/wallet/v1/balance/get', '7')), { balances });
-  t.match(resultOf(await get(again, '/wallet/v1/info/get', '7')), { userId: '7', transactions: 2 });
-  await again.close();
-});
+t.test(
+  'wallet: a new account holds 1,000 of both currencies, with their decimal places, and keeps it',
+  async (t) => {
+    const path = await logPath(t);
+    const store = await openStore(path);
+    const balances = [
+      { currency: 'DEMO', balance: '1000.00', available: '1000.00', locked: '0.00', precision: 2 },
+      {
+        currency: 'GATE',
+        balance: '1000.00000000',
+        available: '1000.00000000',
+        locked: '0.00000000',
+        precision: 8,
+      },
+    ];
+    t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7')), { balances });
+    t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7', { currency: 'GATE' })), {
+      balances: balances.slice(1),
+    });
+    await store.close();
+    const again = await openStore(path);
+    t.strictSame(resultOf(await get(again, '/wallet/v1/balance/get', '7')), { balances });
+    t.match(resultOf(await get(again, '/wallet/v1/info/get', '7')), { userId: '7', transactions: 2 });
+    await again.close();
+  },
+);
 
 t.test('wallet: a transfer moves the money exactly and shows on both sides and as two events', async (t) => {
   const store = await openStore(await logPath(t));
@@ -207,7 +210,7 @@ t.test(
 );
 
 t.test(
-  'wallet: the same externalId moves money once, after a restart too, and never stands for two things',
+  'wallet: the same externalId moves money once, after a restart too, and never names two transfers',
   async (t) => {
     const path = await logPath(t);
     const store = await openStore(path);
@@ -308,7 +311,7 @@ t.test('amounts: the decimal form reads back as the same number of smallest unit
   }
 });
 
-t.test('log: a torn last line is dropped and overwritten; everything before it stands', async (t) => {
+t.test('log: a torn last line is dropped and overwritten; all lines before it are kept', async (t) => {
   const path = await logPath(t);
   const store = await openStore(path);
   await get(store, '/wallet/v1/info/get', '8');

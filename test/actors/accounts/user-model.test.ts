@@ -267,7 +267,7 @@ class Pair {
     return Promise.resolve(system.query(user, userId, { type: 'sessions', nowMs: clock.nowMs, settings }));
   }
 
-  /** What went wrong in the real thing, or '' where it did what the model says. */
+  /** The difference from the model, or '' where there is none. */
   async take(next: Step): Promise<void> {
     switch (next.do) {
       case 'add':

@@ -23,7 +23,7 @@ const USER = '101';
 interface StartOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly admin?: boolean;
-  /** How often the runtime looks for idle actors: often costs real time in a test that waits for days. */
+  /** Interval between searches for idle actors: a short one costs real time in a test that waits for days. */
   readonly sweepMs?: number;
 }
 
@@ -220,7 +220,7 @@ t.test('session: McpBasic logins, which prove nothing, never push out verified o
 });
 
 t.test(
-  'session: a login in place of another of the same browser ends that one in the same commit',
+  'session: a login that replaces another of the same browser ends that one in the same commit',
   async (t) => {
     const { ask, challenge, enter, key, keyId, rootId, rootToken } = await start();
     const signature = Buffer.from(signText(key, `q\n${key.publicKey}`), 'base64url');
@@ -481,7 +481,7 @@ t.test('login log: bounded, and refusals cannot flush the successes', async (t) 
   t.match(log[0], { event: 'login', ok: false, error: 'Invalid signature', kind: 'browser', keyId });
 });
 
-t.test('storage full: logins wait, logouts and removals go on', async (t) => {
+t.test('storage full: logins are refused, logouts and removals are served', async (t) => {
   const { actors, ask, enter, login, rootId, rootToken } = await start();
   actors.journal.setFull(true);
   await t.rejects(login(), new GatewayError('StorageFull'));

@@ -116,7 +116,7 @@ interface ModelSession {
   live: boolean;
 }
 
-/** The rules, told once more in the plainest way. Each returns the HTTP status. */
+/** The rules in their plainest form. Each returns the HTTP status. */
 class Model {
   readonly apps: ModelApp[] = [];
   readonly sessions: ModelSession[] = [];

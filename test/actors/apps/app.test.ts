@@ -1,4 +1,4 @@
-/** Turns of the app actor, and what the index says of an application: who is let in, and since when. */
+/** Turns of the app actor, and the access check of its index entry. */
 import fc from 'fast-check';
 import t from 'tap';
 import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';

@@ -118,7 +118,7 @@ const STEP = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 
-/** What the reference says of entering this code now. */
+/** The result of this code in the reference. */
 function expected(known: Known, right: boolean, nowMs: number): string {
   if (known.dead || known.tries >= 5 || nowMs - known.bornMs >= 300 * SECOND_MS) return 'ChallengeExpired';
   known.tries += 1;
@@ -168,7 +168,7 @@ t.test('codes: any history of codes, tries, waits and restarts ends as in the re
 });
 
 t.test(
-  'caps: ten thousand addresses from one asker get ten codes an hour and leave bounded state',
+  'caps: one network that asks for ten thousand addresses gets ten codes an hour and leaves bounded state',
   async (t) => {
     const { issue, actors, chat } = startCodes();
     let issued = 0;

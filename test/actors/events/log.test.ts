@@ -87,7 +87,7 @@ t.test('event log: events come out in the order of their ticks once the window i
 });
 
 t.test(
-  'event log: an older tick after the window goes next and is counted, a far one delays no other',
+  'event log: an older tick after the window comes next and is counted, a far one delays no other',
   async (t) => {
     const actors = createTestActors({ kinds: [] });
     const { log, inbox } = await open(actors);
@@ -123,7 +123,7 @@ t.test(
 );
 
 t.test(
-  'event log: what was accepted survives a crash, places are not given twice, the epoch stays',
+  'event log: what was accepted survives a crash, no sequence number is used twice, the epoch stays',
   async (t) => {
     const actors = createTestActors({ kinds: [] });
     const first = await open(actors);
@@ -159,7 +159,7 @@ t.test('event log: without an epoch, as in a restored copy, it begins another on
   t.equal(actors.journal.meta(EVENT_EPOCH_KEY), second.log.epoch);
 });
 
-t.test('event log: refuses as a whole when full, when crowded, and when stopped', async (t) => {
+t.test('event log: refuses as a whole when full, when overloaded, and when stopped', async (t) => {
   const actors = createTestActors({ kinds: [] });
   const { log, inbox } = await open(actors);
   actors.journal.setFull(true);

@@ -87,7 +87,7 @@ interface Reference {
   running: boolean;
 }
 
-/** Any byte is known by its place, so that a file put together wrongly shows. */
+/** Every byte follows from its position, so that a wrongly assembled file is found. */
 function content(fileId: string, sizeBytes: number): Buffer {
   return Buffer.from(Array.from({ length: sizeBytes }, (_, at) => (Number(fileId) * 31 + at * 7) % 251));
 }
@@ -193,7 +193,7 @@ class Run {
     Object.assign(open, { kept: offsetBytes, running: true });
   }
 
-  /** What a stream writes before it says so. */
+  /** What a stream writes before it reports it. */
   #write(bytes: number): number {
     const open = this.#open;
     if (open === undefined || !open.running) return bytes;
@@ -259,7 +259,7 @@ class Run {
     this.#open = undefined;
   }
 
-  /** A word that does not count: which refusal it gets. */
+  /** The refusal of a command that does not count. */
   #saysNothing(what: string, row: ErrorName | undefined, stale: boolean): boolean {
     if (this.#open === undefined) expect(`${what} without a draft`, row, 'InvalidID');
     else if (stale) expect(`${what} of an older stream`, row, 'UploadConflict');

@@ -81,7 +81,7 @@ async function refused(promise: Promise<unknown>): Promise<ErrorName | undefined
   }
 }
 
-/** Nothing of a file is left anywhere, and its place is free. */
+/** Nothing of a file is left, and its slot is free. */
 function checkGone(t: Test, world: DraftWorld, fileId: string): void {
   t.equal(world.chat.byFile(fileId)?.state, 'cancelled', 'the message is gone');
   t.notOk(world.disk.parts.has(fileId) || world.disk.files.has(fileId), 'no bytes');
@@ -89,7 +89,7 @@ function checkGone(t: Test, world: DraftWorld, fileId: string): void {
 }
 
 t.test(
-  'draft: pending, receiving, complete: published before the message, then the place is free',
+  'draft: pending, receiving, complete: published before the message, then the slot is free',
   async (t) => {
     const world = createDraftWorld();
     const { fileId, expiresMs } = await open(world, { sizeBytes: BYTES.length, declaredCrc32: 'deadbeef' });
@@ -136,7 +136,7 @@ t.test(
   },
 );
 
-t.test('draft: an unknown linked message leaves nothing to remove, and the place free', async (t) => {
+t.test('draft: an unknown linked message leaves nothing to remove, and the slot free', async (t) => {
   const world = createDraftWorld();
   world.chat.unknownMessages.add('12');
   t.equal(await refused(open(world, { linkedMessageId: '12' })), 'LinkedMessageNotFound');
@@ -145,7 +145,7 @@ t.test('draft: an unknown linked message leaves nothing to remove, and the place
   t.ok(await open(world, { linkedMessageId: '13' }), 'the place was free');
 });
 
-t.test('draft: a taken place answers null and changes nothing', async (t) => {
+t.test('draft: a taken slot answers null and changes nothing', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);
   t.equal(await world.actors.system.ask(draft, PLACE, FACTS), null);
@@ -211,7 +211,7 @@ t.test('draft: a stream that ends with nothing to keep takes message and bytes w
   checkGone(t, world, fileId);
 });
 
-t.test('draft: a newer stream makes every word of the older one void', async (t) => {
+t.test('draft: a newer stream fences every command of the older one', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);
   const older = streamOf(await begin(world, fileId));

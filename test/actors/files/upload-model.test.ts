@@ -168,7 +168,7 @@ function act(uploads: UploadActors, one: Extract<Step, { who: number }>): Promis
   return uploads.part(userId, sample, one.chunk, one.good ? sample.crcOf(one.chunk) : 7);
 }
 
-/** A wrong checksum is judged by the route before the actor hears of a new chunk: the model asks for stored ones alone. */
+/** The route checks the checksum of a new chunk before the actor gets it: the model asks for stored ones alone. */
 function isForRoute(reference: Reference, one: Step): boolean {
   if (one.do !== 'part' || one.good) return false;
   const active = reference.active.get(USERS[one.who] ?? '');
@@ -204,7 +204,7 @@ async function toTheEnd(uploads: UploadActors): Promise<string[]> {
 
 const settings = () => new LiveSettings({ UploadInactivitySeconds: INACTIVITY_MS / SECOND_MS });
 
-t.test('uploads: any history is what the reference says', async (t) => {
+t.test('uploads: any history ends as in the reference', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }), async (steps) => {
       const uploads = createUploadActors({ settings: settings() });

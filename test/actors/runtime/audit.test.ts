@@ -143,7 +143,7 @@ t.test('audit: records of versions without rings go after AuditDays, younger one
 });
 
 t.test(
-  'audit: a lower AuditRowsMax takes effect as the log is written, positions go on after a restart',
+  'audit: a lower AuditRowsMax takes effect as the log is written, positions continue after a restart',
   async (t) => {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
     t.teardown(() => rmSync(directory, { recursive: true, force: true }));

@@ -176,7 +176,7 @@ t.test('audit and metadata: ride in the next group, in order, and are there afte
   ]);
 });
 
-t.test('drain: refuses new commands, finishes those under way, says when it could not', async (t) => {
+t.test('drain: refuses new commands, finishes those under way, reports when it could not', async (t) => {
   const actors = createTestActors({ kinds: [account] });
   const { system } = actors;
   const last = deposit(system, '1');

@@ -81,7 +81,7 @@ function mistakes(system: ActorSystem): unknown[] {
   void system.ask(counter, '1', { type: 'internal' });
   // @ts-expect-error: a command without its field
   void system.ask(counter, '1', { type: 'add' });
-  // @ts-expect-error: a command of another kind is not told
+  // @ts-expect-error: a command of another kind is no message
   void system.tell(counter, '1', FOREIGN);
   // @ts-expect-error: the query of another kind
   void system.query(counter, '1', { type: 'slots' });

@@ -1,8 +1,8 @@
-/** The supply of random bytes: each byte goes out once, whole, and is forgotten. */
+/** The supply of random bytes: each byte is used once and is forgotten. */
 import t from 'tap';
 import { randomSupply } from '../../../src/actors/runtime/random.ts';
 
-t.test('random supply: every byte of the source goes out once, in order, whatever the lengths', (t) => {
+t.test('random supply: every byte of the source is used once, in order, whatever the lengths', (t) => {
   let next = 0;
   const filled: Uint8Array[] = [];
   const take = randomSupply((bytes) => {

@@ -82,7 +82,7 @@ t.test('next: the turn that decides its command answers the caller, refusals inc
   await rejectsWith(t, system.ask(account, '1', broken), 'InternalError');
 });
 
-t.test('next: at most 16 in flight for one actor, the others wait for a place', async (t) => {
+t.test('next: at most 16 in flight for one actor, the others are queued', async (t) => {
   const { system, settle } = createTestActors({ kinds: [account] });
   const finish: (() => void)[] = [];
   const asks = Array.from({ length: 20 }, (_, index) =>

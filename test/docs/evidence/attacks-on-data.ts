@@ -96,7 +96,7 @@ export const ATTACKS_ON_DATA: Evidence = {
   ],
   'a row changed by a bad disk': [
     'test/actors/runtime/journal/damaged-rows.test.ts: row: any flipped bit of a turn is found, wherever in the row it is',
-    'test/actors/runtime/journal/damaged-rows.test.ts: row: one that stands under the key of another is found',
+    'test/actors/runtime/journal/damaged-rows.test.ts: row: one that is stored under the key of another is found',
   ],
   'damaged pages of the engine, which end a process by a signal': [
     'test/e2e/check.test.ts: check: no zeroed page changes what is read without a finding',
@@ -171,7 +171,7 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/actors/apps/app-model.test.ts: applications: any history',
   ],
   'Any history of v1 uploads, with faults, time and crashes': [
-    'test/actors/files/upload-model.test.ts: uploads: any history is what the reference says',
+    'test/actors/files/upload-model.test.ts: uploads: any history ends as in the reference',
     'test/actors/files/upload-model.test.ts: uploads: whatever is cut off by a crash, in the end',
   ],
   'Any history of v2 uploads, with takeovers, faults, time and crashes': [

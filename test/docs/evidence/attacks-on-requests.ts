@@ -173,7 +173,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'a walk through an IPv6 /56 or /48': [
     'test/domain/limits/bounds.test.ts: no network takes all, an IPv6 /48 included',
-    'test/domain/limits/bounds.test.ts: networks: IPv4 stands alone, IPv6 with its /64, /56 and /48',
+    'test/domain/limits/bounds.test.ts: networks: IPv4 by the address, IPv6 by its /64, /56 and /48',
   ],
   'a repeated answer to a challenge': [
     'test/io/accounts/challenges.test.ts: challenge: is good exactly once',

@@ -53,7 +53,7 @@ export const ERROR_TESTS: Evidence = {
   ],
   StorageFull: [
     'test/actors/runtime/bounds.test.ts: bounds: a full journal refuses growth',
-    'test/actors/accounts/user.test.ts: storage full: logins wait, logouts and removals go on',
+    'test/actors/accounts/user.test.ts: storage full: logins are refused, logouts and removals are served',
   ],
   Stopping: [
     'test/io/http/front.test.ts: front: a drain finishes running requests',
@@ -174,7 +174,7 @@ export const ERROR_TESTS: Evidence = {
   FileStorageFailed: [
     'test/io/files/storage/storage.test.ts: a failing disk is 1312 for the caller and a sentence in the log',
   ],
-  UploadConflict: ['test/actors/files/draft.test.ts: a newer stream makes every word of the older one void'],
+  UploadConflict: ['test/actors/files/draft.test.ts: a newer stream fences every command of the older one'],
   TooManyDrafts: ['test/io/routes/files-v2.test.ts: as many at once as DraftsPerUser'],
   ParseError: ['test/io/routes/mcp.test.ts: parse error: HTTP 400, -32700, and no id'],
   InvalidRequest: ['test/io/routes/mcp.test.ts: invalid requests: -32600 that echoes the id'],

@@ -166,7 +166,7 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/admin/admin.test.ts: admin: a refused reload names every fault',
   ],
   '2.6 byte for byte': [
-    'test/domain/events/intake.test.ts: reads what routing needs and sends the rest as spec 2.6 says',
+    'test/domain/events/intake.test.ts: reads what routing needs and forwards the rest in the form of spec 2.6',
     'test/domain/events/intake.test.ts: data leaves byte for byte',
     'test/sandbox/events.test.ts: every type of spec 6.3 comes from something that a user can do',
   ],

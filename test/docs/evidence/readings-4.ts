@@ -152,7 +152,7 @@ export const READINGS_4: Evidence = {
     'test/io/accounts/one-time-codes.test.ts: caps: 60 s before a resend',
     'test/io/accounts/one-time-codes.test.ts: journal: holds no code',
     'test/actors/codes/one-time-codes.test.ts: any history of codes',
-    'test/actors/codes/one-time-codes.test.ts: caps: ten thousand addresses from one asker',
+    'test/actors/codes/one-time-codes.test.ts: caps: one network that asks for ten thousand addresses',
     'test/e2e/codes.test.ts: one-time codes: while the chat module is down the code is kept for delivery, over kill -9 too',
     'test/actors/codes/one-time-codes.test.ts: leave the codes of its owner',
     'test/io/accounts/one-time-codes.test.ts: login_phone: first code creates the account',
@@ -228,7 +228,7 @@ export const READINGS_4: Evidence = {
     'test/io/routes/files-v2.test.ts: as many at once as DraftsPerUser',
   ],
   '4.7 a second stream of a draft takes over': [
-    'test/actors/files/draft.test.ts: a newer stream makes every word of the older one void',
+    'test/actors/files/draft.test.ts: a newer stream fences every command of the older one',
     'test/e2e/files/drafts.test.ts: a stop ends a stream at its counted bytes, and the upload resumes there after the restart',
     'test/io/routes/upload-sockets.test.ts: in mid-body removes message and bytes',
     'test/io/routes/upload-sockets.test.ts: in mid-piece keeps what arrived',

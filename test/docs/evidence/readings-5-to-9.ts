@@ -145,7 +145,7 @@ export const READINGS_5_TO_9: Evidence = {
   ],
   '8.1 count by /64': [
     'test/actors/limits/limiter.test.ts: a walk through IPv6 networks stops',
-    'test/domain/limits/bounds.test.ts: networks: IPv4 stands alone',
+    'test/domain/limits/bounds.test.ts: networks: IPv4 by the address',
     'test/actors/limits/limiter.test.ts: connections of one address share a pool',
   ],
   '8.1 name the client': [

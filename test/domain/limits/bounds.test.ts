@@ -195,7 +195,7 @@ t.test(
   },
 );
 
-t.test('networks: IPv4 stands alone, IPv6 with its /64, /56 and /48, v4-mapped as IPv4', async (t) => {
+t.test('networks: IPv4 by the address, IPv6 by its /64, /56 and /48, v4-mapped as IPv4', async (t) => {
   t.same(networksOf('192.0.2.1'), [{ name: '192.0.2.1', shares: 1 }]);
   t.same(networksOf('::ffff:192.0.2.1'), [{ name: '192.0.2.1', shares: 1 }]);
   t.same(networksOf('2001:db8:12:3456:1:2:3:4'), [

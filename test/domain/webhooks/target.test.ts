@@ -180,7 +180,7 @@ t.test('webhook target: other schemes, broken syntax, user names and white space
   for (const url of bad) t.equal(ok(url, OPEN), false, JSON.stringify(url));
 });
 
-t.test('webhook target: the reason of a refusal never tells what a name stands for', async (t) => {
+t.test('webhook target: the reason of a refusal never reveals the address of a name', async (t) => {
   for (const host of [...LOOPBACK_SPELLINGS, ...INNER]) {
     const verdict = judgeWebhookUrl(`https://${host}/`, OPEN);
     t.equal(verdict.ok ? '' : verdict.reason, 'this address is not allowed', host);

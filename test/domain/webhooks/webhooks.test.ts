@@ -39,7 +39,7 @@ const EVENT: RoutedEvent = {
 };
 const NO_ACCESS = { grantedMs: null, revoked: false };
 
-t.test('routing: the owner and everybody are let through, other people are asked about', async (t) => {
+t.test('routing: events of the owner and of all users pass, those of other users need access', async (t) => {
   t.equal(routeOf(EVENT, APP), 'yes', 'concerns everybody');
   t.equal(routeOf({ ...EVENT, userId: '101' }, APP), 'yes', 'the owner');
   t.equal(routeOf({ ...EVENT, userId: '102' }, APP), 'consent', 'another account');

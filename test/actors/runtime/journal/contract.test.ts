@@ -267,51 +267,54 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(journal.dead(10), []);
   });
 
-  t.test(`journal ${name}: events wait, get their place, are known meanwhile, and leave`, async (t) => {
-    const journal = await open(t);
-    const row = (tick: string, identity: string | null) =>
-      ['wallet', tick, 'TxInWallet', '7', null, 'USD', 3, `{"tick":"${tick}"}`, 5, identity] as const;
-    const accept = (arrival: number, tick: string): Operation => ({
-      op: 'eventAccept',
-      arrival,
-      identity: `id-${tick}`,
-      row: journal.pack(row(tick, `id-${tick}`)),
-    });
-    const release = (arrival: number | null, sequence: number, tick: string): Operation => ({
-      op: 'eventRelease',
-      arrival,
-      sequence,
-      row: journal.pack(row(tick, arrival === null ? null : `id-${tick}`)),
-    });
-    t.same(journal.events.ends(), { oldest: 0, newest: 0 });
-    t.same(journal.events.page(0, 10), []);
-    await commit(journal, [accept(1, '20'), accept(2, '10'), accept(3, '30')]);
-    t.same(journal.events.waiting(1, 10), [
-      { arrival: 2, row: row('10', 'id-10') },
-      { arrival: 3, row: row('30', 'id-30') },
-    ]);
-    t.equal(journal.events.waiting(0, 2).length, 2);
-    t.ok(journal.events.knows('id-10'));
-    t.notOk(journal.events.knows('id-40'));
-    t.equal(journal.events.sizeBytes(), 0);
-    await commit(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
-    t.same(journal.events.ends(), { oldest: 1, newest: 3 });
-    t.same(
-      journal.events.waiting(0, 10).map(({ arrival }) => arrival),
-      [3],
-    );
-    t.same(journal.events.page(1, 1), [{ sequence: 2, row: row('20', 'id-20') }]);
-    t.same(
-      journal.events.page(0, 10).map((event) => event.row?.[1]),
-      ['10', '20', '99'],
-    );
-    t.ok(journal.events.knows('id-10'), 'in the log');
-    t.ok(journal.events.sizeBytes() > 0);
-    await commit(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
-    t.same(journal.events.ends(), { oldest: 2, newest: 3 });
-    t.notOk(journal.events.knows('id-10'), 'forgotten');
-    t.same(journal.events.page(3, 10), []);
-  });
+  t.test(
+    `journal ${name}: events wait, get their sequence number, are known meanwhile, and leave`,
+    async (t) => {
+      const journal = await open(t);
+      const row = (tick: string, identity: string | null) =>
+        ['wallet', tick, 'TxInWallet', '7', null, 'USD', 3, `{"tick":"${tick}"}`, 5, identity] as const;
+      const accept = (arrival: number, tick: string): Operation => ({
+        op: 'eventAccept',
+        arrival,
+        identity: `id-${tick}`,
+        row: journal.pack(row(tick, `id-${tick}`)),
+      });
+      const release = (arrival: number | null, sequence: number, tick: string): Operation => ({
+        op: 'eventRelease',
+        arrival,
+        sequence,
+        row: journal.pack(row(tick, arrival === null ? null : `id-${tick}`)),
+      });
+      t.same(journal.events.ends(), { oldest: 0, newest: 0 });
+      t.same(journal.events.page(0, 10), []);
+      await commit(journal, [accept(1, '20'), accept(2, '10'), accept(3, '30')]);
+      t.same(journal.events.waiting(1, 10), [
+        { arrival: 2, row: row('10', 'id-10') },
+        { arrival: 3, row: row('30', 'id-30') },
+      ]);
+      t.equal(journal.events.waiting(0, 2).length, 2);
+      t.ok(journal.events.knows('id-10'));
+      t.notOk(journal.events.knows('id-40'));
+      t.equal(journal.events.sizeBytes(), 0);
+      await commit(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
+      t.same(journal.events.ends(), { oldest: 1, newest: 3 });
+      t.same(
+        journal.events.waiting(0, 10).map(({ arrival }) => arrival),
+        [3],
+      );
+      t.same(journal.events.page(1, 1), [{ sequence: 2, row: row('20', 'id-20') }]);
+      t.same(
+        journal.events.page(0, 10).map((event) => event.row?.[1]),
+        ['10', '20', '99'],
+      );
+      t.ok(journal.events.knows('id-10'), 'in the log');
+      t.ok(journal.events.sizeBytes() > 0);
+      await commit(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
+      t.same(journal.events.ends(), { oldest: 2, newest: 3 });
+      t.notOk(journal.events.knows('id-10'), 'forgotten');
+      t.same(journal.events.page(3, 10), []);
+    },
+  );
 
   t.test(`journal ${name}: nothing of a group is visible before it is acknowledged`, async (t) => {
     const journal = await open(t);

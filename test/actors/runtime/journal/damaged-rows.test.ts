@@ -170,7 +170,7 @@ t.test('row: any flipped bit of a turn is found, wherever in the row it is', asy
   t.equal(again.journal.damagedRows, bits, 'each is counted');
 });
 
-t.test('row: one that stands under the key of another is found', async (t) => {
+t.test('row: one that is stored under the key of another is found', async (t) => {
   const directory = scratch(t);
   const { journal } = await openIn(directory);
   await commit(journal, [turn(journal, 'a', 1), turn(journal, 'b', 1)]);
@@ -336,7 +336,7 @@ t.test('event: a damaged one is skipped, and the log continues behind it', async
 });
 
 t.test(
-  'audit: a damaged record is shown, fits no search for an account, and goes with its neighbours',
+  'audit: a damaged record is shown, matches no search for an account, and is removed with its neighbours',
   async (t) => {
     const nowMs = Date.now();
     const { journal } = await damaged(

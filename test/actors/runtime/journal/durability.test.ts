@@ -33,7 +33,7 @@ interface Written {
   readonly errors: string;
 }
 
-/** Lets a writer run until it has acknowledged so many turns, kills it, and says what it acknowledged last. */
+/** Runs a writer until it has acknowledged so many turns, kills it, and returns what it acknowledged last. */
 async function writeAndKill(
   directory: string,
   turns: number,
@@ -95,7 +95,7 @@ t.test(
       if (written === undefined) throw new Error('the second writer never began');
       for (const [id, balance] of first.acknowledged) {
         const later = written.acknowledged.get(id);
-        // An account that the second writer did not reach is looked at in the file.
+        // An account that the second writer did not reach is read from the file.
         if (later === undefined) written.acknowledged.set(id, balance);
         else if (later <= balance) t.fail(`${id}: ${balance} was acknowledged, then ${later}`);
       }

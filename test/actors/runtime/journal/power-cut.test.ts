@@ -60,7 +60,7 @@ t.test('power cut: catches syncs that do nothing, and a synced page that is lost
   t.not(holed.faults.length, 0);
 });
 
-/** Without every tenth write of one page: the disk has said that it is there. */
+/** Without every tenth write of one page, which the disk has acknowledged. */
 function withoutPages(traced: Traced): Traced {
   const pages = traced.moments.filter(
     ({ phase, call }) =>

@@ -1,8 +1,8 @@
-/** Texts that many records hold alike: equal ones come back, and no crowd of different ones stays. */
+/** Texts that many records share: equal ones are shared, and the number of different ones is bounded. */
 import t from 'tap';
 import { shared, sharedTexts } from '../../../../src/actors/runtime/journal/shared-texts.ts';
 
-t.test('shared texts: what comes back is equal, whatever came before', (t) => {
+t.test('shared texts: the result is equal, whatever was shared before', (t) => {
   const texts = ['', 'browser', 'Mozilla/5.0 (X11; Linux)', '\ud800', 'é', '__proto__', 'x'.repeat(10_000)];
   for (let time = 0; time < 3; time += 1) {
     for (const text of texts) t.equal(shared(Buffer.from(text, 'utf16le').toString('utf16le')), text);
@@ -10,7 +10,7 @@ t.test('shared texts: what comes back is equal, whatever came before', (t) => {
   t.end();
 });
 
-t.test('shared texts: a crowd of different ones is not kept, nor a long one', (t) => {
+t.test('shared texts: neither many different ones nor a long one are kept', (t) => {
   let most = 0;
   for (let each = 0; each < 50_000; each += 1) {
     shared(`agent ${each}`);

@@ -19,7 +19,7 @@ t.test(
   async (t) => {
     const folder = t.testdir({ real: '' });
     const file = `${folder}/data.mdb`;
-    // Every write to it says that there is no room.
+    // Every write to it fails with ENOSPC.
     symlinkSync('/dev/full', file);
     const clock = new ManualClock();
     let timers = 0;

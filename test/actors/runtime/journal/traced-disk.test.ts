@@ -144,7 +144,7 @@ t.test('disk: a longer file may have its old length, any since, and zeros', asyn
   t.same([...outcomes(lines)].sort(), ['a', 'a.', 'a..', 'a.c', 'ab', 'ab.', 'abc']);
 });
 
-t.test('disk: appended bytes, and those at the place of the descriptor, are found', async (t) => {
+t.test('disk: appended bytes, and those at the position of the descriptor, are found', async (t) => {
   const a = sectors('a');
   const lines = [
     ...OPENED,
