@@ -96,14 +96,16 @@ t.test('links: every source file that a page names exists', async (t) => {
 
 t.test('links: every decision has the four parts, its number, and a row of the index', async (t) => {
   const index = readFileSync(join(DECISIONS, 'README.md'), 'utf8');
+  const faults: string[] = [];
   for (const path of pages.filter((page) => page.startsWith(`${DECISIONS}/0`))) {
     const text = readFileSync(path, 'utf8');
     const [, number = '', title = ''] = /^# (\d{4}) (.+)$/m.exec(text) ?? [];
-    t.ok(path.startsWith(`${DECISIONS}/${number}-`) && number !== '', path);
+    if (number === '' || !path.startsWith(`${DECISIONS}/${number}-`)) faults.push(`${path}: its number`);
     const parts = [...text.matchAll(/^\*\*(\w+)\.?\*\*/gm)].map(([, part]) => part);
-    t.same(parts, ['Context', 'Choice', 'Price', 'Reopen'], path);
-    t.ok(index.includes(`| ${title} |`), `${path}: its title is in the index`);
+    if (parts.join() !== 'Context,Choice,Price,Reopen') faults.push(`${path}: its parts are ${parts}`);
+    if (!index.includes(`| ${title} |`)) faults.push(`${path}: its title is not in the index`);
   }
+  t.same(faults, []);
 });
 
 t.test('links: planted faults are found', async (t) => {

@@ -53,8 +53,13 @@ t.test(
   async (t) => {
     const files = readdirSync('test/contract/chapters').map((file) => file.replace(/\.ts$/, ''));
     t.same(CHAPTERS.map(({ file }) => file).sort(), files.sort());
-    for (const chapter of CHAPTERS)
-      t.match(sourceOf(testOf(chapter)), `'./chapters/${chapter.file}.ts'`, chapter.file);
+    t.same(
+      CHAPTERS.filter(
+        (chapter) => !sourceOf(testOf(chapter))?.includes(`'./chapters/${chapter.file}.ts'`),
+      ).map(({ file }) => file),
+      [],
+      'chapters that no test runs',
+    );
     const names = checks.map(({ section, shows }) => `${section}: ${shows}`);
     t.equal(new Set(names).size, names.length);
   },
@@ -109,8 +114,10 @@ t.test('spec trace: sections and sentences are read without their Markdown', asy
       ],
     ],
   );
-  for (const { text, sentences } of [...readSections(PLANTED), ...sections])
-    for (const sentence of sentences) t.ok(text.startsWith(sentence.text, sentence.at), sentence.text);
+  const misplaced = [...readSections(PLANTED), ...sections].flatMap(({ text, sentences }) =>
+    sentences.filter((sentence) => !text.startsWith(sentence.text, sentence.at)),
+  );
+  t.same(misplaced, []);
 });
 
 t.test('spec trace: a sentence that is left out, invented or wrongly placed is found', async (t) => {

@@ -76,8 +76,12 @@ t.test('challenge: the same id of another kind, user, session or key is another 
     key.issue(OWN, START_MS + LIFE_MS + 1_000, 5),
     new ChallengeKey(Buffer.alloc(32, 2)).issue(OWN, START_MS + LIFE_MS, 5),
   ];
-  for (const [index, other] of others.entries())
-    for (const field of ['id', ...DERIVED] as const) t.not(other[field], issued[field], `${index} ${field}`);
+  const equal = others.flatMap((other, index) =>
+    (['id', ...DERIVED] as const)
+      .filter((field) => other[field] === issued[field])
+      .map((field) => `${index} ${field}`),
+  );
+  t.same(equal, []);
   t.not(issued.challenge, issued.code, 'each use has a MAC of its own');
   t.not(issued.code, issued.newHandle);
   t.equal(key.read(issued.id, { ...OWN, kind: 'register' }, START_MS), undefined);
@@ -91,8 +95,12 @@ t.test('challenge: an end is read right for two hours either way, and never as a
   const { id, expiresMs } = key.issue(ANONYMOUS, START_MS, 9);
   for (const offMs of [-2 * HOUR_MS, -1, 0, 1, 2 * HOUR_MS])
     t.equal(key.read(id, ANONYMOUS, expiresMs + offMs)?.expiresMs, expiresMs, `${offMs} ms`);
-  for (let turn = 1; turn <= 100; turn += 1)
-    t.equal(key.read(id, ANONYMOUS, expiresMs + turn * 2 ** 14 * 1_000), undefined, `turn ${turn}`);
+  const periods = Array.from({ length: 100 }, (_, index) => index + 1);
+  t.same(
+    periods.filter((each) => key.read(id, ANONYMOUS, expiresMs + each * 2 ** 14 * 1_000) !== undefined),
+    [],
+    'periods of the stored end after which it is read again',
+  );
 });
 
 t.test('challenge: its end is a whole second and never sooner than asked for', async (t) => {

@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import tls from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
@@ -157,26 +158,34 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
   return Object.assign(seen, fixture);
 }
 
-function showsNothing(t: Test, fixture: Started, name: string): void {
-  t.equal(fixture.hidden, 0, `${name}: the hidden request is not run`);
-  t.same(
-    fixture.finished.filter(({ path, requestId }) => path === '/hidden' || requestId === 'hidden'),
-    [],
-    `${name}: nor reported`,
-  );
-  fixture.finished.length = 0;
+/** What the hidden request has left: a run of its handler, reports. */
+function tracesOf(fixture: Started, name: string): string[] {
+  const reports = fixture.finished.splice(0);
+  return [
+    ...(fixture.hidden === 0 ? [] : [`${name}: the hidden request is run`]),
+    ...reports
+      .filter(({ path, requestId }) => path === '/hidden' || requestId === 'hidden')
+      .map(({ path }) => `${name}: a report of ${path}`),
+  ];
+}
+
+/** More than one answer, or a trace of the hidden request. */
+function faultsOf(fixture: Started, name: string, received: string): string[] {
+  const answers = answersIn(received);
+  return [...(answers > 1 ? [`${name}: ${answers} answers`] : []), ...tracesOf(fixture, name)];
 }
 
 t.test(
   'chunked: a request hidden behind the body, in one segment, is not handled on any kind of route',
   async (t) => {
     const fixture = start(t);
+    const faults: string[] = [];
     for (const [name, [method, path, , headers]] of Object.entries(REQUESTS)) {
       const connection = connectRaw(fixture.port);
       connection.send(head(method, path, headers) + TRICK + HIDDEN);
-      t.ok(answersIn(await connection.ended()) <= 1, `${name}: one answer at most`);
-      showsNothing(t, fixture, name);
+      faults.push(...faultsOf(fixture, name, await connection.ended()));
     }
+    t.same(faults, []);
     t.equal((await sendRaw(fixture.port, HIDDEN)).body, '{"result":1}', 'the route is there');
     t.same(fixture.bugs, []);
   },
@@ -186,17 +195,18 @@ t.test(
   'chunked: the answer arrives complete, and a request hidden in a second segment closes the connection',
   async (t) => {
     const fixture = start(t);
+    const faults: unknown[] = [];
     for (const [name, [method, path, status, headers]] of Object.entries(REQUESTS)) {
       const connection = connectRaw(fixture.port);
       connection.send(head(method, path, headers) + TRICK);
       // Of an answer without a length this is the head; its chunks may follow the hidden request.
       const answer = await connection.answer(method === 'HEAD');
-      t.equal(answer.status, status, name);
-      t.equal(answer.headers['connection'], 'close', name);
       connection.send(HIDDEN);
-      t.equal(answersIn(await connection.ended()), 0, `${name}: one answer`);
-      showsNothing(t, fixture, name);
+      const seen = [answer.status, answer.headers['connection'], answersIn(await connection.ended())];
+      if (!isDeepStrictEqual(seen, [status, 'close', 0])) faults.push([name, ...seen]);
+      faults.push(...tracesOf(fixture, name));
     }
+    t.same(faults, []);
     t.same(fixture.bugs, []);
     t.match(fixture.pipeline.counters(), { bodyBytesInFlight: 0, requestsInFlight: 0 });
   },
@@ -211,7 +221,7 @@ t.test('chunked: no request is handled after a complete answer without a length'
   const received = await connection.ended();
   t.match(received.slice(-40), /a\r\n0\r\nX-Answer: whole\r\n\r\n$/);
   t.equal(answersIn(received), 1);
-  showsNothing(t, fixture, 'without a length');
+  t.same(tracesOf(fixture, 'without a length'), []);
 });
 
 t.test('chunked: a request that is cut anywhere in its body is answered at most once', async (t) => {
@@ -231,8 +241,7 @@ t.test('chunked: a request that is cut anywhere in its body is answered at most 
     connection.send(all.slice(0, place));
     for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
     connection.send(all.slice(place));
-    t.ok(answersIn(await connection.ended()) <= 1, `cut at ${place}`);
-    showsNothing(t, fixture, `cut at ${place}`);
+    t.same(faultsOf(fixture, `cut at ${place}`, await connection.ended()), []);
   }
 });
 
@@ -262,9 +271,8 @@ t.test('chunked: the same over TLS, in one segment and in two', async (t) => {
         socket.write(second);
       }
       await closed;
-      t.ok(answersIn(received) <= 1, `${path}: one answer at most`);
+      t.same(faultsOf(fixture, path, received), []);
       if (second !== undefined) t.equal(answersIn(received), 1, `${path}: the answer is there`);
-      showsNothing(t, fixture, path);
     }
   }
 });
@@ -288,14 +296,13 @@ t.test('chunked: no hidden request is handled after refusals by limits, overload
     fixture.finished.length = 0;
     const one = connectRaw(fixture.port);
     one.send(head('POST', '/raw') + TRICK + HIDDEN);
-    t.ok(answersIn(await one.ended()) <= 1, `${name}: one answer at most`);
-    showsNothing(t, fixture, name);
+    t.same(faultsOf(fixture, name, await one.ended()), []);
     const two = connectRaw(fixture.port);
     two.send(head('POST', '/raw') + TRICK);
     t.equal((await two.answer()).status, status, name);
     two.send(HIDDEN);
     t.equal(await two.ended(), '', `${name}: nothing behind it is answered`);
-    showsNothing(t, fixture, name);
+    t.same(tracesOf(fixture, name), []);
   }
 });
 
@@ -370,6 +377,7 @@ t.test(
       'a bare CR behind the body': post('3\r\nabc\r\n0\r\n\r'),
       'a size with a sign': post('+3\r\nabc\r\n0\r\n\r\n'),
     };
+    const faults: string[] = [];
     for (const [name, bytes] of Object.entries(cases)) {
       for (const together of [true, false]) {
         const connection = connectRaw(fixture.port);
@@ -378,10 +386,12 @@ t.test(
         if (!together) connection.send(HIDDEN);
         // An extension is read as a larger size, whose body never arrives.
         connection.half();
-        t.match(await connection.ended(), /^(?:$|HTTP\/1\.1 (?:200|400|505) (?!.*HTTP\/1\.1 ))/s, name);
-        showsNothing(t, fixture, name);
+        const received = await connection.ended();
+        if (!/^(?:$|HTTP\/1\.1 (?:200|400|505) )/.test(received)) faults.push(`${name}: ${received}`);
+        faults.push(...faultsOf(fixture, name, received));
       }
     }
+    t.same(faults, []);
   },
 );
 

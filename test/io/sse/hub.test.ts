@@ -177,10 +177,17 @@ t.test('replay: short steps, one reading for all who return together', async (t)
   t.ok(turns > 100, `${turns} ticks: none of them was long`);
   t.ok(log.pages <= turns + 2, `${log.pages} readings for 90 clients`);
   world.settle();
-  for (const socket of sockets) t.equal(socket.reader.events.length, 1_999);
+  const all = <T>(value: T): T[] => sockets.map(() => value);
+  t.same(
+    sockets.map(({ reader }) => reader.events.length),
+    all(1_999),
+  );
   const live = log.append('1');
   world.settle();
-  for (const socket of sockets) t.equal(socket.reader.lastEventId, `e1-${live.sequence}`);
+  t.same(
+    sockets.map(({ reader }) => reader.lastEventId),
+    all(`e1-${live.sequence}`),
+  );
 });
 
 t.test(
