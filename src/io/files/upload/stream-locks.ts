@@ -7,7 +7,7 @@ import { GatewayError } from '../../../domain/errors.ts';
 interface StreamLock {
   /** Asks the running stream to end soon, which does not end its draft. */
   stop: (() => void) | undefined;
-  /** The waiting stream: `give` grants the lock, `overtake` rejects because a newer stream arrived. */
+  /** The waiting stream: `give` grants the lock, `supersede` rejects because a newer stream arrived. */
   next: { give(): void; supersede(): void } | undefined;
   /** Called when the running stream has released the lock. */
   watchers: (() => void)[];
