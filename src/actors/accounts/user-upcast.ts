@@ -1,8 +1,7 @@
 /**
- * Accounts as versions 1 to 4 wrote them, in the present form. Version 1 had several shapes: sessions by their id, a
- * list of contacts, bare ids of applications; 2 kept keys by their id; 3 knew no used
- * challenges, 4 no Idempotency-Keys of registrations. A field is judged by its shape and left alone where it is the
- * present one.
+ * Accounts of versions 1 to 4 in the present form. Version 1 had sessions by id, lists of contacts, bare ids of
+ * applications; 2 keys by id; 3 no used challenges; 4 no Idempotency-Keys. The shape of a field says whether it is
+ * old.
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';

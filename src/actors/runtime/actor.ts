@@ -153,7 +153,7 @@ interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
 /** Any kind, for code that holds all of them. Method parameters are bivariant, so every kind fits. */
 export type AnyKind = ActorKind<unknown, Typed, unknown, Typed, unknown, AnyProtocol>;
 
-/** A kind, or a reference to one, that takes the commands of `P`. */
+/** A kind that takes the commands of `P`. */
 export type KindOf<P extends AnyProtocol> = AnyKind & { readonly protocol?: P };
 
 /** What a turn of this kind may do. */

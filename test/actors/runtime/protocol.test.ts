@@ -13,6 +13,7 @@ import {
   type Timer,
 } from '../../../src/actors/runtime/actor.ts';
 import { messageTo, type Protocol, receiver, type Tagged } from '../../../src/actors/runtime/protocol.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { createTestActors } from '../../support/actors/actors.ts';
 
 type Accepts<Target, Value> = [Value] extends [Target] ? true : false;
@@ -155,6 +156,16 @@ t.test('protocol: command and reply are inferred from the kind', async (t) => {
   t.ok(holds<Equal<typeof peeked, string>>());
   t.equal(peeked, '2');
   t.ok(fails<Accepts<Parameters<ActorSystem['tell']>[0], 'counter'>>(), 'a bare string names no receiver');
+});
+
+t.test('protocol: names of Object.prototype are no commands', async (t) => {
+  const { system, bugs } = createTestActors({ kinds: [counter] });
+  for (const type of ['toString', 'constructor', '__proto__'])
+    await t.rejects(system.ask(counter, type, { type } as never), new GatewayError('InternalError'));
+  t.same(
+    bugs.map(({ error }) => String(error)),
+    ['toString', 'constructor', '__proto__'].map((type) => `TypeError: counter has no command ${type}`),
+  );
 });
 
 t.test('protocol: a notification runs once after the commit and takes no turn', async (t) => {
