@@ -52,7 +52,7 @@ t.test(
   },
 );
 
-t.test('baseline: the suite ends with 64 and nothing but that sentence', async (t) => {
+t.test('baseline: an unusable folder ends the suite with 64 and one sentence', async (t) => {
   const folder = t.testdir({});
   const { code, stdout, stderr } = await suite('turn', '--baseline', folder);
   t.equal(code, 64);
@@ -60,7 +60,7 @@ t.test('baseline: the suite ends with 64 and nothing but that sentence', async (
   t.equal(stderr, `--baseline names a checkout of Gatehouse, and ${folder} is none.\n`);
 });
 
-t.test('baseline: keys that a build does not take are left out, and named', async (t) => {
+t.test('baseline: configuration keys that a build refuses are left out and named', async (t) => {
   const configuration = {
     Tomorrow: true,
     Settings: { ApiRPSLimit: 5, TomorrowRPSLimit: 5 },
@@ -76,7 +76,7 @@ t.test('baseline: keys that a build does not take are left out, and named', asyn
   });
 });
 
-t.test('baseline: its gateway starts where it does not know a setting, and the report says so', async (t) => {
+t.test('baseline: its gateway starts without unknown settings, and the report names them', async (t) => {
   const bench = new Bench(OPTIONS, SILENT);
   t.teardown(() => bench.close());
   const build = { checkout: ROOT, suffix: ', baseline' } as const;
@@ -87,7 +87,7 @@ t.test('baseline: its gateway starts where it does not know a setting, and the r
   t.same(bench.remarks, ['The baseline does not take, and was started without: Settings.TomorrowRPSLimit.']);
 });
 
-t.test('baseline: each subject is compared with its counterpart, and that with nothing else', async (t) => {
+t.test('baseline: each subject is compared with its counterpart alone', async (t) => {
   const bench = new Bench({ ...OPTIONS, baseline: ROOT }, SILENT);
   t.teardown(() => bench.close());
   t.same(
@@ -131,7 +131,7 @@ t.test('baseline: the target is met where the interval reaches the share, whatev
   t.same(verdict(0.93, 0.95, 0.969), ['missed', false]);
 });
 
-t.test('baseline: the scenarios that say how fast a build is take one', async (t) => {
+t.test('baseline: all scenarios of speed accept one', async (t) => {
   for (const name of ['mcp-call', 'session-check', 'upload-v2', 'turn', 'rest-proxy', 'download'])
     t.equal(SCENARIOS.find((scenario) => scenario.name === name)?.baseline, true, name);
 });

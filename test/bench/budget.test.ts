@@ -18,7 +18,7 @@ t.test('budget: every scenario has its row, and all rows together stay below ten
   t.ok(seconds <= 570, `${seconds} s: the end of the last scenario is beyond it`);
 });
 
-t.test('budget: what one scenario does not need belongs to those after it', async (t) => {
+t.test('budget: unused time of a scenario passes to the next ones', async (t) => {
   const ends = endsOf(['turn', 'mixed', 'unknown'], 1_000);
   const { turn = 0, mixed = 0 } = SECONDS;
   t.same(
@@ -41,7 +41,7 @@ t.test(
   },
 );
 
-t.test('budget: the expected time is said where it is known', async (t) => {
+t.test('budget: the expected time is shown where it is known', async (t) => {
   t.match(expectation(line('all'), NAMES), /^\d\d scenarios, about 10 minutes$/);
   t.equal(expectation(line('turn'), ['turn']), 'rounds end after 120 s at the latest');
   t.equal(expectation(line('turn', '--rounds', '3'), ['turn']), undefined);

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { startGenerator, startVerifier } from '../../bench/measure/children.ts';
 
-t.test('children: an order to a process that was stopped is refused', async (t) => {
+t.test('children: a command to a stopped process is refused', async (t) => {
   const verifier = await startVerifier();
   t.ok((await verifier.verifyFor(1)).count > 0);
   await verifier.stop();

@@ -57,7 +57,7 @@ async function sampleOf(url: string, cookie: string): Promise<string[]> {
   return [head, text];
 }
 
-t.test('bare chunks: what was sent is in the file when the last chunk is answered', async (t) => {
+t.test('bare chunks: all bytes are in the file when the last chunk is answered', async (t) => {
   const folder = t.testdir({});
   const server = await startServer('bare-chunks', [folder]);
   t.teardown(() => server.stop());

@@ -47,7 +47,7 @@ t.test('median, ratio and spread: each ratio compares two neighbours in time', a
   t.same(result.ratios, [{ of: 'A', against: 'B', rate, processorTime: undefined }]);
 });
 
-t.test('ratios: the first of each group against its others, and the pairs that are asked for', async (t) => {
+t.test('ratios: the first of each group against the others, and the given pairs', async (t) => {
   const subject = (name: string, group?: string) => ({
     name,
     pids: [],
@@ -165,7 +165,7 @@ t.test('load: open loop keeps the rate and counts a stall from the intended star
   t.ok(stalled.latencyUs.p90 > 100_000, `p90 ${stalled.latencyUs.p90} us`);
 });
 
-t.test('load: a bounded closed loop keeps under its bound and saves nothing up', async (t) => {
+t.test('load: a bounded closed loop stays below its bound and does not catch up', async (t) => {
   const arrivals: number[] = [];
   const report = await loadAgainst(
     t,
@@ -183,7 +183,7 @@ t.test('load: a bounded closed loop keeps under its bound and saves nothing up',
   t.ok(Math.max(...arrivals.map(within)) <= 15, 'never a burst of what was not used');
 });
 
-t.test('load: connections take turns over the requests', async (t) => {
+t.test('load: connections share the requests in order', async (t) => {
   const seen = new Set<string>();
   const requests = ['/a', '/b', '/c', '/d', '/e'].map((path) => rawRequest('GET', `http://127.0.0.1${path}`));
   await loadAgainst(

@@ -83,7 +83,7 @@ t.test('load: one connection a loop for all rounds, everything answered at the e
   t.equal(server.connections(), 4);
 });
 
-t.test('load: other requests from the next one on', async (t) => {
+t.test('load: new requests are used from the next send', async (t) => {
   const paths = new Set<string>();
   const server = await serve(t, (request, response) => {
     paths.add(request.url ?? '');
@@ -98,7 +98,7 @@ t.test('load: other requests from the next one on', async (t) => {
   t.same([...paths].sort(), ['/a', '/b']);
 });
 
-t.test('load: a connection closed while it rests is no error, earlier or unanswered it is', async (t) => {
+t.test('load: a close of an idle connection is no error, any other close is', async (t) => {
   let refuse = false;
   const server = await serve(t, (request, response) => {
     if (refuse) request.socket.destroy();
@@ -125,7 +125,7 @@ t.test('load: a connection closed while it rests is no error, earlier or unanswe
   t.ok((bad.errors['closed'] ?? 0) >= 4, JSON.stringify(bad.errors));
 });
 
-t.test('load: one that never answers is given up, and the round ends', async (t) => {
+t.test('load: a connection that never answers times out, and the round ends', async (t) => {
   const server = await serve(t, () => undefined);
   const load = await open(t, planFor(server, { connections: 2, timeoutMs: 100 }));
   t.same((await load.round(20)).errors, { timeout: 2 });
@@ -174,7 +174,7 @@ t.test('loop: a warm-up, then one call a round, with its own time', async (t) =>
   });
 });
 
-t.test('others: their share of all processors, between two looks', async (t) => {
+t.test('others: their share of all processors between two samples', async (t) => {
   const cpu = (busy: number, idle: number): CpuInfo => ({
     model: '',
     speed: 0,

@@ -22,7 +22,7 @@ async function measuring(t: Test): Promise<{ readonly child: ChildProcess; said(
   return { child, said: () => said };
 }
 
-t.test('main: an interrupt ends the run, and what there is is reported', async (t) => {
+t.test('main: an interrupt ends the run, finished results are reported', async (t) => {
   const { child, said } = await measuring(t);
   child.kill('SIGTERM');
   // npm forwards a signal that the terminal sends to the whole group.
@@ -40,7 +40,7 @@ t.test('main: killed, the suite ends by itself', async (t) => {
   t.match(said(), /FAILED: interrupted/, 'the suite itself was interrupted');
 });
 
-t.test('main: useless options are refused with the suite’s own code', async (t) => {
+t.test('main: invalid options end with the exit code of the suite', async (t) => {
   const child = spawn(process.execPath, [MAIN, 'nonsense'], { env: plainEnvironment(), stdio: 'ignore' });
   const [code] = await once(child, 'close');
   t.equal(code, 64);

@@ -44,7 +44,7 @@ t.test('markdown: one table a scenario, with ratio and verdict in the row of the
     t.equal(line.split(' | ').length, 9, line);
 });
 
-t.test('markdown: each gateway row stands before the rows that it is compared with', async (t) => {
+t.test('markdown: each gateway row precedes the rows that it is compared with', async (t) => {
   const samples = [loadSample(10, 1)];
   const scenario = await scenarioReport('groups', {
     A: { samples },
@@ -59,7 +59,7 @@ t.test('markdown: each gateway row stands before the rows that it is compared wi
   t.same(text.match(/(?<=^\| )[A-D](?= \|)/gm), ['A', 'D', 'B', 'C']);
 });
 
-t.test('print-benchmarks: prints from files, and refuses what is no report', async (t) => {
+t.test('print-benchmarks: prints from files and refuses other files', async (t) => {
   const folder = t.testdir({ 'other.json': '{"schema":0}', 'broken.json': '{' });
   const file = join(folder, 'run.json');
   writeFileSync(file, JSON.stringify(await fullReport()));

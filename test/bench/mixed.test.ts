@@ -50,7 +50,7 @@ t.test('mixed plan: the shares make one, and the rates of all kinds the whole ra
   t.equal(rates.find(({ kind }) => kind.name === 'tools/call')?.ratePerSecond, 120);
 });
 
-t.test('mixed plan: a fixture without files and pushes does the rest at the whole rate', async (t) => {
+t.test('mixed plan: without files and pushes the other kinds take the whole rate', async (t) => {
   const fixture = fixtureAt('http://127.0.0.1:1', {
     internal: undefined,
     uploadCookies: [],
@@ -76,7 +76,7 @@ t.test('mixed judge: a refusal is declared by Retry-After, any other 5xx is not'
     t.equal(isUndeclared(error), false, error);
 });
 
-t.test('mixed kinds: each asks for its own thing with its own credential', async (t) => {
+t.test('mixed kinds: each sends its own request with its own credential', async (t) => {
   const seen: { method: string; url: string; headers: Record<string, unknown>; body: string }[] = [];
   const url = await serve(t, (request, response) => {
     let body = '';
@@ -175,7 +175,7 @@ t.test(
   },
 );
 
-t.test('event readers: count what arrives, over pieces, and come back when a stream ends', async (t) => {
+t.test('event readers: count events over chunks and reconnect when a stream ends', async (t) => {
   let streams = 0;
   const url = await serve(t, (request, response) => {
     streams += 1;
@@ -199,7 +199,7 @@ t.test('event readers: count what arrives, over pieces, and come back when a str
   t.ok(latencyUs.max > 0 && latencyUs.max < 60_000_000);
 });
 
-t.test('growth: the last fifth beside the first, whatever one sample says', async (t) => {
+t.test('growth: the last fifth against the first, without single outliers', async (t) => {
   t.same(growthOver([100, 1, 100, 1, 1, 1, 1, 1, 200, 200]), { from: 50.5, to: 200 });
   t.same(growthOver([5]), { from: 5, to: 5 });
 });
@@ -213,7 +213,7 @@ t.test('soak mixed: minutes and rate become the command line of the suite', asyn
     t.equal(benchArguments(bad), undefined, bad.join(' '));
 });
 
-t.test('soak mixed: what was missed, not measured or failed is a fault', async (t) => {
+t.test('soak mixed: missed, unmeasured and failed targets are faults', async (t) => {
   const judged = (verdict: string) => ({ what: 'RSS', value: 2, verdict });
   const report = (targets: object[], failure?: string) =>
     ({ scenarios: [{ targets, failure }] }) as unknown as BenchReport;

@@ -84,30 +84,33 @@ t.test('neighbours: a call is late from when it was due, not from when it could 
   t.ok(max >= 150_000, `50 calls of 5 ms that were due within 50 ms: ${max} us`);
 });
 
-t.test('neighbours: held connections send their text, are opened again, and go with the abuse', async (t) => {
-  const { url, sockets, came } = await listener(t);
-  const held: Held = await hold(url, 3, { text: 'POST / HTTP/1.1\r\n', localAddress: '127.0.0.2' });
-  await came(3);
-  t.equal(held.open(), 3);
-  t.same(
-    sockets.map(({ remoteAddress }) => remoteAddress),
-    ['127.0.0.2', '127.0.0.2', '127.0.0.2'],
-  );
-  const [first] = sockets;
-  const [text] = await new Promise<[Buffer]>((resolve) =>
-    first?.once('data', (data: Buffer) => resolve([data])),
-  );
-  t.equal(text.toString(), 'POST / HTTP/1.1\r\n');
-  first?.destroy();
-  await came(4);
-  const ended = sockets.slice(1).map((socket) => new Promise((resolve) => socket.once('close', resolve)));
-  for (const socket of sockets) socket.resume();
-  held.release();
-  await Promise.all(ended);
-  t.equal(sockets.length, 4, 'none comes back');
-});
+t.test(
+  'neighbours: held connections send their text, reopen, and close at the end of the abuse',
+  async (t) => {
+    const { url, sockets, came } = await listener(t);
+    const held: Held = await hold(url, 3, { text: 'POST / HTTP/1.1\r\n', localAddress: '127.0.0.2' });
+    await came(3);
+    t.equal(held.open(), 3);
+    t.same(
+      sockets.map(({ remoteAddress }) => remoteAddress),
+      ['127.0.0.2', '127.0.0.2', '127.0.0.2'],
+    );
+    const [first] = sockets;
+    const [text] = await new Promise<[Buffer]>((resolve) =>
+      first?.once('data', (data: Buffer) => resolve([data])),
+    );
+    t.equal(text.toString(), 'POST / HTTP/1.1\r\n');
+    first?.destroy();
+    await came(4);
+    const ended = sockets.slice(1).map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    for (const socket of sockets) socket.resume();
+    held.release();
+    await Promise.all(ended);
+    t.equal(sockets.length, 4, 'none comes back');
+  },
+);
 
-t.test('neighbours: each pair says what is shared and has the target of twice the p99 alone', async (t) => {
+t.test('neighbours: each pair names the shared bound, with twice the p99 alone as target', async (t) => {
   t.equal(new Set(PAIRS.map(({ name }) => name)).size, PAIRS.length);
   for (const { name, bound, what, perSecond } of PAIRS)
     t.ok(bound.length > 5 && what.length > 20 && perSecond > 0, name);
@@ -122,7 +125,7 @@ t.test('neighbours: each pair says what is shared and has the target of twice th
     );
 });
 
-t.test('neighbours: rounds alone and beside are compared one by one', async (t) => {
+t.test('neighbours: rounds alone and with the abuse are compared in pairs', async (t) => {
   const [pair] = PAIRS;
   if (pair === undefined) throw new Error('no pair');
   const measured = (name: string, p99s: number[]) => ({

@@ -21,7 +21,7 @@ function faults(...args: string[]): readonly string[] {
   return parsed.ok ? [] : parsed.faults;
 }
 
-t.test('options: nothing given, the standard; given, what was given', async (t) => {
+t.test('options: defaults, and given values', async (t) => {
   t.match(optionsFor(line('plain'), PLAIN), {
     scenario: 'plain',
     connections: 64,
@@ -69,13 +69,13 @@ t.test(
   },
 );
 
-t.test('options: a baseline is a folder, with the share that its interval is to reach', async (t) => {
+t.test('options: a baseline is a folder and the share that its interval must reach', async (t) => {
   t.match(line('plain', '--baseline', 'there').common, { baseline: resolve('there'), baselineShare: 0.97 });
   t.match(line('all', '--baseline', '/x', '--baseline-share', '0.95').common, { baselineShare: 0.95 });
   t.match(line('plain').common, { baseline: undefined });
 });
 
-t.test('options: rounds that are given are all there are', async (t) => {
+t.test('options: a given number of rounds is exact', async (t) => {
   t.match(optionsFor(line('plain', '--rounds', '7'), PLAIN), { rounds: 7, roundsMax: 7 });
   t.match(optionsFor(line('all', '--rounds', '7'), OWN), { rounds: 7, roundsMax: 7 });
 });

@@ -11,7 +11,7 @@ import {
 } from '../../bench/subjects/participants.ts';
 import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
-t.test('targets: the median decides, the interval doubts, and what was not measured is named', async (t) => {
+t.test('targets: the median decides, a wide interval is uncertain, missing values are named', async (t) => {
   const { scenarios } = await fullReport();
   t.match(scenarios[0]?.targets, [
     {
@@ -30,7 +30,7 @@ t.test('targets: the median decides, the interval doubts, and what was not measu
   ]);
 });
 
-t.test('targets: a figure that only some runs take is not judged in the others', async (t) => {
+t.test('targets: a figure that a run does not measure is not judged', async (t) => {
   const { targets } = await scenarioReport(
     'soak',
     {},
@@ -46,7 +46,7 @@ t.test('targets: a figure that only some runs take is not judged in the others',
   t.equal(targets.length, 1);
 });
 
-t.test('targets: by processor time the other one’s cost is over ours', async (t) => {
+t.test('targets: by processor time the ratio is their cost divided by ours', async (t) => {
   const { targets, ratios } = await scenarioReport(
     'sse',
     {
@@ -74,7 +74,7 @@ t.test(
   },
 );
 
-t.test('warnings: rounds that measured nothing are counted', (t) => {
+t.test('warnings: rounds without a value are counted', (t) => {
   const round = (ratePerSecond: number) => ({
     ...loadSample(ratePerSecond, 100),
     cpuMs: undefined,
@@ -89,7 +89,7 @@ t.test('warnings: rounds that measured nothing are counted', (t) => {
   t.end();
 });
 
-t.test('table: circumstances, aligned rows, ratios, targets, who was left out, what failed', async (t) => {
+t.test('table: circumstances, aligned rows, ratios, targets, omissions, failures', async (t) => {
   const report = await fullReport();
   const text = tables(report);
   t.match(text, 'npm run bench -- all --peers');
@@ -120,7 +120,7 @@ t.test('table: a column that is empty in every row is left out', async (t) => {
   );
 });
 
-t.test('participants: floors always, peers with --peers, what is missing by name', async (t) => {
+t.test('participants: floors always, peers with --peers, missing ones by name', async (t) => {
   t.match(invite('empty-uws', false), { kind: 'floor', version: packageVersion('uWebSockets.js') });
   t.match(invite('sdk', false), { kind: 'peer', leftOut: 'runs with --peers', version: undefined });
   t.match(invite('sdk', true), { kind: 'peer', version: packageVersion('@modelcontextprotocol/sdk') });

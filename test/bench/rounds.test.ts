@@ -30,12 +30,12 @@ function roundsOf({ subjects }: Comparison): number | undefined {
   return subjects[0]?.rounds.length;
 }
 
-t.test('rounds: as many as asked for at least where all are alike', async (t) => {
+t.test('rounds: the minimum where all values are equal', async (t) => {
   const both = [subject('A', () => 30), subject('B', () => 10)];
   t.equal(roundsOf(await compare(both, { least: 15, most: 300 })), 15);
 });
 
-t.test('rounds: on until the interval of every ratio is narrow', async (t) => {
+t.test('rounds: continue until the interval of every ratio is narrow', async (t) => {
   // Far apart at first: with more rounds the middle ones come close to each other.
   const noisy = (round: number) => (round <= 15 ? 100 + 20 * (round % 3) : 100);
   const both = [subject('A', noisy), subject('B', () => 100)];
@@ -84,7 +84,7 @@ t.test(
   },
 );
 
-t.test('warm-up: each subject once, all before the first round, and none of it counts', async (t) => {
+t.test('warm-up: each subject once before the first round, not counted', async (t) => {
   const order: string[] = [];
   const warmed = (name: string) =>
     subject(
@@ -100,7 +100,7 @@ t.test('warm-up: each subject once, all before the first round, and none of it c
   t.equal(roundsOf(result), 2);
 });
 
-t.test('processor time: that of the measured time goes before that of the whole round', async (t) => {
+t.test('processor time: of the measured time if known, else of the whole round', async (t) => {
   let usedMs = 0;
   const rounds = (details: Sample['details']) =>
     subject('A', () => 1, { round: async () => ({ ratePerSecond: 1, details }) });
@@ -115,7 +115,7 @@ t.test('processor time: that of the measured time goes before that of the whole 
   t.match(whole.subjects[0]?.rounds, [{ cpuMs: 50, cpuUsPerAnswer: 2_500 }]);
 });
 
-t.test('process cost: finer than a tick, of no process that is gone', async (t) => {
+t.test('process cost: finer than a clock tick, without ended processes', async (t) => {
   const before = costOf(process.pid);
   if (before === undefined) return t.comment('no /proc here: processor time is not known');
   const work = Array.from({ length: 200_000 }, (_, step) => Math.sqrt(step));
@@ -129,7 +129,7 @@ t.test('process cost: finer than a tick, of no process that is gone', async (t) 
   t.equal(costOfAll([]), undefined);
 });
 
-t.test('transfers: what a round stored goes after every file, over new connections each time', async (t) => {
+t.test('transfers: each stored file is removed, each round opens new connections', async (t) => {
   const folder = t.testdir({});
   const plans: TransferPlan[] = [];
   const found: number[] = [];

@@ -99,7 +99,7 @@ t.test(
   },
 );
 
-t.test('run: all go, the failed one is named, and each is cleaned up after', async (t) => {
+t.test('run: every scenario runs and is cleaned up, a failed one is named', async (t) => {
   const parsed = parseOptions(['all', '--rounds', '3'], [good, bad, last]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const said: string[] = [];
@@ -140,7 +140,7 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
   t.ok(warnings?.some((line) => line.includes('a median of 3 rounds')));
 });
 
-t.test('run: one round of something that nothing stands beside is no doubtful median', async (t) => {
+t.test('run: one round without a counterpart is no uncertain median', async (t) => {
   const parsed = parseOptions(['once'], [once]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const progress = new ProgressBar({ write: () => undefined });

@@ -6,13 +6,13 @@ import { addressesOf, fill, LOOPS, loopOf, makeLimiter, stepOf } from '../../ben
 
 const ADDRESS = 'http://127.0.0.1:8080';
 
-t.test('scenarios: each name stands once, and each says what it is', async (t) => {
+t.test('scenarios: each name is unique and has a description', async (t) => {
   const names = SCENARIOS.map(({ name }) => name);
   t.equal(new Set(names).size, names.length);
   for (const { name, summary } of SCENARIOS) t.ok(summary.length > 20 && /^[a-z0-9-]+$/.test(name), name);
 });
 
-t.test('scenarios: the manual has a row for each, with what it takes', async (t) => {
+t.test('scenarios: the manual lists each with its duration', async (t) => {
   const manual = readFileSync(new URL('../../../bench/README.md', import.meta.url), 'utf8');
   const rows = [...manual.matchAll(/^\| `([\w-]+)` \| .+ \| (yes)? ?\| (yes)? ?\|$/gm)];
   t.same(
@@ -76,7 +76,7 @@ t.test(
   },
 );
 
-t.test('limiter loops: the clock of a loop stands still while others have their turn', async (t) => {
+t.test('limiter loops: the clock of a loop stops while other loops run', async (t) => {
   const times: number[] = [];
   const loop = loopOf((_address, nowMs) => times.push(nowMs) > 0, ['10.0.0.1']);
   loop(1);

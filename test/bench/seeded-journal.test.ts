@@ -7,7 +7,7 @@ import { seedJournal } from '../../bench/subjects/seeded-journal.ts';
 import { request } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 
-t.test('seeded journal: a gateway over it knows every session and whose it is', async (t) => {
+t.test('seeded journal: a gateway on it knows every session and its owner', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-seeded-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   const dataPath = join(folder, 'data');

@@ -31,7 +31,7 @@ t.test('rank: the tables of order statistics', async (t) => {
   for (const [count, rank] of Object.entries(known)) t.equal(rankOf(Number(count)), rank, count);
 });
 
-t.test('rank: as narrow as the confidence allows, for every number of values', async (t) => {
+t.test('rank: the narrowest that reaches the confidence, for every number of values', async (t) => {
   for (let count = 6; count <= 1_000; count += 1) {
     const rank = rankOf(count);
     if (coverage(count, rank) < CONFIDENCE) t.fail(`${count} values: rank ${rank} is not sure enough`);
@@ -65,7 +65,7 @@ t.test(
   },
 );
 
-t.test('interval: no order of the values changes it, and they stay as they are', async () => {
+t.test('interval: independent of the order of the values, which are not changed', async () => {
   fc.assert(
     fc.property(VALUES, (values) => {
       const before = [...values];
@@ -77,7 +77,7 @@ t.test('interval: no order of the values changes it, and they stay as they are',
   );
 });
 
-t.test('interval: holds the true median of a skewed distribution as often as it says', async (t) => {
+t.test('interval: contains the median of a skewed distribution as often as its confidence', async (t) => {
   // A generator with a seed: the same draws in every run.
   let seed = 12_345;
   const draw = () => {

@@ -130,27 +130,30 @@ t.test('target: what cannot run there is refused before anything is sent, with e
   t.match(silent.stderr, 'http://127.0.0.1:9 does not answer');
 });
 
-t.test('leave: keys go, and where the last key must stay its sessions go and agents stay out', async (t) => {
-  const gateway = await launch({ configuration: { Settings: { LastKeyProtection: 1 } } });
-  t.teardown(() => gateway.stop());
-  const { url } = gateway;
-  const person = await retryWhenLimited(() => signUp(url));
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  expectOk('mcp_login', await retryWhenLimited(() => mcpLogin(url, person.key, Date.now())));
-  const left = await removeKeys(url, [person]);
-  t.match(left, { accounts: 1, keysRemoved: 0, faults: [/^remove_key: HTTP 403/] });
-  t.ok(left.sessionsClosed >= 2, `${left.sessionsClosed} sessions`);
-  const headers = { Cookie: person.cookie };
-  t.equal((await request(`${url}/auth/v1/sessions`, { headers })).status, 401);
-  t.not((await mcpLogin(url, person.key, Date.now())).status, 200);
-  t.not(
-    cookieOf(await retryWhenLimited(async () => expectOk('login', await logIn(url, person.key)))),
-    '',
-    'the account stays',
-  );
-});
+t.test(
+  'removeKeys: removes keys; where the last key must stay, closes its sessions and MCP access',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: { LastKeyProtection: 1 } } });
+    t.teardown(() => gateway.stop());
+    const { url } = gateway;
+    const person = await retryWhenLimited(() => signUp(url));
+    expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+    expectOk('mcp_login', await retryWhenLimited(() => mcpLogin(url, person.key, Date.now())));
+    const left = await removeKeys(url, [person]);
+    t.match(left, { accounts: 1, keysRemoved: 0, faults: [/^remove_key: HTTP 403/] });
+    t.ok(left.sessionsClosed >= 2, `${left.sessionsClosed} sessions`);
+    const headers = { Cookie: person.cookie };
+    t.equal((await request(`${url}/auth/v1/sessions`, { headers })).status, 401);
+    t.not((await mcpLogin(url, person.key, Date.now())).status, 200);
+    t.not(
+      cookieOf(await retryWhenLimited(async () => expectOk('login', await logIn(url, person.key)))),
+      '',
+      'the account stays',
+    );
+  },
+);
 
-t.test('retryWhenLimited: waits as long as the gateway says, and gives up in the end', async (t) => {
+t.test('retryWhenLimited: waits for Retry-After, and gives up after five attempts', async (t) => {
   const answers: number[] = [429, 429, 200];
   const waits: number[] = [];
   const step = async () => {

@@ -39,7 +39,7 @@ export const ATTACKS_ON_DATA: Evidence = {
   ],
   'path parameters (`/chat/v1/files;x/create`, `%3B`, `..;x`) that hide or change a path': [
     'test/io/proxy/proxy.test.ts: path parameters neither hide a path for the gateway alone nor make another path',
-    'test/io/modules/endpoint.test.ts: proxied path: passes through untouched, or is refused when it hides anything',
+    'test/io/modules/endpoint.test.ts: proxied path: passes unchanged, or is refused when ambiguous',
   ],
   'the admin panel through an untrusted proxy in `Admin.allow`': [
     'test/config/exposure.test.ts: admin: behind an untrusted proxy every request is refused',
@@ -195,7 +195,7 @@ export const ATTACKS_ON_DATA: Evidence = {
   ],
   'Ten minutes of mixed load (`npm run soak -- mixed`)': [
     'test/bench/mixed.test.ts: mixed run: every kind at its rate',
-    'test/bench/mixed.test.ts: soak mixed: what was missed',
+    'test/bench/mixed.test.ts: soak mixed: missed',
   ],
   'A backup restored into an empty folder': [
     'test/e2e/program.test.ts: a backup restored into an empty folder',

@@ -90,15 +90,15 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/webhooks/sender.test.ts: guard: a name that resolves to a forbidden address',
     'test/io/webhooks/sender.test.ts: guard: an address that changes between check and connect',
     'test/io/webhooks/sender.test.ts: guard: literals, localhost and ports',
-    'test/io/webhooks/sender.test.ts: statuses: what the receiver said',
-    'test/io/webhooks/sender.test.ts: proxy: variables of the environment',
+    'test/io/webhooks/sender.test.ts: statuses: the status of the receiver is reported unchanged',
+    'test/io/webhooks/sender.test.ts: proxy: environment variables have no effect',
   ],
   "arguments that change a tool's host": [
     'test/io/modules/endpoint.test.ts: whatever the arguments are, host and path shape do not change',
   ],
   'oversized answers': [
     'test/io/modules/client.test.ts: an endless answer is cut at the cap',
-    'test/io/modules/client.test.ts: an answer packed without being asked',
+    'test/io/modules/client.test.ts: an unrequested content coding is ModuleFailed, never decoded',
     'test/io/modules/client.test.ts: a dripping answer does not extend the deadline',
   ],
   'forged gateway headers': [
@@ -117,7 +117,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/e2e/secrets.test.ts: log: hostile paths and user agents',
   ],
   'a stalled log reader': [
-    'test/io/observability/request-log.test.ts: log sink: a reader that never reads costs lines',
+    'test/io/observability/request-log.test.ts: log sink: a reader that never reads loses lines',
   ],
   'leaked secrets': [
     'test/e2e/secrets.test.ts: canaries: no secret in the log',
@@ -194,7 +194,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/actors/files/upload.test.ts: upload: a network has half of the slots, over a restart too',
   ],
   'event streams of one user from many addresses': [
-    'test/io/sse/front.test.ts: limits: the oldest stream of a session gives way, an address and the node have caps',
+    'test/io/sse/front.test.ts: limits: the oldest stream of a session is replaced, an address and the node have caps',
   ],
   'many callers, to fill memory with their counters': [
     'test/domain/limits/bounds.test.ts: holders: callers that hold nothing are forgotten',
@@ -210,7 +210,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'provoked timeouts, to open a breaker for all': [
     'test/io/modules/breaker.test.ts: breakers: what opens one',
-    'test/io/modules/breaker.test.ts: breakers: any history ends as in the model',
+    'test/io/modules/breaker.test.ts: breakers: every history ends as in the model',
   ],
   'the probe of a breaker held by a slow body': [
     'test/io/modules/breaker.test.ts: breakers: the probe is one whole call',

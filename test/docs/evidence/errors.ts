@@ -38,7 +38,7 @@ export const ERROR_TESTS: Evidence = {
     'test/io/modules/client.test.ts: an answer cut in half is ModuleFailed',
   ],
   ModuleTimedOut: [
-    'test/io/modules/client.test.ts: client: a silent backend is ModuleTimedOut',
+    'test/io/modules/client.test.ts: client: a silent backend is ModuleTimedOut at the deadline',
     'test/e2e/modules.test.ts: module slow: -32000 at the time-out of the tool',
   ],
   ModuleUnavailable: [

@@ -53,11 +53,11 @@ export const READINGS_4: Evidence = {
     'test/io/modules/client.test.ts: a redirect is not followed',
     'test/io/modules/client.test.ts: a dripping answer does not extend the deadline',
     'test/io/modules/breaker.test.ts: breakers: what opens one',
-    'test/io/modules/breaker.test.ts: breakers: any history ends as in the model',
+    'test/io/modules/breaker.test.ts: breakers: every history ends as in the model',
     'test/io/modules/client.test.ts: five failures open the breaker of that endpoint alone',
-    'test/io/http-client/response-parser.test.ts: what can be read in two ways is refused',
+    'test/io/http-client/response-parser.test.ts: ambiguous answers are refused, the same at every split',
     'test/io/http-client/response-parser.test.ts: random answers never throw',
-    'test/io/http-client/connections.test.ts: one on which more came than the answer is never used again',
+    'test/io/http-client/connections.test.ts: one with bytes after the answer is never used again',
     'test/io/http-client/connections.test.ts: one that receives unrequested bytes is closed',
   ],
   '4.1 is aborted at the backend': [
@@ -145,7 +145,7 @@ export const READINGS_4: Evidence = {
     'test/io/accounts/accounts.test.ts: sign-up: creates account, key and session',
     'test/actors/accounts/user.test.ts: login log: bounded, and refusals cannot flush the successes',
     'test/io/sse/front.test.ts: stream: first bytes at once',
-    'test/io/sse/front.test.ts: authority: no session 401, a foreign page 403',
+    'test/io/sse/front.test.ts: authority: no session 401',
   ],
   '4.4 lives 300 s': [
     'test/io/accounts/one-time-codes.test.ts: code: a hundred guesses at once get five comparisons',

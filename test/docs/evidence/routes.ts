@@ -33,7 +33,7 @@ export const ROUTE_TESTS: Evidence = {
   'POST /auth/v1/logout': ['test/io/accounts/accounts.test.ts: logout: ends the session'],
   'GET /auth/v1/events': [
     'test/io/sse/front.test.ts: stream: first bytes at once',
-    'test/io/sse/front.test.ts: authority: no session 401, a foreign page 403',
+    'test/io/sse/front.test.ts: authority: no session 401',
   ],
   'POST /auth/v1/keys/register_key': [
     'test/io/accounts/accounts.test.ts: sign-up: creates account, key and session',
@@ -279,9 +279,9 @@ export const ROUTE_TESTS: Evidence = {
   ],
   'GET internal /health': ['test/e2e/program.test.ts: the first line says where it listens'],
   'POST internal /internal/v1/events': [
-    'test/io/modules/events.test.ts: takes a batch of the module whose key it has',
+    'test/io/modules/events.test.ts: accepts a batch of the module of its key',
     'test/io/modules/events.test.ts: 401 without a key, with a wrong one, and with that of another module',
-    'test/io/modules/events.test.ts: refuses what is no batch, and too much of it',
+    'test/io/modules/events.test.ts: refuses invalid and oversized batches',
   ],
   'POST internal /internal/v1/files/remove': [
     'test/io/files/storage/removals.test.ts: each file once, no upload under way, and an audit record with the number',

@@ -87,7 +87,7 @@ t.test('connections: calls one after the other share a connection', async (t) =>
   t.equal(module.sockets.length, 1);
 });
 
-t.test('connections: one on which more came than the answer is never used again', async (t) => {
+t.test('connections: one with bytes after the answer is never used again', async (t) => {
   const module = await startRawModule(t, (_text, socket, connection) =>
     socket.write(connection === 0 ? `${OK}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother` : OK),
   );
@@ -117,7 +117,7 @@ t.test('connections: one that the module closed while it was idle takes no POST'
   t.match(client.counters(), { retried: 0, answered: 2 });
 });
 
-t.test('connections: the module says whether and for how long one is kept', async (t) => {
+t.test('connections: the module decides whether and for how long one is kept', async (t) => {
   const cases: [fields: string, idleMs: number, connections: number][] = [
     ['', 3_999, 1],
     ['', 4_000, 2],
@@ -139,7 +139,7 @@ t.test('connections: the module says whether and for how long one is kept', asyn
   }
 });
 
-t.test('connections: after HEAD one is closed, and says so before', async (t) => {
+t.test('connections: closed after HEAD, as its header announces', async (t) => {
   const heads: string[] = [];
   const module = await startRawModule(t, (text, socket) => {
     heads.push(text);
@@ -173,7 +173,7 @@ t.test('connections: no more than the bound; the others wait in the order of the
   t.strictSame(order.slice(2), [2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
 });
 
-t.test('connections: of a module that is down, all who wait hear at once', async (t) => {
+t.test('connections: of a module that is down, all waiting calls fail at once', async (t) => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -223,7 +223,7 @@ t.test('relay: an answer before the end of the request ends the connection and t
   await closing(module.sockets[0]);
 });
 
-t.test('relay: a client that leaves in mid-body leaves the module a cut request', async (t) => {
+t.test('relay: a client that aborts its body aborts the request to the module', async (t) => {
   let begun: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => {
     begun = resolve;
@@ -246,7 +246,7 @@ t.test('relay: a client that leaves in mid-body leaves the module a cut request'
   t.strictSame(client.counters().breakersOpen, []);
 });
 
-t.test('relay: a body that is longer or shorter than it declared is no request', async (t) => {
+t.test('relay: a body longer or shorter than declared is refused', async (t) => {
   for (const pieces of [['hello', '!'], ['hell']]) {
     const module = await startRawModule(t, () => undefined);
     const body = new FakeBody(5);
@@ -259,7 +259,7 @@ t.test('relay: a body that is longer or shorter than it declared is no request',
   }
 });
 
-t.test('relay: an answer that was paused and is complete leaves a connection that works', async (t) => {
+t.test('relay: a paused answer that completes leaves a usable connection', async (t) => {
   const module = await startRawModule(t, (_text, socket) => socket.write(OK));
   const client = clientOf(t);
   for (let call = 0; call < 3; call += 1) {
@@ -269,7 +269,7 @@ t.test('relay: an answer that was paused and is complete leaves a connection tha
   t.equal(module.sockets.length, 1);
 });
 
-t.test('relay: paused in the turn in which it went on, it stays paused', async (t) => {
+t.test('relay: paused in the tick of its resume, it stays paused', async (t) => {
   const module = await startRawModule(t, (_text, socket) => {
     socket.write('HTTP/1.1 200 OK\r\n\r\n');
     socket.write(Buffer.alloc(32 * 1024 * 1024));
@@ -297,7 +297,7 @@ t.test('relay: paused in the turn in which it went on, it stays paused', async (
   t.ok(taken <= 4 * 64 * 1024, `${taken} bytes were taken`);
 });
 
-t.test('relay: refused before it was sent, it tells so and holds nothing', async (t) => {
+t.test('relay: refused before it was sent, it reports so and holds nothing', async (t) => {
   const client = clientOf(t, { bounds: freshBounds({ relayedCalls: 0, relayedWaiting: 0 }) });
   t.strictSame(await relayed(client, 'http://127.0.0.1:1/', undefined).over, ['Overloaded']);
   t.match(client.counters(), { pending: 0, failed: { Overloaded: 1 } });
@@ -336,7 +336,7 @@ function misbehave(text: string, socket: Socket, random: (limit: number) => numb
   }
 }
 
-t.test('connections: whatever a module does, no call hears the answer to another', async (t) => {
+t.test('connections: whatever a module does, no call gets the answer of another', async (t) => {
   const next = seededNumbers(depth.seed);
   const random = (limit: number) => Math.floor(next() * limit);
   const module = await startRawModule(t, (text, socket) => misbehave(text, socket, random));
@@ -370,7 +370,7 @@ t.test('connections: whatever a module does, no call hears the answer to another
   t.match(client.counters(), { pending: 0, calls });
 });
 
-t.test('request head: whatever the headers, it has the lines that it should or is not written', async (t) => {
+t.test('request head: for all headers, it has the expected lines or is not written', async (t) => {
   const text = fc.string({ unit: 'binary-ascii', maxLength: 12 });
   const url = { origin: 'http://a', pathname: '/a', search: '?b=c' };
   let taken = 0;

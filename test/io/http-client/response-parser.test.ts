@@ -222,7 +222,7 @@ const REFUSED: readonly (readonly [fault: string, text: string])[] = [
   ['cut in half', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n'],
 ];
 
-t.test('response parser: what can be read in two ways is refused, the same at every split', async (t) => {
+t.test('response parser: ambiguous answers are refused, the same at every split', async (t) => {
   for (const [fault, text] of REFUSED) t.equal(sameAtEverySplit(text).end, fault, JSON.stringify(text));
 });
 

@@ -90,7 +90,7 @@ function modelOpens(run: readonly Outcome[]): boolean {
   return ofModule >= BREAKER_FAILURES_MAX || run.length >= BREAKER_UNANSWERED_MAX;
 }
 
-t.test('breakers: any history ends as in the model', async (t) => {
+t.test('breakers: every history ends as in the model', async (t) => {
   const outcome = fc.tuple(
     fc.constantFrom<CallResult>('worked', 'failed', 'timedOut', 'timedOut', 'timedOut', 'released'),
     fc.constantFrom('a', 'a', 'a', 'b'),

@@ -124,7 +124,7 @@ t.test('chat files: a linked message that is not in the chat is LinkedMessageNot
   t.same(await files.create({ ...FILE, chatId: '99', linkedMessageId: '3' }), refused('Forbidden'));
 });
 
-t.test('chat files: only 404 with 2204 to a linked message speaks of that message', async (t) => {
+t.test('chat files: only 404 with 2204 to a linked message is about that message', async (t) => {
   const rows: [number, string, string | undefined, string][] = [
     [404, '{"error":{"code":2204}}', '3', 'LinkedMessageNotFound'],
     [404, '{"error":{"code":2204}}', undefined, 'Forbidden'],
@@ -164,7 +164,7 @@ t.test('chat files: a module that is down, answers 500 or is cut off is ChartApi
   t.same(await files.cancel('cut'), { ok: true, value: null }, 'what the cut call had made is given up');
 });
 
-t.test('chat files: an answer that is none of a chat module is a failure', async (t) => {
+t.test('chat files: an invalid answer of the chat module is a failure', async (t) => {
   const answers = ['', '[]', '{}', '{"result":null}', '{"result":{"fileId":"x","chatId":-1}}', '<html>'];
   for (const body of answers) {
     const answer = { status: 200, contentType: 'application/json', headers: {}, body: Buffer.from(body) };

@@ -64,7 +64,7 @@ function errorOf(result: ModuleResult): string {
   return result.ok ? `answered ${result.answer.status}` : result.error;
 }
 
-t.test('client: hands over status, content type and exact bytes, error statuses too', async (t) => {
+t.test('client: returns status, content type and exact bytes, error statuses too', async (t) => {
   const backend = await startBackend(t, (request, response) => {
     const status = Number(request.url?.slice(1));
     response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
@@ -193,7 +193,7 @@ t.test(
   },
 );
 
-t.test('client: an interim answer is passed over', async (t) => {
+t.test('client: an interim answer is skipped', async (t) => {
   const backend = await startRawModule(t, (_request, socket) =>
     socket.write(
       'HTTP/1.1 103 Early Hints\r\ncontent-encoding: gzip\r\ncontent-type: text/html\r\n\r\n' +
@@ -204,12 +204,12 @@ t.test('client: an interim answer is passed over', async (t) => {
   t.match(result, { ok: true, answer: { status: 200, contentType: 'text/plain' } });
 });
 
-t.test('client: what is no HTTP is ModuleFailed', async (t) => {
+t.test('client: an answer that is not HTTP is ModuleFailed', async (t) => {
   const backend = await startRawModule(t, (_request, socket) => socket.end('220 mail.example ESMTP\r\n'));
   t.equal(errorOf(await startClient(t).call(get(backend.url, { method: 'POST' }))), 'ModuleFailed');
 });
 
-t.test('client: a silent backend is ModuleTimedOut at the deadline, and is not asked again', async (t) => {
+t.test('client: a silent backend is ModuleTimedOut at the deadline, without a retry', async (t) => {
   const backend = await startRawModule(t, () => {});
   const result = await startClient(t).call(get(backend.url, { timeoutMs: 60 }));
   t.match(result, { ok: false, error: 'ModuleTimedOut' });
@@ -264,7 +264,7 @@ t.test('client: a redirect is not followed and is ModuleFailed', async (t) => {
   t.strictSame(target.seen, []);
 });
 
-t.test('client: an answer packed without being asked is ModuleFailed, never unpacked', async (t) => {
+t.test('client: an unrequested content coding is ModuleFailed, never decoded', async (t) => {
   const backend = await startBackend(t, (_request, response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(1024 * 1024)));
   });
@@ -323,7 +323,7 @@ t.test(
   },
 );
 
-t.test('client: a call that waits for a connection times out too, and gives its place back', async (t) => {
+t.test('client: a call that waits for a connection times out and frees its slot', async (t) => {
   const backend = await startRawModule(t, () => {});
   const client = startClient(t, { connectionsPerOrigin: 1 });
   const timeouts = holdTimeouts(t, 50);
@@ -371,7 +371,7 @@ t.test(
   },
 );
 
-t.test('client: error answers of a module that lives never open its breaker', async (t) => {
+t.test('client: error answers never open the breaker', async (t) => {
   const backend = await startBackend(t, (_request, response) => response.writeHead(500).end('{"error":{}}'));
   const client = startClient(t);
   for (let call = 0; call < 8; call += 1)

@@ -67,7 +67,7 @@ t.test('endpoint: a module reference and a URL become the called address', async
   t.match(endpoint('wallet:/a/{id}'), { module: 'wallet', pathArguments: ['id'] });
 });
 
-t.test('endpoint: a reference that is wrong is refused with its fault', async (t) => {
+t.test('endpoint: a wrong reference is refused with its fault', async (t) => {
   const faults: Record<string, RegExp> = {
     'payments:/x': /module "payments" is not configured/,
     'wallet:x': /not an http/,
@@ -159,7 +159,7 @@ t.test('endpoint: whatever the arguments are, host and path shape do not change'
   t.pass('all inputs');
 });
 
-t.test('proxied path: passes through untouched, or is refused when it hides anything', async (t) => {
+t.test('proxied path: passes unchanged, or is refused when ambiguous', async (t) => {
   const base = 'http://10.0.0.5:9000/';
   t.equal(proxiedUrl(base, '/wallet/v1/x/y', 'a=%20b')?.href, 'http://10.0.0.5:9000/wallet/v1/x/y?a=%20b');
   t.equal(proxiedUrl(base, '/wallet/v1/%C3%A4', '')?.href, 'http://10.0.0.5:9000/wallet/v1/%C3%A4');
@@ -195,7 +195,7 @@ t.test('proxied path: passes through untouched, or is refused when it hides anyt
   }
 });
 
-t.test('proxied path: is what a URL of base, path and query would be', async (t) => {
+t.test('proxied path: equals the URL of base, path and query', async (t) => {
   const text = (characters: string) =>
     fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 12 });
   const path = text("aZ09._~!$&'()*+,;=:@%-/").map((rest) => `/w/v1/${rest}`);
@@ -224,7 +224,7 @@ t.test('proxied path: is what a URL of base, path and query would be', async (t)
   t.ok(taken > count(5_000), `${taken} were taken`);
 });
 
-t.test('gateway headers: say who calls, by kind of caller', async (t) => {
+t.test('gateway headers: identify the caller, by kind of caller', async (t) => {
   const facts = { project: 'demo', requestId: 'r-1' };
   const user = { 'x-crm': '1152921504606846976', 'x-user-id': '1152921504606846976' };
   const common = { 'x-project': 'demo', 'x-request-id': 'r-1' };
@@ -270,7 +270,7 @@ t.test('client headers: the gateway names are stripped in every spelling', async
   t.notOk(isGatewayHeader('X-Crm-Note'));
 });
 
-t.test('client headers: credentials, hop-by-hop and named ones stay here, the rest travels', async (t) => {
+t.test('client headers: credentials, hop-by-hop and named ones are removed, others pass', async (t) => {
   t.strictSame(
     forwardedHeaders([
       ['Accept', 'application/json'],

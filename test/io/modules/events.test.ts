@@ -80,7 +80,7 @@ const event = (module: string, tick: number | string) =>
   `{"module":"${module}","tick":"${tick}","type":"TxInWallet","crmId":"7","data":{"id":"${tick}"}}`;
 const batch = (...events: string[]) => `{"events":[${events.join(',')}]}`;
 
-t.test('POST events: takes a batch of the module whose key it has', async (t) => {
+t.test('POST events: accepts a batch of the module of its key', async (t) => {
   const { inbox, push } = await startIntake(t);
   const answer = await push(WALLET_KEY, batch(event('wallet', 1), event('wallet', 2)));
   t.same(answer, { status: 200, result: { accepted: 2, duplicates: 0 } });
@@ -106,7 +106,7 @@ t.test('POST events: 401 without a key, with a wrong one, and with that of anoth
   t.same(intake.counters(), { refusedKey: 8, refusedInput: 1 });
 });
 
-t.test('POST events: refuses what is no batch, and too much of it', async (t) => {
+t.test('POST events: refuses invalid and oversized batches', async (t) => {
   const { inbox, push } = await startIntake(t);
   for (const body of ['', 'x', '{', '[]', '{"events":1}', Buffer.from([0x7b, 0xff, 0x7d])]) {
     t.match(await push(WALLET_KEY, body), { status: 400, error: { code: 1001 } }, String(body));
@@ -126,7 +126,7 @@ t.test('POST events: refuses what is no batch, and too much of it', async (t) =>
   t.match(await push(WALLET_KEY, batch(event('wallet', 1))), { status: 503, error: { code: 1013 } });
 });
 
-t.test('POST events: names that reach for prototypes pass through data like any other', async (t) => {
+t.test('POST events: reserved names in data pass like any other', async (t) => {
   const { inbox, push } = await startIntake(t);
   const text = `{"module":"wallet","tick":1,"type":"x","data":{"__proto__":{"a":1.10},"constructor":2}}`;
   t.match(await push(WALLET_KEY, batch(text)), { status: 200 });
@@ -224,7 +224,7 @@ t.test('event poller: reads page after page, the cursor goes with the events', a
   ]);
 });
 
-t.test('event poller: after a crash it asks on from the last page that is on disk', async (t) => {
+t.test('event poller: after a crash it continues from the last page on disk', async (t) => {
   const actors = createTestActors({ kinds: [] });
   const openInbox = async () => {
     const { administration } = actors.system;

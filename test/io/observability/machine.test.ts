@@ -2,7 +2,7 @@
 import t from 'tap';
 import { descriptorLimit, residentMemory } from '../../../src/io/observability/machine.ts';
 
-t.test('resident memory: looked up once a second at most; a look that fails keeps the figure', async (t) => {
+t.test('resident memory: sampled at most once a second; a failed sample keeps the value', async (t) => {
   let nowMs = 0;
   let looks = 0;
   const read = () => {

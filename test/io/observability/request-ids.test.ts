@@ -14,7 +14,7 @@ t.test('request ids: each a UUID of version 4, none twice', async (t) => {
   t.equal(new Set(ids).size, COUNT);
 });
 
-t.test('request ids: an id stays what it was when the next ones are made', async (t) => {
+t.test('request ids: an id does not change when the next ones are made', async (t) => {
   const first = newRequestId();
   const copy = first.split('').join('');
   for (let other = 0; other < 1_000; other += 1) newRequestId();

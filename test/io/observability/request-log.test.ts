@@ -155,7 +155,7 @@ t.test('request log: values of 1 MB are cut, and the line fits one write of a pi
   }
 });
 
-t.test('request log: "errors" keeps what was refused, failed or left, "off" keeps nothing', async (t) => {
+t.test('request log: "errors" writes refused, failed and aborted requests, "off" writes none', async (t) => {
   const sink = collecting();
   const observe = createRequestLog('errors', sink, () => START_MS);
   for (const status of [200, 204, 304, 400, 503, 0]) observe?.({ ...RECORD, status });
@@ -219,7 +219,7 @@ t.test('request log: a request that is cut off by the guard leaves a line', asyn
   t.match(lines(), [{ path: '/plain/1', status: 0 }]);
 });
 
-t.test('log sink: lines arrive whole and in order, and are there after the close', async (t) => {
+t.test('log sink: lines are whole, in order, and written at the close', async (t) => {
   const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'log');
   const descriptor = openSync(file, 'a');
   const sink = openLineSink(descriptor);
@@ -234,7 +234,7 @@ t.test('log sink: lines arrive whole and in order, and are there after the close
   t.strictSame(sink.counters(), { written: count, dropped: 0 });
 });
 
-t.test('log sink: a reader that never reads costs lines, counted, and not the caller', async (t) => {
+t.test('log sink: a reader that never reads loses lines, counted, and delays no caller', async (t) => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
   t.equal(spawnSync('mkfifo', [pipe]).status, 0);
   // Open for both ends, so that the pipe has a reader. The sink closes it.

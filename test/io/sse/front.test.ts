@@ -74,7 +74,7 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
 
 const json = (n: number) => JSON.stringify({ n });
 
-t.test('stream: first bytes at once, then the events of its user and those for everybody', async (t) => {
+t.test('stream: first bytes at once, then the events of its user and of all users', async (t) => {
   const { accounts, log, open } = start(t);
   const [alice, bob] = [await accounts.signUp(), await accounts.signUp()];
   const client = await open(alice);
@@ -100,7 +100,7 @@ t.test('stream: first bytes at once, then the events of its user and those for e
   ]);
 });
 
-t.test('stream: data of several lines is the same JSON at the other end', async (t) => {
+t.test('stream: data of several lines is the same JSON at the client', async (t) => {
   const { accounts, log, open } = start(t);
   const alice = await accounts.signUp();
   const client = await open(alice);
@@ -132,7 +132,7 @@ t.test('resume: the header, else the query; nothing twice, nothing of others', a
   t.same(both.numbers(), due(299), 'the header is newer than the address of the stream');
 });
 
-t.test('resume: an unknown, too old, foreign or absurd place is a reset, then live', async (t) => {
+t.test('resume: an unknown, old, foreign or invalid position is a reset, then live', async (t) => {
   const { accounts, log, hub, open } = start(t);
   const alice = await accounts.signUp();
   for (let n = 1; n <= 20; n += 1) log.append(undefined, json(n));
@@ -180,7 +180,7 @@ t.test('resume: an unknown, too old, foreign or absurd place is a reset, then li
   t.match(await huge.ended(), /^(HTTP\/1\.1 431|$)/, 'more than a head may hold is refused before any route');
 });
 
-t.test('authority: no session 401, a foreign page 403, an allowed one may read', async (t) => {
+t.test('authority: no session 401, a foreign origin 403, an allowed one may read', async (t) => {
   const { accounts, open, port } = start(t);
   const alice = await accounts.signUp();
   for (const headers of [{}, { Cookie: 'sid=unknown' }, { Cookie: `sid=${alice.sid}; sid=${alice.sid}` }]) {
@@ -248,7 +248,7 @@ t.test('authority: another session of the same user continues', async (t) => {
   t.notOk(second.complete);
 });
 
-t.test('authority: listening is no use of a session, and one that idled out is over', async (t) => {
+t.test('authority: an open stream does not extend a session, an expired one is closed', async (t) => {
   const { accounts } = start(t, { BrowserSessionIdleSeconds: 3_600 });
   const { sid, userId } = await accounts.signUp();
   const listed = await accounts.get('/auth/v1/sessions', cookie(sid));
@@ -262,7 +262,7 @@ t.test('authority: listening is no use of a session, and one that idled out is o
   t.notOk(lives(), 'which that did not put off');
 });
 
-t.test('limits: the oldest stream of a session gives way, an address and the node have caps', async (t) => {
+t.test('limits: the oldest stream of a session is replaced, an address and the node have caps', async (t) => {
   const { accounts, hub, open } = start(t, {
     SseStreamsPerSession: 3,
     SseStreamsPerAddress: 5,

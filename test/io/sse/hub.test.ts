@@ -49,7 +49,7 @@ function start(options: Partial<HubOptions> = {}, log = new MemoryLog()) {
 
 const idsOf = ({ reader }: FakeSocket) => reader.events.map(({ id }) => id);
 
-t.test('heartbeat: every 20 s, a fifth more or less, with the place that was reached', async (t) => {
+t.test('heartbeat: every 20 s ± 20 %, with the position reached', async (t) => {
   const { world, numbers, log, connect } = start();
   numbers.next = 0;
   const early = connect();
@@ -69,7 +69,7 @@ t.test('heartbeat: every 20 s, a fifth more or less, with the place that was rea
   t.ok(early.sends - sends >= 8 && early.sends - sends <= 13, `${early.sends - sends} in 200 s`);
 });
 
-t.test('heartbeat: a session that is gone ends its stream, a long life ends with a goodbye', async (t) => {
+t.test('heartbeat: an ended session ends its stream, the maximum age ends with a bye event', async (t) => {
   const { world, dead, hub, connect } = start();
   const [first, second] = [connect({ sessionId: 'a' }), connect({ sessionId: 'b' })];
   dead.add('a');
@@ -102,7 +102,7 @@ t.test('heartbeat: a blocked stream is not written to, and its end is counted as
   t.equal(hub.counters().stall, 1, 'one that left by itself is none');
 });
 
-t.test('fan-out: what is due together leaves in one write of at most 15 KB', async (t) => {
+t.test('fan-out: frames of one tick leave in one write of at most 15 KB', async (t) => {
   const { world, log, hub, connect } = start();
   const sockets = [connect(), connect({ userId: '2' })];
   const before = hub.counters().writes;
@@ -117,7 +117,7 @@ t.test('fan-out: what is due together leaves in one write of at most 15 KB', asy
   for (const { largestBytes } of sockets) t.ok(largestBytes <= WRITE_BYTES_MAX, `${largestBytes}`);
 });
 
-t.test('fan-out: 500 clients a turn, so that requests get theirs', async (t) => {
+t.test('fan-out: 500 clients an event-loop tick, so that requests are served between', async (t) => {
   const { world, log, connect } = start();
   const sockets = Array.from({ length: 1_700 }, () => connect());
   world.settle();
@@ -139,7 +139,7 @@ t.test('fan-out: an event of one user costs nothing for the others', async (t) =
   t.equal(hub.counters().writes - before, 2);
 });
 
-t.test('fan-out: a burst larger than the ring reaches who keeps up, whole', async (t) => {
+t.test('fan-out: a burst larger than the ring reaches every client that keeps up', async (t) => {
   const { world, log, hub, connect } = start({ ring: { framesMax: 8, sizeBytesMax: 4_000 } });
   const fast = connect();
   const slow = connect({}, 300);
@@ -162,7 +162,7 @@ t.test('fan-out: a burst larger than the ring reaches who keeps up, whole', asyn
   );
 });
 
-t.test('replay: short steps, one reading for all who return together', async (t) => {
+t.test('replay: short steps, one read for all clients that reconnect together', async (t) => {
   const log = new MemoryLog();
   for (let n = 0; n < 20_000; n += 1) log.add(n % 10 === 0 ? '1' : '2');
   const { world, connect, hub } = start({}, log);
@@ -252,7 +252,7 @@ t.test('restart: the ring holds the last events again, other epochs get a reset'
   t.match(foreign.reader.events, [{ type: 'reset', id: 'e2-100' }]);
 });
 
-t.test('drain: every stream gets its goodbye, in slices, and none comes in', async (t) => {
+t.test('drain: every stream gets its bye event, in slices, and none is opened', async (t) => {
   const { world, log, hub, connect, tryConnect } = start();
   const sockets = Array.from({ length: 1_200 }, () => connect());
   const stuck = connect({}, 0);

@@ -19,7 +19,7 @@ function frameOf(ring: FrameRing, sequence: number): Buffer {
   return bytes;
 }
 
-t.test('ring: its frames keep alive what they take, whatever else is made between them', async (t) => {
+t.test('ring: frames hold only their own memory, whatever is allocated between them', async (t) => {
   const ring = new FrameRing('e', 0);
   const others: Buffer[] = [];
   for (let sequence = 1; sequence <= EVENTS; sequence += 1) {
@@ -34,7 +34,7 @@ t.test('ring: its frames keep alive what they take, whatever else is made betwee
   t.equal(others.length, EVENTS);
 });
 
-t.test('ring: frames of every length come out as they went in', async (t) => {
+t.test('ring: frames of every length are read unchanged', async (t) => {
   const ring = new FrameRing('e', 0);
   const lengths = [0, 1, 300, 4_000, 4_096, 5_000, 70_000, 20, 64_000];
   for (const [index, length] of lengths.entries()) ring.append(eventOf(index + 1, length), 0);

@@ -66,7 +66,7 @@ t.test(
   },
 );
 
-t.test('delivery: what piled up goes out in batches of at most 100; maxBatch 1 never combines', async (t) => {
+t.test('delivery: a backlog is sent in batches of at most 100; maxBatch 1 never combines', async (t) => {
   const rig = await createRig();
   await rig.register('77');
   await rig.register('78', { maxBatch: 1 });
@@ -128,7 +128,7 @@ t.test(
   },
 );
 
-t.test('routing: other people, other applications, filters and the gateway itself', async (t) => {
+t.test('routing: other users, other applications, filters and own events', async (t) => {
   const rig = await createRig();
   await rig.register('77', { currencies: ['BTC'], netTypes: [7] });
   await rig.register('78', { ownerId: '202' });
@@ -193,7 +193,7 @@ t.test(
 );
 
 t.test(
-  'failure: the same id and the same bytes again, steps of 5 s to an hour, counters and owner told',
+  'failure: the same id and bytes again, steps of 5 s to an hour, counters and a notification',
   async (t) => {
     const rig = await createRig();
     await rig.register('77');
@@ -529,7 +529,7 @@ t.test(
   },
 );
 
-t.test('quarantine: an application that does not answer loses nothing, the others go on', async (t) => {
+t.test('quarantine: an application that does not answer loses nothing, others continue', async (t) => {
   const rig = await createRig();
   for (const appId of ['77', '78']) await rig.register(appId);
   rig.log.append();
@@ -552,7 +552,7 @@ t.test('quarantine: an application that does not answer loses nothing, the other
   t.same(rig.faults, []);
 });
 
-t.test('isolation: places in all and for each host; failing receivers hold up no healthy one', async (t) => {
+t.test('isolation: slots in total and per host; failing receivers delay no healthy one', async (t) => {
   const concurrency = { inFlightMax: 12, perHostMax: 4, failingMax: 6, failingMin: 2 };
   const rig = await createRig({ concurrency });
   for (let n = 0; n < 30; n += 1)

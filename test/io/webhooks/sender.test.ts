@@ -158,20 +158,23 @@ t.test('signature: the reference library verifies it, with both keys during a ro
   t.throws(() => new Webhook('ghk_new-key_0123456789', { format: 'raw' }).verify(`${got?.body} `, headers));
 });
 
-t.test('statuses: what the receiver said is reported as it is, a redirect is not followed', async (t) => {
-  const second = await receiver(t);
-  const target = await receiver(t, (response, { headers }) => {
-    const status = Number(headers['webhook-id']);
-    response.writeHead(status, { location: second.url, 'retry-after': '17' }).end(`answer ${status}`);
-  });
-  const send = sender(t);
-  for (const status of [201, 204, 301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503]) {
-    const result = await send.send(delivery(target.url, { webhookId: String(status) }));
-    t.match(result, { status, failure: null, sent: true, retryAfterMs: 17_000 });
-    if (status !== 204) t.equal(result.answer, `answer ${status}`);
-  }
-  t.equal(second.received.length, 0);
-});
+t.test(
+  'statuses: the status of the receiver is reported unchanged, a redirect is not followed',
+  async (t) => {
+    const second = await receiver(t);
+    const target = await receiver(t, (response, { headers }) => {
+      const status = Number(headers['webhook-id']);
+      response.writeHead(status, { location: second.url, 'retry-after': '17' }).end(`answer ${status}`);
+    });
+    const send = sender(t);
+    for (const status of [201, 204, 301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503]) {
+      const result = await send.send(delivery(target.url, { webhookId: String(status) }));
+      t.match(result, { status, failure: null, sent: true, retryAfterMs: 17_000 });
+      if (status !== 204) t.equal(result.answer, `answer ${status}`);
+    }
+    t.equal(second.received.length, 0);
+  },
+);
 
 t.test(
   'receiver: refuses, hangs, cuts off or answers no HTTP: a class each, within the deadline',
@@ -212,7 +215,7 @@ t.test('receiver: refused connection: the request was not sent', async (t) => {
   t.same(outcome(result), { status: null, failure: 'unreachable', sent: false });
 });
 
-t.test('receiver: a body that drips on past the deadline is a time-out, header by header too', async (t) => {
+t.test('receiver: a body or header that drips past the deadline is a time-out', async (t) => {
   const timers: NodeJS.Timeout[] = [];
   t.teardown(() => timers.forEach(clearInterval));
   const drip = (first: string) => (socket: Socket) => {
@@ -358,7 +361,7 @@ t.test(
   },
 );
 
-t.test('https: a certificate that is not trusted is no receiver: nothing is sent', async (t) => {
+t.test('https: nothing is sent to a receiver with an untrusted certificate', async (t) => {
   const { certificate, key } = makeCertificate();
   let requests = 0;
   const server = createSecureServer({ cert: certificate, key }, (_request, response) => {
@@ -376,7 +379,7 @@ t.test('https: a certificate that is not trusted is no receiver: nothing is sent
   t.equal(requests, 0);
 });
 
-t.test('proxy: variables of the environment change nothing', async (t) => {
+t.test('proxy: environment variables have no effect', async (t) => {
   const proxy = await receiver(t);
   const target = await receiver(t);
   const before = process.env['HTTP_PROXY'];
