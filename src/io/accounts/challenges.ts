@@ -74,13 +74,13 @@ export class Challenges {
    * Returns the challenge, once. Throws `ChallengeExpired` when it is unknown, used, expired, or of another kind, user or
    * session. Throws `AccessRateLimit` for a challenge of another process when no slot is free.
    */
-  take(asked: TakeChallenge, terms: ChallengeTerms): Challenge {
+  take(request: TakeChallenge, terms: ChallengeTerms): Challenge {
     const { nowMs, leewayMs } = terms;
-    const challenge = this.#read(asked, nowMs);
+    const challenge = this.#read(request, nowMs);
     if (challenge === undefined || nowMs > challenge.expiresMs + leewayMs || this.#spent.has(challenge.id))
       throw new GatewayError('ChallengeExpired');
     const held = this.#held.get(challenge.id) ?? this.#hold(challenge, terms);
-    const { idempotencyKey: key } = asked;
+    const { idempotencyKey: key } = request;
     const repeated = typeof held.use === 'object' && held.use.key === key;
     if (held.use !== 'open' && !repeated) throw new GatewayError('ChallengeExpired');
     held.use = key === undefined ? 'used' : { key };

@@ -120,7 +120,7 @@ export async function usingChallenge<T>(
 ): Promise<T> {
   const { challenges } = deps;
   const { session, idempotencyKey } = context;
-  const asked: TakeChallenge = {
+  const request: TakeChallenge = {
     id: readChallengeId(challengeId),
     userId: session?.userId ?? null,
     sessionId: session?.id ?? null,
@@ -129,7 +129,7 @@ export async function usingChallenge<T>(
   };
   let taken: Challenge | undefined;
   try {
-    taken = challenges.take(asked, termsOf(deps, context));
+    taken = challenges.take(request, termsOf(deps, context));
     const opened = await run(taken);
     challenges.spent(taken.id);
     return opened;

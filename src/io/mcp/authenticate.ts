@@ -43,16 +43,15 @@ export function authenticate(sessions: SessionLookup, context: RouteContext, cos
   const token = readBearer(authorization);
   const max = messagesMax(context.settings, KEY_SCOPE);
   const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
-  const entered =
-    token === undefined ? undefined : sessions.authenticate(token, 'mcp', charge, context.client);
-  if (entered === undefined) {
+  const found = token === undefined ? undefined : sessions.authenticate(token, 'mcp', charge, context.client);
+  if (found === undefined) {
     chargeOpen(context, cost);
     return UNKNOWN;
   }
-  context.limiter.noteSession(entered.quotaResult);
+  context.limiter.noteSession(found.quotaResult);
   requireFit(cost, max);
-  context.identify(entered.session);
-  return { kind: 'session', session: entered.session };
+  context.identify(found.session);
+  return { kind: 'session', session: found.session };
 }
 
 function chargeOpen({ limiter, settings }: RouteContext, cost: number): void {
@@ -87,11 +86,11 @@ function requireFit(cost: number, max: number): void {
 export function requestContextOf(
   request: RpcRequest,
   context: RouteContext,
-  admission: Authentication,
+  authentication: Authentication,
   codes: CapabilityCodes,
 ): RequestContext | Promise<RequestContext> {
-  if (admission.kind === 'session') return { context, caller: admission };
-  if (admission.kind === 'unknown')
+  if (authentication.kind === 'session') return { context, caller: authentication };
+  if (authentication.kind === 'unknown')
     throw new GatewayError('Unauthorized', 'session not found or expired, log in again');
   const code = codeCredential(request.params, context);
   if (code.kind === 'none') return { context, caller: ANONYMOUS };
@@ -109,11 +108,11 @@ async function withCode(
   codes: CapabilityCodes,
 ): Promise<RequestContext> {
   const { limiter, nowMs } = context;
-  const known = code === undefined ? undefined : codes.remembered(code, nowMs);
+  const known = code === undefined ? undefined : codes.cached(code, nowMs);
   if (known === undefined) limiter.checkUnknownKeys();
   if (code !== undefined) limiter.chargeCode(createHash('sha256').update(code).digest('base64url'));
   const family = known ?? (code === undefined ? 'unknown' : await codes.resolve(code, context));
-  if (family === 'silent') throw new GatewayError('ToolFailed', 'capability module unavailable');
+  if (family === 'unavailable') throw new GatewayError('ToolFailed', 'capability module unavailable');
   if (family === 'unknown' || code === undefined) {
     limiter.chargeUnknownKey();
     throw invalidCode();

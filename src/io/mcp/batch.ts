@@ -53,13 +53,13 @@ export class BatchAnswers {
   add(id: string | undefined, answer: RpcAnswer | Promise<RpcAnswer>): void {
     const index = this.#answers.push(undefined) - 1;
     if (!(answer instanceof Promise)) {
-      this.#place(index, id, answer);
+      this.#insert(index, id, answer);
       return;
     }
     const failed = (error: unknown) => {
       this.#failure ??= { error };
     };
-    this.#waits.push(answer.then((text) => this.#place(index, id, text)).catch(failed));
+    this.#waits.push(answer.then((text) => this.#insert(index, id, text)).catch(failed));
   }
 
   addTooLarge(id: string | undefined): void {
@@ -76,7 +76,7 @@ export class BatchAnswers {
     return Buffer.concat([...parts, CLOSE]);
   }
 
-  #place(index: number, id: string | undefined, answer: RpcAnswer): void {
+  #insert(index: number, id: string | undefined, answer: RpcAnswer): void {
     if (answer instanceof RpcFailure) this.#error = answer.error;
     const text = answer instanceof RpcFailure ? answer.text : answer;
     this.#reservedBytes -= reserveOf(id);

@@ -20,16 +20,16 @@ const FAMILIES: Readonly<Record<string, CapabilityFamily>> = {
 };
 const TIMEOUT_MS = 5 * SECOND_MS;
 /** The cache accepts a revoked code for this long. Calls with it fail at the module at once. */
-const KNOWN_MS = 10 * SECOND_MS;
-const KNOWN_MAX = 10_000;
+const CACHED_MS = 10 * SECOND_MS;
+const CACHED_MAX = 10_000;
 /** `error.code` of a module for an unknown code (docs/modules.md). */
 const UNKNOWN_CODE = 2009;
 
-/** `unknown`: a module says that the code is unknown. `silent`: no module answered. */
-type Resolution = CapabilityFamily | 'unknown' | 'silent';
+/** `unknown`: a module says that the code is unknown. `unavailable`: no module answered. */
+type Resolution = CapabilityFamily | 'unknown' | 'unavailable';
 
 /** The answer of one module; `absent`: it issues no codes. */
-type Word = 'opens' | 'unknown' | 'absent' | 'failed';
+type CodeCheck = 'valid' | 'unknown' | 'absent' | 'failed';
 
 interface CapabilityOptions {
   readonly modules: Pick<ModuleClient, 'call'>;
@@ -39,14 +39,14 @@ interface CapabilityOptions {
 export class CapabilityCodes {
   readonly #options: CapabilityOptions;
   readonly #known = new Map<string, { family: CapabilityFamily; untilMs: number }>();
-  readonly #asked = new Map<string, Promise<Resolution>>();
+  readonly #pending = new Map<string, Promise<Resolution>>();
 
   constructor(options: CapabilityOptions) {
     this.#options = options;
   }
 
   /** The family where it is cached; undefined where `resolve` is needed. */
-  remembered(code: string, nowMs: number): CapabilityFamily | undefined {
+  cached(code: string, nowMs: number): CapabilityFamily | undefined {
     const found = this.#known.get(code);
     if (found === undefined || nowMs < found.untilMs) return found?.family;
     this.#known.delete(code);
@@ -55,25 +55,25 @@ export class CapabilityCodes {
 
   /** Asks all modules in parallel, once for all requests with the same code. Never rejects when a module fails. */
   resolve(code: string, context: RouteContext): Promise<Resolution> {
-    const waiting = this.#asked.get(code);
+    const waiting = this.#pending.get(code);
     if (waiting !== undefined) return waiting;
-    const asked = this.#ask(code, context).finally(() => this.#asked.delete(code));
-    this.#asked.set(code, asked);
-    return asked;
+    const resolution = this.#ask(code, context).finally(() => this.#pending.delete(code));
+    this.#pending.set(code, resolution);
+    return resolution;
   }
 
   async #ask(code: string, context: RouteContext): Promise<Resolution> {
     const names = Object.keys(FAMILIES).filter((name) => this.#options.moduleAddresses.has(name));
-    const words = await Promise.all(names.map((name) => this.#wordOf(name, code, context)));
-    const family = FAMILIES[names[words.indexOf('opens')] ?? ''];
+    const checks = await Promise.all(names.map((name) => this.#check(name, code, context)));
+    const family = FAMILIES[names[checks.indexOf('valid')] ?? ''];
     if (family !== undefined) {
-      this.#remember(code, family, context.nowMs + KNOWN_MS);
+      this.#store(code, family, context.nowMs + CACHED_MS);
       return family;
     }
-    return words.includes('failed') || !words.includes('unknown') ? 'silent' : 'unknown';
+    return checks.includes('failed') || !checks.includes('unknown') ? 'unavailable' : 'unknown';
   }
 
-  async #wordOf(module: string, code: string, context: RouteContext): Promise<Word> {
+  async #check(module: string, code: string, context: RouteContext): Promise<CodeCheck> {
     const endpoint = `${module}:/${module}/v1/capability/resolve`;
     const parsed = parseEndpoint(endpoint, this.#options.moduleAddresses);
     const made = parsed.ok ? endpointUrl(parsed.endpoint, {}, { code }) : undefined;
@@ -83,11 +83,11 @@ export class CapabilityCodes {
       accept: 'application/json',
     };
     const request = { method: 'GET', url: made.url, headers, timeoutMs: TIMEOUT_MS, endpoint } as const;
-    return wordIn(await this.#options.modules.call(request), FAMILIES[module]);
+    return checkOf(await this.#options.modules.call(request), FAMILIES[module]);
   }
 
-  #remember(code: string, family: CapabilityFamily, untilMs: number): void {
-    if (this.#known.size >= KNOWN_MAX) {
+  #store(code: string, family: CapabilityFamily, untilMs: number): void {
+    if (this.#known.size >= CACHED_MAX) {
       const oldest = this.#known.keys().next();
       if (oldest.done !== true) this.#known.delete(oldest.value);
     }
@@ -95,13 +95,13 @@ export class CapabilityCodes {
   }
 }
 
-function wordIn(result: ModuleResult, family: CapabilityFamily | undefined): Word {
+function checkOf(result: ModuleResult, family: CapabilityFamily | undefined): CodeCheck {
   if (!result.ok) return 'failed';
   const { status, body } = result.answer;
   if (status !== 200 && status !== 404) return 'failed';
   const { result: opened, error } = jsonOf(body);
   if (status === 404) return isObject(error) && error['code'] === UNKNOWN_CODE ? 'unknown' : 'absent';
-  return isObject(opened) && opened['family'] === family ? 'opens' : 'failed';
+  return isObject(opened) && opened['family'] === family ? 'valid' : 'failed';
 }
 
 function jsonOf(body: Buffer): Record<string, unknown> {

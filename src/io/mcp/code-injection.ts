@@ -8,7 +8,7 @@ import type { ToolEntry } from './catalog.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { unplaced } from './outgoing.ts';
 
-interface TakenArguments {
+interface CallArguments {
   /** Arguments for the check against the schema: code and device id only where the schema has them. */
   readonly checked: JsonObject;
   /** Arguments for the backend. */
@@ -21,18 +21,18 @@ export function argumentsOf(
   entry: ToolEntry,
   given: JsonObject,
   { capability }: RequestContext,
-): TakenArguments {
+): CallArguments {
   if (capability === undefined) return { checked: given, sent: given };
   const { code: _code, device_guid: _device, ...own } = given;
   const { bodyRootProperty: root, capabilityCodeBodyProperty: property, inputSchema } = entry.row;
   const named = isObject(inputSchema['properties']) ? inputSchema['properties'] : {};
-  const brought: JsonObject = {
+  const credentials: JsonObject = {
     code: capability.code,
     ...(capability.deviceGuid === undefined ? {} : { device_guid: capability.deviceGuid }),
     ...(property === undefined ? {} : { [property]: capability.code }),
   };
-  const wanted = Object.entries(brought).filter(([name]) => Object.hasOwn(named, name));
-  const checked = { ...own, ...Object.fromEntries(wanted) };
+  const declared = Object.entries(credentials).filter(([name]) => Object.hasOwn(named, name));
+  const checked = { ...own, ...Object.fromEntries(declared) };
   if (property === undefined) return { checked, sent: own };
   if (root === undefined) return { checked, sent: { ...own, [property]: capability.code } };
   const fault = unplaced(entry, own);

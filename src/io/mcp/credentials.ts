@@ -32,17 +32,17 @@ export function codeCredential(params: JsonObject, context: RouteContext): Crede
 
 /** Header `X-Device-Guid`, query `device_guid` or `params.arguments.device_guid`; in lower case. */
 export function deviceCredential(params: JsonObject, context: RouteContext): Credential {
-  const places = [
+  const candidates = [
     fromHeader(context, 'x-device-guid'),
     fromQuery(context, 'device_guid'),
     fromArguments(params, 'device_guid'),
   ];
-  const found = credential(places, UUID);
+  const found = credential(candidates, UUID);
   return found.kind === 'value' ? { kind: 'value', value: found.value.toLowerCase() } : found;
 }
 
-function credential(places: readonly unknown[], pattern: RegExp): Credential {
-  const first = places.find((value) => value !== undefined);
+function credential(candidates: readonly unknown[], pattern: RegExp): Credential {
+  const first = candidates.find((value) => value !== undefined);
   if (first === undefined) return NONE;
   return typeof first === 'string' && pattern.test(first) ? { kind: 'value', value: first } : UNFIT;
 }

@@ -38,7 +38,7 @@ export interface McpDeps {
 }
 
 type Answer = RpcAnswer | Promise<RpcAnswer>;
-type Silent = Extract<RpcMessage, { kind: 'silent' }>;
+type RpcNotification = Extract<RpcMessage, { kind: 'notification' }>;
 
 export class McpDispatcher {
   readonly #catalog: McpDeps['catalog'];
@@ -53,7 +53,7 @@ export class McpDispatcher {
   }
 
   /** Throws the row of a refusal. */
-  answer(request: RpcRequest, context: RouteContext, admission: Authentication): Answer {
+  answer(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
     switch (request.method) {
       case 'initialize':
         return resultEnvelope(request.id, initialized(context));
@@ -62,12 +62,12 @@ export class McpDispatcher {
       case 'tools/list':
       case 'resources/list':
       case 'resources/templates/list':
-        return after(requestContextOf(request, context, admission, this.#codes), (requestContext) =>
+        return after(requestContextOf(request, context, authentication, this.#codes), (requestContext) =>
           this.#list(request, requestContext),
         );
       case 'tools/call':
       case 'resources/read':
-        return after(this.#requestContext(request, context, admission), (requestContext) =>
+        return after(this.#requestContext(request, context, authentication), (requestContext) =>
           this.#call(request, requestContext),
         );
       default:
@@ -76,10 +76,10 @@ export class McpDispatcher {
   }
 
   /** Handles a message without an answer. Only a cancellation has an effect, on calls of the same caller. */
-  onNotification(message: Silent, context: RouteContext, admission: Authentication): void {
+  onNotification(message: RpcNotification, context: RouteContext, authentication: Authentication): void {
     if (message.method !== 'notifications/cancelled') return;
     const id = paramText(message, 'requestId');
-    const scope = cancellationScope(context, admission);
+    const scope = cancellationScope(context, authentication);
     if (id !== undefined && scope !== undefined) this.#inFlight.cancel(scope, id);
   }
 
@@ -101,14 +101,14 @@ export class McpDispatcher {
   #requestContext(
     request: RpcRequest,
     context: RouteContext,
-    admission: Authentication,
+    authentication: Authentication,
   ): RequestContext | Promise<RequestContext> {
     const refuse = (error: unknown): never => {
       auditRefused(request, context, this.#calls.observe);
       throw error;
     };
     try {
-      const requestContext = requestContextOf(request, context, admission, this.#codes);
+      const requestContext = requestContextOf(request, context, authentication, this.#codes);
       return requestContext instanceof Promise ? requestContext.catch(refuse) : requestContext;
     } catch (error) {
       return refuse(error);
@@ -117,12 +117,12 @@ export class McpDispatcher {
 }
 
 /** The scope of the credentials in header or query. The code was good when its call started. */
-function cancellationScope(context: RouteContext, admission: Authentication): string | undefined {
+function cancellationScope(context: RouteContext, authentication: Authentication): string | undefined {
   const mcpSessionId = context.header('mcp-session-id');
-  if (admission.kind === 'session') return cancelScope(admission.session.id, mcpSessionId);
+  if (authentication.kind === 'session') return cancelScope(authentication.session.id, mcpSessionId);
   const code = codeCredential({}, context);
   const device = deviceCredential({}, context);
-  if (admission.kind === 'unknown' || code.kind !== 'value') return undefined;
+  if (authentication.kind === 'unknown' || code.kind !== 'value') return undefined;
   return capabilityScope(
     { code: code.value, ...(device.kind === 'value' ? { deviceGuid: device.value } : {}) },
     mcpSessionId,

@@ -44,7 +44,7 @@ export function compileInputSchema(schema: unknown): CompiledInput {
         faults.push({ path: `/properties/${pointer(name)}`, message: 'must be a schema object' });
   }
   findNulls(schema, '', faults, 0);
-  judgeSchema(schema, '', { root: schema, faults }, 0);
+  checkSchema(schema, '', { root: schema, faults }, 0);
   if (faults.length > 0) return { ok: false, faults };
   try {
     return { ok: true, compiled: compileJsonSchema(bothForms(schema) as object) };
@@ -100,7 +100,7 @@ interface Judging {
   readonly faults: Fault[];
 }
 
-function judgeSchema(schema: unknown, path: string, judging: Judging, depth: number): void {
+function checkSchema(schema: unknown, path: string, judging: Judging, depth: number): void {
   const { faults } = judging;
   if (typeof schema === 'boolean') return;
   if (!isObject(schema)) {
@@ -111,15 +111,15 @@ function judgeSchema(schema: unknown, path: string, judging: Judging, depth: num
     faults.push({ path, message: `is nested more than ${NESTING_MAX} deep` });
     return;
   }
-  judgeKeywords(schema, path, judging);
+  checkKeywords(schema, path, judging);
   for (const key of SCHEMAS)
-    if (key in schema) judgeSchema(schema[key], `${path}/${key}`, judging, depth + 1);
+    if (key in schema) checkSchema(schema[key], `${path}/${key}`, judging, depth + 1);
   for (const key of SCHEMA_LISTS) {
     const list = schema[key];
     if (list === undefined) continue;
     if (!Array.isArray(list)) faults.push({ path: `${path}/${key}`, message: 'must be a list of schemas' });
     else
-      for (const [at, item] of list.entries()) judgeSchema(item, `${path}/${key}/${at}`, judging, depth + 1);
+      for (const [at, item] of list.entries()) checkSchema(item, `${path}/${key}/${at}`, judging, depth + 1);
   }
   for (const key of SCHEMA_MAPS) {
     const map = schema[key];
@@ -127,11 +127,11 @@ function judgeSchema(schema: unknown, path: string, judging: Judging, depth: num
     if (!isObject(map)) faults.push({ path: `${path}/${key}`, message: 'must be an object of schemas' });
     else
       for (const [name, item] of Object.entries(map))
-        judgeSchema(item, `${path}/${key}/${pointer(name)}`, judging, depth + 1);
+        checkSchema(item, `${path}/${key}/${pointer(name)}`, judging, depth + 1);
   }
 }
 
-function judgeKeywords(schema: JsonObject, path: string, { root, faults }: Judging): void {
+function checkKeywords(schema: JsonObject, path: string, { root, faults }: Judging): void {
   const { type, required, pattern, $ref: reference } = schema;
   if (type !== undefined) {
     const named = Array.isArray(type) ? type : [type];
@@ -163,13 +163,13 @@ function isPattern(pattern: unknown): boolean {
 
 function resolves(root: JsonObject, reference: unknown): boolean {
   if (typeof reference !== 'string' || !/^#(?:\/|$)/.test(reference)) return false;
-  let place: unknown = root;
+  let target: unknown = root;
   for (const step of reference.slice(1).split('/').slice(1)) {
     const name = decodeURIComponent(step.replace(/%(?![0-9A-Fa-f]{2})/g, '%25'))
       .replaceAll('~1', '/')
       .replaceAll('~0', '~');
-    if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false;
-    place = (place as Record<string, unknown>)[name];
+    if (typeof target !== 'object' || target === null || !Object.hasOwn(target, name)) return false;
+    target = (target as Record<string, unknown>)[name];
   }
   return true;
 }

@@ -23,7 +23,7 @@ export interface RpcRequest {
 export type RpcMessage =
   | RpcRequest
   /** Gets no answer: a notification, or a response, although the gateway sends no requests. */
-  | { readonly kind: 'silent'; readonly method: string; readonly text: string; readonly span: Span }
+  | { readonly kind: 'notification'; readonly method: string; readonly text: string; readonly span: Span }
   | {
       readonly kind: 'fault';
       readonly id: string | undefined;
@@ -62,12 +62,12 @@ function readMessage(text: string, span: Span, value: unknown): RpcMessage {
   if (typeof method !== 'string') {
     // A response of the client; the gateway sends no requests, so it is ignored.
     if (method === undefined && ('result' in value || 'error' in value))
-      return { kind: 'silent', method: '', text, span };
+      return { kind: 'notification', method: '', text, span };
     return invalid(id, 'method must be a string');
   }
   // Spec 4.1 answers this notification with an empty body, although its example has an id.
   if (!('id' in value) || method === 'notifications/initialized')
-    return { kind: 'silent', method, text, span };
+    return { kind: 'notification', method, text, span };
   if (id === undefined) return invalid(undefined, 'id must be a string or a number');
   if (params === undefined || params === null)
     return { kind: 'request', id, method, params: NO_PARAMS, text, span };

@@ -73,15 +73,15 @@ export class ToolCalls {
     this.#limit(entry, call);
     const named = readFormerNames(entry.row.formerNames ?? NO_NAMES, given ?? NO_ARGUMENTS);
     if (!named.ok) return this.#argumentError(call, named.fault);
-    const taken = argumentsOf(entry, named.fields, call);
-    const fault = taken.fault ?? faultOf(entry, taken.checked, request);
+    const args = argumentsOf(entry, named.fields, call);
+    const fault = args.fault ?? faultOf(entry, args.checked, request);
     if (fault !== undefined) return this.#argumentError(call, fault);
     const { endpoint } = entry;
-    const outgoing = endpoint === null ? undefined : backendRequest(entry, taken.sent);
+    const outgoing = endpoint === null ? undefined : backendRequest(entry, args.sent);
     if (outgoing?.ok === false) return this.#argumentError(call, outgoing.fault);
     return entry.row.annotations?.destructiveHint === true
-      ? this.#traced(entry, taken.sent, outgoing, call)
-      : this.#execute(entry, taken.sent, outgoing, call);
+      ? this.#traced(entry, args.sent, outgoing, call)
+      : this.#execute(entry, args.sent, outgoing, call);
   }
 
   /** `outgoing`: the request to the backend; undefined for a tool of the gateway itself. */
@@ -138,9 +138,9 @@ export class ToolCalls {
     const holder = caller.kind === 'session' ? caller.session.userId : capability?.code;
     if (rateLimit === undefined || holder === undefined) return;
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
-    const verdict = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
-    if (!verdict.allowed) audit(call, call.record, 'limited');
-    context.limiter.noteOwn(verdict, `tool ${entry.name}`);
+    const quota = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
+    if (!quota.allowed) audit(call, call.record, 'limited');
+    context.limiter.noteOwn(quota, `tool ${entry.name}`);
   }
 
   /** A fault of the arguments: a result with `isError`, which a model can read and correct. */

@@ -310,8 +310,8 @@ function readPatch(body: Static<typeof registration>, site: Site, settings: Sett
     throw new GatewayError('InvalidInput', 'url: expected an http or https address');
   if (typeof webhookUrl === 'string' && webhookUrl !== '') {
     const { production, webhookAllow: allow } = site;
-    const verdict = judgeWebhookUrl(webhookUrl, { production, allow, ports: settings.get('WebhookPorts') });
-    if (!verdict.ok) throw new GatewayError('InvalidInput', `webhookUrl: ${verdict.reason}`);
+    const result = judgeWebhookUrl(webhookUrl, { production, allow, ports: settings.get('WebhookPorts') });
+    if (!result.ok) throw new GatewayError('InvalidInput', `webhookUrl: ${result.reason}`);
   }
   return {
     ...(typeof name === 'string' ? { name } : {}),

@@ -19,7 +19,8 @@ const STREAM_HEADERS: HeaderList = [
 const POSITION_MAX = 16_384;
 
 export function createEventStreamRoute(streams: StreamHub): AnyRoute {
-  const noRoom = () => new Reply(200, overloadBody(streams.overloadRetryMs()), STREAM_TYPE, STREAM_HEADERS);
+  const overloaded = () =>
+    new Reply(200, overloadBody(streams.overloadRetryMs()), STREAM_TYPE, STREAM_HEADERS);
   return defineRoute({
     method: 'GET',
     path: '/auth/v1/events',
@@ -54,7 +55,7 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
       ),
     }),
     errors: ['SessionNotFound', 'Forbidden'],
-    refusal: ({ row }) => (errorRow(row).status === 503 ? noRoom() : undefined),
+    refusal: ({ row }) => (errorRow(row).status === 503 ? overloaded() : undefined),
     handle({ header, repeatedHeaders, query, session, holder }) {
       const sent = repeatedHeaders.has('last-event-id') ? '?' : header('last-event-id');
       const position = sent === undefined || sent === '' ? query.last_event_id : sent;
@@ -65,7 +66,7 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
         lastEventId: position === '' ? undefined : position,
       };
       const stream = streams.admit(origin);
-      if (stream === undefined) return noRoom();
+      if (stream === undefined) return overloaded();
       const options = { contentType: STREAM_TYPE, headers: STREAM_HEADERS, longLived: true } as const;
       return new StreamReply(200, stream, options);
     },

@@ -210,8 +210,8 @@ const uploadStatus = defineRoute({
   result: statusResult,
   errors: ['InvalidID'],
   async handle({ query, session, actors, settings, nowMs }) {
-    const asked = { type: 'status' as const, uploadId: readUploadId(query.uploadId), nowMs, settings };
-    const { expiresMs, ...status } = await actors.query(upload, session.userId, asked);
+    const statusQuery = { type: 'status' as const, uploadId: readUploadId(query.uploadId), nowMs, settings };
+    const { expiresMs, ...status } = await actors.query(upload, session.userId, statusQuery);
     return { ...status, expiresUtc: toIso(expiresMs) };
   },
 });

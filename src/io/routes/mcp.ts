@@ -140,7 +140,7 @@ class McpHttpHandler {
     context: RouteContext,
     authentication: Authentication,
   ): Reply | Promise<Reply> {
-    if (message.kind === 'silent') {
+    if (message.kind === 'notification') {
       this.#dispatcher.onNotification(message, context, authentication);
       return Reply.empty();
     }
@@ -161,7 +161,7 @@ class McpHttpHandler {
     context: RouteContext,
     authentication: Authentication,
   ): Promise<Reply> {
-    const due = messages.filter((message) => message.kind !== 'silent');
+    const due = messages.filter((message) => message.kind !== 'notification');
     const answers = new BatchAnswers(due.map(({ id }) => id));
     let isGone = false;
     context.onAbort(() => {
@@ -170,7 +170,7 @@ class McpHttpHandler {
     for (const [index, message] of messages.entries()) {
       if (index > 0 && index % SLICE_MESSAGES === 0) await this.#yieldToLoop();
       if (isGone) break;
-      if (message.kind === 'silent') this.#dispatcher.onNotification(message, context, authentication);
+      if (message.kind === 'notification') this.#dispatcher.onNotification(message, context, authentication);
       else if (message.kind === 'fault')
         answers.add(message.id, errorEnvelope(message.id, message.error, message.detail));
       else if (answers.isFull) answers.addTooLarge(message.id);
@@ -210,7 +210,7 @@ function readBody(bytes: Buffer): RpcBody {
 }
 
 function idOf(message: RpcMessage): string | undefined {
-  return message.kind === 'silent' ? undefined : message.id;
+  return message.kind === 'notification' ? undefined : message.id;
 }
 
 /** Opaque, 24 characters. The gateway stores nothing under it, so an unknown id does no harm. */

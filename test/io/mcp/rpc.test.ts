@@ -61,7 +61,7 @@ function parsed(text: string): { value: unknown } | undefined {
 function holds(message: RpcMessage, value: unknown): boolean {
   const given = typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
   const { id, method } = given as { id?: unknown; method?: unknown };
-  if (message.kind === 'silent') return message.method === (method ?? '');
+  if (message.kind === 'notification') return message.method === (method ?? '');
   if (message.id === undefined) return message.kind === 'fault';
   const same = JSON.parse(message.id) === id;
   return message.kind === 'request' ? same && message.method === method : same;
