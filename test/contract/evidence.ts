@@ -42,7 +42,7 @@ export const OTHER_TESTS: readonly OtherTest[] = [
     section: '2.2',
     sentence: 'Enrollment of a FIDO2 key stores the credential id and the attested key in CBOR.',
     shows: 'after restarts keys are found by credential id and their logins verify with the kept key',
-    test: ['test/io/accounts/passkeys.test.ts', 'passkeys: any history of enrolments'],
+    test: ['test/io/accounts/passkeys.test.ts', 'passkeys: any history of enrollments'],
   },
   {
     section: '2.2',

@@ -225,7 +225,7 @@ t.test('base64url: the other spellings of a key and of a signature are refused',
   t.equal((await post('/auth/v1/login', { challengeId, publicKey: key.publicKey, code })).status, 200);
 });
 
-t.test('enrolment: low-order keys and keys off the curve are refused, claimed or signed', async (t) => {
+t.test('enrollment: low-order keys and keys off the curve are refused, claimed or signed', async (t) => {
   const { post, challenge, signUp } = start(t);
   const { sid } = await signUp();
   const offCurve = `02${'00'.repeat(31)}`;

@@ -308,7 +308,7 @@ t.test('login: whatever the ceremony was not made for is 1105', async (t) => {
     'other challenge': { challenge: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' },
     'a registration': { type: 'webauthn.create' },
     'user not present': { userPresent: false },
-    'not verified, though it was at enrolment': { userVerified: false },
+    'not verified, though it was at enrollment': { userVerified: false },
     'cross-origin': { clientData: { crossOrigin: true } },
     'under another page': { clientData: { topOrigin: 'https://evil.example' } },
     'for another user': { userHandle: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' },
@@ -372,7 +372,7 @@ t.test('name spaces: a credential id is no software key, and the other way round
   t.ok(account.sid, 'the same 32 bytes as a software key of another account');
 });
 
-t.test('login: without user verification where there was none at enrolment', async (t) => {
+t.test('login: without user verification where there was none at enrollment', async (t) => {
   const { register, signIn } = start(t);
   const passkey = makePasskey();
   t.equal((await register(passkey, { userVerified: false, counter: 0 })).status, 200);
@@ -559,12 +559,12 @@ interface Reference {
 }
 
 t.test(
-  'passkeys: any history of enrolments, logins, removals and restarts ends as in the reference',
+  'passkeys: any history of enrollments, logins, removals and restarts ends as in the reference',
   async (t) => {
     const fixture = start(t, { settings: { ActiveKeysLimit: 100 } });
     const { register, signIn, keysOf, post, signUp, actors } = fixture;
     const step = fc.tuple(
-      fc.constantFrom('enrol', 'login', 'remove', 'restart' as const),
+      fc.constantFrom('enroll', 'login', 'remove', 'restart' as const),
       fc.nat(1),
       fc.nat(2),
       fc.nat(6),
@@ -582,7 +582,7 @@ t.test(
         if (reference === undefined || person === undefined) throw new Error('no such');
         const { passkey } = reference;
         if (what === 'restart') await actors.restart();
-        else if (what === 'enrol') {
+        else if (what === 'enroll') {
           const { status } = await register(passkey, { counter }, person.sid);
           t.equal(status, reference.owner === undefined ? 200 : 409);
           if (reference.owner === undefined) Object.assign(reference, { owner: who, counter });
@@ -620,7 +620,7 @@ t.test(
       settings: { ActiveKeysLimit: 100 },
     });
     const step = fc.tuple(
-      fc.constantFrom('enrol', 'signUp', 'login', 'remove' as const),
+      fc.constantFrom('enroll', 'signUp', 'login', 'remove' as const),
       fc.nat(1),
       fc.nat(1),
     );
@@ -635,7 +635,7 @@ t.test(
         for (const [what, who, which] of together) {
           const { sid } = people[who] ?? { sid: '' };
           const passkey = passkeys[which] ?? makePasskey();
-          if (what === 'enrol') requests.push([REGISTER, await registration(passkey, {}, sid), sid]);
+          if (what === 'enroll') requests.push([REGISTER, await registration(passkey, {}, sid), sid]);
           else if (what === 'signUp') requests.push([REGISTER, await registration(passkey), undefined]);
           else if (what === 'login') requests.push([LOGIN, await assertion(passkey), undefined]);
           else {
