@@ -58,7 +58,7 @@ export async function runChunkKillLoop(options: KillOptions): Promise<ChunkKillL
         for (const uploader of uploaders) uploader.url = gateway.url;
         return workOf(uploaders, kill % 4 !== 3, report);
       },
-      look() {
+      observe() {
         for (const uploader of uploaders) classify(dataPath, uploader, report);
       },
       async check(gateway) {

@@ -160,7 +160,7 @@ async function checkAfterRestart(
   }
 }
 
-/** A kill came in between: it is complete by itself, or is still a draft that takes the rest. */
+/** After a kill between the parts: the file is complete, or still a draft that accepts the rest. */
 async function finish(
   gateway: RunningGateway,
   person: Person,

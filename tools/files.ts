@@ -16,8 +16,8 @@ const BREAK_BYTES = 120_000;
 /** How long the broken upload runs before its end, in milliseconds: a gateway that is busy has read nothing at first. */
 const BREAK_AFTER_MS = [50, 250, 1_000, 4_000];
 /** How often the draft is asked how much of a broken upload it holds. */
-const LOOKS_MAX = 5;
-const LOOK_MS = 50;
+const ATTEMPTS_MAX = 5;
+const POLL_MS = 50;
 const BYTES = 'application/octet-stream';
 
 /** What is left to fetch after a restart. */
@@ -150,11 +150,11 @@ function breakOff(url: URL, cookie: string, bytes: Buffer, runsMs: number): Prom
 
 /** What the draft holds, once the gateway has seen that the client is gone; 0 when it does not show any bytes. */
 async function keptBytes(guide: Guide, path: string, headers: Record<string, string>): Promise<number> {
-  for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const told = await guide.ask({ method: 'HEAD', path, headers, status: 204, shows: ['Upload-Offset'] });
     const offsetBytes = Number(told.headers.get('upload-offset'));
     if (offsetBytes > 0) return offsetBytes;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
   return 0;
 }

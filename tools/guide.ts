@@ -1,6 +1,6 @@
 /**
- * The voice of the tour: sends each request with plain fetch, prints what went out and what came back with secrets cut,
- * and waits as long as a 429 says before it asks again.
+ * Output of the tour: sends each request with fetch, prints request and answer without secrets, and repeats it after
+ * `Retry-After` when it is answered with 429.
  */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';

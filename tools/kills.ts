@@ -1,6 +1,6 @@
 /**
- * The skeleton of the kill -9 loops: clients work, the real program is killed at a moment that a seed picks and started
- * over what it left, and what the clients were promised is looked at. Loopback only, bounded by the number of kills.
+ * The kill -9 loop: clients work, the program is killed at a seeded moment and started on the same data folder, and all
+ * acknowledged results are checked. Loopback only, bounded by the number of kills.
  */
 import { type LaunchOptions, launch, type RunningGateway } from './launch.ts';
 import { seededNumbers } from './seeded-numbers.ts';
@@ -36,8 +36,8 @@ export interface Work {
 export interface KilledClients {
   /** Begins what the kill will interrupt; `kill` counts from 0. */
   work(gateway: RunningGateway, kill: number): Promise<Work>;
-  /** The program is gone, and its folder lies still. */
-  look?(): void;
+  /** Called after the exit of the program, while its folder does not change. */
+  observe?(): void;
   /** Continues after the restart as clients would, and returns the faults; an exception is a fault too. */
   check(gateway: RunningGateway): Promise<void>;
   /** After the last check. */
@@ -81,7 +81,7 @@ export async function killLoop(
       await gateway.kill();
       await cut;
       report.kills += 1;
-      clients.look?.();
+      clients.observe?.();
       plant?.(dataPath);
       gateway = await start();
       await clients.check(gateway).catch((error: unknown) => report.faults.push(String(error)));

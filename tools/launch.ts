@@ -16,7 +16,7 @@ const START_TIMEOUT_MS = 30_000;
 export interface LaunchOptions {
   /** Data folder; a temporary one that `stop` removes unless given. */
   readonly dataPath?: string;
-  /** Written to a file and handed over with --config. */
+  /** Written to a file and passed with --config. */
   readonly configuration?: object;
   readonly args?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ export interface LaunchOptions {
   readonly logFile?: string;
   /** Shell commands that the program is started after, in the same process: limits of the system. */
   readonly shell?: string;
-  /** Another built checkout, whose program is started in place of this one's. */
+  /** Another built checkout, whose program is started instead of this one's. */
   readonly checkout?: string;
 }
 
@@ -136,13 +136,13 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
     output,
     said: (word) =>
       new Promise((resolve) => {
-        const look = () => {
+        const check = () => {
           if (!word.test(output().stderr)) return;
-          child.stderr?.off('data', look);
+          child.stderr?.off('data', check);
           resolve();
         };
-        child.stderr?.on('data', look);
-        look();
+        child.stderr?.on('data', check);
+        check();
       }),
     async kill() {
       child.kill('SIGKILL');

@@ -42,8 +42,8 @@ export class PlainEventSource {
   #connect(): void {
     const { url, cookie } = this.#options;
     this.state = 'connecting';
-    const place = this.#lastEventId === '' ? {} : { 'Last-Event-ID': this.#lastEventId };
-    const headers = { Accept: 'text/event-stream', 'Cache-Control': 'no-store', Cookie: cookie, ...place };
+    const resume = this.#lastEventId === '' ? {} : { 'Last-Event-ID': this.#lastEventId };
+    const headers = { Accept: 'text/event-stream', 'Cache-Control': 'no-store', Cookie: cookie, ...resume };
     const request = get(url, { headers });
     this.#request = request;
     request.once('response', (response) => this.#take(request, response));

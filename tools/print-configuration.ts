@@ -73,7 +73,7 @@ export function configurationPage(): string {
     '',
     '## Shared bounds',
     '',
-    'Callers share these bounds, and none may take all: a session, a user and a network each have a share. A network is one IPv4 address or IPv6 /64; a /56 has four shares and a /48 sixteen, never more than three quarters of the maximum. A caller over its share is refused with 429 (code 1002), at the maximum with 503, where the bound says nothing else. `GET /ProxyAdmin/api/bounds` and the metrics `gatehouse_bound_held` and `gatehouse_bound_refusals_total` show what is held and refused. A figure that is a setting stands above.',
+    'Callers share these bounds, and none may take all: a session, a user and a network each have a share. A network is one IPv4 address or IPv6 /64; a /56 has four shares and a /48 sixteen, never more than three quarters of the maximum. A caller over its share is refused with 429 (code 1002), at the maximum with 503, where the bound says nothing else. `GET /ProxyAdmin/api/bounds` and the metrics `gatehouse_bound_held` and `gatehouse_bound_refusals_total` show what is held and refused. A number that is a setting is described above.',
     '',
     '| Bound | Unit | Maximum | A session | A user | A network | Of what |',
     '|---|---|---|---|---|---|---|',
@@ -82,11 +82,11 @@ export function configurationPage(): string {
   ].join('\n');
 }
 
-/** A share in words: of a setting its name, of a part its figure at the defaults. */
-function shareText(amount: Amount | undefined, figure: number | undefined): string {
+/** A share in words: of a setting its name, of a part its value at the defaults. */
+function shareText(amount: Amount | undefined, value: number | undefined): string {
   if (amount === undefined) return '';
   if (typeof amount === 'object' && 'percent' in amount) return `\`${amount.percent}\``;
-  return typeof amount === 'string' ? `\`${amount}\`` : String(figure);
+  return typeof amount === 'string' ? `\`${amount}\`` : String(value);
 }
 
 function boundRowText(name: BoundName): string {

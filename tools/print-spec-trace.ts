@@ -7,7 +7,7 @@
 import { writeFileSync } from 'node:fs';
 import { CHAPTERS, testOf } from '../test/contract/chapters.ts';
 import type { Citation } from '../test/contract/check.ts';
-import { placeOf } from '../test/contract/coverage.ts';
+import { positionOf } from '../test/contract/coverage.ts';
 import { GAPS, OTHER_TESTS } from '../test/contract/evidence.ts';
 import { type Section, specification } from '../test/contract/specification.ts';
 
@@ -42,8 +42,8 @@ function linesOf(sections: readonly Section[]): Line[] {
     return { section, sentence, shows, test };
   });
   return [...checks, ...others]
-    .map((line) => ({ line, place: placeOf(sections, line) }))
-    .sort((one, other) => one.place - other.place)
+    .map((line) => ({ line, position: positionOf(sections, line) }))
+    .sort((one, other) => one.position - other.position)
     .map(({ line }) => line);
 }
 

@@ -34,7 +34,7 @@ async function soak(killsInAll: number, firstSeed: number): Promise<number> {
       const report = await run({ kills, clients, seed, dataPath: join(folder, 'data') });
       faults += report.faults.length;
       console.log(`${name}, ${done + kills} of ${killsInAll} kills: ${JSON.stringify(report)}`);
-      // What went wrong is kept for a look at it.
+      // The data folder of a failure is kept.
       if (report.faults.length === 0) rmSync(folder, { recursive: true, force: true });
       else console.log(`kept: ${folder}`);
     }

@@ -1,4 +1,4 @@
-/** Single steps of the tour that occur more than once, and the reading of what came back. */
+/** Single steps of the tour that occur more than once, and how their answers are read. */
 import {
   type Answer,
   cookieOf,

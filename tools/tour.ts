@@ -1,8 +1,6 @@
 /**
- * The whole path, step by step, with what came back: sign up with a software key, allow it for MCP, log an agent in
- * with a signature, call tools. Against a running gateway, or against one of its own, which it also kills in the middle.
- *
- *     npm run tour [-- --target http://localhost:8080]
+ * `npm run tour [-- --target http://localhost:8080]`: shows every request and answer from sign-up with a software key to
+ * tool calls of an agent. Runs against a given gateway, or against its own, which it also kills and restarts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';

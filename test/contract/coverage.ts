@@ -23,7 +23,7 @@ function spansOf(text: string, sentence: string): Span[] {
 }
 
 /** Position of a citation in its section, for sorting. */
-export function placeOf(sections: Sections, { section, sentence }: Citation): number {
+export function positionOf(sections: Sections, { section, sentence }: Citation): number {
   const text = sections.find(({ id }) => id === section)?.text ?? '';
   return Math.min(...spansOf(text, sentence).map(({ from }) => from));
 }

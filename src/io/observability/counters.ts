@@ -1,6 +1,6 @@
 /**
  * Counters and histograms that cost an addition each: the caller holds the series, so that no observation looks up
- * labels (docs/optimizations.md). metrics.ts hands all series to prom-client when scraped.
+ * labels (docs/optimizations.md). metrics.ts passes all series to prom-client when scraped.
  */
 
 /** A number of things that happened. */

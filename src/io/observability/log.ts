@@ -81,7 +81,7 @@ export function openLineSink(fileDescriptor = 2): LineSink {
   stream.on('error', () => {
     readerGone = true;
   });
-  const hand = () => {
+  const flush = () => {
     clearTimeout(timer);
     timer = undefined;
     if (lines === 0) return;
@@ -101,14 +101,14 @@ export function openLineSink(fileDescriptor = 2): LineSink {
   process.once('exit', end);
   return {
     write(line) {
-      if (batch.length + line.length > batchBytesMax) hand();
+      if (batch.length + line.length > batchBytesMax) flush();
       batch += line;
       lines += 1;
-      timer ??= setTimeout(hand, FLUSH_MS).unref();
+      timer ??= setTimeout(flush, FLUSH_MS).unref();
     },
     counters: () => ({ ...counts }),
     close() {
-      hand();
+      flush();
       const written = new Promise<void>((resolve) => {
         const timeout = setTimeout(resolve, readerGone ? 0 : CLOSE_MS);
         // A pipe cannot be synced; the error is ignored because the bytes are written.

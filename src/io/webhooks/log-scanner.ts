@@ -44,8 +44,8 @@ export class LogScanner {
     const found: StoredEvent[] = [];
     let scanned = after;
     let tick: string | undefined;
-    let looked = 0;
-    while (scanned < until && looked < SCAN_EVENTS_MAX) {
+    let readCount = 0;
+    while (scanned < until && readCount < SCAN_EVENTS_MAX) {
       const page = this.#log.page(scanned, PAGE_EVENTS);
       if (page.length === 0) return { events: found, scanned: Math.max(scanned, until), tick };
       for (const event of page) {
@@ -60,7 +60,7 @@ export class LogScanner {
         }
         scanned = event.sequence;
         tick = event.tick;
-        looked += 1;
+        readCount += 1;
         if (found.length >= limit) return { events: found, scanned, tick };
       }
     }
