@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
+import { anchorOf } from '../tidy/citations.ts';
 
 const DECISIONS = 'docs/decisions';
 
@@ -14,17 +15,8 @@ function filesOf(folders: readonly string[], ending: RegExp): string[] {
   );
 }
 
-/** Anchors of a page, as GitHub makes them from headings. */
 function anchorsOf(page: string): Set<string> {
-  const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
-  return new Set(
-    headings.map((heading) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
-  );
+  return new Set([...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading)));
 }
 
 type Read = (path: string) => string | undefined;

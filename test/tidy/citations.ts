@@ -43,7 +43,7 @@ function knownTargets(pages: Sources, paths: Iterable<string>): ReadonlySet<stri
   for (const [path, text] of pages) {
     const decision = /^docs\/decisions\/(\d{4})-/.exec(path)?.[1];
     if (decision !== undefined) known.add(`decision ${decision}`);
-    for (const { 1: heading = '' } of text.matchAll(/^#+ (.+)$/gm)) known.add(`${path}#${anchor(heading)}`);
+    for (const { 1: heading = '' } of text.matchAll(/^#+ (.+)$/gm)) known.add(`${path}#${anchorOf(heading)}`);
   }
   const specification = pages.get('docs/specification.md') ?? '';
   for (const { 1: section } of specification.matchAll(/^#+ (\d+(?:\.\d+)?)\b/gm))
@@ -52,9 +52,9 @@ function knownTargets(pages: Sources, paths: Iterable<string>): ReadonlySet<stri
 }
 
 /** The anchor that GitHub makes of a heading. */
-function anchor(heading: string): string {
+export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
-    .replace(/[^\w\s-]/g, '')
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
 }
