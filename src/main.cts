@@ -1,10 +1,7 @@
 /**
- * The entry. It judges the Node that runs it, in words that Node 8 reads too: another one would end in a stack about
- * syntax or a missing binary.
- *
- * Process-wide sizes must stand before the first ES module is loaded: loading one already uses libuv's pool, and
- * uWebSockets.js reads its header limit when it is imported. The program is required, not imported: its files are then
- * read one after another on this thread, which takes less time than libuv's pool (docs/optimizations.md).
+ * The entry. Checks the version of Node in syntax that Node 8 accepts, and sets process-wide sizes before the first ES
+ * module is loaded: loading one uses libuv's pool, and uWebSockets.js reads its header limit when imported. `require`
+ * reads the files of the program on this thread, which is faster than the pool (docs/optimizations.md).
  */
 /** Exit code of a wrong configuration (`EX_CONFIG` of sysexits.h); the program's table of them is not loaded yet. */
 const EXIT_CONFIGURATION = 78;

@@ -129,6 +129,7 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
     ['ownerFaults', 'src/domain/a.ts', `${header}import Type from 'typebox/schema';\n`],
     ['lengthFaults', 'src/io/a.ts', header + 'x;\n'.repeat(LINES_MAX)],
     ['headerFaults', 'src/io/a.ts', 'export const a = 1;\n'],
+    ['headerFaults', 'test/a.ts', '/**\n * a\n * b\n *\n * c\n */\n'],
     ['forbiddenFaults', 'src/io/a.ts', 'export default 1;\n'],
     ['forbiddenFaults', 'src/io/a.ts', 'console.log(1);\n'],
     ['forbiddenFaults', 'src/io/a.ts', 'process.env;\n'],

@@ -1,8 +1,6 @@
 /**
- * Writes docs/CONFIGURATION.md from the schema and the settings registry, so that the reference cannot drift. The
- * suite compares the file with what this prints.
- *
- *     npm run build && node build/tools/print-configuration.js
+ * `node build/tools/print-configuration.js` writes docs/CONFIGURATION.md from the schema and the settings registry. A
+ * test compares the file with this output.
  */
 import { writeFileSync } from 'node:fs';
 import { twinName, twins } from '../src/config/environment.ts';

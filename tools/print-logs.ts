@@ -1,7 +1,6 @@
 /**
- * Writes docs/LOGS.md from the table of log lines. The suite compares the file with what this prints.
- *
- *     npx tsc -p . && node build/tools/print-logs.js
+ * `node build/tools/print-logs.js` writes docs/LOGS.md from the table of log lines. A test compares the file with this
+ * output.
  */
 import { writeFileSync } from 'node:fs';
 import {

@@ -1,8 +1,6 @@
 /**
- * Writes docs/METRICS.md from the table of metrics, so that the page cannot drift. The suite compares the file with
- * what this prints.
- *
- *     npx tsc -p . && node build/tools/print-metrics.js
+ * `node build/tools/print-metrics.js` writes docs/METRICS.md from the table of metrics. A test compares the file with
+ * this output.
  */
 import { writeFileSync } from 'node:fs';
 import type { MetricDefinition } from '../src/io/observability/metric-definition.ts';

@@ -1,8 +1,6 @@
 /**
- * Writes docs/SPEC-TRACE.md and docs/known-gaps.md from the chapters of the contract client. The suite compares the
- * files with what this prints.
- *
- *     npm run build && node build/tools/print-spec-trace.js
+ * `node build/tools/print-spec-trace.js` writes docs/SPEC-TRACE.md and docs/known-gaps.md from the chapters of the
+ * contract client. A test compares the files with this output.
  */
 import { writeFileSync } from 'node:fs';
 import { CHAPTERS, testOf } from '../test/contract/chapters.ts';

@@ -1,8 +1,6 @@
 /**
- * Plain EventSource clients over restarts of the real program on one port: each of them has to come back by itself.
- * Loopback only, bounded by the number of restarts.
- *
- *     node build/tools/restart-loop.js [CLIENTS] [RESTARTS]
+ * `node build/tools/restart-loop.js [CLIENTS] [RESTARTS]`: EventSource clients over restarts of the program on one port.
+ * Each client must reconnect by itself. Loopback only, bounded by the number of restarts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';

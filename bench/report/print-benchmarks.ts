@@ -1,10 +1,6 @@
 /**
- * Prints docs/BENCHMARKS.md from the JSON of a run:
- *
- *     npm run bench -- all --peers --json RUN.json
- *     node build/bench/report/print-benchmarks.js RUN.json > docs/BENCHMARKS.md
- *
- * Exit 64 for bad usage, 65 for a file that is no report of this suite.
+ * `node build/bench/report/print-benchmarks.js RUN.json` prints docs/BENCHMARKS.md from the JSON of
+ * `npm run bench -- all --peers --json RUN.json`. Exit 64: bad usage; 65: the file is no report of the suite.
  */
 import { readFileSync } from 'node:fs';
 import { benchmarks } from './markdown.ts';

@@ -5,6 +5,7 @@ import type { Sources } from './sources.ts';
 /** Lines of a file of src, and of everything that a folder holds. */
 export const LINES_MAX = 400;
 export const FOLDER_FILES_MAX = 30;
+const HEADER_LINES_MAX = 3;
 
 const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = [
   { rule: 'no default export', pattern: /^export default /m, except: /^$/ },
@@ -37,10 +38,17 @@ export function lengthFaults(sources: Sources): string[] {
     .map(({ path, lines }) => `${path}: ${lines} lines, at most ${LINES_MAX}`);
 }
 
+/** Every file of src has a header comment, and no header is longer than three lines of text. */
 export function headerFaults(sources: Sources): string[] {
-  return [...sources]
-    .filter(([path, source]) => path.startsWith('src/') && !/^(#![^\n]*\n)?\/\*\*/.test(source))
-    .map(([path]) => `${path}: starts without a comment that says what it owns`);
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    const header = /^(?:#![^\n]*\n)?\/\*\*([\s\S]*?)\*\//.exec(source)?.[1];
+    if (header === undefined) {
+      if (path.startsWith('src/')) faults.push(`${path}: starts without a comment that says what it owns`);
+    } else if (header.trim().split('\n').length > HEADER_LINES_MAX)
+      faults.push(`${path}: the header comment has more than ${HEADER_LINES_MAX} lines`);
+  }
+  return faults;
 }
 
 export function forbiddenFaults(sources: Sources): string[] {

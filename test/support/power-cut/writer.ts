@@ -1,8 +1,7 @@
 /**
- * A process that asks actors for durable turns of every kind, over a journal that it makes, and says after each one
- * `acknowledged ID OPERATION`; then it copies the journal and says `copied`. The tests trace its calls.
- * `writer.js FOLDER TURNS [early]`: with `early` it says so before the journal has written anything, which the tests
- * must notice.
+ * `writer.js FOLDER TURNS [early]`: asks actors for durable turns of every kind, prints `acknowledged ID OPERATION` after
+ * each, then copies the journal and prints `copied`. The tests trace its system calls. `early`: prints before the journal
+ * writes, which the tests must detect.
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
