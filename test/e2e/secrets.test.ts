@@ -77,6 +77,12 @@ function secretPaths(
   ];
 }
 
+/** Names of the secrets that a text has. */
+const namesIn = (text: string, secrets: object): string[] =>
+  Object.entries(secrets)
+    .filter(([, value]) => text.includes(value))
+    .map(([name]) => name);
+
 t.test('canaries: no secret in the log, in refusals, in /health or in /metrics', async (t) => {
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   const refusals: Answer[] = [];
@@ -102,7 +108,10 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
     wrongBearer: canary('bearer'),
     wrongSid: canary('sid'),
   };
-  for (const [name, value] of Object.entries(secrets)) t.ok(value.length >= 11, `${name} is one`);
+  t.same(
+    Object.entries(secrets).filter(([, value]) => value.length < 11),
+    [],
+  );
   const rpc = (name: string, values: object) => ({
     jsonrpc: '2.0',
     id: 1,
@@ -138,12 +147,10 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   // A module may return the arguments of a call to its caller.
   const { argument, query, path, ...hidden } = secrets;
   const texts = refusals.map(({ text }) => text).join('\n');
-  for (const [name, value] of Object.entries(secrets)) {
-    t.notOk(stderr.includes(value), `${name} in no log line`);
-    t.notOk(stdout.includes(value), `${name} not on standard output`);
-    t.notOk(pages.includes(value), `${name} in no page`);
-  }
-  for (const [name, value] of Object.entries(hidden)) t.notOk(texts.includes(value), `${name} in no refusal`);
+  t.same(namesIn(stderr, secrets), [], 'in log lines');
+  t.same(namesIn(stdout, secrets), [], 'on standard output');
+  t.same(namesIn(pages, secrets), [], 'in pages');
+  t.same(namesIn(texts, hidden), [], 'in refusals');
   t.match(stderr, /"route":"\/mcp","path":"\/mcp","status":200,"error":"Unauthorized"/);
   t.match(stderr, /"method":"DELETE","route":"[^"]*","path":"\/wallet\/v1\/:path","status":\d+/);
   t.match(stderr, /"method":"PATCH","route":"[^"]*","path":"\/auth\/v2\/file\/stream_upload\/:fileId"/);

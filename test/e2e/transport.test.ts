@@ -225,6 +225,7 @@ t.test('internal listener: a Host name that external DNS could resolve is 403 wi
     'gate-1',
   ])
     t.equal((await ask(host)).status, 200, host);
+  const differing: unknown[] = [];
   for (const host of [
     'evil.example',
     `evil.example:${port}`,
@@ -236,8 +237,9 @@ t.test('internal listener: a Host name that external DNS could resolve is 403 wi
   ]) {
     for (const path of ['/metrics', '/health', '/internal/v1/events', '/nothing']) {
       const answer = await ask(host, path);
-      t.equal(answer.status, 403, `${host} ${path}`);
-      t.match(answer.body, '"code":1103');
+      if (answer.status !== 403 || !answer.body.includes('"code":1103'))
+        differing.push([`${host} ${path}`, answer.status, answer.body]);
     }
   }
+  t.same(differing, []);
 });

@@ -344,13 +344,15 @@ t.test('log: cut at every byte, it opens and holds a whole number of acknowledge
   await post(store, '/wallet/v1/transfers/create', '7', { currency: 'DEMO', amount: '5', toUserId: '8' });
   await store.close();
   const whole = await readFile(path);
+  const wrong: string[] = [];
   for (let cutBytes = 0; cutBytes < whole.length; cutBytes += 7) {
     await writeFile(path, whole.subarray(0, cutBytes));
     const again = await openStore(path);
     const found = [await balance(again, '7', 'DEMO'), await balance(again, '8', 'DEMO')];
-    t.ok(['1000.00,1000.00', '995.00,1005.00'].includes(found.join()), `${cutBytes}: ${found.join()}`);
+    if (!['1000.00,1000.00', '995.00,1005.00'].includes(found.join())) wrong.push(`${cutBytes}: ${found}`);
     await again.close();
   }
+  t.same(wrong, []);
 });
 
 t.test('log: damage before the end, and records of an unknown module, refuse to open', async (t) => {

@@ -29,11 +29,16 @@ async function uploaded(uploads: UploadActors, userId: string, file: SampleFile)
 /** Nothing is left over, no slot is taken, nothing waits. */
 async function isClean(t: Test, uploads: UploadActors, published = 0) {
   await uploads.actors.settle();
-  t.same(uploads.world.faults(), []);
-  t.same(await uploads.slots(), []);
-  t.equal(uploads.actors.system.count('crc32'), 0, 'no checksum in use');
-  t.equal(uploads.world.published.size, published);
-  t.same(uploads.actors.bugs, []);
+  t.same(
+    {
+      faults: uploads.world.faults(),
+      slots: await uploads.slots(),
+      checksumsInUse: uploads.actors.system.count('crc32'),
+      published: uploads.world.published.size,
+      bugs: uploads.actors.bugs,
+    },
+    { faults: [], slots: [], checksumsInUse: 0, published, bugs: [] },
+  );
 }
 
 t.test('upload: init, parts in any order, the last one answers with the file', async (t) => {

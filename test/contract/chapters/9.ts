@@ -61,8 +61,10 @@ export const CHECKS: readonly Check[] = [
     shows: 'tools/call accepts every listed name; an unlisted name is -32602',
     async run(t, world) {
       const names = await world.toolNames({});
+      const unknown: string[] = [];
       for (const name of names)
-        t.not((await world.tool({}, name)).at('error.code'), -32602, `${name} is known`);
+        if ((await world.tool({}, name)).at('error.code') === -32602) unknown.push(name);
+      t.same(unknown, []);
       for (const name of ['wallet_nothing', 'toString', ''])
         t.equal((await world.tool({}, name)).at('error.code'), -32602, name);
     },

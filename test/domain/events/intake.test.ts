@@ -111,7 +111,10 @@ t.test('event intake: refuses with the event and the field', async (t) => {
   for (const tick of ['1.5', '-1', 'true', 'null', '"01"', '""', '[]', '9223372036854775808', '1e400']) {
     cases.push([`${HEAD},"tick":${tick},"data":{}`, /^InvalidInput events\.1\.tick/]);
   }
-  for (const [members, refusal] of cases) t.match(refusalOf(event(members)), refusal, members.slice(0, 80));
+  t.match(
+    cases.map(([members]) => refusalOf(event(members))),
+    cases.map(([, refusal]) => refusal),
+  );
   t.equal(refusalOf('{"events":[1]}'), 'InvalidInput events.0: an object is required');
   for (const text of ['{}', '[]', '1', '{"events":{}}', '{"events":null}'])
     t.match(refusalOf(text), /^InvalidInput events: an array/, text);

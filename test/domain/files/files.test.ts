@@ -107,8 +107,7 @@ t.test(
   'file names: blocked extensions, the dot optional, case and full-width letters no way around',
   async (t) => {
     const blocked = ' exe; .BAT;tar.gz;; . ';
-    for (const name of ['a.exe', 'A.EXE', 'a.b.Bat', '.exe', 'a.ｅｘｅ', 'x.tar.gz'])
-      t.match(fileNameFault(name, blocked), /not accepted/, name);
+    const names = ['a.exe', 'A.EXE', 'a.b.Bat', '.exe', 'a.ｅｘｅ', 'x.tar.gz'];
     for (const tail of [
       '\u200b',
       '\u200d\u200c',
@@ -119,8 +118,11 @@ t.test(
       '\u034f',
       '\u{e0001}',
     ])
-      for (const name of [`a.exe${tail}`, `a.${tail}exe`, `a.e${tail}xe`, `a${tail}.exe`])
-        t.match(fileNameFault(name, blocked), /not accepted/, Buffer.from(name).toString('hex'));
+      names.push(`a.exe${tail}`, `a.${tail}exe`, `a.e${tail}xe`, `a${tail}.exe`);
+    t.same(
+      names.filter((name) => !/not accepted/.test(fileNameFault(name, blocked) ?? '')).map(encodeURI),
+      [],
+    );
     for (const name of ['exe', 'a.exe.txt', 'a.txt\u200b', 'love ❤\ufe0f', 'a.gz', 'aexe', 'a.ex'])
       t.equal(fileNameFault(name, blocked), undefined, name);
   },

@@ -181,10 +181,14 @@ t.test('webhook target: other schemes, broken syntax, user names and white space
 });
 
 t.test('webhook target: the reason of a refusal never reveals the address of a name', async (t) => {
-  for (const host of [...LOOPBACK_SPELLINGS, ...INNER]) {
+  const reasons = [...LOOPBACK_SPELLINGS, ...INNER].map((host) => {
     const verdict = judgeWebhookUrl(`https://${host}/`, OPEN);
-    t.equal(verdict.ok ? '' : verdict.reason, 'this address is not allowed', host);
-  }
+    return [host, verdict.ok ? '' : verdict.reason];
+  });
+  t.same(
+    reasons,
+    reasons.map(([host]) => [host, 'this address is not allowed']),
+  );
 });
 
 t.test('webhook target: what may be connected to is what may be registered, for any address', async (t) => {

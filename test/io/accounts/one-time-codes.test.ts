@@ -356,7 +356,8 @@ t.test('phone and e-mail: what is neither is refused and nothing is sent', async
     `${PHONE}\u0000`,
     `${PHONE};ext=1`,
   );
-  for (const phone of phones) t.equal((await request(phone)).status, 400, JSON.stringify(phone));
+  const differing: unknown[] = [];
+  for (const phone of phones) if ((await request(phone)).status !== 400) differing.push(phone);
   const emails = [
     '',
     'a',
@@ -390,9 +391,10 @@ t.test('phone and e-mail: what is neither is refused and nothing is sent', async
   );
   emails.push(`a@${'b.'.repeat(150)}cd`);
   for (const email of emails)
-    t.equal((await post('/auth/v1/login_email', { email })).status, 400, JSON.stringify(email));
+    if ((await post('/auth/v1/login_email', { email })).status !== 400) differing.push(email);
   for (const body of [{}, { phone: 49 }, { phone: null }, { phone: [PHONE] }])
-    t.equal((await post('/auth/v1/login_phone', body)).status, 400, JSON.stringify(body));
+    if ((await post('/auth/v1/login_phone', body)).status !== 400) differing.push(body);
+  t.same(differing, []);
   t.equal(chat.requests.length, 0);
 });
 

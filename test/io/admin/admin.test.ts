@@ -34,12 +34,14 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const routes = routeTable().filter(({ path }) => path.startsWith('/ProxyAdmin/'));
   const guarded = routes.filter(({ path }) => path !== '/ProxyAdmin/api/claim');
   t.equal(guarded.length, 27);
+  const differing: unknown[] = [];
   for (const { method, path, auth } of guarded) {
-    t.equal(auth, 'admin', path);
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);
-    refused(t, await send(path, cookie(owner.sid)), 403, /Access denied/, path);
-    refused(t, await send(path), 401, /Session not found/, path);
+    const [other, none] = [await send(path, cookie(owner.sid)), await send(path)];
+    const seen = [auth, other.status, other.error?.message, none.status, none.error?.message];
+    if (seen.join() !== 'admin,403,Access denied,401,Session not found') differing.push([path, ...seen]);
   }
+  t.same(differing, []);
 });
 
 t.test('admin: a claimed admin key makes no admin, an agent session opens nothing', async (t) => {
@@ -331,7 +333,10 @@ t.test('admin: the events of the audit log are those that it takes as a filter',
   const events = rowsOf(await ask('audit/events'));
   t.ok(events.some(({ event, ring }) => event === 'roleChanged' && ring === 'admin'));
   t.ok(events.some(({ event, ring }) => event === 'mcp.tool' && ring === 'calls'));
-  for (const { event } of events) t.equal((await ask(`audit?event=${event}`)).status, 200);
+  const refusedEvents: unknown[] = [];
+  for (const { event } of events)
+    if ((await ask(`audit?event=${event}`)).status !== 200) refusedEvents.push(event);
+  t.same(refusedEvents, []);
 });
 
 t.test('admin: the overview counts sessions, keys and applications', async (t) => {

@@ -54,8 +54,12 @@ async function start(t: Test, options: Parameters<typeof startAdmin>[0] = {}) {
 }
 
 function refused(t: Test, answer: Answer, status: number, code: number, text = /./): void {
-  t.match({ status: answer.status, code: answer.error?.code }, { status, code }, String(text));
-  t.match(JSON.stringify(answer.error), text);
+  const { error } = answer;
+  t.match(
+    { status: answer.status, code: error?.code, text: JSON.stringify(error) },
+    { status, code, text },
+    String(text),
+  );
 }
 
 t.test('admin keys: all accounts in pages, each key once, `Link` names the next page', async (t) => {

@@ -208,11 +208,14 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
     ['id', 2 ** 53],
     ['id', '9223372036854775808'],
   ];
+  const accepted: unknown[] = [];
   for (const [field, value] of bad) {
     const answer = await upsert({ [field]: value });
-    refused(t, answer, 400, new RegExp(field), `${field}: ${encodeURI(JSON.stringify(value)).slice(0, 60)}`);
-    t.equal(answer.error?.code, 1001);
+    const { status, error } = answer;
+    if (status !== 400 || error?.code !== 1001 || !JSON.stringify(error).includes(field))
+      accepted.push([field, JSON.stringify(value), status, error]);
   }
+  t.same(accepted, []);
   for (const body of [[], 'x', null, 3]) refused(t, await upsert(body), 400, /./, JSON.stringify(body));
   t.same(await list(), before);
   for (const name of ['Café Zürich', 'متجر', '商店', '👩\u200d🍳 Kitchen']) {
@@ -264,10 +267,11 @@ t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
       await send(account, 'grant_access', { appId: id }),
       await get(`/auth/v1/app/info?id=${id}`, cookie(account.sid)),
     ];
-    for (const answer of answers) {
-      refused(t, answer, 404, /Not found/);
-      t.same(answer.error, answers[0]?.error);
-    }
+    t.match(answers[0]?.error, { message: /Not found/ });
+    t.same(
+      answers.map(({ status, error }) => ({ status, error })),
+      answers.map(() => ({ status: 404, error: answers[0]?.error })),
+    );
   }
   t.match(
     await get(`/auth/v1/app/info?id=${foreign}`, cookie(owner.sid)),
@@ -440,13 +444,13 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
       type: 'keys',
       nowMs: actors.clock.nowMs,
     });
+    const opened = keys.map((key) => CIPHER.open(key));
+    const listed = (await list(account)).length;
     t.same(
-      keys.map((key) => CIPHER.open(key)),
-      [apiKey],
+      [opened, listed, appOf(t, await register(SHOP)).apiKey],
+      [[apiKey], 1, apiKey],
       `after ${turns} turns`,
     );
-    t.same((await list(account)).length, 1);
-    t.equal(appOf(t, await register(SHOP)).apiKey, apiKey);
   }
   for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
     t.ok(seen.has(outcome), outcome);
@@ -565,14 +569,14 @@ t.test(
       seen.add(`${before.length} after the crash`);
       const again = appOf(t, await upsert(SHOP, account));
       t.match(await list(account), [{ ...SHOP, id: before[0]?.id ?? again.id }], `after ${turns} turns`);
-      t.equal(
-        again.apiKey === undefined,
-        before.length === 1,
-        'a new key comes with a new application alone',
+      const rotated = await send(account, 'rotate_key', { id: again.id });
+      const removed = await send(account, 'remove', { id: again.id });
+      // A new key comes with a new application only.
+      t.same(
+        [again.apiKey !== undefined, rotated.status, removed.status, await list(account)],
+        [before.length === 0, 200, 200, []],
+        `after ${turns} turns`,
       );
-      t.equal((await send(account, 'rotate_key', { id: again.id })).status, 200);
-      t.match(await send(account, 'remove', { id: again.id }), { status: 200 });
-      t.same(await list(account), []);
     }
     for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
       t.ok(seen.has(outcome), outcome);

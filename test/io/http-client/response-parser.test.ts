@@ -223,7 +223,10 @@ const REFUSED: readonly (readonly [fault: string, text: string])[] = [
 ];
 
 t.test('response parser: ambiguous answers are refused, the same at every split', async (t) => {
-  for (const [fault, text] of REFUSED) t.equal(sameAtEverySplit(text).end, fault, JSON.stringify(text));
+  t.same(
+    REFUSED.map(([, text]) => [sameAtEverySplit(text).end, text]),
+    REFUSED,
+  );
 });
 
 t.test('response parser: heads and trailers are bounded in bytes and fields', async (t) => {

@@ -144,11 +144,13 @@ t.test(
       'an absolute form': `GET http://localhost/hello HTTP/1.1\r\n${HOST}\r\n${next}`,
       'HTTP/1.0': `GET /hello HTTP/1.0\r\n${HOST}\r\n${next}`,
     };
+    const differing: unknown[] = [];
     for (const [name, bytes] of Object.entries(cases)) {
-      const came = await outcome(fixture.port, bytes);
-      t.match(came, /^(?:$|HTTP\/1\.1 (?:400|505) )/, name);
-      t.notMatch(came, 'HTTP/1.1 200', name);
+      const received = await outcome(fixture.port, bytes);
+      if (!/^(?:$|HTTP\/1\.1 (?:400|505) )/.test(received) || received.includes('HTTP/1.1 200'))
+        differing.push([name, received]);
     }
+    t.same(differing, []);
     t.equal(fixture.smuggled, 0);
     t.equal((await sendRaw(fixture.port, next)).body, '{"result":1}', 'the route is there');
     t.same(fixture.bugs, []);

@@ -185,10 +185,12 @@ t.test(
       const lists = `${loaded.catalog.toolLists[caller]}${loaded.catalog.resourceLists[caller]}`;
       t.notMatch(lists, /null/);
     }
-    for (const one of JSON.parse(String(loaded.catalog.toolLists.anonymous)).tools)
-      t.equal(one.inputSchema.type, 'object');
-    for (const one of JSON.parse(String(loaded.catalog.resourceLists.McpVerified)).resources)
-      t.match(one, { uri: /:/, name: /./ });
+    const { tools }: { tools: unknown[] } = JSON.parse(String(loaded.catalog.toolLists.anonymous));
+    const { resources }: { resources: unknown[] } = JSON.parse(
+      String(loaded.catalog.resourceLists.McpVerified),
+    );
+    t.match(tools, new Array(tools.length).fill({ inputSchema: { type: /^object$/ } }));
+    t.match(resources, new Array(resources.length).fill({ uri: /:/, name: /./ }));
   },
 );
 

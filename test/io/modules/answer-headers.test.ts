@@ -80,7 +80,10 @@ t.test('answer headers: those with an effect beyond the answer and unknown names
     ],
     ...['x-accel-redirect', 'x-accel-expires', 'x-sendfile', 'x-litespeed-cache-control', 'x-powered-by'],
   ];
-  for (const name of names) t.strictSame(passed({ [name]: '1' }), [], name);
+  t.same(
+    names.filter((name) => passed({ [name]: '1' }).length > 0),
+    [],
+  );
   t.end();
 });
 
@@ -102,9 +105,15 @@ t.test('answer headers: the names of the gateway never pass, in any spelling', (
     'x-api-key',
     'x-forwarded-for',
   ];
-  for (const name of [...names, ...more, 'x-content-type-options'])
-    for (const spelling of [name, name.replaceAll('-', '_'), name.replace(/-(?=[^-]*$)/, '_')])
-      t.strictSame(passed({ [spelling]: '1' }), [], spelling);
+  const spellings = [...names, ...more, 'x-content-type-options'].flatMap((name) => [
+    name,
+    name.replaceAll('-', '_'),
+    name.replace(/-(?=[^-]*$)/, '_'),
+  ]);
+  t.same(
+    spellings.filter((spelling) => passed({ [spelling]: '1' }).length > 0),
+    [],
+  );
   t.end();
 });
 
@@ -165,12 +174,21 @@ t.test('caching: an answer to a session is private, whatever the module sends', 
     '': 'no-store',
     nonsense: 'no-store',
   };
-  for (const [sent, kept] of Object.entries(cases)) {
-    t.equal(textOf('cache-control', sent), kept, sent);
-    t.equal(textOf('cache-control', sent, ANONYMOUS), sent, 'without a session the module decides');
-    const vary = kept === 'no-store' ? undefined : 'Authorization, Cookie';
-    t.equal(passed({ 'cache-control': sent }).find(([name]) => name === 'vary')?.[1], vary, sent);
-  }
+  const sent = Object.keys(cases);
+  const rows = (row: (text: string) => unknown) => Object.fromEntries(sent.map((text) => [text, row(text)]));
+  t.same(
+    rows((text) => textOf('cache-control', text)),
+    cases,
+  );
+  t.same(
+    rows((text) => textOf('cache-control', text, ANONYMOUS)),
+    rows((text) => text),
+    'without a session the module decides',
+  );
+  t.same(
+    rows((text) => passed({ 'cache-control': text }).find(([name]) => name === 'vary')?.[1]),
+    rows((text) => (cases[text] === 'no-store' ? undefined : 'Authorization, Cookie')),
+  );
   t.equal(textOf('cache-control', ['public', 'max-age=7']), 'private, max-age=7', 'several fields are one');
   t.strictSame(passed({ 'surrogate-control': 'max-age=9' }), [], 'the writer says no-store then');
   t.end();
@@ -200,8 +218,8 @@ t.test('Location: a path of the module is mapped to its gateway path, all else i
     '/base/wallet/v1/a': undefined,
     '/': undefined,
   };
-  for (const [sent, kept] of Object.entries(cases))
-    for (const name of ['location', 'content-location']) t.equal(textOf(name, sent), kept, `${name} ${sent}`);
+  for (const name of ['location', 'content-location'])
+    t.same(Object.fromEntries(Object.keys(cases).map((sent) => [sent, textOf(name, sent)])), cases, name);
   t.equal(textOf('location', 'http://10.0.0.5:9000/core/v1/a', AT_THE_ROOT), '/core/v1/a');
   t.equal(textOf('location', '/other/v1/a', AT_THE_ROOT), undefined);
   t.equal(textOf('location', '/core/v1/caf\u00e9'), undefined, 'unfit');

@@ -261,12 +261,20 @@ t.test('gateway headers: a value that could break a header is refused with its n
 
 t.test('client headers: the gateway names are stripped in every spelling', async (t) => {
   const names = ['X-Crm', 'X-Scopes', 'X-KeyType', 'X-Project', 'X-MCP-App-Id', 'X-User-Id', 'X-Request-Id'];
-  for (const name of names) {
-    for (const spelling of [name, name.toLowerCase(), name.toUpperCase(), name.replaceAll('-', '_')]) {
-      t.ok(isGatewayHeader(spelling), spelling);
-      t.strictSame(forwardedHeaders([[spelling, 'forged']]), {}, spelling);
-    }
-  }
+  const spellings = names.flatMap((name) => [
+    name,
+    name.toLowerCase(),
+    name.toUpperCase(),
+    name.replaceAll('-', '_'),
+  ]);
+  t.same(
+    spellings.filter((spelling) => !isGatewayHeader(spelling)),
+    [],
+  );
+  t.same(
+    spellings.filter((spelling) => Object.keys(forwardedHeaders([[spelling, 'forged']])).length > 0),
+    [],
+  );
   t.notOk(isGatewayHeader('X-Crm-Note'));
 });
 

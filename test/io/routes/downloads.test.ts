@@ -521,14 +521,16 @@ t.test('a file says what it is: type, name, and nothing that may run', async (t)
   ];
   const told = async (fileId: string) => {
     const { headers } = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode(fileId)}`));
-    t.equal(headers['x-content-type-options'], 'nosniff');
-    t.equal(headers['content-security-policy'], 'sandbox');
+    if (headers['x-content-type-options'] !== 'nosniff' || headers['content-security-policy'] !== 'sandbox')
+      throw new Error(JSON.stringify(headers));
     return [headers['content-type'], headers['content-disposition']];
   };
-  for (const [index, [name, type, disposition]] of rows.entries()) {
+  const answers: unknown[] = [];
+  for (const [index, [name]] of rows.entries()) {
     await put(String(100 + index), 'x', name);
-    t.same(await told(String(100 + index)), [type, disposition], JSON.stringify(name));
+    answers.push([name, ...(await told(String(100 + index)))]);
   }
+  t.same(answers, rows);
   const file = await put('99', 'x', 'picture');
   chat.set('99', { ...file, contentType: 'image/png' });
   t.same(await told('99'), ['image/png', 'inline; filename="picture"'], 'the module knows better');
