@@ -40,8 +40,11 @@ t.test('markdown: one table a scenario, with ratio and verdict in the row of the
   t.match(text, 'The machine was busy with other work before sessions:');
   t.match(text, 'may spread by 10 to 30 %');
   t.notMatch(text, /undefined|NaN|null/);
-  for (const line of text.split('\n').filter((each) => each.startsWith('|')))
-    t.equal(line.split(' | ').length, 9, line);
+  const lines = text.split('\n').filter((line) => line.startsWith('|'));
+  t.same(
+    lines.filter((line) => line.split(' | ').length !== 9),
+    [],
+  );
 });
 
 t.test('markdown: each gateway row precedes the rows that it is compared with', async (t) => {

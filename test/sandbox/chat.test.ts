@@ -200,8 +200,12 @@ t.test('chat: every refusal has its code and changes nothing', async (t) => {
     [gateway, 'files/create', { ...file, chatId: '77' }, 2201],
     [gateway, 'files/create', { ...file, chatId, userId: undefined }, 2002],
   ];
-  for (const [who, path, body, code] of acts)
-    t.equal(refusalOf(await who.act(path, body))[1], code, `${path} ${JSON.stringify(body).slice(0, 60)}`);
+  const codes: unknown[] = [];
+  for (const [who, path, body] of acts) codes.push([path, body, refusalOf(await who.act(path, body))[1]]);
+  t.same(
+    codes,
+    acts.map(([, ...row]) => row),
+  );
   t.equal(refusalOf(await ada.read('chats/list', { archived: 'x' }))[1], 2002);
   t.match(resultOf(await bob.read('chats/info', { chatId })), {
     ownerId: '7',

@@ -163,8 +163,9 @@ t.test('payments: every refusal has its code and books nothing', async (t) => {
     [{ description: 'x'.repeat(257) }, 2002],
     [{ externalId: 'x' }, 2002],
   ];
-  for (const [fields, code] of orders)
-    t.equal(refusalOf(await create(store, fields))[1], code, JSON.stringify(fields));
+  const refusals: unknown[] = [];
+  for (const [fields] of orders) refusals.push([fields, refusalOf(await create(store, fields))[1]]);
+  t.same(refusals, orders);
   const code = await newCode(store);
   const cards: [Fields, number][] = [
     [{ cardNumber: '4242424242424241' }, 2409],
@@ -176,12 +177,12 @@ t.test('payments: every refusal has its code and books nothing', async (t) => {
     [{ terminalId: '2' }, 2408],
     [{ terminalId: '9' }, 2407],
   ];
-  for (const [fields, expected] of cards)
-    t.equal(
-      refusalOf(await gate(store, 'pay_card', code, { ...CARD, ...fields }))[1],
-      expected,
-      JSON.stringify(fields),
-    );
+  refusals.length = 0;
+  for (const [fields] of cards) {
+    const answer = await gate(store, 'pay_card', code, { ...CARD, ...fields });
+    refusals.push([fields, refusalOf(answer)[1]]);
+  }
+  t.same(refusals, cards);
   t.strictSame(refusalOf(await gate(store, 'pay_crypto', code)), [400, 2408], 'DEMO is not paid with crypto');
   const reads: [string, Record<string, string>, number][] = [
     ['orders/info', { id: '1' }, 2401],

@@ -297,11 +297,13 @@ t.test('code senders: many deliveries that fail leave no growing journal', async
   }
   await actors.advance(10 * MINUTE_MS);
   const { administration } = actors.system;
+  const growing: unknown[] = [];
   for (let id = 0; id < 16; id += 1) {
     const { stored, nextMessage } = administration.export('codeCourier', String(id));
-    t.ok((stored?.rows.length ?? 0) < 500, `sender ${id}: ${stored?.rows.length} rows`);
-    t.equal(nextMessage, undefined);
+    const rows = stored?.rows.length ?? 0;
+    if (rows >= 500 || nextMessage !== undefined) growing.push([`sender ${id}`, rows, nextMessage]);
   }
+  t.same(growing, []);
   t.equal(actors.journal.timers(Number.MAX_SAFE_INTEGER, 1_000).length, 0, 'nothing waits any more');
   t.same(actors.bugs, []);
 });

@@ -230,10 +230,12 @@ t.test(
 t.test('limiter: one connection alone has one quota, whatever its address had open before', async (t) => {
   let open = 0;
   const { limiter } = makeLimiter({ ApiRPSLimit: 2 }, { connectionsOpen: () => open });
+  const charges: unknown[] = [];
   for (let index = 0; index < 25; index += 1) {
     limiter.opened('10.0.0.1', START_MS);
-    t.equal(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS)?.allowed, true);
+    charges.push(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS)?.allowed);
   }
+  t.same(charges, new Array(25).fill(true));
   // The open itself begins the window, and is one of those in the process.
   open = 1;
   limiter.opened('10.0.0.1', START_MS + 5_000);

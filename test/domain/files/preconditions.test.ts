@@ -109,9 +109,15 @@ t.test('dates: an unknown weekday makes no date, in all three forms and all cond
   for (const [at, day] of days.entries()) {
     const expected = Date.UTC(1994, 10, 7 + at, 8, 49, 37);
     const [short, date] = [day.slice(0, 3), String(7 + at).padStart(2, '0')];
-    t.equal(parseHttpDate(`${short}, ${date} Nov 1994 08:49:37 GMT`, NOW_MS), expected, short);
-    t.equal(parseHttpDate(`${day}, ${date}-Nov-94 08:49:37 GMT`, NOW_MS), expected, day);
-    t.equal(parseHttpDate(`${short} Nov ${date} 08:49:37 1994`, NOW_MS), expected, `${short}, asctime`);
+    const texts = [
+      `${short}, ${date} Nov 1994 08:49:37 GMT`,
+      `${day}, ${date}-Nov-94 08:49:37 GMT`,
+      `${short} Nov ${date} 08:49:37 1994`,
+    ];
+    t.same(
+      texts.filter((text) => parseHttpDate(text, NOW_MS) !== expected),
+      [],
+    );
   }
   const exact = { ...FILE, modifiedMs: NOW_MS };
   const known = toHttpDate(NOW_MS);

@@ -186,11 +186,10 @@ t.test('outcome: every status has one class', async (t) => {
 
 t.test('back-off: 5 s to an hour, ±20 %, Retry-After within one to two steps', async (t) => {
   const steps = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, HOUR_MS];
-  for (const [index, stepMs] of steps.entries()) {
-    t.equal(backoffMs(index + 1, 0.5, null), stepMs);
-    t.equal(backoffMs(index + 1, 0, null), 0.8 * stepMs);
-    t.equal(backoffMs(index + 1, 1, null), 1.2 * stepMs);
-  }
+  t.same(
+    steps.map((_, index) => [0, 0.5, 1].map((chance) => backoffMs(index + 1, chance, null))),
+    steps.map((stepMs) => [0.8 * stepMs, stepMs, 1.2 * stepMs]),
+  );
   t.equal(backoffMs(1, 0.5, 7 * SECOND_MS), 7 * SECOND_MS, 'as the receiver asked');
   t.equal(backoffMs(1, 0.5, HOUR_MS), 10 * SECOND_MS, 'at most two steps');
   t.equal(backoffMs(6, 0.5, 2 * HOUR_MS), HOUR_MS, 'at most an hour');

@@ -323,6 +323,7 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
   for (const letter of body) connection.send(`1\r\n${letter}\r\n`);
   connection.send('0\r\n\r\n');
   t.equal((await connection.answer()).body, '{"result":{"body":{"name":"in pieces"},"userId":null}}');
+  const differing: unknown[] = [];
   for (const [bad, reason] of [
     ['', 'is required'],
     ['{', 'not JSON'],
@@ -338,9 +339,10 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
     ['\ufeff{"name":"a"}', 'not JSON'],
   ] as const) {
     const answer = await sendRaw(port, requestText('POST', '/echo', json, bad));
-    t.equal(answer.status, 400, bad.slice(0, 40));
-    t.match(answer.body, reason, bad.slice(0, 40));
+    if (answer.status !== 400 || !answer.body.includes(reason))
+      differing.push([bad.slice(0, 40), reason, answer.status, answer.body]);
   }
+  t.same(differing, []);
   const broken = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
   const head = requestText('POST', '/echo', { ...json, 'Content-Length': String(broken.length) });
   t.match((await sendRaw(port, head, broken)).body, 'not UTF-8');
@@ -376,8 +378,11 @@ t.test('pipeline: the session comes from the cookie or the bearer that the route
     ['/admin', {}],
   ] as const) {
     const answer = await get(path, headers);
-    t.equal(answer.status, 401, JSON.stringify(headers));
-    t.equal(answer.body, '{"error":{"code":1101,"message":"Session not found"}}');
+    t.same(
+      [answer.status, answer.body],
+      [401, '{"error":{"code":1101,"message":"Session not found"}}'],
+      JSON.stringify(headers),
+    );
   }
   const twice = 'GET /mine HTTP/1.1\r\nHost: localhost\r\nCookie: sid=alice\r\nCookie: sid=root\r\n\r\n';
   t.equal((await sendRaw(port, twice)).status, 401, 'two cookie fields with a sid each');

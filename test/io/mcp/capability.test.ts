@@ -194,6 +194,7 @@ t.test('capability: a code that opens nothing is one and the same -32602, on lis
     [{ arguments: { code: ['order-1'] } }, {}],
     [{ arguments: { code: WALLET } }, withCode('order-2')],
   ];
+  const errors: unknown[][] = [];
   for (const method of ['tools/list', 'tools/call', 'resources/list', 'resources/read'])
     for (const [params, headers] of wrong) {
       const answer = await mcp.rpc(
@@ -202,8 +203,12 @@ t.test('capability: a code that opens nothing is one and the same -32602, on lis
         undefined,
         headers,
       );
-      t.same(answer.error, { code: -32602, message: 'Invalid params: invalid capability code' }, method);
+      errors.push([method, answer.error]);
     }
+  t.same(
+    errors,
+    errors.map(([method]) => [method, { code: -32602, message: 'Invalid params: invalid capability code' }]),
+  );
   const twice = await fetch(`${mcp.http.url}/mcp?code=${WALLET}&code=${WALLET}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

@@ -176,23 +176,16 @@ t.test('proxied path: passes unchanged, or is refused when ambiguous', async (t)
   ];
   const empty = ['/w/;/x', '/w/;a=1/x', '/w/%3B/x', '/w/x/;'];
   const hidden = ['/w/a%2fb', '/w/a%5Cb', '/w//x', '//evil.example/x', '/w\\x', '/w/%00', '/w/%252e%252e/x'];
-  for (const path of [
-    ...climbing,
-    ...empty,
-    ...hidden,
-    'w/x',
-    '',
-    '/w/%',
-    '/w/ä',
-    '/w/{id}',
-    '/w/x?y',
-    '/w/x#y',
-  ]) {
-    t.equal(proxiedUrl(base, path, ''), undefined, path);
-  }
-  for (const query of ['a b', 'a\r\nb', 'a#b', 'ä=1', 'x'.repeat(9_000)]) {
-    t.equal(proxiedUrl(base, '/w/x', query), undefined, query.slice(0, 10));
-  }
+  const paths = [...climbing, ...empty, ...hidden];
+  paths.push('w/x', '', '/w/%', '/w/ä', '/w/{id}', '/w/x?y', '/w/x#y');
+  t.same(
+    paths.filter((path) => proxiedUrl(base, path, '') !== undefined),
+    [],
+  );
+  t.same(
+    ['a b', 'a\r\nb', 'a#b', 'ä=1', 'x'.repeat(9_000)].filter((query) => proxiedUrl(base, '/w/x', query)),
+    [],
+  );
 });
 
 t.test('proxied path: equals the URL of base, path and query', async (t) => {

@@ -214,8 +214,13 @@ t.test(
       '/chat;x/v1/files/create',
       '/chat/v1;x/files/create',
     ];
+    const answers: unknown[][] = [];
     for (const path of reserved)
-      t.same(await errorOf(await proxy.send(path, { headers: TOKEN })), [404, 1004], path);
+      answers.push([path, ...(await errorOf(await proxy.send(path, { headers: TOKEN })))]);
+    t.same(
+      answers,
+      reserved.map((path) => [path, 404, 1004]),
+    );
     const refused = [
       '/core/v1/news/..;x/secret',
       '/core/v1/news/..%3Bx/secret',
@@ -226,8 +231,13 @@ t.test(
       '/core/v1/news/%3bx/secret',
       '/core/v1/news/today/;',
     ];
+    const statuses: unknown[][] = [];
     for (const path of refused)
-      t.match((await sendRaw(proxy.http.port, requestText('GET', path))).status, 400, path);
+      statuses.push([path, (await sendRaw(proxy.http.port, requestText('GET', path))).status]);
+    t.same(
+      statuses,
+      refused.map((path) => [path, 400]),
+    );
     const closed = ['/core/v1/newsroom;x/news', '/core/v1/;news/a', '/core/v1/a;/news', '/core/v1/a%3B/news'];
     for (const path of closed) t.same(await errorOf(await proxy.send(path)), [401, 1101], path);
     t.equal(proxy.asked.length, 0, 'none of them reached the module');

@@ -196,8 +196,11 @@ t.test('404: comes before conditions and ranges', async (t) => {
     for (const path of ['/auth/v1/file/9', `/auth/v2/file/${codes.encode('9')}`]) {
       const answer = await sendRaw(http.port, requestText('GET', path, { ...COOKIE, ...fields }));
       t.same(refusal(answer), [404, 1311], path);
-      for (const name of [...VALIDATORS, 'content-range', 'content-disposition'])
-        t.notOk(answer.headers[name]);
+      const absent = [...VALIDATORS, 'content-range', 'content-disposition'];
+      t.same(
+        absent.filter((name) => name in answer.headers),
+        [],
+      );
       t.equal(answer.headers['cache-control'], 'no-store');
     }
   }
