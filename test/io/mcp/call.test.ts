@@ -258,9 +258,11 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
   ];
   for (const [name, values, words] of wrong) {
     const answer = await mcp.rpc('tools/call', { name, arguments: values }, VERIFIED);
-    t.equal(answer.result?.isError, true, name);
-    const { error } = JSON.parse(text(answer) ?? '');
-    t.match(error, { code: 1001, message: 'Invalid input format', detail: words });
+    t.match(
+      { isError: answer.result?.isError, ...JSON.parse(text(answer) ?? '') },
+      { isError: true, error: { code: 1001, message: 'Invalid input format', detail: words } },
+      name,
+    );
   }
   const exact =
     '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open","arguments":{"x":{"n":[1,9007199254740993]}}}}';
