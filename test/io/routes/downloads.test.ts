@@ -2,6 +2,7 @@
  * Downloads over raw sockets: the whole table of ranges and conditions by both versions and both methods, who may fetch
  * what, and what a file says of itself. How bodies leave is test/io/files/download/sender.test.ts.
  */
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import t from 'tap';
 import { toHttpDate } from '../../../src/domain/files/http-dates.ts';
@@ -87,6 +88,7 @@ for (const version of ['v1', 'v2'] as const) {
     const { http, codes, put } = await startDownloads(t);
     const files = { ten: await put('7', TEN_BYTES), empty: await put('8', '') };
     const connection = connectRaw(http.port);
+    const differing: unknown[] = [];
     for (const row of DOWNLOAD_TABLE) {
       const file = row.empty === true ? files.empty : files.ten;
       const path =
@@ -101,12 +103,10 @@ for (const version of ['v1', 'v2'] as const) {
         return { status, same, type: type?.replace(/boundary=.*/, '') };
       };
       const pairs = [...pairsOf(row, got), [withoutBody(head), withoutBody(got)]];
-      t.strictSame(
-        pairs.map(([value]) => value),
-        pairs.map(([, wanted]) => wanted),
-        row.name,
-      );
+      for (const [value, wanted] of pairs)
+        if (!isDeepStrictEqual(value, wanted)) differing.push({ row: row.name, value, wanted });
     }
+    t.same(differing, []);
     connection.close();
     t.same(http.bugs, []);
   });
