@@ -5,6 +5,8 @@
 
 interface BannerFacts {
   readonly version: string;
+  /** Signals go to this process: `npm start` starts others around it. */
+  readonly pid: number;
   /** The listener, as this machine reaches it. */
   readonly url: string;
   /** The public address: `BaseUrl`. */
@@ -41,6 +43,7 @@ export function banner(facts: BannerFacts): string {
     `  listens on     ${facts.url}`,
     `  metrics        ${facts.internal}/metrics`,
     `  data           ${facts.dataPath}`,
+    `  process        ${facts.pid} (kill -HUP reloads, kill stops)`,
   ];
   if (facts.setupAddress === undefined) lines.push(`  admin panel    ${facts.home}/ProxyAdmin`);
   else lines.push(`  admin set-up   ${facts.setupAddress}`, '                 (once, within 30 minutes)');

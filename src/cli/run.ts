@@ -151,7 +151,8 @@ async function serve(flags: Flags): Promise<void> {
   const { url, internal, sandbox, home, setupAddress } = gateway;
   print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   const { dataPath } = configuration;
-  print(banner({ version: VERSION, url, home, setupAddress, internal, sandbox, dataPath }));
+  const { pid } = process;
+  print(banner({ version: VERSION, pid, url, home, setupAddress, internal, sandbox, dataPath }));
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */

@@ -67,6 +67,7 @@ t.test('BaseUrl: every address that a start prints is below it, and pages receiv
     t.match(stdout, ` https://gate.example${path}`, path);
   t.match(stdout, '"url": "https://gate.example/mcp"', 'what to paste into an MCP host');
   t.match(stdout, `listens on     ${gateway.url}\n`);
+  t.match(stdout, `process        ${gateway.process.pid} `, 'where signals go');
 });
 
 t.test('admin: behind an untrusted proxy every request is refused, and the log says so once', async (t) => {

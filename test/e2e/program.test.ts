@@ -175,7 +175,7 @@ t.test('program: a port in use ends with 69 and one line', async (t) => {
   ]) {
     const run = await runToEnd([...args, '--data', `${t.testdir()}/data`]);
     t.equal(run.code, 69);
-    t.match(run.stderr, new RegExp(`127\\.0\\.0\\.1:${port}: the port is taken`));
+    t.match(run.stderr, new RegExp(`127\\.0\\.0\\.1:${port}: the port is taken; --port and --internal-port`));
     t.equal(run.stderr.trim().split('\n').length, 1);
   }
 });

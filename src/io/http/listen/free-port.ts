@@ -2,7 +2,7 @@
 import { createServer as createProbe, type Server as Probe } from 'node:net';
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is taken',
+  EADDRINUSE: 'the port is taken; --port and --internal-port choose others',
   EADDRNOTAVAIL: 'the host is not an address of this machine',
   ENOTFOUND: 'the host is not known',
   EACCES: 'the port needs a privilege that this process has not',
