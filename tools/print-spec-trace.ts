@@ -1,13 +1,21 @@
 /**
  * `node build/tools/print-spec-trace.js` writes docs/SPEC-TRACE.md and docs/known-gaps.md from the chapters of the
- * contract client. A test compares the files with this output.
+ * contract client, or names the citations that are not in the specification. A test compares the files with this output.
  */
 import { writeFileSync } from 'node:fs';
 import { CHAPTERS, testOf } from '../test/contract/chapters.ts';
 import type { Citation } from '../test/contract/check.ts';
-import { positionOf } from '../test/contract/coverage.ts';
-import { GAPS, OTHER_TESTS } from '../test/contract/evidence.ts';
+import { citationFaults, positionOf } from '../test/contract/coverage.ts';
+import { GAPS, INTRODUCTIONS, OTHER_TESTS } from '../test/contract/evidence.ts';
 import { type Section, specification } from '../test/contract/specification.ts';
+
+/** Every sentence that a check, a test, a gap or an introduction cites. */
+export const CITATIONS: readonly Citation[] = [
+  ...CHAPTERS.flatMap((chapter) => chapter.checks),
+  ...OTHER_TESTS,
+  ...GAPS,
+  ...INTRODUCTIONS,
+];
 
 interface Line extends Citation {
   readonly shows: string;
@@ -53,9 +61,7 @@ function sectionText({ id, title }: Section, lines: readonly Line[]): string[] {
   return [`## ${heading}`, '', '| Sentence | What is seen | Test |', '|---|---|---|', ...rows, ''];
 }
 
-/** The whole page. */
-export function specTracePage(): string {
-  const sections = specification();
+function specTracePage(sections: readonly Section[]): string {
   const lines = linesOf(sections);
   return [
     '# Specification trace',
@@ -68,8 +74,9 @@ export function specTracePage(): string {
   ].join('\n');
 }
 
-/** docs/known-gaps.md: what the program does not do, or does in another way. */
-export function knownGapsPage(): string {
+/** What the program does not do, or does in another way. */
+function knownGapsPage(sections: readonly Section[]): string {
+  const gaps = sections.flatMap(({ id }) => GAPS.filter(({ section }) => section === id));
   return [
     '# Known gaps',
     '',
@@ -77,12 +84,30 @@ export function knownGapsPage(): string {
     '',
     '| Section | Sentence | What the gateway does |',
     '|---|---|---|',
-    ...GAPS.map(({ section, sentence, gap }) => `| ${section} | ${cell(sentence)} | ${gap} |`),
+    ...gaps.map(({ section, sentence, gap }) => `| ${section} | ${cell(sentence)} | ${gap} |`),
     '',
   ].join('\n');
 }
 
+/** Both pages by path, or the citations that are not in the specification: their lines would have no place. */
+export function tracePages(sections: readonly Section[]): {
+  readonly faults: readonly string[];
+  readonly pages: Readonly<Record<string, string>>;
+} {
+  const faults = citationFaults(sections, CITATIONS);
+  if (faults.length > 0) return { faults, pages: {} };
+  return {
+    faults,
+    pages: {
+      'docs/SPEC-TRACE.md': specTracePage(sections),
+      'docs/known-gaps.md': knownGapsPage(sections),
+    },
+  };
+}
+
 if (process.argv[1]?.endsWith('print-spec-trace.js')) {
-  writeFileSync('docs/SPEC-TRACE.md', specTracePage());
-  writeFileSync('docs/known-gaps.md', knownGapsPage());
+  const { faults, pages } = tracePages(specification());
+  for (const [path, text] of Object.entries(pages)) writeFileSync(path, text);
+  for (const fault of faults) console.error(`docs/specification.md ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
 }

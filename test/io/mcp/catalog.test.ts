@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { type AccessPolicy, CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
@@ -89,6 +91,12 @@ const DESTRUCTIVE = new Set([
   'chat_anon_leave',
 ]);
 
+/** Formatted like every file, so that `biome check` passes and the diff shows what changed. */
+function writeSnapshot(text: string): void {
+  writeFileSync(SNAPSHOT, text);
+  execFileSync('npx', ['biome', 'format', '--write', fileURLToPath(SNAPSHOT)]);
+}
+
 /** A row for every combination of what decides visibility. */
 const EVERY_ACCESS = [
   undefined,
@@ -122,7 +130,7 @@ t.test(
       resources: JSON.parse(String(resourceLists.McpVerified)).resources,
     };
     const text = `${JSON.stringify(now, null, 2)}\n`;
-    if (process.env['UPDATE_SNAPSHOT'] !== undefined) writeFileSync(SNAPSHOT, text);
+    if (process.env['UPDATE_SNAPSHOT'] !== undefined) writeSnapshot(text);
     t.strictSame(now, JSON.parse(readFileSync(SNAPSHOT, 'utf8')));
     t.equal(names('anonymous').length, tools.size);
     t.same(uris('anonymous'), ['gatehouse://gateway/info'], 'what may be read without a session');
