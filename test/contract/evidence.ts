@@ -5,7 +5,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: '8.1',
     sentence: 'Connection | id of the connection',
-    gap: 'The transport does not identify a connection. The connections of one address share a pool: one quota for each that the address opened in this window or had open before, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy only the address scope counts.',
+    gap: 'The transport does not identify a connection. All connections of one address share a pool of N quotas, where N counts the connections that it opened in this window or already had, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy only the address scope counts.',
   },
   {
     section: '6.2',

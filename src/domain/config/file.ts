@@ -155,6 +155,10 @@ export const configurationSchema = object(
       record(
         text({ pattern: '^[0-9]+$', form: 'a number' }),
         object({ Host: url('Storage server.') }, closed),
+        {
+          description:
+            'Storage servers by threshold, `{"0": {"Host": "http://…"}}`: a file is on the server with the highest threshold below its id (spec 4.8).',
+        },
       ),
     ),
     Settings: optional(

@@ -41,7 +41,7 @@ export function ActorsPage({ role }) {
     },
   ];
   return html`<${Loaded} of=${actors}>${({ failing, dead, damagedRows }) => html`
-    ${damagedRows > 0 && html`<div class="note bad" role="alert"><p>${damagedRows === 1 ? 'One row' : `${damagedRows} rows`} of the journal ${damagedRows === 1 ? 'is' : 'are'} damaged. The log names each. The command <code>gatehouse check</code> reads the whole journal.</p></div>`}
+    ${damagedRows > 0 && html`<div class="note bad" role="alert"><p>${damagedRows === 1 ? 'One row' : `${damagedRows} rows`} of the journal ${damagedRows === 1 ? 'is' : 'are'} damaged. The log names each. The command <code>node build/src/main.cjs check</code> reads the whole journal.</p></div>`}
     <section class="card"><header><h2>Failing actors</h2><div class="push"><button type="button" onClick=${actors.reload}>Refresh</button></div></header>
       ${
         failing.length === 0

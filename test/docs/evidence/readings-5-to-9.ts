@@ -184,7 +184,7 @@ export const READINGS_5_TO_9: Evidence = {
     'test/io/http/limits.test.ts: limits: unknown paths, wrong methods and OPTIONS',
     'test/io/http/limits.test.ts: preflights are charged to the address only',
   ],
-  '8.1 outsiders who name a key': [
+  '8.1 callers who only name a key': [
     'test/io/accounts/network-limits.test.ts: a key flooded by name from everywhere',
     'test/actors/limits/limiter.test.ts: an outsider cannot lock a key out',
   ],
