@@ -38,7 +38,7 @@ t.test('descriptors: /health is 200 on an open connection when no descriptor is 
   const warnings = gateway
     .output()
     .stderr.split('\n')
-    .filter((line) => line.includes('limit of open files'));
+    .filter((line) => line.includes('too few file descriptors'));
   t.equal(warnings.length, 1, 'a start says that ConnectionsMax is above the limit');
   t.match(JSON.parse(warnings[0] ?? '{}'), { connectionsMax: 1_000, descriptorLimit: DESCRIPTORS });
 });
