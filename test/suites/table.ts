@@ -9,15 +9,11 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'actors-files': ['actors/'],
   'actors-journal': ['actors/runtime/journal/'],
   'actors-runtime': ['actors/runtime/'],
-  'bench-programs': [
-    'bench/baseline',
-    'bench/main',
-    'bench/neighbours',
-    'bench/page',
-    'bench/run',
-    'bench/target',
-  ],
+  'bench-programs': ['bench/baseline', 'bench/main', 'bench/neighbours', 'bench/run', 'bench/target'],
   'bench-units': ['bench/'],
+  // These take longest, most of it waiting: the run starts suites by name.
+  'browser-admin': ['e2e/pages/admin', 'e2e/pages/dashboard'],
+  'browser-home': ['e2e/pages/', 'bench/page'],
   contract: ['contract/'],
   domain: ['config/', 'domain/', 'support/', 'workers/'],
   'e2e-agents': [
@@ -33,7 +29,6 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'e2e-journal': ['e2e/check', 'e2e/damaged-journal', 'e2e/seal-key'],
   'e2e-accounts': ['e2e/apps', 'e2e/challenges', 'e2e/codes', 'e2e/secrets', 'e2e/tour', 'e2e/transport'],
   'e2e-kills': ['e2e/files/upload-kills', 'e2e/kill-loop'],
-  'e2e-pages': ['e2e/pages/'],
   'e2e-program': ['e2e/'],
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
   'io-files': ['io/files/'],
