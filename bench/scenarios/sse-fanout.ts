@@ -11,6 +11,7 @@ import { startPeer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
 import { median } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { NCHAN_MODULE } from '../subjects/participants.ts';
 import { type Bench, rawRequest, type Scenario } from './definition.ts';
@@ -31,6 +32,7 @@ export const sseFanout: Scenario = {
   name: 'sse-fanout',
   summary: 'one event to thousands of event streams against better-sse and nchan',
   unit: 'messages',
+  baseline: true,
   noTarget: 'it publishes with a module key of its own gateway',
   defaults: { connections: 10_000 },
   targets: [
@@ -54,7 +56,9 @@ export const sseFanout: Scenario = {
     const subjects = [1, BATCH].flatMap((batch) =>
       servers.map(
         (loaded): Subject => ({
-          name: batch === 1 ? loaded.server.name : `${loaded.server.name}, ${batch} at a time`,
+          name:
+            (batch === 1 ? loaded.server.name : `${loaded.server.name}, ${batch} at a time`) +
+            loaded.server.suffix,
           pids: loaded.server.pids,
           group: `${batch} at a time`,
           // The same server in both groups: once warm is enough.
@@ -75,7 +79,9 @@ export const sseFanout: Scenario = {
     notes.push('A round is at least one batch to all readers, however long that takes.');
     for (const { server, rssBytesPerConnection } of servers) {
       if (rssBytesPerConnection !== undefined)
-        notes.push(`${server.name}: ${(rssBytesPerConnection / 1_024).toFixed(1)} KiB of RSS a connection`);
+        notes.push(
+          `${server.name}${server.suffix}: ${(rssBytesPerConnection / 1_024).toFixed(1)} KiB of RSS a connection`,
+        );
     }
     return { comparison, notes, figures: memoryOf(servers[0]) };
   },
@@ -89,14 +95,16 @@ function memoryOf(gateway: FanoutReaders | undefined): Figure[] {
 /** The gateway and whatever peers are installed, each with its readers connected. */
 async function connectReaders(bench: Bench, readers: number): Promise<FanoutReaders[]> {
   const servers: FanoutReaders[] = [];
-  const opens = [openGatehouse];
+  const opens = bench.builds.map(
+    (build) => (bench: Bench, clients: number) => openGatehouse(bench, clients, build),
+  );
   if (bench.invite('better-sse')) opens.push(betterSse);
   if (bench.invite('nchan')) opens.push(nchan);
   for (const open of opens) {
     const server = await open(bench, readers);
     const loaded = new FanoutReaders(server);
     bench.afterwards(() => loaded.leave());
-    bench.announce(`${readers} readers come to ${server.name}`);
+    bench.announce(`${readers} readers come to ${server.name}${server.suffix}`);
     await loaded.gather();
     servers.push(loaded);
   }
@@ -108,22 +116,23 @@ interface Details {
   readonly probeUs: { readonly p99: number };
 }
 
-async function openGatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
+async function openGatehouse(bench: Bench, clients: number, build: Build): Promise<FanoutServer> {
   const settings = {
     ConnectionsMax: 50_000,
     SseStreamsMax: 50_000,
     SseStreamsPerAddress: 50_000,
     EventReorderMilliseconds: 0,
   };
-  const { url, internal, pids, name } = await gatewayUnderLoad(
+  const { url, internal, pids } = await gatewayUnderLoad(
     bench,
     { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
-    { settings },
+    { settings, build },
   );
   const requests = await streamRequests(bench, url, clients);
   let tick = 0;
   return {
-    name,
+    name: 'gatehouse',
+    suffix: build.suffix,
     pids,
     plan: {
       port: Number(new URL(url).port),
@@ -165,6 +174,7 @@ async function betterSse(bench: Bench, clients: number): Promise<FanoutServer> {
   bench.afterwards(stop);
   return {
     name: 'better-sse',
+    suffix: '',
     pids: [pid],
     plan: planOf(url, clients),
     publish: (messages) => post(`${url}/publish`, `[${messages.join(',')}]`),
@@ -193,6 +203,7 @@ async function nchan(bench: Bench, clients: number): Promise<FanoutServer> {
     .map(Number);
   return {
     name: 'nchan',
+    suffix: '',
     pids: workers,
     plan: planOf(url, clients),
     // One message a request: nchan knows no other way.

@@ -132,7 +132,15 @@ t.test('baseline: the target is met where the interval reaches the share, whatev
 });
 
 t.test('baseline: all scenarios of speed accept one', async (t) => {
-  for (const name of ['mcp-call', 'session-check', 'upload-v2', 'turn', 'rest-proxy', 'download'])
+  for (const name of [
+    'mcp-call',
+    'session-check',
+    'sse-fanout',
+    'upload-v2',
+    'turn',
+    'rest-proxy',
+    'download',
+  ])
     t.equal(SCENARIOS.find((scenario) => scenario.name === name)?.baseline, true, name);
 });
 

@@ -1,9 +1,11 @@
 /** A server with many readers: how it is published to, and a round in which each batch waits for the one before. */
+
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../../../tools/launch.ts';
 import type { Sample, Subject } from '../../measure/measure.ts';
 import { costOfAll } from '../../measure/process-cost.ts';
+import type { Build } from '../../subjects/baseline.ts';
 import { type FanoutPlan, type FanoutReport, MARK, nowUs } from './fanout-load.ts';
 import type { FanoutOrder } from './fanout-process.ts';
 
@@ -14,6 +16,8 @@ const BATCH_TIMEOUT_MS = 30_000;
 
 export interface FanoutServer {
   readonly name: string;
+  /** Behind the name of each subject; '' unless it is a baseline. */
+  readonly suffix: Build['suffix'];
   readonly pids: readonly number[];
   readonly plan: FanoutPlan;
   /** Hands messages over; each is the text of a JSON object. */
