@@ -40,7 +40,7 @@ export async function runScenarios(
   // The first scenario starts on the machine as it was before the generator was tried.
   let busy: number | undefined = await othersBusy();
   progress.step('the load generator against an empty handler');
-  const generator = await checkGenerator();
+  const generator = await checkGenerator(line.given.durationMs);
   const ends = endsOf(names, startedMs);
   const reports: ScenarioReport[] = [];
   for (const [index, scenario] of runnable.entries()) {

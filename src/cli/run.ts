@@ -1,8 +1,9 @@
 /** The program: commands, exit codes, signals. What it is made of is put together in bootstrap/gateway.ts. */
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { DamagedRow, JournalTooNew } from '../actors/runtime/journal/port.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from '../bootstrap/data-directory.ts';
-import { type Assembly, assemble } from '../bootstrap/gateway.ts';
+import type { Assembly } from '../bootstrap/gateway.ts';
 import { backUp, checkData, goBackACommit, JournalPresent, JournalSound } from '../bootstrap/journal.ts';
 import { checkCatalog } from '../bootstrap/modules.ts';
 import { checkTls } from '../bootstrap/tls.ts';
@@ -127,6 +128,13 @@ async function runCheck(args: readonly string[]): Promise<void> {
   if (!sound) process.exitCode = EXIT.storage;
 }
 
+/** Commands that serve nothing end in half the time without it. Required, as main.cts says. */
+function loadGateway(): typeof import('../bootstrap/gateway.ts') {
+  return createRequire(import.meta.url)(
+    '../bootstrap/gateway.js',
+  ) as typeof import('../bootstrap/gateway.ts');
+}
+
 async function serve(flags: Flags): Promise<void> {
   const configuration = loadOrEnd(flags);
   if (flags.checkConfig) {
@@ -136,6 +144,7 @@ async function serve(flags: Flags): Promise<void> {
   const log = createLog();
   const running: { gateway?: Assembly } = {};
   handleSignals(running, log);
+  const { assemble } = loadGateway();
   const gateway = await assemble(configuration, {
     version: VERSION,
     log,

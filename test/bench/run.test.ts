@@ -71,7 +71,7 @@ const last = scenario('last', async (bench) => ({ comparison: await bench.compar
 t.test(
   'run: what a given-up scenario starts after its clean-up goes at once, and no other one begins',
   async (t) => {
-    const parsed = parseOptions(['all'], [{ name: 'late' }]);
+    const parsed = parseOptions(['all', '--duration', '0.05'], [{ name: 'late' }]);
     if (!parsed.ok) throw new Error(parsed.faults.join());
     const stop = new AbortController();
     const { promise: gone, resolve: goOn } = outside<void>();
@@ -100,7 +100,7 @@ t.test(
 );
 
 t.test('run: every scenario runs and is cleaned up, a failed one is named', async (t) => {
-  const parsed = parseOptions(['all', '--rounds', '3'], [good, bad, last]);
+  const parsed = parseOptions(['all', '--rounds', '3', '--duration', '0.05'], [good, bad, last]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const said: string[] = [];
   const progress = new ProgressBar({ write: (text) => said.push(text) });
@@ -120,7 +120,7 @@ t.test('run: every scenario runs and is cleaned up, a failed one is named', asyn
   t.match(report.scenarios[0], {
     unit: 'things',
     notes: ['a note', 'a remark'],
-    options: { durationMs: 150, rounds: 3, roundsMax: 3, peers: false },
+    options: { durationMs: 50, rounds: 3, roundsMax: 3, peers: false },
     targets: [
       { row: 'A against B', value: 3, verdict: 'met' },
       { row: 'size of A', value: 3, verdict: 'missed' },
@@ -141,7 +141,7 @@ t.test('run: every scenario runs and is cleaned up, a failed one is named', asyn
 });
 
 t.test('run: one round without a counterpart is no uncertain median', async (t) => {
-  const parsed = parseOptions(['once'], [once]);
+  const parsed = parseOptions(['once', '--duration', '0.05'], [once]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const progress = new ProgressBar({ write: () => undefined });
   const { scenarios } = await runScenarios(parsed.line, 'npm run bench -- once', [once], progress);

@@ -39,7 +39,7 @@ t.test(
     t.teardown(() => gateway.stop());
     const files = t.testdir({});
     const [json, html] = [join(files, 'run.json'), join(files, 'run.html')];
-    const short = ['--duration', '0.5', '--warmup', '0.1', '--rounds', '2', '--max-rate', '60'];
+    const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '2', '--max-rate', '60'];
     const target = ['--target', gateway.url, '--internal', gateway.internal];
     const { code, stdout, stderr } = await suite(
       'mcp-call',
@@ -113,7 +113,7 @@ t.test('target: an interrupted run leaves no session either, and reports what it
 t.test('target: limits of the gateway show by kind, with the settings that raise them', async (t) => {
   const gateway = await launch({ args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
-  const short = ['--duration', '0.5', '--warmup', '0.1', '--rounds', '1', '--users', '1'];
+  const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '1', '--users', '1'];
   const { code, stdout } = await suite('mcp-call', '--target', gateway.url, ...short);
   t.equal(code, 0, 'errors are figures, not a failure');
   t.match(stdout, /\d+ x status 429/);
