@@ -46,9 +46,9 @@ const USAGE = `gatehouse ${VERSION}: one public entry point for backend modules
   --port N              public port; 0 picks a free one
   --internal-port N     port of /metrics and /health in full; 0 picks a free one
   --sandbox             simulated modules for those that have no address
-  --use-older-commit    with check: where the page of one commit is bad, continue from the commit before
-  --new-journal         begin with an empty journal in a folder whose journal is gone
-  --check-config        judge the configuration, start nothing
+  --use-older-commit    with check: if the newest commit is damaged, return to the commit before it
+  --new-journal         start with an empty journal if the data folder has lost its journal
+  --check-config        check the configuration and exit
   -h, --help            this text
 `;
 

@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { ErrorName } from '../../domain/errors.ts';
-import { errorEnvelope, type RpcAnswer, RpcFailure } from './rpc.ts';
+import { type RpcAnswer, RpcFailure, rpcFailure } from './rpc.ts';
 
 /** Bytes of an answer to a batch. */
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
@@ -77,16 +77,22 @@ export class BatchAnswers {
   }
 
   #insert(index: number, id: string | undefined, answer: RpcAnswer): void {
-    if (answer instanceof RpcFailure) this.#error = answer.error;
-    const text = answer instanceof RpcFailure ? answer.text : answer;
+    const text = this.#textOf(answer);
     this.#reservedBytes -= reserveOf(id);
     const room = this.#leftBytes - this.#reservedBytes - COMMA.length;
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;
     const fits = bytes.length <= room;
     if (!fits) this.#isFull = true;
-    const kept = fits ? bytes : Buffer.from(tooLarge(id));
+    const kept = fits ? bytes : Buffer.from(this.#textOf(tooLarge(id)));
     this.#answers[index] = kept;
     this.#leftBytes -= kept.length + COMMA.length;
+  }
+
+  /** Remembers the error of a failure. */
+  #textOf(answer: RpcAnswer): Exclude<RpcAnswer, RpcFailure> {
+    if (!(answer instanceof RpcFailure)) return answer;
+    this.#error = answer.error;
+    return answer.text;
   }
 }
 
@@ -94,6 +100,6 @@ function reserveOf(id: string | undefined): number {
   return RESERVED_BYTES + Buffer.byteLength(id ?? '');
 }
 
-function tooLarge(id: string | undefined): string {
-  return errorEnvelope(id, 'ToolFailed', 'answer too large, ask alone');
+function tooLarge(id: string | undefined): RpcFailure {
+  return rpcFailure(id, 'ToolFailed', 'answer too large, ask alone');
 }

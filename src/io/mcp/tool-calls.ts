@@ -101,7 +101,7 @@ export class ToolCalls {
       if (!(await auditAttempt(call, call.record))) return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      return errorEnvelope(call.id, error.row, error.detail);
+      return rpcFailure(call.id, error.row, error.detail);
     }
     return this.#execute(entry, values, outgoing, call);
   }

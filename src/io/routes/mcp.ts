@@ -20,7 +20,6 @@ import { describeMcp } from '../mcp/described.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
 import {
-  errorEnvelope,
   type RpcAnswer,
   type RpcBody,
   RpcFailure,
@@ -172,7 +171,7 @@ class McpHttpHandler {
       if (isGone) break;
       if (message.kind === 'notification') this.#dispatcher.onNotification(message, context, authentication);
       else if (message.kind === 'fault')
-        answers.add(message.id, errorEnvelope(message.id, message.error, message.detail));
+        answers.add(message.id, rpcFailure(message.id, message.error, message.detail));
       else if (answers.isFull) answers.addTooLarge(message.id);
       else answers.add(message.id, this.#answerOf(message, context, authentication));
     }

@@ -49,7 +49,7 @@ export interface VendorFile {
 export class FolderError extends Error {
   constructor(message: string) {
     super(message);
-    this.name = 'FolderUnfit';
+    this.name = 'FolderError';
   }
 }
 
@@ -76,7 +76,7 @@ export function builtInFiles(
     bytes,
     immutable: true,
   }));
-  let notFound = Buffer.alloc(0);
+  let notFound: Buffer | undefined;
   for (const { name, bytes } of own) {
     const page = Buffer.from(bytes.toString('utf8').replaceAll(ASSETS, base));
     if (name === NOT_FOUND) notFound = page;
@@ -86,10 +86,11 @@ export function builtInFiles(
       files.push({ path, bytes: page, immutable: false, ...(admin ? { adminOnly: true as const } : {}) });
     }
   }
+  if (notFound === undefined) throw new FolderError(`has no ${NOT_FOUND}`);
   return { files, notFound };
 }
 
-/** A folder unchanged: `index.html` at `/`, other files at their names. Throws `FolderUnfit`. */
+/** A folder unchanged: `index.html` at `/`, other files at their names. Throws `FolderError`. */
 export function folderFiles(folder: string, taken: ReadonlySet<string>): CachedFile[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new FolderError('is not a folder');
   const names = listFiles(folder);

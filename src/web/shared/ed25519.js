@@ -28,7 +28,7 @@ export async function generateKey(extractable = false) {
   };
 }
 
-/** A pair from a secret of 32 bytes in base64url, as `gatehouse keygen` prints it. */
+/** A pair from a secret of 32 bytes in base64url, as the command `keygen` prints it. */
 export async function importKey(secretText) {
   const bytes = fromBase64url(secretText.trim());
   if (bytes.length !== SECRET_BYTES) throw new Error('A secret key has 32 bytes.');

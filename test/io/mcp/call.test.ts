@@ -622,6 +622,7 @@ t.test(
     };
     const refused = await mcp.rpc('tools/call', withdraw, VERIFIED);
     t.match(refused.error, { code: -32000, message: 'Storage unavailable' });
+    t.equal(mcp.http.finished.at(-1)?.error, 'JournalUnavailable', 'the log names it');
     t.equal(mcp.asked.length, 1);
     t.equal(
       (await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, VERIFIED)).error,
@@ -654,5 +655,6 @@ t.test('log: the record of a request names the error of its JSON-RPC answer', as
   t.equal(await errorOf('{'), 'ParseError');
   t.equal(await errorOf('{"jsonrpc":"2.0","id":1}'), 'InvalidRequest');
   t.equal(await errorOf(`[${call('fine', 1)},${call('down', 2)}]`), 'ModuleFailed', 'one of a batch');
+  t.equal(await errorOf('[{"jsonrpc":"2.0","id":1}]'), 'InvalidRequest', 'an invalid message of a batch');
   t.equal(await errorOf(`[${call('fine', 1)}]`), undefined);
 });

@@ -149,7 +149,7 @@ class FileSource implements OutgoingSource {
     this.lost();
     if (!cut) return;
     this.#sending.onFault(error);
-    this.#out?.cut();
+    this.#out?.cut('FileStorageFailed');
   }
 
   /** Only after a read has settled: it would write into the buffer of another answer. */

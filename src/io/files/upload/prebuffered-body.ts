@@ -2,6 +2,7 @@
  * The body of an upload while the gateway decides whether to accept it: the client is paused, and what arrives all the
  * same is kept in memory, then in a file without a name, and delivered in order (docs/optimizations.md).
  */
+import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { isNoRoom, systemCode } from '../../../domain/disk-faults.ts';
@@ -37,7 +38,6 @@ interface OverflowFile {
 
 /** Delivered within the call, so one is enough for all bodies. */
 const STEP = pageMemory(STEP_BYTES);
-let names = 0;
 
 export class PrebufferedBody implements IncomingBody, IncomingSink {
   readonly declaredBytes: number | undefined;
@@ -66,6 +66,16 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
   /** Throws `StorageFull`, `Overloaded` or `FileStorageFailed` when bytes that arrived could not be kept. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Throws as `check` does where a reader heard `lost`. A result that no byte decided stays. */
+  checkRead(): void {
+    if (this.#sink !== undefined) this.check();
+  }
+
+  /** Could bytes not be kept before anything read them? */
+  get failedUnread(): boolean {
+    return this.#failure !== undefined && this.#sink === undefined;
   }
 
   /** Throws as `check` does. */
@@ -211,9 +221,13 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
 }
 
 function openNameless(folder: string): number {
-  names += 1;
-  const path = join(folder, `.prebuffered-${process.pid}-${names}`);
+  const path = join(folder, `.prebuffered-${randomUUID()}`);
   const fd = openSync(path, 'wx+', 0o600);
-  unlinkSync(path);
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
   return fd;
 }

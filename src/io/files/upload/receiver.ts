@@ -60,11 +60,11 @@ export class BodyReceiver {
     const prebuffered = new PrebufferedBody(body, this.#bounds, this.#prebuffered);
     try {
       const result = await work(prebuffered);
-      prebuffered.check();
+      prebuffered.checkRead();
       return result;
     } catch (error) {
       // To its reader such a body only ended early.
-      prebuffered.check();
+      prebuffered.checkRead();
       throw error;
     } finally {
       prebuffered.release();

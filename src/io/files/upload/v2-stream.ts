@@ -169,7 +169,7 @@ export class DraftUploads {
     try {
       content = await this.#receiveIntoPart(request, bounds, begun, signal);
     } catch (error) {
-      if (keeps) await keep(offsetBytes, begun.crc32);
+      if (keeps || request.incoming?.failedUnread === true) await keep(offsetBytes, begun.crc32);
       else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       throw error;
     }

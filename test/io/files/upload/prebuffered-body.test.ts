@@ -5,6 +5,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { GatewayError } from '../../../../src/domain/errors.ts';
+import { readUploadPlan } from '../../../../src/domain/files/upload-plan.ts';
+import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import {
   type PrebufferBounds,
   PrebufferedBody,
@@ -13,7 +16,7 @@ import {
 import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { runs } from '../../../support/depth.ts';
-import { PERSON_HEADERS, startDrafts } from '../../../support/files/drafts.ts';
+import { OWNER_ID, PERSON_HEADERS, startDrafts } from '../../../support/files/drafts.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { FakeBody } from '../../../support/files/incoming-body.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
@@ -189,6 +192,59 @@ t.test(
       t.ok(body.discarded);
       t.match(receiver.counters().prebuffered, { memoryBytes: 0, fileBytes: 0 });
     }
+  },
+);
+
+t.test('receiver: a refusal that no byte decided stays when the bytes do not fit', async (t) => {
+  const receiver = new BodyReceiver(inlineWorkers().workers, {
+    folder: temporaryFolder(t),
+    prebuffer: { memoryBytesMax: 0, fileBytesMax: 0 },
+  });
+  const body = new FakeBody();
+  const refused = receiver.prebuffer(body, async () => {
+    await new Promise(setImmediate);
+    throw new GatewayError('WrongPart');
+  });
+  body.send(randomBytes(1));
+  await rejectsWith(t, refused, 'WrongPart');
+  const other = new FakeBody();
+  const answered = receiver.prebuffer(other, async () => {
+    await new Promise(setImmediate);
+    return 'elsewhere';
+  });
+  other.send(randomBytes(1));
+  t.equal(await answered, 'elsewhere');
+});
+
+t.test(
+  'receiver: bytes that do not fit between the begin of a stream and its reader leave the draft open',
+  async (t) => {
+    const body = new FakeBody();
+    let leases = 0;
+    const drafts = await startDrafts(t, {
+      prebuffer: { memoryBytesMax: 0, fileBytesMax: 0 },
+      storage: (inner) =>
+        new Proxy(inner, {
+          get(target, name: keyof FileStorage) {
+            const member = target[name];
+            if (typeof member !== 'function') return member;
+            if (name === 'lease') {
+              leases += 1;
+              body.send(Buffer.from('hello'));
+            }
+            return member.bind(target);
+          },
+        }),
+    });
+    const fileId = await drafts.create();
+    const slot = drafts.actors.system.lookup('draft', fileId) ?? '';
+    const read = readUploadPlan(() => undefined);
+    if (!read.ok) throw new Error('no plan');
+    const request = { target: { slot, ownerId: OWNER_ID, fileId }, plan: read.plan, address: '127.0.0.1' };
+    await rejectsWith(t, drafts.uploads.upload({ ...request, incoming: body }), 'Overloaded');
+    t.equal(leases, 1, 'the stream had begun');
+    t.equal(drafts.actors.system.lookup('draft', fileId), slot, 'the draft is open');
+    t.equal((await drafts.stream(fileId, { body: 'hello' })).status, 503, 'still no room');
   },
 );
 
