@@ -3,10 +3,10 @@
  * Each client must reconnect by itself. Loopback only, bounded by the number of restarts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signUp } from './agent.ts';
+import { pickPort } from './free-port.ts';
 import { launch } from './launch.ts';
 import { PlainEventSource } from './plain-event-source.ts';
 
@@ -41,9 +41,6 @@ const SETTINGS = {
 };
 /** Below what one session may connect in ten seconds: all of them come back at about the same time. */
 const CLIENTS_PER_ACCOUNT = 25;
-/** Below the ports that the kernel picks for clients: one of those could hold the port while nothing listens on it. */
-const FIRST_PORT = 20_000;
-const PORTS = 10_000;
 /** Waiting longer than this for all clients is a failure. Milliseconds. */
 const TIMEOUT_MS = 60_000;
 
@@ -55,7 +52,7 @@ export async function runRestartLoop({
   const max = 4 * clients + 1_000;
   const bounds = { SseStreamsMax: max, SseStreamsPerAddress: max, ConnectionsMax: max };
   const configuration = { Settings: { ...SETTINGS, ...bounds } };
-  const port = await freePort();
+  const port = await pickPort();
   const start = () => launch({ dataPath, configuration, port });
   let gateway = await start();
   const url = `${gateway.url}/auth/v1/events`;
@@ -118,18 +115,6 @@ class EventStreams {
 
   close(): void {
     for (const source of this.sources) source.close();
-  }
-}
-
-async function freePort(): Promise<number> {
-  for (let port = FIRST_PORT + (process.pid % PORTS); ; port += 1) {
-    const probe = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false));
-      probe.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((resolve) => probe.close(resolve));
-    if (isFree) return port;
   }
 }
 

@@ -3,10 +3,10 @@
  * tool calls of an agent. Runs against a given gateway, or against its own, which it also kills and restarts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { pickPort } from './free-port.ts';
 import { Guide, StepFailed } from './guide.ts';
 import { launch, type RunningGateway } from './launch.ts';
 import { afterRestart, pathOfAnAgent } from './path.ts';
@@ -36,7 +36,7 @@ async function tourOfOwn(): Promise<number> {
   let gateway: RunningGateway | undefined;
   try {
     // Named, not picked by the system: a socket bound to port 0 may not be bound again right after a kill.
-    const port = await freePort();
+    const port = await pickPort();
     gateway = await launch({ dataPath: folder, args: ['--sandbox'], port });
     const guide = guideTo(gateway.url);
     write(`A tour of a gateway of its own on ${gateway.url}, data in ${folder}\n`);
@@ -53,15 +53,6 @@ async function tourOfOwn(): Promise<number> {
     await gateway?.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
-  return address.port;
 }
 
 function targetOf(): string | undefined | null {

@@ -2,25 +2,16 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { callTool, expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
+import { pickPort } from '../../tools/free-port.ts';
 import { launch, plainEnvironment, type RunningGateway } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 
 const CONFIGURATION = parse(readFileSync('examples/gatehouse.jsonc', 'utf8'));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 /** Ends the module when standard input ends, so that it does not outlive this process; ends with the module. */
 const TIED_TO_STDIN = 'exec 3<&0; "$0" "$@" & module=$!; (read -r _ <&3; kill $module) & wait $module';
@@ -84,7 +75,7 @@ async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
 }
 
 async function serve(t: Test, command: readonly string[]): Promise<void> {
-  const port = await freePort();
+  const port = await pickPort();
   const Modules = { core: { ...CONFIGURATION.Modules.core, url: `http://127.0.0.1:${port}` } };
   const gateway = await launch({ configuration: { ...CONFIGURATION, Modules } });
   t.teardown(() => gateway.stop());

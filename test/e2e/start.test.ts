@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { findFreePort } from '../../src/io/http/listen/free-port.ts';
+import { pickPort } from '../../tools/free-port.ts';
 import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../tools/launch.ts';
 
 const HELD_START = fileURLToPath(new URL('../support/held-start.cjs', import.meta.url));
@@ -23,7 +23,7 @@ interface HeldStart {
 
 /** A start that waits before it opens the journal. */
 async function hold(t: Test): Promise<HeldStart> {
-  const [port, internalPort] = [await findFreePort('127.0.0.1', 0), await findFreePort('127.0.0.1', 0)];
+  const [port, internalPort] = [await pickPort(), await pickPort()];
   const ports = ['--port', String(port), '--internal-port', String(internalPort)];
   const args = [...TIED, '--require', HELD_START, entryOf(), '--data', `${t.testdir({})}/data`, ...ports];
   const child = spawn(process.execPath, args, {
@@ -108,7 +108,7 @@ t.test('start: a port that another program takes during a start ends the program
 t.test(
   'start: one port for both listeners is refused with 69 before the data folder is created',
   async (t) => {
-    const port = String(await findFreePort('127.0.0.1', 0));
+    const port = String(await pickPort());
     const data = `${t.testdir({})}/data`;
     const { code, stderr } = await runToEnd(['--data', data, '--port', port, '--internal-port', port]);
     t.equal(code, 69);

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { findFreePort } from '../../src/io/http/listen/free-port.ts';
+import { pickPort } from '../../tools/free-port.ts';
 import { temporaryFolder } from './files/file-storage.ts';
 
 /** Why nginx cannot be used here; undefined when it can. */
@@ -16,7 +16,7 @@ export function nginxMissing(): string | undefined {
 /** Its base address. It ends with the test. */
 export async function startNginx(t: Test): Promise<string> {
   const folder = temporaryFolder(t);
-  const port = await findFreePort('127.0.0.1', 0);
+  const port = await pickPort();
   for (const name of ['root', 'temp']) mkdirSync(join(folder, name));
   writeFileSync(join(folder, 'nginx.conf'), configurationOf(folder, port));
   const child = spawn('nginx', [

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
-import { findFreePort } from '../../../src/io/http/listen/free-port.ts';
 import { setReceiveBuffer, steerToNewest } from '../../../src/io/http/listen/listening-sockets.ts';
 import { createServer, type Server } from '../../../src/io/http/server.ts';
+import { pickPort } from '../../../tools/free-port.ts';
 import { requestText, sendRaw } from '../../support/http.ts';
 
 const CONNECTIONS = 64;
@@ -12,7 +12,7 @@ const CONNECTIONS = 64;
 const BLOCKED_MS = 1_500;
 
 async function startServer(t: Test): Promise<Server> {
-  const port = await findFreePort('127.0.0.1', 0);
+  const port = await pickPort();
   const server = createServer({ host: '127.0.0.1', port, connectionsMax: () => 1_000 });
   t.teardown(() => server.close());
   server.serve((response) => response.end('ok', true));

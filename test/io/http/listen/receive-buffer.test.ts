@@ -2,16 +2,16 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
-import { findFreePort } from '../../../../src/io/http/listen/free-port.ts';
 import { boundReceiveBuffer } from '../../../../src/io/http/listen/receive-buffer.ts';
 import { createServer, type RequestHandler, type Server } from '../../../../src/io/http/server.ts';
+import { pickPort } from '../../../../tools/free-port.ts';
 
 const BODY_BYTES = 64 * 1024 * 1024;
 /** Bytes that uWebSockets.js requests with each read. */
 const READ_BYTES = 512 * 1024;
 
 async function startServer(t: Test, handler: RequestHandler): Promise<Server> {
-  const port = await findFreePort('127.0.0.1', 0);
+  const port = await pickPort();
   const server = createServer({ host: '127.0.0.1', port, connectionsMax: () => 10 });
   t.teardown(() => server.close());
   server.serve(handler);
@@ -58,7 +58,7 @@ t.test(
 );
 
 t.test('receive buffer: a port without a listener of this process is reported', async (t) => {
-  const port = await findFreePort('127.0.0.1', 0);
+  const port = await pickPort();
   t.match(await boundReceiveBuffer(port, 128 * 1024), new RegExp(`port ${port}`));
   const server = await startServer(t, (response) => response.end());
   server.stopListening();
