@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
-import { beginSuite, endSuite } from '../support/shared.ts';
+import { beginSuite, type Close, closeAll, endSuite } from '../support/shared.ts';
 import { suiteOf } from './table.ts';
 
 const BUILT_TESTS = fileURLToPath(new URL('../', import.meta.url));
@@ -14,15 +14,11 @@ function testFiles(): string[] {
     .sort();
 }
 
-type Teardown = () => unknown;
-
 /** Runs the files one after the other. What a file gives to `t.teardown` of the report runs when its tests have run. */
 export async function runFiles(name: string): Promise<void> {
-  // A coverage run's loader would cost each program that a test starts half a second.
-  delete process.env['NODE_OPTIONS'];
   beginSuite();
-  const teardowns: Teardown[] = [];
-  t.teardown = (teardown: Teardown) => void teardowns.push(teardown);
+  const teardowns: Close[] = [];
+  t.teardown = (teardown: Close) => void teardowns.push(teardown);
   const jobs = t.jobs;
   for (const path of testFiles()) {
     if (suiteOf(path) !== name) continue;
@@ -31,7 +27,7 @@ export async function runFiles(name: string): Promise<void> {
     t.setTimeout(0);
     await t.test(`${path}: every test has run`, async (end) => end.pass());
     t.jobs = jobs;
-    for (let teardown = teardowns.pop(); teardown !== undefined; teardown = teardowns.pop()) await teardown();
+    await closeAll(teardowns);
   }
   await endSuite();
 }

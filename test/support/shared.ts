@@ -1,7 +1,7 @@
 /** What the test files of a suite share: each is started once and closed when the last file has run. */
 import type { Test } from 'tap';
 
-type Close = () => unknown;
+export type Close = () => unknown;
 
 /** Undefined in a file that runs alone. */
 let suite: Close[] | undefined;
@@ -10,9 +10,13 @@ export function beginSuite(): void {
   suite = [];
 }
 
-/** Closes what was shared, the last first. */
 export async function endSuite(): Promise<void> {
-  for (let close = suite?.pop(); close !== undefined; close = suite?.pop()) await close();
+  await closeAll(suite ?? []);
+}
+
+/** The last first; empties the list. */
+export async function closeAll(closings: Close[]): Promise<void> {
+  for (let close = closings.pop(); close !== undefined; close = closings.pop()) await close();
 }
 
 /** A getter that starts on the first call. `t`: the report of the file, which a start in a file alone ends with. */

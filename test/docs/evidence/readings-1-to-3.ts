@@ -1,5 +1,5 @@
 /** Tests of readings and extensions in sections 1 to 3: number of the section, then words of docs/specification.md. */
-import type { Evidence } from './evidence.ts';
+import { type Evidence, REGISTRATION_TESTS } from './evidence.ts';
 
 export const READINGS_1_TO_3: Evidence = {
   '1 are proxied to the module': [
@@ -114,16 +114,7 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: foreign, removed and unknown ids are the same 404',
   ],
-  '2.3 An update finds the application': [
-    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
-    'test/io/apps/apps.test.ts: apps: an update without an id finds the application',
-    'test/io/apps/apps.test.ts: an Idempotency-Key repeats the first answer, API key included',
-    'test/io/apps/apps.test.ts: an Idempotency-Key with other content is 422',
-    'test/io/apps/apps.test.ts: shows the API key for an hour, also after a restart',
-    'test/io/apps/apps.test.ts: other Idempotency-Keys push no API key out',
-    'test/io/apps/apps.test.ts: whenever the process dies, a repeat with its Idempotency-Key',
-    'test/actors/accounts/upcast.test.ts: accounts of version 4: registrations have no Idempotency-Key',
-  ],
+  '2.3 An update finds the application': REGISTRATION_TESTS,
   '2.4 No list contains a null': [
     'test/io/mcp/catalog.test.ts: lists: no null anywhere',
     'test/io/mcp/catalog.test.ts: load gate: every fault of every row',

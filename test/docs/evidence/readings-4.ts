@@ -1,5 +1,5 @@
 /** Tests of readings and extensions in sections 4: number of the section, then words of docs/specification.md. */
-import type { Evidence } from './evidence.ts';
+import { type Evidence, REGISTRATION_TESTS } from './evidence.ts';
 
 export const READINGS_4: Evidence = {
   '4.1 batches of up to 100': [
@@ -161,16 +161,7 @@ export const READINGS_4: Evidence = {
   '4.4 asks `/health` for the plain form': [
     'test/io/routes/info.test.ts: health: database, memory and sessions',
   ],
-  '4.5 it can be repeated for an hour': [
-    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
-    'test/io/apps/apps.test.ts: apps: an update without an id finds the application',
-    'test/io/apps/apps.test.ts: an Idempotency-Key repeats the first answer, API key included',
-    'test/io/apps/apps.test.ts: an Idempotency-Key with other content is 422',
-    'test/io/apps/apps.test.ts: shows the API key for an hour, also after a restart',
-    'test/io/apps/apps.test.ts: other Idempotency-Keys push no API key out',
-    'test/io/apps/apps.test.ts: whenever the process dies, a repeat with its Idempotency-Key',
-    'test/actors/accounts/upcast.test.ts: accounts of version 4: registrations have no Idempotency-Key',
-  ],
+  '4.5 it can be repeated for an hour': REGISTRATION_TESTS,
   '4.5 more routes of applications': [
     'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: registrations survive a restart',

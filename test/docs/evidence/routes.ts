@@ -1,5 +1,5 @@
 /** Tests of each route of the public and of the internal listener. */
-import type { Evidence } from './evidence.ts';
+import { type Evidence, REGISTRATION_TESTS } from './evidence.ts';
 
 export const ROUTE_TESTS: Evidence = {
   'GET /health': [
@@ -59,16 +59,7 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/accounts/accounts.test.ts: sign-up: creates account, key and session',
     'test/actors/accounts/user.test.ts: login log: bounded, and refusals cannot flush the successes',
   ],
-  'POST /auth/v1/app/upsert_usr_app': [
-    'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
-    'test/io/apps/apps.test.ts: apps: an update without an id finds the application',
-    'test/io/apps/apps.test.ts: an Idempotency-Key repeats the first answer, API key included',
-    'test/io/apps/apps.test.ts: an Idempotency-Key with other content is 422',
-    'test/io/apps/apps.test.ts: shows the API key for an hour, also after a restart',
-    'test/io/apps/apps.test.ts: other Idempotency-Keys push no API key out',
-    'test/io/apps/apps.test.ts: whenever the process dies, a repeat with its Idempotency-Key',
-    'test/actors/accounts/upcast.test.ts: accounts of version 4: registrations have no Idempotency-Key',
-  ],
+  'POST /auth/v1/app/upsert_usr_app': REGISTRATION_TESTS,
   'GET /auth/v1/app/list': [
     'test/io/apps/apps.test.ts: apps: a new application has the documented shape',
     'test/io/apps/apps.test.ts: registrations survive a restart',

@@ -70,7 +70,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
 
   /** Throws as `check` does where a reader heard `lost`. A result that no byte decided stays. */
   checkRead(): void {
-    if (this.#sink !== undefined) this.check();
+    if (!this.failedUnread) this.check();
   }
 
   /** Could bytes not be kept before anything read them? */
