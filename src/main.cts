@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /**
  * The entry. Checks the version of Node in syntax that Node 8 accepts, and sets process-wide sizes before the first ES
  * module is loaded: loading one uses libuv's pool, and uWebSockets.js reads its header limit when imported. `require`

@@ -169,7 +169,14 @@ t.test(
     const lock = JSON.parse(text) as { packages: Parameters<typeof missingFromLock>[0] };
     t.same(missingFromLock(lock.packages), {});
     const { ['node_modules/@uwsjs/darwin-x64-18']: _taken, ...short } = lock.packages;
-    t.same(Object.keys(missingFromLock(short)), ['@uwsjs/darwin-x64-18'], 'a missing one is found');
+    t.same(
+      missingFromLock(short),
+      { 'node_modules/@uwsjs/darwin-x64-18': '20.51.4' },
+      'a missing one is found',
+    );
+    const nested = 'node_modules/uWebSockets.js-next/node_modules/@uwsjs/linux-x64-22';
+    const { [nested]: _nested, ...shared } = lock.packages;
+    t.same(missingFromLock(shared), { [nested]: '20.69.0' }, 'so is a second version');
     t.notMatch(text, /"resolved": "http/);
   },
 );

@@ -6,43 +6,27 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 /** The packages whose optional platform packages must all stand in the lock, by their folder in node_modules. */
-const OWNERS = ['uWebSockets.js'];
+const OWNERS = ['uWebSockets.js', 'uWebSockets.js-next'];
 
+/** Platforms of uWebSockets.js that the registry in use does not serve, with the Node lines that each has a build for. */
+const UNSERVED_PLATFORMS: Readonly<Record<string, readonly number[]>> = {
+  'darwin-arm64': [18, 20, 22, 23, 24, 26],
+  'darwin-x64': [18, 20, 22, 23, 24, 26],
+  'linux-arm': [18, 20, 22, 23],
+  'linux-arm64': [18, 20, 22, 23, 24, 26],
+  'win32-x64': [18, 20, 22, 23, 24, 26],
+};
 /**
- * Locked packages that the registry in use does not serve: their entries cannot name an `integrity`, and `npm ci` takes
- * none of them, as each is optional and for another platform than the tested one. By exact name; every other has one.
+ * Locked packages whose entries cannot name an `integrity`. `npm ci` takes none of them, as each is optional and for
+ * another platform than the tested one. Every other entry has one.
  */
-const UNSERVED: ReadonlySet<string> = new Set([
-  '@uwsjs/darwin-arm64-18',
-  '@uwsjs/darwin-arm64-20',
-  '@uwsjs/darwin-arm64-22',
-  '@uwsjs/darwin-arm64-23',
-  '@uwsjs/darwin-x64-18',
-  '@uwsjs/darwin-x64-20',
-  '@uwsjs/darwin-x64-22',
-  '@uwsjs/darwin-x64-23',
-  '@uwsjs/linux-arm-18',
-  '@uwsjs/linux-arm-20',
-  '@uwsjs/linux-arm-22',
-  '@uwsjs/linux-arm-23',
-  '@uwsjs/linux-arm64-18',
-  '@uwsjs/linux-arm64-20',
-  '@uwsjs/linux-arm64-22',
-  '@uwsjs/linux-arm64-23',
-  '@uwsjs/win32-x64-18',
-  '@uwsjs/win32-x64-20',
-  '@uwsjs/win32-x64-22',
-  '@uwsjs/win32-x64-23',
-]);
+const UNSERVED: ReadonlySet<string> = new Set(
+  Object.entries(UNSERVED_PLATFORMS).flatMap(([platform, lines]) =>
+    lines.map((line) => `@uwsjs/${platform}-${line}`),
+  ),
+);
 /** What npm writes: the algorithm and the digest in base64 (W3C Subresource Integrity). */
 const INTEGRITY = /^sha512-[A-Za-z0-9+/]{86}==$/;
-
-const ENGINES: Record<string, string> = {
-  '18': '^18.0.0',
-  '20': '^20.0.0',
-  '22': '^22.0.0',
-  '23': '^23.0.0',
-};
 
 interface LockEntry {
   version?: string;
@@ -58,13 +42,17 @@ interface LockFile {
   packages: Record<string, LockEntry>;
 }
 
-/** Names of the optional dependencies of `OWNERS` that the lock does not hold, with their pinned versions. */
+/** Paths of the optional dependencies of `OWNERS` that the lock does not hold, with their pinned versions. */
 export function missingFromLock(packages: Record<string, LockEntry>): Record<string, string> {
   const missing: Record<string, string> = {};
   for (const owner of OWNERS) {
     const wanted = packages[`node_modules/${owner}`]?.optionalDependencies ?? {};
     for (const [name, version] of Object.entries(wanted)) {
-      if (packages[`node_modules/${name}`] === undefined) missing[name] = version;
+      const shared = `node_modules/${name}`;
+      const own = `node_modules/${owner}/${shared}`;
+      if (packages[own]?.version === version || packages[shared]?.version === version) continue;
+      // Two versions of one package: the second one is in the folder of its owner.
+      missing[packages[shared] === undefined && missing[shared] === undefined ? shared : own] = version;
     }
   }
   return missing;
@@ -86,13 +74,12 @@ export function withoutIntegrity(packages: Record<string, LockEntry>): string[] 
 }
 
 /** `@uwsjs/linux-x64-20` names its system, processor and Node major: nothing else is known of a package we cannot see. */
-function platformEntry(name: string, version: string): LockEntry {
-  const [os = '', cpu = '', major = ''] = name.replace(/^.*\//, '').split('-');
-  const node = ENGINES[major];
+function platformEntry(path: string, version: string): LockEntry {
+  const [os = '', cpu = '', major = ''] = path.replace(/^.*\//, '').split('-');
   return {
     version,
     cpu: [cpu],
-    ...(node === undefined ? {} : { engines: { node } }),
+    engines: { node: `^${major}.0.0` },
     optional: true,
     os: [os],
   };
@@ -101,9 +88,7 @@ function platformEntry(name: string, version: string): LockEntry {
 function completeLock(file: string): number {
   const lock = JSON.parse(readFileSync(file, 'utf8')) as LockFile;
   const missing = missingFromLock(lock.packages);
-  for (const [name, version] of Object.entries(missing)) {
-    lock.packages[`node_modules/${name}`] = platformEntry(name, version);
-  }
+  for (const [path, version] of Object.entries(missing)) lock.packages[path] = platformEntry(path, version);
   const root = lock.packages[''] ?? {};
   const rest = Object.entries(lock.packages)
     .filter(([path]) => path !== '')

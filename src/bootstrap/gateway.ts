@@ -10,6 +10,7 @@ import { Dashboard } from '../io/admin/dashboard.ts';
 import { restoreSettings } from '../io/admin/settings.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
+import { httpLibrary } from '../io/http/library.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
@@ -49,7 +50,7 @@ export interface Assembly {
   stop(): Promise<void>;
 }
 
-/** Starts everything. Throws `ListenError`, `Folder…`, `Journal…` and `SealKeyUnusable`. */
+/** Starts everything. Throws `HttpLibraryUnusable`, `ListenError`, `Folder…`, `Journal…` and `SealKeyUnusable`. */
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
@@ -116,6 +117,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   };
   const pipelines = createPipelines(deps);
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
+  log.write('httpLibrary', { version: httpLibrary().version });
   return assemblyOf(deps, pipelines, folder, renewCertificate);
 }
 

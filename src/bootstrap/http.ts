@@ -2,6 +2,7 @@
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { Site } from '../domain/site.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
+import { httpLibrary } from '../io/http/library.ts';
 import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import type { Services } from '../io/http/services.ts';
@@ -73,6 +74,8 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const internalHealth = () => ({
     ...health(),
     version: options.version,
+    httpLibrary: `uWebSockets.js ${httpLibrary().version}`,
+    node: process.version.slice(1),
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(counters).map(([name, source]) => [name, source()])),
   });

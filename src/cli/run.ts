@@ -19,6 +19,7 @@ import {
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { Fault } from '../domain/schema.ts';
 import { SealKeyUnusable } from '../io/apps/api-keys.ts';
+import { HttpLibraryUnusable } from '../io/http/library.ts';
 import { ListenError } from '../io/http/listen/free-port.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
 import { banner } from './banner.ts';
@@ -88,6 +89,7 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof UsageError) end(EXIT.usage, `gatehouse: ${error.message}`);
     if (error instanceof ListenError) end(EXIT.portTaken, `gatehouse: ${error.message}`);
     if (error instanceof FolderUnusable) endWithFaults([{ path: error.key, message: error.message }]);
+    if (error instanceof HttpLibraryUnusable) end(EXIT.configuration, `gatehouse: ${error.message}`);
     if (error instanceof SealKeyUnusable)
       endWithFaults([{ path: 'Secrets.sealKey', message: error.message }]);
     if (error instanceof JournalPresent || error instanceof JournalSound)

@@ -36,12 +36,12 @@ t.test('program: --help and -h print the usage and end with 0, beside any other 
 t.test('program: an unsupported Node version ends the start with 78 and one sentence', async (t) => {
   const startOn = (version: string) =>
     runToEnd(['--help'], { NODE_OPTIONS: `--require ${OTHER_VERSION}`, NODE_VERSION_SAID: version });
-  for (const version of ['v18.20.8', 'v20.19.9', 'v21.7.3', 'v22.12.9', 'v24.1.0']) {
+  for (const version of ['v18.20.8', 'v20.19.9', 'v21.7.3', 'v22.12.9', 'v25.1.0']) {
     const { code, stdout, stderr } = await startOn(version);
     t.strictSame({ code, stdout }, { code: 78, stdout: '' }, version);
     t.match(stderr, /^gatehouse: needs Node 20 from 20\.20\.0 or .+; this is [0-9.]+\n$/);
   }
-  for (const version of ['v20.20.0', 'v20.21.0', 'v22.13.1'])
+  for (const version of ['v20.20.0', 'v20.21.0', 'v22.13.1', 'v24.0.0'])
     t.equal((await startOn(version)).code, 0, version);
 });
 

@@ -1,18 +1,6 @@
-/**
- * One listener: sockets, TLS, the connection cap and the opens per address. The only importer of uWebSockets.js; other
- * files import its types from here.
- */
-import * as library from 'uWebSockets.js';
-import {
-  App,
-  type HttpRequest,
-  type HttpResponse,
-  SSLApp,
-  type TemplatedApp,
-  type us_listen_socket,
-  us_listen_socket_close,
-  us_socket_local_port,
-} from 'uWebSockets.js';
+/** One listener: sockets, TLS, the connection cap and the opens per address. Other files import the library's types from here. */
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+import { httpLibrary } from './library.ts';
 import { readAddress } from './listen/client-address.ts';
 import { ListenError } from './listen/free-port.ts';
 
@@ -106,7 +94,7 @@ export function omitServerHeader(uws: object): void {
 
 /** A server on a port of `reservePorts`; it listens from `serve` on. */
 export function createServer(options: ServerOptions): Server {
-  omitServerHeader(library);
+  omitServerHeader(httpLibrary().uws);
   const live = { open: 0, openedTotal: 0, refusedTotal: 0 };
   let open: ((port: number) => Listener) | undefined;
   let { port } = options;
@@ -165,6 +153,7 @@ function openListener(
   handler: RequestHandler,
 ): Listener {
   const { tls, host } = options;
+  const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = httpLibrary().uws;
   const app =
     tls === undefined
       ? App()

@@ -71,6 +71,7 @@ export const LOG_FIELDS = {
   uploads: field('number', 'Uploads that an earlier run left open.'),
   userAgent: field('string', 'The `User-Agent` of the caller.'),
   userId: field('string', 'Account.'),
+  version: field('string', 'Version of a library.'),
   waitMs: field('number', 'Milliseconds until the next start.'),
   webhookAllow: field('strings', 'Networks of `WebhookAllow`.'),
   webhookId: field('string', 'Id of the delivery; the same in all its attempts.'),
@@ -102,6 +103,11 @@ const fatal = define('fatal');
 
 /** Lines about the process, written at once. */
 export const PROGRAM_LINES = {
+  httpLibrary: info(
+    'http library loaded',
+    'The build of uWebSockets.js that serves: the newest that this machine can load.',
+    'version',
+  ),
   stopping: info('stopping', 'A signal stops the process.', 'signal'),
   stopFailed: fatal('stop failed', 'The process ends with 70.', 'err'),
   requestsCut: warn(

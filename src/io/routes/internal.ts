@@ -15,6 +15,9 @@ export type PartCounters = Readonly<Record<string, number>>;
 interface InternalHealth extends HealthFacts {
   readonly uptimeSeconds: number;
   readonly version: string;
+  /** Name and version of what serves HTTP. */
+  readonly httpLibrary: string;
+  readonly node: string;
   readonly parts: Readonly<Record<string, PartCounters>>;
 }
 

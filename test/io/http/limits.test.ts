@@ -4,6 +4,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
+import { httpLibrary } from '../../../src/io/http/library.ts';
 import {
   createAddressReader,
   createRangeCheck,
@@ -20,6 +21,9 @@ import {
   sendRaw,
   startHttp,
 } from '../../support/http.ts';
+
+/** uWebSockets.js 20.51 cannot tell the connections of an address apart; later builds name the peer's port. */
+const PORTLESS_MINOR = 51;
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 const KEY = Buffer.alloc(32, 7).toString('base64url');
@@ -186,6 +190,27 @@ t.test(
       alone.close();
       t.same(seen, [...times(10, 200), 429, 429], 'another address that opened one');
     }
+  },
+);
+
+t.test(
+  'limits: one of two connections has its quota where the library names ports, and else that of both',
+  async (t) => {
+    const { port } = start(t);
+    const [one, other] = [connectRaw(port), connectRaw(port)];
+    const ask = async (connection: RawConnection) => {
+      connection.send(requestText('GET', '/open'));
+      return (await connection.answer()).status;
+    };
+    t.equal(await ask(other), 200);
+    const seen: number[] = [];
+    for (let used = 1; used <= 21; used += 1) seen.push(await ask(one));
+    const [, minor] = httpLibrary().version.split('.').map(Number);
+    const quota = (minor ?? 0) > PORTLESS_MINOR ? 10 : 19;
+    t.same(seen, [...times(quota, 200), ...times(21 - quota, 429)]);
+    t.equal(await ask(other), quota === 10 ? 200 : 429);
+    one.close();
+    other.close();
   },
 );
 

@@ -1,0 +1,68 @@
+/**
+ * Loads uWebSockets.js. Two builds are installed, for different lines of Node and versions of glibc; the newest one that
+ * this machine can load is used (docs/deployment.md#node-and-uwebsocketsjs).
+ */
+
+import type * as Uws from 'uWebSockets.js';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+/** Packages with a build, newest first. */
+const PACKAGES = ['uWebSockets.js-next', 'uWebSockets.js'] as const;
+
+interface HttpLibrary {
+  readonly uws: typeof Uws;
+  /** Of the package that was loaded, such as 20.51.4. */
+  readonly version: string;
+}
+
+/** No build of uWebSockets.js runs on this machine. The message holds the reason of each. */
+export class HttpLibraryUnusable extends Error {}
+
+let loaded: HttpLibrary | undefined;
+
+/** The library, loaded at the first call. Throws `HttpLibraryUnusable`. */
+export function httpLibrary(): HttpLibrary {
+  loaded ??= loadNewest(PACKAGES, createRequire(import.meta.url));
+  return loaded;
+}
+
+/** `find` loads and resolves packages by name. Throws `HttpLibraryUnusable`. */
+export function loadNewest(
+  names: readonly string[],
+  find: Pick<NodeJS.Require, 'resolve'> & ((name: string) => unknown),
+): HttpLibrary {
+  const reasons: string[] = [];
+  for (const name of names) {
+    try {
+      const uws = find(name) as typeof Uws;
+      return { uws, version: versionOf(find.resolve(name)) };
+    } catch (error) {
+      reasons.push(`${name}: ${lastLine(error)}`);
+    }
+  }
+  const { version, platform, arch } = process;
+  throw new HttpLibraryUnusable(
+    `no build of uWebSockets.js runs on Node ${version.slice(1)}, ${platform}-${arch} (Node 24 and later need glibc 2.38, as in Debian 13): ${reasons.join('; ')}`,
+  );
+}
+
+/** The library puts the reason of the loader behind a text of its own. */
+function lastLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return (
+    message
+      .split('\n')
+      .filter((line) => line.includes('Error:'))
+      .at(-1) ??
+    message.split('\n')[0] ??
+    ''
+  );
+}
+
+/** `package.json` is beside the main file, and no export names it. */
+function versionOf(mainFile: string): string {
+  const text = readFileSync(join(dirname(mainFile), 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
