@@ -1,6 +1,6 @@
 /** User keys (spec 2.2): software Ed25519 keys and FIDO2 keys in one collection, distinguished by their flag bits. */
 
-/** Flag bits by the names of spec 2.2. */
+/** Flag bits by the names of spec 2.2; `NoBrowserLogin` is ours (issue 26), so that records without it stay as they are. */
 export const KeyFlag = {
   PasswordKey: 1,
   UserKey: 2,
@@ -8,6 +8,7 @@ export const KeyFlag = {
   McpAccess: 8,
   CardDav: 16,
   Deleted: 32,
+  NoBrowserLogin: 64,
 } as const;
 
 /** COSE algorithms that authenticators are offered and may answer with, the preferred first. */

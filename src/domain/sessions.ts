@@ -1,6 +1,7 @@
 /** Sessions as the rest of the gateway sees them: who calls, how they logged in, with which key. */
 import type { KeyType } from './keys.ts';
 import type { Role } from './roles.ts';
+import { MINUTE_MS } from './time.ts';
 
 /** Spec 2.1. */
 export type LoginType = 'McpBasic' | 'McpVerified' | 'McpApp';
@@ -56,3 +57,5 @@ export const BROWSER_SESSIONS_MAX = 50;
 export const MCP_SESSIONS_MAX = 100;
 /** The last use of a session is written at most this often. */
 export const TOUCH_INTERVAL_MS = 60_000;
+/** A fresh login is at most this old (spec 1, docs/operations.md). */
+export const FRESH_LOGIN_MS = 15 * MINUTE_MS;

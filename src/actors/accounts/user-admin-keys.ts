@@ -16,7 +16,7 @@ export interface ClaimKey {
   /** base64url of 32 bytes. */
   readonly publicKey: string;
   readonly name?: string;
-  /** Bits of `KeyFlag.McpAccess` and `KeyFlag.CardDav`. */
+  /** Bits of `KeyFlag.McpAccess`, `KeyFlag.CardDav` and `KeyFlag.NoBrowserLogin`. */
   readonly access: number;
   /** What the index says of this key now. */
   readonly holder?: KeyOwner;

@@ -2,7 +2,7 @@
  * Enrollment of keys, and of software keys from end to end: the limit, the name in the index, takeover from an unproven holder, replacement of older
  * password keys, proof for a key that was only claimed. All of it in one commit.
  */
-import { hasFlag, KeyFlag, type UserKey } from '../../domain/keys.ts';
+import { hasFlag, KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
 import { audited, type Change, merged, type Origin, outcome, type UserOutcome } from '../change.ts';
 import {
   type Claim,
@@ -18,7 +18,7 @@ import { challengeUsed } from './challenges.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import { USER } from './user-messages.ts';
 import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
-import type { SessionRecord, UsedChallenge, UserState } from './user-types.ts';
+import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import { type Finding, type Proof, verifyEnrollment } from './verification.ts';
 
 /** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
@@ -48,6 +48,8 @@ export interface AddKey {
   readonly proof?: Proof;
   readonly passKeyFlag: boolean;
   readonly name?: string;
+  /** False: the key may only use MCP. */
+  readonly browserLogin?: boolean;
   /** What the index says of this key now. */
   readonly holder?: KeyOwner;
   readonly sessionId: string;
@@ -176,7 +178,8 @@ function judgeAdding(state: UserState, command: AddKey, turn: Turn): UserOutcome
       return refuse('KeyAlreadyRegistered');
     return prove(state, own, session, command, turn);
   }
-  const enrolment = enroll(state, turn, { ...command, proven: command.proof !== undefined });
+  const access = withFlag(0, KeyFlag.NoBrowserLogin, command.browserLogin === false);
+  const enrolment = enroll(state, turn, { ...command, access, proven: command.proof !== undefined });
   if (isRefusal(enrolment)) return enrolment;
   const { key, replaced } = enrolment;
   const rebound = replaced.some((old) => old.id === session.keyId);
@@ -203,7 +206,7 @@ function judgeAdding(state: UserState, command: AddKey, turn: Turn): UserOutcome
   );
 }
 
-/** The holder of a claimed key now proves to have it. */
+/** The holder of a claimed key now proves to have it. A key that may only use MCP stays so. */
 function prove(
   state: UserState,
   key: UserKey,
@@ -219,14 +222,18 @@ function prove(
     replaces: before,
     onConflict: 'KeyAlreadyRegistered',
   };
+  const restricted = command.browserLogin === false;
+  const flags = restricted ? withFlag(key.flags, KeyFlag.NoBrowserLogin, true) : key.flags;
   const reply: AddedKey = {
-    key: { ...key, proven: true },
+    key: { ...key, flags, proven: true },
     current: session.keyId === key.id,
     replaced: [],
     expiresMs: session.expiresMs,
   };
   const audit = audited(state, turn, 'key_proven', command.origin, { keyId: key.id });
-  const proven: Change = { events: [{ type: 'keyProven', keyId: key.id }], claims: [claim] };
+  const events: UserEvent[] = [{ type: 'keyProven', keyId: key.id }];
+  if (flags !== key.flags) events.push({ type: 'keyFlagsSet', keyId: key.id, flags });
+  const proven: Change = { events, claims: [claim] };
   return outcome([proven, challengeUsed(command.challenge, turn), audit], reply);
 }
 

@@ -4,7 +4,8 @@
  */
 
 import { ERRORS } from '../../domain/errors.ts';
-import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
+import { hasFlag, KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
+import { FRESH_LOGIN_MS } from '../../domain/sessions.ts';
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { type AuditRecord, isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { findById } from './id-list.ts';
@@ -12,7 +13,7 @@ import { keyLogged } from './user-admin-keys.ts';
 import { activeKeys, isActive, removal } from './user-enrollment.ts';
 import type { LoseKey } from './user-messages.ts';
 import { changerOf, endSessions, sessionsOfKey } from './user-sessions.ts';
-import type { UserEvent, UserState } from './user-types.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-types.ts';
 
 export type KeyCommand =
   | {
@@ -20,6 +21,8 @@ export type KeyCommand =
       readonly keyId: string;
       readonly mcpAccess?: boolean;
       readonly cardDavAccess?: boolean;
+      /** A change of it needs a fresh login. */
+      readonly browserLogin?: boolean;
       /** Null: of an admin, whom `origin.by` names. */
       readonly sessionId: string | null;
       readonly origin: Origin;
@@ -41,6 +44,7 @@ export interface UpdatedKey {
   readonly key: UserKey;
   readonly current: boolean;
   readonly sessionsClosed: number;
+  readonly currentClosed: boolean;
 }
 
 export function updateKey(
@@ -52,15 +56,25 @@ export function updateKey(
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
-  const { mcpAccess, cardDavAccess } = command;
-  let flags = key.flags;
-  if (mcpAccess !== undefined) flags = withFlag(flags, KeyFlag.McpAccess, mcpAccess);
-  if (cardDavAccess !== undefined) flags = withFlag(flags, KeyFlag.CardDav, cardDavAccess);
+  const flags = changedFlags(key, command);
+  const browser = (flags ^ key.flags) & KeyFlag.NoBrowserLogin;
+  if (browser !== 0) {
+    const refusal = refusedBrowserChange(state, key, session, turn);
+    if (refusal !== undefined) return refusal;
+  }
   const current = session?.keyId === key.id;
-  const ended = mcpAccess === false ? sessionsOfKey(state, key.id, 'mcp') : [];
+  const ended = [
+    ...(command.mcpAccess === false ? sessionsOfKey(state, key.id, 'mcp') : []),
+    ...(hasFlag(flags, KeyFlag.NoBrowserLogin) ? sessionsOfKey(state, key.id, 'browser') : []),
+  ];
   if (flags === key.flags && ended.length === 0)
-    return { reply: { key, current, sessionsClosed: 0 } satisfies UpdatedKey };
-  const reply: UpdatedKey = { key: { ...key, flags }, current, sessionsClosed: ended.length };
+    return { reply: { key, current, sessionsClosed: 0, currentClosed: false } satisfies UpdatedKey };
+  const reply: UpdatedKey = {
+    key: { ...key, flags },
+    current,
+    sessionsClosed: ended.length,
+    currentClosed: ended.some((each) => each.id === session?.id),
+  };
   const fields = { keyId: key.id, flagsBefore: key.flags, flagsAfter: flags, sessionsClosed: ended.length };
   return outcome(
     [
@@ -72,6 +86,46 @@ export function updateKey(
   );
 }
 
+/** The flag bits of a key after the command; what it leaves out stays. */
+function changedFlags({ flags }: UserKey, command: Extract<KeyCommand, { type: 'updateKey' }>): number {
+  const { mcpAccess, cardDavAccess, browserLogin } = command;
+  let changed = flags;
+  if (mcpAccess !== undefined) changed = withFlag(changed, KeyFlag.McpAccess, mcpAccess);
+  if (cardDavAccess !== undefined) changed = withFlag(changed, KeyFlag.CardDav, cardDavAccess);
+  if (browserLogin !== undefined) changed = withFlag(changed, KeyFlag.NoBrowserLogin, !browserLogin);
+  return changed;
+}
+
+/** `session` is null for an admin, whose route requires a fresh login itself. */
+function refusedBrowserChange(
+  state: UserState,
+  key: UserKey,
+  session: SessionRecord | null,
+  turn: Turn,
+): Refusal | undefined {
+  if (hasFlag(key.flags, KeyFlag.Fido2Key))
+    return refuse('InvalidInput', 'browserLogin: a passkey logs in to browsers alone');
+  if (session !== null && turn.nowMs - session.createdMs > FRESH_LOGIN_MS)
+    return refuse('FreshLoginRequired');
+  const protectedKey = turn.settings.get('LastKeyProtection') === 1 && isLastBrowserKey(state, key);
+  return protectedKey
+    ? refuse('Forbidden', 'the last key that logs in to the account cannot lose its browser login')
+    : undefined;
+}
+
+/**
+ * No other key and no code would let its owner in. Ownership is the only condition of spec 3, so the rule is off unless
+ * an admin asks for it.
+ */
+function isLastBrowserKey(state: UserState, key: UserKey): boolean {
+  const others = activeKeys(state).filter((each) => each.id !== key.id && mayLogIn(each));
+  return state.contact === null && mayLogIn(key) && others.length === 0;
+}
+
+function mayLogIn(key: UserKey): boolean {
+  return !hasFlag(key.flags, KeyFlag.NoBrowserLogin);
+}
+
 export function removeKey(
   state: UserState,
   command: Extract<KeyCommand, { type: 'removeKey' }>,
@@ -81,10 +135,7 @@ export function removeKey(
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
-  // Ownership is the only condition of spec 3, so the rule is off unless an admin asks for it.
-  // Who has a phone number or an e-mail address here gets in by a code.
-  const last = activeKeys(state).length === 1 && state.contact === null;
-  if (turn.settings.get('LastKeyProtection') === 1 && last)
+  if (turn.settings.get('LastKeyProtection') === 1 && isLastBrowserKey(state, key))
     return refuse('Forbidden', 'the last key of the account cannot be removed');
   const ended = sessionsOfKey(state, key.id);
   const reply: RemovedKey = {

@@ -146,6 +146,7 @@ function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | Err
   if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
   // The holder of a claimed key may be another person, who would log in to the account of the claimer.
   if (command.type === 'login' && !key.proven) return 'AccessDenied';
+  if (command.type === 'login' && hasFlag(key.flags, KeyFlag.NoBrowserLogin)) return 'AccessDenied';
   if (state.blocked) return 'AccessDenied';
   if (command.type === 'mcpLogin' && command.appId !== null) {
     if (!allowsApp(state, command.appId, command.indexEntry, key.publicKey)) return 'AccessDenied';

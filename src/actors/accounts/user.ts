@@ -116,7 +116,7 @@ function frees(command: UserCommand): boolean {
     case 'sweep':
       return true;
     case 'updateKey':
-      return command.mcpAccess === false;
+      return command.mcpAccess === false || command.browserLogin === false;
     case 'setBlocked':
       return command.blocked;
     default:

@@ -27,7 +27,7 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { toIso } from '../../domain/time.ts';
 
-/** Spec 2.2. Extensions: `name`, `lastUsedUtc`, `proven`, and `backedUp` of passkeys. */
+/** Spec 2.2. Extensions: `browserLogin`, `name`, `lastUsedUtc`, `proven`, and `backedUp` of passkeys. */
 export const userKeySchema = named(
   'UserKey',
   object({
@@ -41,6 +41,7 @@ export const userKeySchema = named(
     current: boolean(),
     mcpAccess: boolean(),
     cardDavAccess: boolean(),
+    browserLogin: boolean(),
     proven: boolean(),
     name: optional(text({ examples: ['Laptop'] })),
     lastUsedUtc: optional(utcText()),
@@ -123,6 +124,7 @@ export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyI
     current: key.id === currentKeyId,
     mcpAccess: hasFlag(key.flags, KeyFlag.McpAccess),
     cardDavAccess: hasFlag(key.flags, KeyFlag.CardDav),
+    browserLogin: !hasFlag(key.flags, KeyFlag.NoBrowserLogin),
     proven: key.proven,
     ...(key.name === undefined ? {} : { name: key.name }),
     ...(key.lastUsedMs === undefined ? {} : { lastUsedUtc: toIso(key.lastUsedMs) }),

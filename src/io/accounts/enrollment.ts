@@ -49,6 +49,8 @@ export interface Registration {
   readonly credential?: AttestationJson;
   readonly publicKey?: string;
   readonly passKeyFlag?: boolean;
+  /** False: the key may only use MCP. */
+  readonly browserLogin?: boolean;
   readonly name?: string;
 }
 
@@ -76,6 +78,7 @@ export async function register(
     throw new GatewayError('InvalidInput', 'exactly one of publicKey and credential is required');
   if (credential !== undefined && passKeyFlag === true)
     throw new GatewayError('InvalidInput', 'passKeyFlag goes with publicKey');
+  if (request.browserLogin === false) checkMcpKey(context, request);
   if (credential !== undefined) return registerPasskey(deps, context, request, credential);
   if (publicKey === undefined) throw new GatewayError('InvalidInput', 'publicKey: is required');
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
@@ -90,6 +93,16 @@ export async function register(
   return usingChallenge(deps, context, use, (challenge) =>
     registerKey(context, request, publicKey, answer, challenge),
   );
+}
+
+/** A key that may only use MCP joins an account: a new account would have no way in. */
+function checkMcpKey({ session }: Context, { credential, passKeyFlag }: Registration): void {
+  if (credential !== undefined)
+    throw new GatewayError('InvalidInput', 'browserLogin: a passkey logs in to browsers alone');
+  if (passKeyFlag === true)
+    throw new GatewayError('InvalidInput', 'browserLogin: a key with passKeyFlag logs in to browsers');
+  if (session === undefined)
+    throw new GatewayError('InvalidInput', 'browserLogin: false needs the session of an account');
 }
 
 async function registerKey(
@@ -189,6 +202,7 @@ async function join(
       type: 'addKey',
       sessionId: session.id,
       ...shared(context, request, publicKey),
+      ...(request.browserLogin === undefined ? {} : { browserLogin: request.browserLogin }),
       ...answered,
     };
     return context.actors.ask(user, session.userId, command, askOptions('register_key', context));

@@ -20,6 +20,7 @@ type Context = RouteContext<unknown, unknown, SessionContext>;
 interface KeyAccess {
   readonly mcpAccess?: boolean;
   readonly cardDavAccess?: boolean;
+  readonly browserLogin?: boolean;
 }
 
 interface NewClaim extends KeyAccess {
@@ -35,12 +36,13 @@ interface NewClaim extends KeyAccess {
 export function setKeyAccess(
   context: Context,
   keyId: string | number,
-  { mcpAccess, cardDavAccess }: KeyAccess,
+  { mcpAccess, cardDavAccess, browserLogin }: KeyAccess,
   ownerId?: string,
 ): Promise<UpdatedKey> {
   const flags = {
     ...(mcpAccess === undefined ? {} : { mcpAccess }),
     ...(cardDavAccess === undefined ? {} : { cardDavAccess }),
+    ...(browserLogin === undefined ? {} : { browserLogin }),
   };
   return change(context, 'updateKey', keyId, ownerId, (userId, target, options) =>
     context.actors.ask(user, userId, { type: 'updateKey', ...flags, ...target }, options),
@@ -62,15 +64,14 @@ export function removeUserKey(
 export async function claimKey(
   context: Context,
   ownerId: string,
-  { publicKey, name, mcpAccess, cardDavAccess }: NewClaim,
+  { publicKey, name, mcpAccess, cardDavAccess, browserLogin }: NewClaim,
 ): Promise<UserKey> {
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { actors } = context;
-  const access = withFlag(
-    withFlag(0, KeyFlag.McpAccess, mcpAccess === true),
-    KeyFlag.CardDav,
-    cardDavAccess === true,
-  );
+  const access =
+    withFlag(0, KeyFlag.McpAccess, mcpAccess === true) |
+    withFlag(0, KeyFlag.CardDav, cardDavAccess === true) |
+    withFlag(0, KeyFlag.NoBrowserLogin, browserLogin === false);
   return auditingKeyRefusals(context, 'admin_claimKey', async () => {
     requireFreshForKeys(context);
     const command: ClaimKey = {

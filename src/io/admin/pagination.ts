@@ -4,13 +4,10 @@ import { type AccountView, user } from '../../actors/accounts/user.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { int64, integer, object, optional } from '../../domain/schema.ts';
-import type { SessionContext } from '../../domain/sessions.ts';
-import { MINUTE_MS } from '../../domain/time.ts';
+import { FRESH_LOGIN_MS, type SessionContext } from '../../domain/sessions.ts';
 import { requireId } from '../accounts/login-parts.ts';
 import type { RouteContext } from '../http/route.ts';
 
-/** Changes need a login at most this old (spec 1, docs/operations.md). */
-const FRESH_LOGIN_MS = 15 * MINUTE_MS;
 /** Rows of a page. */
 export const PAGE_ROWS = 100;
 export const PAGE_ROWS_MAX = 1_000;

@@ -37,7 +37,7 @@ function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
     summary: 'Add a key to the account; without a session, create the account',
     docs: {
       description:
-        'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one.',
+        'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one. With `browserLogin` false the key of an agent joins the account of the session and never logs in to a browser.',
       sends: ['Set-Cookie'],
       examples: {
         softwareKey: {
@@ -71,6 +71,7 @@ function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
       credential: optional(attestationSchema),
       publicKey: optional(text({ maxLength: 64, examples: [KEY_EXAMPLE] })),
       passKeyFlag: optional(boolean()),
+      browserLogin: optional(boolean({ description: 'False: the key may only use MCP; true unless given' })),
       name: optional(nameText(64)),
     }),
     result: object({
@@ -132,10 +133,11 @@ const userKeys = defineRoute({
 const updateKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/update_key',
-  summary: 'Allow or forbid a key for MCP and for contact sync; omitted flags stay as they are',
+  summary: 'Allow or forbid a key for MCP, contact sync and browsers; omitted flags stay as they are',
   docs: {
     description:
-      '`mcpAccess` lets the key log in with `mcp_login`; a passkey keeps it as sent, and it opens nothing. `cardDavAccess` is for contact sync. Needs a recent login.',
+      '`mcpAccess` lets the key log in with `mcp_login`; a passkey keeps it as sent, and it opens nothing. `cardDavAccess` is for contact sync. `browserLogin` false ends the browser sessions of the key, the calling one included; its change needs a login of at most 15 minutes. Needs a recent login.',
+    sends: ['Set-Cookie'],
   },
   group: 'keys',
   auth: 'session',
@@ -144,13 +146,15 @@ const updateKey = defineRoute({
     keyId: keyIdSchema,
     mcpAccess: optional(boolean()),
     cardDavAccess: optional(boolean()),
+    browserLogin: optional(boolean()),
   }),
   result: userKeySchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired'],
+  errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired', 'Forbidden'],
   idempotent: true,
   async handle(context) {
-    const { key, current } = await setKeyAccess(context, context.body.keyId, context.body);
-    return userKeyItem(key, current ? key.id : null);
+    const { key, current, currentClosed } = await setKeyAccess(context, context.body.keyId, context.body);
+    const cookie = currentClosed ? clearSid(context.site.secureCookies) : [];
+    return Reply.result(userKeyItem(key, current ? key.id : null), cookie);
   },
 });
 

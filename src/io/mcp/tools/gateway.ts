@@ -62,7 +62,7 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
     endpoint: 'gateway:/auth/v1/keys/user_keys',
     title: 'Keys of the account',
     description:
-      'Lists the active keys of the account: type, public key, when each was added, and whether it may log in agents (`mcpAccess`) or sync contacts (`cardDavAccess`). The key of this session has `current` true; a session without proof of it sees that key alone.',
+      'Lists the active keys of the account: type, public key, when each was added, and whether it may log in agents (`mcpAccess`), sync contacts (`cardDavAccess`) or log in to a browser (`browserLogin`). The key of this session has `current` true; a session without proof of it sees that key alone.',
     inputSchema: inputOf({}),
   },
   get_usr_apps: {

@@ -38,7 +38,11 @@ const item = named(
 );
 const userId = int64('User id: decimal string');
 const keyId = int64('Key id: decimal string');
-const access = { mcpAccess: optional(boolean()), cardDavAccess: optional(boolean()) };
+const access = {
+  mcpAccess: optional(boolean()),
+  cardDavAccess: optional(boolean()),
+  browserLogin: optional(boolean({ description: 'False: the key may only use MCP' })),
+};
 const keyQuery = object({
   userId: optional(int64('Keys of this account')),
   publicKey: optional(
@@ -138,9 +142,11 @@ const addRoute = defineRoute({
 const updateRoute = defineRoute({
   method: 'POST',
   path: `${PATH}/update`,
-  summary: 'Allow or forbid a key of an account for MCP and for contact sync; omitted flags stay',
+  summary: 'Allow or forbid a key of an account for MCP, contact sync and browsers; omitted flags stay',
   docs: {
-    description: 'The key of a passkey takes `mcpAccess` and opens nothing with it. Needs a recent login.',
+    description:
+      'The key of a passkey takes `mcpAccess` and opens nothing with it. `browserLogin` false ends the browser sessions of the key. Needs a recent login.',
+    sends: ['Set-Cookie'],
   },
   group: 'admin',
   auth: 'admin',
@@ -151,10 +157,10 @@ const updateRoute = defineRoute({
   idempotent: true,
   async handle(context) {
     requireFresh(context);
-    const { body, session } = context;
+    const { body, session, site } = context;
     const owner = requireId(body.userId, 'userId');
-    const { key } = await setKeyAccess(context, body.keyId, body, owner);
-    return itemOf(owner, key, session);
+    const { key, currentClosed } = await setKeyAccess(context, body.keyId, body, owner);
+    return Reply.result(itemOf(owner, key, session), currentClosed ? clearSid(site.secureCookies) : []);
   },
 });
 
