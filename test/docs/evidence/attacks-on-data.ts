@@ -8,6 +8,10 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/actors/runtime/journal/contract.test.ts: audit records without a ring are read in order, and age out',
     'test/actors/runtime/audit.test.ts: records of versions without rings go after AuditDays',
   ],
+  'the key of an agent in a browser': [
+    'test/io/accounts/mcp-keys.test.ts: register_key makes a key that may only use MCP, with a proof too',
+    'test/io/accounts/mcp-keys.test.ts: an owner changes it only within 15 minutes of a login',
+  ],
   "an admin's key in another person's account": [
     'test/io/admin/keys.test.ts: an added key is a claim that logs in an agent and no browser',
   ],
