@@ -6,6 +6,7 @@ import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as zlib from 'node:zlib';
 import CRC32 from 'crc-32';
+import { type ChunkEntry, packChunkEntry } from '../domain/files/chunk-table.ts';
 import { type FileRangeTask, readRange } from './file-range.ts';
 
 export interface WriteBufferTask {
@@ -18,6 +19,8 @@ export interface WriteBufferTask {
   readonly position: number;
   /** When the bytes have another CRC-32, they are not written and that CRC-32 is the result. */
   readonly expectedCrc32?: number;
+  /** Written behind the bytes once they are written: a restart then finds the chunk without the journal. */
+  readonly entry?: ChunkEntry;
 }
 
 /** A system error of a write: a full disk is no bug of the task. */
@@ -65,12 +68,14 @@ export function writeBuffer({
   fd,
   position,
   expectedCrc32,
+  entry,
 }: WriteBufferTask): WriteBufferResult {
   const bytes = new Uint8Array(sharedBuffer, 0, length);
   const crc = crc32(bytes);
   if (expectedCrc32 !== undefined && expectedCrc32 !== crc) return crc;
   try {
     writeFully(fd, bytes, position);
+    if (entry !== undefined) writeFully(fd, packChunkEntry(entry, crc), entry.position);
     return crc;
   } catch (error) {
     if (!(error instanceof Error) || !('code' in error)) throw error;

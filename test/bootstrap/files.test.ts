@@ -1,10 +1,11 @@
 /** Where bytes lie according to the configuration, and what makes the start fail. */
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { FolderUnusable } from '../../src/bootstrap/data-directory.ts';
 import { type FileTransport, openFileTransport } from '../../src/bootstrap/files.ts';
 import { loadConfiguration } from '../../src/config/load.ts';
+import { chunkEntry, chunkedPartBytesMax, packChunkEntry } from '../../src/domain/files/chunk-table.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createLog } from '../../src/io/observability/log.ts';
@@ -96,9 +97,17 @@ t.test('file transport: actors hash what lies on the disk, and get values for wh
     { positionBytes: 5, lengthBytes: 5 },
   ];
   t.same(await port.hashRanges(KEY, ranges), { ok: true, value: [0xcbf43926, undefined] });
-  t.same(await port.publish(KEY, 10), { ok: false, error: 'FileStorageFailed' });
-  t.same(await port.publish(KEY, 9), { ok: true, value: null });
+  t.same(await port.readTable(KEY, 9), { ok: true, value: [null] }, 'the part ends before its table');
+  const table = await storage.lease(KEY);
+  const entry = chunkEntry(0, 9);
+  writeSync(table.fd, packChunkEntry(entry, 0xcbf43926), 0, 8, entry.position);
+  await table.release();
+  t.same(await port.readTable(KEY, 9), { ok: true, value: [0xcbf43926] });
+  t.same(await port.publish(KEY, 9), { ok: false, error: 'FileStorageFailed' }, 'its table is behind it');
+  t.same(await port.publish(KEY, 10, chunkedPartBytesMax(9) - 1), { ok: false, error: 'FileStorageFailed' });
+  t.same(await port.publish(KEY, 9, chunkedPartBytesMax(9)), { ok: true, value: null });
   t.same(await port.hashRanges(KEY, ranges), { ok: true, value: [undefined, undefined] }, 'the part is gone');
+  t.same(await port.readTable(KEY, 9), { ok: true, value: [null] });
   t.same(await port.reserve('x', Number.MAX_SAFE_INTEGER), { ok: false, error: 'StorageFull' });
   t.same(await port.reserve('x', 1), { ok: true, value: null });
   port.release('x');

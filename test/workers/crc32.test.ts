@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
+import { chunkEntry, packChunkEntry } from '../../src/domain/files/chunk-table.ts';
 import { crc32, crc32InScript, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
 import { runs } from '../support/depth.ts';
@@ -73,6 +74,22 @@ t.test('writeBuffer: bytes with another checksum than the expected one are not w
   closeSync(fd);
   t.equal(readFileSync(path, 'utf8'), 'good');
 });
+
+t.test(
+  'writeBuffer: the entry is written behind bytes with the expected checksum, and no others',
+  async (t) => {
+    const path = join(temporaryFolder(t), 'file');
+    const fd = openSync(path, 'w+');
+    const good = crc32InScript(Buffer.from('good'));
+    const entry = chunkEntry(0, 4);
+    const task = { length: 4, fd, position: 0, expectedCrc32: good, entry };
+    writeBuffer({ ...task, sharedBuffer: sharedBufferOf('evil') });
+    t.equal(readFileSync(path).length, 0);
+    writeBuffer({ ...task, sharedBuffer: sharedBufferOf('good') });
+    closeSync(fd);
+    t.same(readFileSync(path).subarray(entry.position), Buffer.from(packChunkEntry(entry, good)));
+  },
+);
 
 t.test('writeBuffer: a system error is a value, so that a full disk is no bug', async (t) => {
   const fd = openSync('/dev/full', 'w');

@@ -101,6 +101,11 @@ export interface Outcome<Event, Reply = null, FollowUp extends Typed = never, An
   /** Undefined with `next`: the turn that decides the command of `next` replies instead. */
   readonly reply?: Reply | Later;
   readonly answers?: readonly Answer<Answered>[];
+  /**
+   * The reply does not wait for the commit: a restart finds what these events say without the journal. They join the
+   * next group, after 50 ms at most. Only for events; their number must be bounded while commits are slow.
+   */
+  readonly unawaited?: true;
   /** Slow work. Starts after the commit; what it resolves with comes back as a command. It never rejects. */
   readonly next?: (ports: Ports) => Promise<FollowUp>;
   /** A volatile notification: called once after the commit, lost in a crash, followed by no turn. */

@@ -37,6 +37,8 @@ export class Cell {
   timers: TimerList | undefined;
   /** The newest group that holds writes of this actor; undefined when all is on disk. */
   dirty: CommitGroup | undefined;
+  /** The same without unawaited writes. */
+  awaited: CommitGroup | undefined;
   /** Commands whose answer comes from a later turn, by command id. */
   waiting: Map<string, AskWaiter> | undefined;
   /** First asks with an Idempotency-Key that have no answer yet; repeats join them. */
@@ -120,6 +122,12 @@ export class Cell {
     return dirty?.committed === true ? undefined : dirty;
   }
 
+  /** The group that an unawaited answer waits for: it does not follow from unawaited writes. */
+  get awaitedGate(): CommitGroup | undefined {
+    const { awaited } = this;
+    return awaited?.committed === true ? undefined : awaited;
+  }
+
   /** True while something in memory would be lost or doubled if the instance left. */
   get busy(): boolean {
     return this.pending > 0 || this.calls > 0 || (this.waiting?.size ?? 0) > 0 || this.gate !== undefined;
@@ -137,7 +145,7 @@ export class Cell {
     for (const waiter of waiters) waiter.settle(undefined, new GatewayError(row));
   }
 
-  /** Answers now, or when what this actor has written is on disk. */
+  /** Answers now, or when what this actor has written is on disk; the caller hurries the group. */
   answer(waiter: Waiter, reply: unknown, error: Error | undefined): void {
     const { gate } = this;
     if (gate === undefined) waiter.settle(reply, error);

@@ -9,6 +9,8 @@ export interface Waiter {
 /** Who remembers the newest group that holds writes of its own. */
 interface Writer {
   dirty: CommitGroup | undefined;
+  /** The newest of them with writes that answers wait for. */
+  awaited: CommitGroup | undefined;
 }
 
 /** Writes of several turns that become durable together. */
@@ -27,7 +29,8 @@ export class CommitGroup {
   readonly #writers: Writer[] = [];
 
   /** This group holds writes of `writer`, which remembers it until they are on disk. */
-  writtenBy(writer: Writer): void {
+  writtenBy(writer: Writer, isAwaited: boolean): void {
+    if (isAwaited) writer.awaited = this;
     if (writer.dirty === this) return;
     writer.dirty = this;
     this.#writers.push(writer);
@@ -35,7 +38,10 @@ export class CommitGroup {
 
   /** Lets go of everything but the answers: an instance may live for days after its last write. */
   forget(): void {
-    for (const writer of this.#writers) if (writer.dirty === this) writer.dirty = undefined;
+    for (const writer of this.#writers) {
+      if (writer.dirty === this) writer.dirty = undefined;
+      if (writer.awaited === this) writer.awaited = undefined;
+    }
     this.#writers.length = 0;
     this.operations.length = 0;
     this.effects.length = 0;

@@ -78,10 +78,10 @@ export class GroupCommit {
     else this.#scheduleIdleCommit();
   }
 
-  /** Starts the open group now: a caller waits for it. */
-  hurry(): void {
-    if (this.newestPending === undefined) return;
-    this.#open.urgent = true;
+  /** A caller waits for `group`: starts it now when it is the open one; any other is on its way. */
+  hurry(group = this.newestPending): void {
+    if (group !== this.#open) return;
+    group.urgent = true;
     this.#scheduleStart();
   }
 

@@ -73,10 +73,15 @@ export interface ChatFilePort {
  */
 export interface FilePort {
   create(key: FileKey): Promise<PortResult<null>>;
-  publish(key: FileKey, sizeBytes: number): Promise<PortResult<null>>;
+  publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<PortResult<null>>;
   remove(key: FileKey): Promise<PortResult<null>>;
   reserve(holder: string, sizeBytes: number): Promise<PortResult<null>>;
   release(holder: string): void;
+  /**
+   * CRC-32 of each chunk in the table of a v1 part (domain/files/chunk-table.ts), null where it has no entry; all of
+   * them null when the part is gone.
+   */
+  readTable(key: FileKey, sizeBytes: number): Promise<PortResult<readonly (number | null)[]>>;
   /**
    * CRC-32 of each range of a part as it lies on the disk, for what a crash may have taken. Undefined for a range that
    * is not there in full, all of them undefined when the part is gone.

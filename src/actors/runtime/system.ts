@@ -68,6 +68,7 @@ export class RunningSystem implements ActorSystem {
         if (kept !== undefined) {
           requireSame(kept[2], fingerprint);
           cell.answer(new AskWaiter(cell, count, undefined, settle, reject), kept[1], undefined);
+          if (cell.gate !== undefined) this.#wiring.commit.hurry(cell.gate);
           return;
         }
         const first = key === undefined ? undefined : cell.unanswered?.get(key);
@@ -130,6 +131,7 @@ export class RunningSystem implements ActorSystem {
       const settle = (value: unknown, error: Error | undefined) =>
         error === undefined ? resolve(value as Reply) : reject(error);
       gate.gate({ settle }, reply, undefined);
+      this.#wiring.commit.hurry(gate);
     });
   }
 

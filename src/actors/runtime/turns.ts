@@ -129,10 +129,12 @@ export class Turns {
     const waiter = this.#takeWaiter(cell, chain);
     if (waiter === undefined) return;
     const error = errorOf(refusal);
-    if (conflictPending) this.#options.commit.hurry();
     const gate = conflictPending ? this.#options.commit.newestPending : cell.gate;
     if (gate === undefined) waiter.settle(undefined, error);
-    else gate.gate(waiter, undefined, error);
+    else {
+      gate.gate(waiter, undefined, error);
+      this.#options.commit.hurry(gate);
+    }
   }
 
   #takeWaiter(cell: Cell, chain: Chain): AskWaiter | undefined {
@@ -155,7 +157,7 @@ export class Turns {
     const wrote = prepared.operations.length > 0 || (outcome.claims?.length ?? 0) > 0;
     const snapshotBytes = wrote && cell.tail >= cell.kind.limits.snapshotEvery ? this.snapshot(cell) : 0;
     if (wrote) {
-      group.writtenBy(cell);
+      group.writtenBy(cell, outcome.unawaited !== true);
       this.#addEffects(group, prepared);
     }
     if (prepared.entry !== undefined) {
@@ -166,7 +168,11 @@ export class Turns {
     this.#answer(cell, chain, prepared, refusal);
     if (outcome.notify !== undefined) this.#notify(cell, outcome.notify);
     if (outcome.next !== undefined) this.#portCalls.start(cell, chain, outcome.next);
-    if (wrote) commit.wrote(1, prepared.sizeBytes + snapshotBytes);
+    const sizeBytes = prepared.sizeBytes + snapshotBytes;
+    if (outcome.unawaited !== true) {
+      if (wrote) commit.wrote(1, sizeBytes);
+      else if (cell.gate !== undefined) commit.hurry(cell.gate);
+    } else if (wrote) commit.wroteUnawaited(1, sizeBytes);
   }
 
   /** After the commit. A notification that throws is reported; the turn is not undone. */
@@ -210,7 +216,8 @@ export class Turns {
       waiter.later = true;
       cell.park(reply.commandId, waiter);
     } else if (reply !== undefined || (outcome.next === undefined && !waiter.later)) {
-      cell.answer(waiter, reply, undefined);
+      if (outcome.unawaited === true) answerUnawaited(cell, waiter, reply);
+      else cell.answer(waiter, reply, undefined);
     } else cell.park(chain.commandId, waiter);
   }
 
@@ -235,7 +242,7 @@ export class Turns {
       row,
     });
     cell.snapshotSeq = cell.seq;
-    group.writtenBy(cell);
+    group.writtenBy(cell, false);
     return journal.sizeBytes(row);
   }
 
@@ -247,6 +254,12 @@ export class Turns {
     chain.entry = undefined;
     if (entry !== undefined) this.#options.onEntryFailed(entry, error);
   }
+}
+
+function answerUnawaited(cell: Cell, waiter: AskWaiter, reply: unknown): void {
+  const gate = cell.awaitedGate;
+  if (gate === undefined) waiter.settle(reply, undefined);
+  else gate.gate(waiter, reply, undefined);
 }
 
 export function errorOf({ refuse, detail, retryAfterSeconds, scope }: Refusal): GatewayError {

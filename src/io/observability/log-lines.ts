@@ -22,6 +22,10 @@ export const LOG_FIELDS = {
   appId: field('string', 'Application.'),
   attempt: field('number', 'Attempt of a webhook, counted from 1 for each `webhookId`.'),
   chunksLost: field('number', 'Parts of uploads whose bytes are gone; clients send them again.'),
+  chunksFound: field(
+    'number',
+    'Parts of uploads that the journal did not know yet; clients need not send them again.',
+  ),
   clean: field('boolean', 'The run before ended by a stop.'),
   clientAddress: field('string', 'Address of the client, behind trusted proxies.'),
   clientRequestId: field('string', 'The `X-Request-Id` of the caller.'),
@@ -188,6 +192,7 @@ export const PROGRAM_LINES = {
     'clean',
     'uploads',
     'chunksLost',
+    'chunksFound',
     'partsSwept',
   ),
   pollingFailed: warn(

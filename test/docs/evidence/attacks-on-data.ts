@@ -119,6 +119,7 @@ export const ATTACKS_ON_DATA: Evidence = {
   '`kill -9` during a v1 upload': [
     'test/e2e/files/upload-kills.test.ts: kill -9 loop of uploads: each file is complete or absent, its message consistent, its slot free',
     'test/actors/files/upload.test.ts: a crash before every call, and after it',
+    'test/actors/files/upload-recovery.test.ts: a kill takes no acknowledged chunk, nor does a second kill',
   ],
   '`kill -9` during a v2 upload': [
     'test/e2e/files/drafts.test.ts: kill -9 loop: every upload is complete or resumable after each kill',

@@ -164,6 +164,7 @@ export const READINGS_1_TO_3: Evidence = {
   '2.7 survive a restart': [
     'test/e2e/files/upload-kills.test.ts: kill -9 loop of uploads: each file is complete or absent, its message consistent, its slot free',
     'test/actors/files/upload.test.ts: a crash before every call, and after it',
+    'test/actors/files/upload-recovery.test.ts: a kill takes no acknowledged chunk, nor does a second kill',
     'test/e2e/files/drafts.test.ts: kill -9 loop: every upload is complete or resumable after each kill',
     'test/actors/files/draft.test.ts: a crash after the last byte, at any step',
     'test/e2e/files/drafts.test.ts: a stop ends a stream at its counted bytes, and the upload resumes there after the restart',

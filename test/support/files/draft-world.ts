@@ -114,6 +114,11 @@ export class FakeDisk implements FilePort {
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
   }
 
+  /** No draft has a table. */
+  async readTable(): Promise<PortResult<readonly (number | null)[]>> {
+    return { ok: true, value: [] };
+  }
+
   async remove({ fileId }: FileKey): Promise<PortResult<null>> {
     if (this.mode === 'down') return fail('FileStorageFailed');
     this.parts.delete(fileId);

@@ -3,12 +3,12 @@
  * test may set, and a check that nothing is left over or missing.
  */
 import CRC32 from 'crc-32';
-import { upload } from '../../../src/actors/files/v1/upload.ts';
+import { type ChunkPosition, upload } from '../../../src/actors/files/v1/upload.ts';
 import type { StoredChunk } from '../../../src/actors/files/v1/upload-messages.ts';
 import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import type { ChatFilePort, FilePort, PortResult, Ports } from '../../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
-import { CHUNK_BYTES, type FileKey } from '../../../src/domain/files/files.ts';
+import { CHUNK_BYTES, chunkCount, type FileKey } from '../../../src/domain/files/files.ts';
 import type { Network } from '../../../src/domain/limits/networks.ts';
 import { createTestActors, type TestActors, type TestActorsOptions } from '../actors/actors.ts';
 
@@ -26,6 +26,8 @@ const nameOf = ({ owner, fileId }: FileKey): string => `${owner}/${fileId}`;
 export class UploadWorld {
   /** Chunk to checksum, by file. */
   readonly parts = new Map<string, Map<number, number>>();
+  /** Chunk to checksum as the tables of the parts have it. */
+  readonly tables = new Map<string, Map<number, number>>();
   /** Size, by file. */
   readonly published = new Map<string, number>();
   readonly messages = new Map<string, Message>();
@@ -45,21 +47,32 @@ export class UploadWorld {
     release: (holder) => {
       this.reserved.delete(holder);
     },
-    create: (key) => this.#call('createPart', () => this.parts.set(nameOf(key), new Map())),
+    create: (key) =>
+      this.#call('createPart', () => {
+        this.parts.set(nameOf(key), new Map());
+        this.tables.set(nameOf(key), new Map());
+      }),
     publish: (key, sizeBytes) =>
       this.#call('publish', () => {
         const name = nameOf(key);
         if (!this.parts.has(name))
           return this.published.get(name) === sizeBytes ? undefined : 'FileStorageFailed';
         this.parts.delete(name);
+        this.tables.delete(name);
         this.published.set(name, sizeBytes);
         return undefined;
       }),
     remove: (key) =>
       this.#call('remove', () => {
         this.parts.delete(nameOf(key));
+        this.tables.delete(nameOf(key));
         this.published.delete(nameOf(key));
       }),
+    readTable: async (key, sizeBytes) => {
+      const table = this.tables.get(nameOf(key));
+      const value = Array.from({ length: chunkCount(sizeBytes) }, (_, at) => table?.get(at) ?? null);
+      return { ok: true, value };
+    },
     hashRanges: async (key, ranges) => {
       const part = this.parts.get(nameOf(key));
       return {
@@ -153,7 +166,9 @@ export interface UploadActors {
   readonly actors: TestActors;
   readonly world: UploadWorld;
   init(userId: string, file: SampleFile, name?: string, networks?: readonly Network[]): Promise<unknown>;
-  /** Looks for the place of the chunk, writes it into the part, stores it. */
+  /** Looks for the place of the chunk, writes it into the part and its table. */
+  write(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): ChunkPosition;
+  /** The same, and stores it. */
   part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
   cancel(userId: string, uploadId: number): Promise<unknown>;
   slots(): Promise<readonly UploadSlot[]>;
@@ -166,6 +181,15 @@ export interface UploadActors {
 export function createUploadActors(options: Partial<TestActorsOptions> = {}): UploadActors {
   const world = new UploadWorld();
   const actors = createTestActors({ kinds: [upload, uploadSlots], ports: world.ports, ...options });
+  const write = (userId: string, file: SampleFile, chunkNumber: number, crc32 = file.crcOf(chunkNumber)) => {
+    const { uploadId } = file;
+    const command = { type: 'findPosition' as const, uploadId, chunkNumber, crc32 };
+    const position = actors.system.now(upload, userId, command);
+    const name = `${userId}/${position.fileId}`;
+    if (!position.known)
+      for (const written of [world.parts, world.tables]) written.get(name)?.set(chunkNumber, crc32);
+    return position;
+  };
   return {
     actors,
     world,
@@ -181,12 +205,12 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
         message: null,
         linkedMessageId: null,
       }),
+    write,
     async part(userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) {
       const { uploadId } = file;
-      const command = { type: 'findPosition' as const, uploadId, chunkNumber, crc32 };
-      const place = actors.system.now(upload, userId, command);
-      if (!place.known) world.parts.get(`${userId}/${place.fileId}`)?.set(chunkNumber, crc32);
-      return await actors.system.ask(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
+      const { uploadKey } = write(userId, file, chunkNumber, crc32);
+      const command = { type: 'storeChunk' as const, uploadKey, uploadId, chunkNumber, crc32 };
+      return await actors.system.ask(upload, userId, command);
     },
     cancel: (userId, uploadId) => actors.system.ask(upload, userId, { type: 'cancelUpload', uploadId }),
     async sweep() {

@@ -1,6 +1,6 @@
 /**
- * Check of a v1 upload after a restart, before it continues. Its disk space is reserved again. After an unclean start
- * every stored chunk is hashed, because an acknowledged chunk was not synced to the disk.
+ * Check of a v1 upload after a restart, before it continues. Its disk space is reserved again. After an unclean stop its
+ * chunks are hashed: those of the journal, which were not synced, and those of the part's table, which it may not know.
  */
 import { chunkOffsetBytes, chunkSizeBytes, type FileKey } from '../../../domain/files/files.ts';
 import type { Outcome, Turn } from '../../runtime/actor.ts';
@@ -18,35 +18,67 @@ export interface UploadChecked {
   readonly type: 'uploadChecked';
   readonly uploadKey: string;
   readonly lost: readonly number[];
+  readonly found: readonly WrittenChunk[];
 }
 
-/** The reply is the number of lost chunks. The completion checks an upload that was completing. */
+/** Chunks that the check took away from the upload, and gave to it. */
+export interface CheckedChunks {
+  readonly lost: number;
+  readonly found: number;
+}
+
+/** A chunk whose bytes the part should have. */
+interface WrittenChunk {
+  readonly chunkNumber: number;
+  readonly crc32: number;
+}
+
+const NOTHING: CheckedChunks = { lost: 0, found: 0 };
+
+/** The completion checks an upload that was completing. */
 export function checkUpload(
   { userId, current }: UploadState,
   { uploadKey, rehash }: CheckUpload,
-): Outcome<UploadEvent, number, UploadChecked> {
-  if (current?.uploadKey !== uploadKey || current.phase !== 'open') return { reply: 0 };
+): Outcome<UploadEvent, CheckedChunks, UploadChecked> {
+  if (current?.uploadKey !== uploadKey || current.phase !== 'open') return { reply: NOTHING };
   return {
     next: async ({ files }) => {
       const key = { owner: userId, fileId: current.fileId };
       // It was accepted while there was room; that others have filled the disk since shows when it is written.
       await files?.reserve(uploadKey, current.sizeBytes);
       const lost = rehash && files !== undefined ? await lostChunks(files, key, current) : [];
+      const found = rehash && files !== undefined ? await foundChunks(files, key, current) : [];
       const stored = current.chunks.filter((crc32) => crc32 !== null).length;
       // Nothing of the part is worth keeping, and perhaps there is none: its name was not synced either.
-      if (rehash && lost.length === stored) await files?.create(key);
-      return { type: 'uploadChecked', uploadKey, lost };
+      if (rehash && lost.length === stored && found.length === 0) await files?.create(key);
+      return { type: 'uploadChecked', uploadKey, lost, found };
     },
   };
 }
 
 export function uploadChecked(
   { current }: UploadState,
-  { uploadKey, lost }: UploadChecked,
+  { uploadKey, lost, found }: UploadChecked,
   turn: Turn,
-): Outcome<UploadEvent, number> {
-  if (current?.uploadKey !== uploadKey || current.phase !== 'open' || lost.length === 0) return { reply: 0 };
-  return { events: [{ type: 'chunksLost', chunks: lost, utcMs: turn.nowMs }], reply: lost.length };
+): Outcome<UploadEvent, CheckedChunks> {
+  if (current?.uploadKey !== uploadKey || current.phase !== 'open') return { reply: NOTHING };
+  const utcMs = turn.nowMs;
+  const events: UploadEvent[] = [];
+  if (lost.length > 0) events.push({ type: 'chunksLost', chunks: lost, utcMs });
+  for (const chunk of found) events.push({ type: 'chunkStored', ...chunk, utcMs });
+  return { events, reply: { lost: lost.length, found: found.length } };
+}
+
+/** Chunks of the part's table that the journal does not know and whose bytes match. An entry alone proves nothing. */
+async function foundChunks(files: FilePort, key: FileKey, upload: Upload): Promise<WrittenChunk[]> {
+  const table = await files.readTable(key, upload.sizeBytes);
+  if (!table.ok) return [];
+  const unknown = table.value.flatMap((crc32, chunkNumber) =>
+    crc32 === null || upload.chunks[chunkNumber] !== null ? [] : [{ chunkNumber, crc32 }],
+  );
+  return (await hashed(files, key, upload, unknown))
+    .filter(({ isThere }) => isThere)
+    .map(({ chunk }) => chunk);
 }
 
 /** Stored chunks that are not in the part as they were acknowledged; all of them when it cannot be read. */
@@ -54,11 +86,21 @@ export async function lostChunks(files: FilePort, key: FileKey, upload: Upload):
   const stored = upload.chunks.flatMap((crc32, chunkNumber) =>
     crc32 === null ? [] : [{ chunkNumber, crc32 }],
   );
-  const ranges = stored.map(({ chunkNumber }) => ({
+  const checked = await hashed(files, key, upload, stored);
+  return checked.filter(({ isThere }) => !isThere).map(({ chunk }) => chunk.chunkNumber);
+}
+
+/** Does the part have the bytes of these chunks? Not when it cannot be read. */
+async function hashed(
+  files: FilePort,
+  key: FileKey,
+  { sizeBytes }: Upload,
+  chunks: readonly WrittenChunk[],
+): Promise<{ readonly chunk: WrittenChunk; readonly isThere: boolean }[]> {
+  const ranges = chunks.map(({ chunkNumber }) => ({
     positionBytes: chunkOffsetBytes(chunkNumber),
-    lengthBytes: chunkSizeBytes(chunkNumber, upload.sizeBytes) ?? 0,
+    lengthBytes: chunkSizeBytes(chunkNumber, sizeBytes) ?? 0,
   }));
-  const hashed = await files.hashRanges(key, ranges);
-  const lost = stored.filter(({ crc32 }, at) => !hashed.ok || hashed.value[at] !== crc32);
-  return lost.map(({ chunkNumber }) => chunkNumber);
+  const result = await files.hashRanges(key, ranges);
+  return chunks.map((chunk, at) => ({ chunk, isThere: result.ok && result.value[at] === chunk.crc32 }));
 }

@@ -1,5 +1,6 @@
 /** Chunks of a v1 upload that are stored, and the completion that follows from the last one. */
 import type { ErrorName } from '../../../domain/errors.ts';
+import { chunkedPartBytesMax } from '../../../domain/files/chunk-table.ts';
 import { completionRefusal } from '../../../domain/files/files.ts';
 import type { AuditRecord } from '../../runtime/actor.ts';
 import {
@@ -31,9 +32,11 @@ import {
 /** Callers that may wait for one completion. */
 const WAITERS_MAX = 16;
 
-/** The bytes of this chunk are in the part and have this CRC-32. */
+/** The bytes of this chunk are in the part and have this CRC-32; the part's table says so too (decision 0145). */
 export interface StoreChunk {
   readonly type: 'storeChunk';
+  /** Of the upload whose part has the bytes: another may have been opened under the same id meanwhile. */
+  readonly uploadKey: string;
   readonly uploadId: number;
   readonly chunkNumber: number;
   readonly crc32: number;
@@ -52,15 +55,19 @@ export function storeChunk(
   command: StoreChunk,
   turn: Turn,
 ): Outcome<UploadEvent, StoredChunk> | Refusal {
-  const { uploadId, chunkNumber, crc32 } = command;
+  const { uploadKey, uploadId, chunkNumber, crc32 } = command;
   const active = activeUpload(state, uploadId, turn);
   if (active === undefined) return remembered(state, command, turn);
+  if (active.uploadKey !== uploadKey) return refuse('InvalidID');
   const stored = active.chunks[chunkNumber];
   if (stored === undefined) return refuse('InvalidPart');
   if (stored === null) return storeNew(state, active, command, turn);
   if (stored !== crc32) return refuse('ChecksumError');
+  // Found whole by a restart: its last chunk was written, the answer and the completion were not.
+  if (active.phase === 'open' && missingChunks(active).length === 0)
+    return storeNew(state, active, command, turn);
   if (active.phase !== 'completing' || active.lastChunk !== chunkNumber)
-    return { reply: noFileYet(chunkNumber) };
+    return { reply: noFileYet(chunkNumber), unawaited: true };
   return waitForEnd(state, turn);
 }
 
@@ -94,7 +101,7 @@ function storeNew(
   const event: UploadEvent = { type: 'chunkStored', chunkNumber, crc32, utcMs: turn.nowMs };
   const { current } = evolveUpload(state, event);
   if (current === null || missingChunks(current).length > 0)
-    return { events: [event], reply: noFileYet(chunkNumber) };
+    return { events: [event], reply: noFileYet(chunkNumber), unawaited: true };
   if (wholeCrc32(current) !== active.uploadId) {
     const ended = endUpload(state, active, 'ChecksumError', turn.commandId);
     return { ...ended, events: [event, ...(ended.events ?? [])] };
@@ -144,18 +151,19 @@ async function publish(
     error,
   });
   const { files, chatFiles } = ports;
+  const partBytesMax = chunkedPartBytesMax(sizeBytes);
   if (files === undefined || chatFiles === undefined) return result('ChartApiFileError');
   const key = { owner: userId, fileId };
   if (restarted) {
     const lost = await lostChunks(files, key, current);
     const gone = lost.length === current.chunks.length;
     // Perhaps the part is gone because it was published: then publishing succeeds once more.
-    if (lost.length > 0 && !(gone && (await files.publish(key, sizeBytes)).ok)) {
+    if (lost.length > 0 && !(gone && (await files.publish(key, sizeBytes, partBytesMax)).ok)) {
       if (gone) await files.create(key);
       return result(null, lost);
     }
   }
-  const published = await files.publish(key, sizeBytes);
+  const published = await files.publish(key, sizeBytes, partBytesMax);
   if (!published.ok) return result(published.error);
   const completed = await chatFiles.complete({ fileId, userId, sizeBytes, crc32 });
   if (!completed.ok) return result(completed.error);

@@ -7,7 +7,13 @@ import { chunkOffsetBytes, chunkSizeBytes } from '../../../domain/files/files.ts
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
 import type { Protocol } from '../../runtime/protocol.ts';
-import { type CheckUpload, checkUpload, type UploadChecked, uploadChecked } from './upload-check.ts';
+import {
+  type CheckedChunks,
+  type CheckUpload,
+  checkUpload,
+  type UploadChecked,
+  uploadChecked,
+} from './upload-check.ts';
 import {
   type CleanedUp,
   cleanedUp,
@@ -74,6 +80,8 @@ export interface ChunkPosition {
   readonly fileId: string;
   readonly positionBytes: number;
   readonly sizeBytes: number;
+  /** Of the whole file. */
+  readonly fileBytes: number;
   readonly known: boolean;
 }
 
@@ -90,8 +98,8 @@ export type UploadProtocol = Protocol<
     readonly storeChunk: StoredChunk;
     readonly cancelUpload: null;
     readonly expireUpload: null;
-    readonly checkUpload: number;
-    readonly uploadChecked: number;
+    readonly checkUpload: CheckedChunks;
+    readonly uploadChecked: CheckedChunks;
   },
   UploadQuery,
   { readonly status: UploadStatus; readonly fileIds: readonly string[] },
@@ -147,7 +155,8 @@ function positionOf(state: UploadState, command: FindPosition, turn: Turn): Chun
   if (active === undefined) {
     const finished = finishedBy(state, command, turn.nowMs);
     if (finished === undefined) return refuse('InvalidID');
-    return { uploadKey: '', fileId: finished.fileId, positionBytes: 0, sizeBytes: 0, known: true };
+    const { fileId } = finished;
+    return { uploadKey: '', fileId, positionBytes: 0, sizeBytes: 0, fileBytes: 0, known: true };
   }
   const sizeBytes = chunkSizeBytes(chunkNumber, active.sizeBytes);
   if (sizeBytes === undefined) return refuse('InvalidPart');
@@ -160,6 +169,7 @@ function positionOf(state: UploadState, command: FindPosition, turn: Turn): Chun
     fileId,
     positionBytes: chunkOffsetBytes(chunkNumber),
     sizeBytes,
+    fileBytes: active.sizeBytes,
     known: stored !== null,
   };
 }

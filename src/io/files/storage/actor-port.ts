@@ -1,16 +1,20 @@
 /** The file storage as actors see it: failures are values, and worker threads compute hashes. */
+import { read } from 'node:fs';
+import { promisify } from 'node:util';
 import type { FilePort, FileSection, PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
+import { chunkTableBytes, chunkTableOffsetBytes, readChunkTable } from '../../../domain/files/chunk-table.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
-import type { FileStorage } from './port.ts';
+import type { FileStorage, PartLease } from './port.ts';
 
 export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
   return {
     create: (key) => result(storage.create(key)),
-    publish: (key, sizeBytes) => result(storage.publish(key, sizeBytes)),
+    publish: (key, sizeBytes, partBytesMax) => result(storage.publish(key, sizeBytes, partBytesMax)),
     remove: (key) => result(storage.remove(key)),
     reserve: (holder, sizeBytes) => result(storage.reserve(holder, sizeBytes)),
     release: (holder) => storage.release(holder),
+    readTable: (key, sizeBytes) => readTable(storage, key, sizeBytes),
     hashRanges: (key, ranges) => hashRanges(storage, workers, key, ranges),
   };
 }
@@ -25,29 +29,61 @@ async function result(work: Promise<void>): Promise<PortResult<null>> {
 }
 
 /** One range after the other: only recovery hashes, and only the file's owner waits for it. */
-async function hashRanges(
+function hashRanges(
   storage: FileStorage,
   workers: WorkerPort,
   key: FileKey,
   ranges: readonly FileSection[],
 ): Promise<PortResult<readonly (number | undefined)[]>> {
+  const gone = ranges.map(() => undefined);
+  return withPart<readonly (number | undefined)[]>(storage, key, gone, async ({ fd }) => {
+    const found: (number | undefined)[] = [];
+    for (const { positionBytes, lengthBytes } of ranges) {
+      const hashed = await workers.run('hashRange', { fd, position: positionBytes, length: lengthBytes });
+      if (!hashed.ok) return hashed;
+      found.push(hashed.value);
+    }
+    return { ok: true, value: found };
+  });
+}
+
+const readPart = promisify(read);
+
+/** At most 3.2 KB, which one call reads. */
+function readTable(
+  storage: FileStorage,
+  key: FileKey,
+  sizeBytes: number,
+): Promise<PortResult<readonly (number | null)[]>> {
+  const gone = readChunkTable(new Uint8Array(), sizeBytes);
+  return withPart<readonly (number | null)[]>(storage, key, gone, async (lease) => {
+    const table = new Uint8Array(chunkTableBytes(sizeBytes));
+    try {
+      const position = chunkTableOffsetBytes(sizeBytes);
+      const { bytesRead } = await readPart(lease.fd, table, 0, table.length, position);
+      return { ok: true, value: readChunkTable(table.subarray(0, bytesRead), sizeBytes) };
+    } catch (error) {
+      throw lease.failure(error);
+    }
+  });
+}
+
+/** `gone` when there is no part. */
+async function withPart<T>(
+  storage: FileStorage,
+  key: FileKey,
+  gone: T,
+  work: (lease: PartLease) => Promise<PortResult<T>>,
+): Promise<PortResult<T>> {
   try {
     const lease = await storage.lease(key);
     try {
-      const found: (number | undefined)[] = [];
-      for (const { positionBytes, lengthBytes } of ranges) {
-        const task = { fd: lease.fd, position: positionBytes, length: lengthBytes };
-        const hashed = await workers.run('hashRange', task);
-        if (!hashed.ok) return hashed;
-        found.push(hashed.value);
-      }
-      return { ok: true, value: found };
+      return await work(lease);
     } finally {
       await lease.release();
     }
   } catch (error) {
-    if (error instanceof GatewayError && error.row === 'InvalidID')
-      return { ok: true, value: ranges.map(() => undefined) };
+    if (error instanceof GatewayError && error.row === 'InvalidID') return { ok: true, value: gone };
     return failure(error);
   }
 }

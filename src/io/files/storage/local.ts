@@ -9,7 +9,7 @@ import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
 import { fileName, isPresent, type OwnerFolder, OwnerFolders, openIfPresent } from './owner-folders.ts';
-import { Parts, partName, unlinkIfPresent } from './parts.ts';
+import { cutPart, type PartBounds, Parts, partName, unlinkIfPresent } from './parts.ts';
 import type {
   FileStorage,
   PartLease,
@@ -64,10 +64,10 @@ export class LocalStorage implements FileStorage {
     return this.#guard('opening the part of', key, () => this.#parts.lease(key));
   }
 
-  publish(key: FileKey, sizeBytes: number): Promise<void> {
+  publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
     return this.#guard('publishing', key, async () => {
       const done = await this.#parts.exclusively(key, () =>
-        this.#folders.use(key.owner, (folder) => publishIn(folder, key, sizeBytes)),
+        this.#folders.use(key.owner, (folder) => publishIn(folder, key, { sizeBytes, partBytesMax })),
       );
       if (done !== true) throw new Error('there is neither a part nor a file');
       this.#parts.ended(key);
@@ -143,15 +143,13 @@ export class LocalStorage implements FileStorage {
 }
 
 /** Bytes, name, directory: each is on disk before the next one. */
-async function publishIn(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
+async function publishIn(folder: OwnerFolder, key: FileKey, bounds: PartBounds): Promise<boolean> {
+  const { sizeBytes } = bounds;
   const part = folder.pathOf(partName(key));
   const handle = await openIfPresent(part, constants.O_RDWR | constants.O_NOFOLLOW);
   if (handle === undefined) return isPublished(folder, key, sizeBytes);
   try {
-    const stats = await handle.stat();
-    if (!stats.isFile()) throw new Error('the part is no file');
-    if (stats.size !== sizeBytes)
-      throw new Error(`the part has ${stats.size} bytes, expected were ${sizeBytes}`);
+    await cutPart(handle, bounds);
     await handle.datasync();
   } finally {
     await handle.close();

@@ -222,6 +222,21 @@ export class Parts {
   }
 }
 
+/** What a part may have: the bytes of its file, and behind them a table that is not published. */
+export interface PartBounds {
+  readonly sizeBytes: number;
+  readonly partBytesMax: number;
+}
+
+/** Leaves the bytes of the file alone. Throws when the part is shorter, or longer than any table makes it. */
+export async function cutPart(handle: FileHandle, { sizeBytes, partBytesMax }: PartBounds): Promise<void> {
+  const stats = await handle.stat();
+  if (!stats.isFile()) throw new Error('the part is no file');
+  if (stats.size < sizeBytes || stats.size > partBytesMax)
+    throw new Error(`the part has ${stats.size} bytes, expected were ${sizeBytes}`);
+  if (stats.size > sizeBytes) await handle.truncate(sizeBytes);
+}
+
 export function partName(key: FileKey): string {
   return `${fileName(key)}${PART_SUFFIX}`;
 }

@@ -60,9 +60,10 @@ export interface FileStorage {
   lease(key: FileKey): Promise<PartLease>;
   /**
    * Turns the part into the file, durably: waits until no lease is left, checks that there are exactly `sizeBytes` bytes,
-   * syncs and renames. An existing file of that size is kept, so that a repeat after a crash succeeds.
+   * syncs and renames. An existing file of that size is kept, so that a repeat after a crash succeeds. The part may have
+   * up to `partBytesMax` bytes, `sizeBytes` unless given: what is behind the file's bytes is cut off first.
    */
-  publish(key: FileKey, sizeBytes: number): Promise<void>;
+  publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<void>;
   /** Removes file and part once no lease is left. Succeeds when neither exists. */
   remove(key: FileKey): Promise<void>;
 

@@ -7,7 +7,7 @@ import type { FileKey } from '../../../domain/files/files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { fileName, isPresent, OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
-import { Parts, partName } from './parts.ts';
+import { cutPart, type PartBounds, Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './port.ts';
 import { StorageServer } from './storage-server.ts';
 
@@ -72,10 +72,10 @@ export class RemoteStorage implements FileStorage {
     return this.#guard('opening the part of', key, () => this.#parts.lease(key));
   }
 
-  publish(key: FileKey, sizeBytes: number): Promise<void> {
+  publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
     return this.#guard('publishing', key, async () => {
       await this.#parts.exclusively(key, async () => {
-        const sent = await this.#send(key, sizeBytes);
+        const sent = await this.#send(key, { sizeBytes, partBytesMax });
         const stored = await this.#serverOf(key).sizeOf(pathOf(key));
         if (stored !== sizeBytes)
           throw new Error(`the server has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
@@ -140,15 +140,14 @@ export class RemoteStorage implements FileStorage {
   }
 
   /** False when there is no part: an earlier run may have sent it, which the server knows. */
-  async #send(key: FileKey, sizeBytes: number): Promise<boolean> {
+  async #send(key: FileKey, bounds: PartBounds): Promise<boolean> {
     const handle = await this.#folders.use(key.owner, (folder) =>
-      openIfPresent(folder.pathOf(partName(key)), constants.O_RDONLY | constants.O_NOFOLLOW),
+      openIfPresent(folder.pathOf(partName(key)), constants.O_RDWR | constants.O_NOFOLLOW),
     );
     if (handle === undefined) return false;
     try {
-      const { size } = await handle.stat();
-      if (size !== sizeBytes) throw new Error(`the part has ${size} bytes, expected were ${sizeBytes}`);
-      await this.#serverOf(key).put(pathOf(key), handle, sizeBytes);
+      await cutPart(handle, bounds);
+      await this.#serverOf(key).put(pathOf(key), handle, bounds.sizeBytes);
       return true;
     } finally {
       await handle.close();

@@ -1,6 +1,6 @@
 /**
  * Recovery before the first request: open uploads continue from journal and parts, orphaned parts are removed. After an
- * unclean stop stored chunks are hashed first, because a crash of the machine may lose acknowledged bytes.
+ * unclean stop chunks are hashed first: the journal knows some that are lost, and may not know some that are there.
  */
 
 import { upload } from '../../../actors/files/v1/upload.ts';
@@ -25,6 +25,8 @@ interface RecoveryReport {
   /** v1 uploads that are open. */
   readonly uploads: number;
   readonly chunksLost: number;
+  /** Acknowledged, or written, shortly before the stop: the journal did not know them. */
+  readonly chunksFound: number;
   readonly partsSwept: number;
 }
 
@@ -34,7 +36,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const clean = administration.metaGet(META_KEY) === true;
   await administration.metaPut(META_KEY, false);
   const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
-  const lost = await Promise.all(
+  const checked = await Promise.all(
     slots.map(({ userId, uploadKey }) => {
       const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean };
       return actors.ask(upload, userId, command);
@@ -55,8 +57,9 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const partsSwept = await sweep(storage, {
     has: (fileId) => wanted.has(fileId) || actors.lookup('draft', fileId) !== undefined,
   });
-  const chunksLost = lost.reduce((sum, chunks) => sum + chunks, 0);
-  return { clean, uploads: slots.length - ended.length, chunksLost, partsSwept };
+  const chunksLost = checked.reduce((sum, { lost }) => sum + lost, 0);
+  const chunksFound = checked.reduce((sum, { found }) => sum + found, 0);
+  return { clean, uploads: slots.length - ended.length, chunksLost, chunksFound, partsSwept };
 }
 
 /** A part that remains only takes space: the failure is logged, and the gateway starts. */

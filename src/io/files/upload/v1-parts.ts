@@ -8,6 +8,7 @@ import type { StoredChunk } from '../../../actors/files/v1/upload-messages.ts';
 import type { StoreChunk } from '../../../actors/files/v1/upload-parts.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
+import { chunkEntry } from '../../../domain/files/chunk-table.ts';
 import { CHUNK_BYTES } from '../../../domain/files/files.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage } from '../storage/port.ts';
@@ -66,19 +67,20 @@ export class PartUploads {
   async #store(part: PartRequest): Promise<StoredChunk> {
     const first = findPosition(part);
     if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
-    if (first.known) return await this.#repeat(part);
+    if (first.known) return await this.#repeat(part, first);
     return await this.#chunks.run(`${first.uploadKey} ${part.chunkNumber}`, async () => {
       // Another request may have stored the same chunk while this one waited.
       const position = findPosition(part);
-      if (position.known) return await this.#repeat(part);
+      if (position.known) return await this.#repeat(part, position);
       await this.#uploads.run(position.uploadKey, () => this.#receive(part, position));
-      return await recordChunk(part);
+      return await recordChunk(part, position);
     });
   }
 
   /** The lease is released before the actor records the chunk: publish waits for the last lease. */
-  async #receive(part: PartRequest, { fileId, positionBytes, sizeBytes }: ChunkPosition): Promise<void> {
-    const { body, userId, crc32 } = part;
+  async #receive(part: PartRequest, position: ChunkPosition): Promise<void> {
+    const { fileId, positionBytes, sizeBytes, fileBytes } = position;
+    const { body, userId, chunkNumber, crc32 } = part;
     if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw shortPartError(sizeBytes);
     const { storage, receiver } = this.#options;
     const lease = await storage.lease({ owner: userId, fileId });
@@ -91,6 +93,7 @@ export class PartUploads {
         maxBytes: sizeBytes,
         tooLong: 'WrongPart',
         expectedCrc32: crc32,
+        entry: chunkEntry(chunkNumber, fileBytes),
         throttled,
       });
       if (received.ended !== 'complete') throw new GatewayError('InvalidInput', 'the body was cut off');
@@ -103,7 +106,7 @@ export class PartUploads {
   }
 
   /** The chunk is stored already: its bytes are discarded, charged like any others, and the answer is repeated. */
-  async #repeat(part: PartRequest): Promise<StoredChunk> {
+  async #repeat(part: PartRequest, position: ChunkPosition): Promise<StoredChunk> {
     const { body } = part;
     if (body !== undefined) {
       const throttled = this.#throttled(part);
@@ -114,7 +117,7 @@ export class PartUploads {
         throttled.leave();
       }
     }
-    return await recordChunk(part);
+    return await recordChunk(part, position);
   }
 
   #throttled({ userId, address }: PartRequest): ThrottledStream {
@@ -127,8 +130,9 @@ function findPosition({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequ
   return actors.now(upload, userId, command);
 }
 
-function recordChunk({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): Promise<StoredChunk> {
-  const command: StoreChunk = { type: 'storeChunk', uploadId, chunkNumber, crc32 };
+function recordChunk(part: PartRequest, { uploadKey }: ChunkPosition): Promise<StoredChunk> {
+  const { actors, userId, uploadId, chunkNumber, crc32 } = part;
+  const command: StoreChunk = { type: 'storeChunk', uploadKey, uploadId, chunkNumber, crc32 };
   return actors.ask(upload, userId, command);
 }
 

@@ -97,6 +97,20 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
+  'what is behind the bytes of the file is cut off, up to the bound': async (t, { storage, restart }) => {
+    await storage.create(KEY);
+    await writePart(storage, KEY, text('abc'));
+    await writePart(storage, KEY, text('table'), 4096);
+    await rejectsWith(t, storage.publish(KEY, 3), 'FileStorageFailed');
+    await rejectsWith(t, storage.publish(KEY, 3, 4100), 'FileStorageFailed');
+    t.equal(await storage.open(KEY), undefined);
+    await storage.publish(KEY, 3, 4101);
+    t.same(await readStored(storage, KEY), text('abc'));
+    await restart().publish(KEY, 3, 4101);
+    t.same(await readStored(restart(), KEY), text('abc'), 'repeated after a restart');
+    await storage.close();
+  },
+
   'publish and remove may be repeated, also after a restart': async (t, { storage, restart }) => {
     await storeFile(storage, KEY, text('abc'));
     await storage.publish(KEY, 3);

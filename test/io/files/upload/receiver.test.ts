@@ -6,6 +6,7 @@ import CRC32 from 'crc-32';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
+import { chunkEntry, packChunkEntry } from '../../../../src/domain/files/chunk-table.ts';
 import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { PartLease } from '../../../../src/io/files/storage/port.ts';
@@ -253,6 +254,42 @@ t.test(
     const evil = randomBytes(256 * 1024);
     t.match(await send(evil, crcOf(good)), { ended: 'complete', crc32: crcOf(evil) });
     t.ok(contentOf(lease, good.length).equals(good));
+  },
+);
+
+t.test(
+  'receiver: the entry of a chunk is written with a whole chunk alone, in a buffer or in pieces',
+  async (t) => {
+    const chunk = randomBytes(256 * 1024);
+    const crc32 = crcOf(chunk);
+    const entry = chunkEntry(0, chunk.length);
+    const cases: [buffers: number, sent: Uint8Array, ends: 'end' | 'lose', isThere: boolean][] = [
+      [4, chunk, 'end', true],
+      [0, chunk, 'end', true],
+      [0, chunk, 'lose', false],
+      [4, chunk, 'lose', false],
+      [4, chunk.subarray(1), 'end', false],
+      [0, chunk.subarray(1), 'end', false],
+      [0, randomBytes(chunk.length), 'end', false],
+      [4, randomBytes(chunk.length), 'end', false],
+    ];
+    for (const [count, sent, ends, isThere] of cases) {
+      const lease = await newLease(t);
+      const sharedBuffers = new SharedBuffers(count);
+      const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir(), sharedBuffers });
+      const body = new FakeBody();
+      // A short body has its own checksum: the length alone tells that it is no chunk.
+      const expectedCrc32 = sent.length < chunk.length ? crcOf(sent) : crc32;
+      const options = { expectedCrc32, entry, maxBytes: chunk.length };
+      const receiving = receiver.receive(optionsOf(body, lease, options));
+      body.send(sent.subarray(0, 1000));
+      body.send(sent.subarray(1000));
+      body[ends]();
+      await receiving;
+      const found = Buffer.from(contentOf(lease, 7, entry.position));
+      const expected = isThere ? Buffer.from(packChunkEntry(entry, crc32)) : Buffer.alloc(0);
+      t.same(found, expected, `${count} buffers, ${sent.length} bytes, ${ends}`);
+    }
   },
 );
 

@@ -3,7 +3,7 @@
  * charges of the bandwidth limiter.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
@@ -166,6 +166,36 @@ t.test('part uploads: a full disk is StorageFull, the chunk may be sent again', 
   await rejectsWith(t, store(0, sent(file, 0)), 'StorageFull');
   full = false;
   t.same(await store(0, sent(file, 0)), { chunkNumber: 0, fileId: null });
+});
+
+t.test(
+  'part uploads: after a kill a real part gives back what was acknowledged; the file has no table',
+  async (t) => {
+    const file = new SampleFile(1, 4);
+    const { uploads, store, names, folder } = await setUp(t, file);
+    for (const at of [0, 2]) await store(at, sent(file, at));
+    await uploads.actors.restart();
+    const [slot] = await uploads.slots();
+    t.same(await uploads.check(ADA, slot?.uploadKey ?? ''), { lost: 0, found: 2 });
+    await store(3, sent(file, 3));
+    t.match(await store(1, sent(file, 1)), { fileId: String });
+    const [name = ''] = names();
+    t.ok(readFileSync(join(folder, ADA, name)).equals(Buffer.concat(file.chunks)));
+  },
+);
+
+t.test('part uploads: a part of 0.1.0, which has no table, completes', async (t) => {
+  const file = new SampleFile(1, 3);
+  const { uploads, store, names, folder } = await setUp(t, file);
+  for (const at of [0, 1]) await store(at, sent(file, at));
+  await uploads.actors.advance(50);
+  const [part = ''] = names();
+  truncateSync(join(folder, ADA, part), 2 * CHUNK_BYTES);
+  await uploads.actors.restart();
+  const [slot] = await uploads.slots();
+  t.same(await uploads.check(ADA, slot?.uploadKey ?? ''), { lost: 0, found: 0 });
+  t.match(await store(2, sent(file, 2)), { fileId: String });
+  t.ok(readFileSync(join(folder, ADA, names()[0] ?? '')).equals(Buffer.concat(file.chunks)));
 });
 
 t.test('part uploads: cancelled while a body arrives: 1305, and no part stays', async (t) => {
