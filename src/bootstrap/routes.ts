@@ -1,6 +1,7 @@
 /** Passes each group of routes of the public listener its dependencies. */
 
 import { openChallenges } from '../io/accounts/challenges.ts';
+import { createResources, mcpResource } from '../io/connect/resources.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
 import { GATEWAY_SERVICES } from '../io/mcp/tools/gateway.ts';
@@ -38,6 +39,13 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       gateway: GATEWAY_SERVICES,
       codes: new CapabilityCodes({ modules, moduleAddresses }),
       onCall,
+    },
+    connect: {
+      resources: createResources([mcpResource(deps.site)]),
+      policy: {
+        clients: deps.configuration.oauthClients,
+        documentHosts: new Set(deps.configuration.oauthClientHosts),
+      },
     },
     admin: {
       settings: { settings: deps.settings, bounds },

@@ -206,6 +206,8 @@ function resolve(
     mcpTools: customRows(file, 'McpTools') ?? {},
     mcpResources: customRows(file, 'McpResources') ?? {},
     mcpBasicPersonalReads: file.McpBasicPersonalReads,
+    oauthClients: file.OAuthClients ?? (production ? 'cimd' : 'any'),
+    oauthClientHosts: (file.OAuthClientHosts ?? []).map((name) => name.toLowerCase()),
     fido2: {
       serverDomain: file.Fido2?.serverDomain,
       serverName: file.Fido2?.serverName ?? DEFAULTS['Fido2.serverName'],

@@ -14,13 +14,14 @@ export type Caller =
   | { readonly kind: 'capability'; readonly family: CapabilityFamily }
   | { readonly kind: 'anonymous' };
 
-/** How a session logged in: its login type, that of a signed `McpApp` login apart. */
-type LoginClass = LoginType | 'McpApp:proven';
+/** How a session logged in: its login type, apart from that of a signed `McpApp` login and of a consent to read. */
+type LoginClass = LoginType | 'McpBasic:proven' | 'McpApp:proven';
 /** All that visibility depends on. */
 export type CallerClass = 'anonymous' | LoginClass | `Capability:${CapabilityFamily}`;
 export const CALLER_CLASSES: readonly CallerClass[] = [
   'anonymous',
   'McpBasic',
+  'McpBasic:proven',
   'McpVerified',
   'McpApp',
   'McpApp:proven',
@@ -61,7 +62,8 @@ export function callerClass(caller: Caller): CallerClass {
 
 /** Undefined for a browser session. */
 export function loginClass({ loginType, proven }: SessionContext): LoginClass | undefined {
-  return loginType === 'McpApp' && proven ? 'McpApp:proven' : (loginType ?? undefined);
+  if (proven && loginType === 'McpApp') return 'McpApp:proven';
+  return proven && loginType === 'McpBasic' ? 'McpBasic:proven' : (loginType ?? undefined);
 }
 
 export function mayCallTool(access: ToolAccess, caller: CallerClass, policy: AccessPolicy): boolean {
@@ -99,6 +101,8 @@ function opensWithCode(access: ToolAccess, caller: CapabilityClass): boolean {
 
 function opensWithLogin(access: ToolAccess, caller: LoginClass, { personalReads }: AccessPolicy): boolean {
   if (denies(access, caller) || (loginTypeOf(caller) === 'McpApp' && access.appScope !== true)) return false;
+  // The consent to read opens what McpBasic has where personal reads are open, and no more.
+  if (caller === 'McpBasic:proven') return access.proof !== 'always';
   const asksForProof = access.proof === 'always' || (access.proof === 'personal' && !personalReads);
   return !asksForProof || isProvenLogin(loginTypeOf(caller), caller === 'McpApp:proven');
 }
@@ -108,7 +112,8 @@ function denies({ restricted }: ToolAccess, caller: LoginClass): boolean {
 }
 
 function loginTypeOf(caller: LoginClass): LoginType {
-  return caller === 'McpApp:proven' ? 'McpApp' : caller;
+  if (caller === 'McpApp:proven') return 'McpApp';
+  return caller === 'McpBasic:proven' ? 'McpBasic' : caller;
 }
 
 /** What would open it, for a session that could have it by signing its login. */

@@ -13,6 +13,8 @@ interface ErrorRow {
   readonly message: string;
   /** `error.code` of a JSON-RPC answer; -32000 (tool execution error) unless the row says otherwise. */
   readonly rpc?: number;
+  /** `error` of an answer of the authorization server (RFC 6749 5.2 and its extensions). */
+  readonly oauth?: string;
   /** Seconds for the `Retry-After` header, where waiting helps and the refusal does not bring its own figure. */
   readonly retryAfterSeconds?: number;
 }
@@ -43,6 +45,8 @@ export const ERRORS = {
   ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
   /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
   BodyTooSlow: { code: 1019, status: 408, message: 'Request body too slow' },
+  /** A request without a live token of the resource. */
+  TokenRequired: { code: -32001, status: 401, message: 'Unauthorized', rpc: -32001 },
   SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },
   AccountNotFound: { code: 1102, status: 401, message: 'Account not found', rpc: -32001 },
   AccessDenied: { code: 1103, status: 401, message: 'Access denied', rpc: -32001 },

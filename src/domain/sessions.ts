@@ -29,8 +29,20 @@ export interface SessionContext {
   readonly proven: boolean;
   readonly createdMs: number;
   readonly expiresMs: number;
+  /** Of a session that a connected host got by the consent of the account. */
+  readonly grant?: SessionGrant;
   /** In the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
   readonly role?: Role;
+}
+
+/** The consent behind a session. */
+interface SessionGrant {
+  /** Tick of the consent. */
+  readonly id: string;
+  /** The application of the host, also where the login type is not `McpApp`. */
+  readonly appId: string;
+  /** Path of the resource that the token is valid for, and for no other (RFC 8707). */
+  readonly audience: string;
 }
 
 /**

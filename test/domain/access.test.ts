@@ -15,6 +15,8 @@ import { isProvenLogin, type SessionContext } from '../../src/domain/sessions.ts
 /** `McpBasicPersonalReads` true, and false. */
 const OPEN: AccessPolicy = { personalReads: true };
 const CLOSED: AccessPolicy = { personalReads: false };
+/** McpBasic, and the consent to read, which has what it has where personal reads are open. */
+const BASIC: readonly CallerClass[] = ['McpBasic', 'McpBasic:proven'];
 const APPS: readonly CallerClass[] = ['McpApp', 'McpApp:proven'];
 
 const callers = (access: ToolAccess, policy = OPEN): CallerClass[] =>
@@ -23,10 +25,10 @@ const readers = (access: ResourceAccess, policy = OPEN): CallerClass[] =>
   CALLER_CLASSES.filter((one) => mayReadResource(access, one, policy));
 
 t.test('tools: restricted, appScope and capabilityModule alone decide who calls', async (t) => {
-  t.strictSame(callers({}), ['McpBasic', 'McpVerified']);
+  t.strictSame(callers({}), [...BASIC, 'McpVerified']);
   t.strictSame(callers({ restricted: ['McpBasic'] }), ['McpVerified']);
-  t.strictSame(callers({ restricted: ['McpVerified'] }), ['McpBasic']);
-  t.strictSame(callers({ appScope: true }), ['McpBasic', 'McpVerified', ...APPS]);
+  t.strictSame(callers({ restricted: ['McpVerified'] }), [...BASIC]);
+  t.strictSame(callers({ appScope: true }), [...BASIC, 'McpVerified', ...APPS]);
   t.strictSame(callers({ appScope: true, restricted: ['McpApp', 'McpBasic'] }), ['McpVerified']);
   t.strictSame(callers({ capabilityModule: 'chat', appScope: true }), ['Capability:chat']);
   t.strictSame(callers({ capabilityModule: 'wallet' }), ['Capability:wallet']);
@@ -42,8 +44,8 @@ t.test('tools: without session and code everything is listed and nothing may be 
 });
 
 t.test('resources: sessionScope opens, closes and joins the modes', async (t) => {
-  t.strictSame(readers({}), ['McpBasic', 'McpVerified']);
-  t.strictSame(readers({ sessionScope: false }), ['anonymous', 'McpBasic', 'McpVerified', ...APPS]);
+  t.strictSame(readers({}), [...BASIC, 'McpVerified']);
+  t.strictSame(readers({ sessionScope: false }), ['anonymous', ...BASIC, 'McpVerified', ...APPS]);
   t.strictSame(readers({ sessionScope: false, restricted: ['McpBasic'] }), [
     'anonymous',
     'McpVerified',
@@ -51,12 +53,12 @@ t.test('resources: sessionScope opens, closes and joins the modes', async (t) =>
   ]);
   t.strictSame(readers({ sessionScope: false, restricted: ['McpApp'] }), [
     'anonymous',
-    'McpBasic',
+    ...BASIC,
     'McpVerified',
   ]);
   t.strictSame(readers({ capabilityModule: 'chat' }), ['Capability:chat']);
   t.strictSame(readers({ capabilityModule: 'wallet', sessionScope: true }), [
-    'McpBasic',
+    ...BASIC,
     'McpVerified',
     'Capability:wallet',
   ]);
@@ -67,16 +69,20 @@ t.test('proof: personal rows ask for it under the closed policy, others always o
   const app = { appScope: true } as const;
   t.strictSame(callers(app, CLOSED), callers(app, OPEN), 'a row that says nothing of proof');
   const personal = { ...app, proof: 'personal' } as const;
-  t.strictSame(callers(personal, OPEN), ['McpBasic', 'McpVerified', ...APPS]);
-  t.strictSame(callers(personal, CLOSED), ['McpVerified', 'McpApp:proven']);
-  t.strictSame(readers(personal, CLOSED), ['McpVerified', 'McpApp:proven']);
+  t.strictSame(callers(personal, OPEN), [...BASIC, 'McpVerified', ...APPS]);
+  t.strictSame(callers(personal, CLOSED), ['McpBasic:proven', 'McpVerified', 'McpApp:proven']);
+  t.strictSame(readers(personal, CLOSED), ['McpBasic:proven', 'McpVerified', 'McpApp:proven']);
   t.strictSame(callers({ ...app, proof: 'always' }, OPEN), ['McpVerified', 'McpApp:proven']);
-  t.strictSame(callers({ proof: 'personal' }, CLOSED), ['McpVerified'], 'proof is no appScope');
-  t.strictSame(callers({ ...personal, restricted: ['McpApp'] }, CLOSED), ['McpVerified']);
+  t.strictSame(
+    callers({ proof: 'personal' }, CLOSED),
+    ['McpBasic:proven', 'McpVerified'],
+    'proof is no appScope',
+  );
+  t.strictSame(callers({ ...personal, restricted: ['McpApp'] }, CLOSED), ['McpBasic:proven', 'McpVerified']);
   t.strictSame(callers({ proof: 'always', capabilityModule: 'chat' }, CLOSED), ['Capability:chat']);
   t.strictSame(readers({ sessionScope: false, proof: 'always' }, CLOSED), [
     'anonymous',
-    'McpBasic',
+    ...BASIC,
     'McpVerified',
     ...APPS,
   ]);

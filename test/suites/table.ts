@@ -33,7 +33,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
   'io-files': ['io/files/'],
   'io-http': ['io/http/'],
-  'io-mcp': ['io/http-client/', 'io/mcp/', 'io/modules/', 'io/proxy/', 'io/routes/'],
+  'io-mcp': ['io/connect/', 'io/http-client/', 'io/mcp/', 'io/modules/', 'io/proxy/', 'io/routes/'],
   'io-streams': ['io/'],
   project: ['bootstrap/', 'docs/', 'sandbox/', 'tidy'],
 };

@@ -8,7 +8,7 @@ import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts
 import { judge } from '../../src/domain/limits/quotas.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
-import type { SessionLookup } from '../../src/io/http/route.ts';
+import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
 import type { YieldToLoop } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
@@ -16,17 +16,20 @@ import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
-import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
+import { createMcpRoutes, type McpEndpoint } from '../../src/io/routes/mcp.ts';
 import { freshBounds } from './actors/bounds.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
 /** Tokens that open a session, by login class. `other` is a second verified session of another user. */
 export const TOKENS = {
   McpBasic: 'basic',
+  'McpBasic:proven': 'consented',
   McpVerified: 'verified',
   McpApp: 'app',
   'McpApp:proven': 'signed-app',
   other: 'other',
+  /** Of a connected host, for /connect/mcp. */
+  connected: 'connected',
 } as const;
 
 export interface BackendRequest {
@@ -61,6 +64,10 @@ export interface McpFixtureOptions {
   readonly sessionQuota?: number;
   /** What gives the event loop back within a batch. */
   readonly nextTurn?: YieldToLoop;
+  /** Addresses of MCP beside /mcp, and further routes. */
+  readonly endpoints?: readonly McpEndpoint[];
+  readonly routes?: readonly AnyRoute[];
+  readonly site?: HttpFixtureOptions['site'];
 }
 
 export interface McpFixture {
@@ -117,9 +124,14 @@ export function sessionOf(loginType: LoginType, userId = '1842001', signed = fal
 
 const SESSIONS: Readonly<Record<string, SessionContext>> = {
   [TOKENS.McpBasic]: sessionOf('McpBasic'),
+  [TOKENS['McpBasic:proven']]: { ...sessionOf('McpBasic'), proven: true },
   [TOKENS.McpVerified]: sessionOf('McpVerified'),
   [TOKENS.McpApp]: sessionOf('McpApp'),
   [TOKENS['McpApp:proven']]: sessionOf('McpApp', '1842001', true),
+  [TOKENS.connected]: {
+    ...sessionOf('McpApp', '1842001', true),
+    grant: { id: '9', appId: '1', audience: '/connect/mcp' },
+  },
   [TOKENS.other]: sessionOf('McpVerified', '1842002'),
 };
 
@@ -140,20 +152,25 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const charged: McpFixture['charged'] = [];
   const sessions = gateOf(options, charged);
   const fixture = startHttp({
-    routes: createMcpRoutes(
-      {
-        sessions,
-        catalog,
-        modules,
-        gateway: options.gateway ?? GATEWAY_SERVICES,
-        onCall: options.onCall,
-        codes: new CapabilityCodes({
+    ...(options.site === undefined ? {} : { site: options.site }),
+    routes: [
+      ...createMcpRoutes(
+        {
+          sessions,
+          catalog,
           modules,
-          moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),
-        }),
-      },
-      options.nextTurn,
-    ),
+          gateway: options.gateway ?? GATEWAY_SERVICES,
+          onCall: options.onCall,
+          codes: new CapabilityCodes({
+            modules,
+            moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),
+          }),
+        },
+        options.nextTurn,
+        options.endpoints,
+      ),
+      ...(options.routes ?? []),
+    ],
     gate: sessions,
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
@@ -194,9 +211,10 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
 function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charged']): SessionLookup {
   let used = 0;
   return {
-    authenticate(token, kind, charge) {
+    authenticate(token, kind, charge, _client, audience = null) {
       const session = SESSIONS[token];
       if (session === undefined || kind !== 'mcp') return undefined;
+      if ((session.grant?.audience ?? null) !== audience) return undefined;
       const cost = charge?.cost ?? 0;
       charged.push({ token, cost });
       if (sessionQuota === undefined) return { session, quotaResult: undefined };

@@ -25,6 +25,7 @@ export function routeTable(): AnyRoute[] {
     v2Uploads: none,
     downloads: none,
     mcp: none,
+    connect: none,
     admin,
     proxy: none,
   };

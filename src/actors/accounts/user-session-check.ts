@@ -37,6 +37,8 @@ export interface AuthenticateSession {
   readonly adminPublicKeys: ReadonlySet<string>;
   /** Of the account, as the staff keeps it. */
   readonly role?: Role | undefined;
+  /** The resource that the token is used at; absent or null: one that takes sessions bound to none. */
+  readonly audience?: string | null;
 }
 
 /** Is the session alive? A question that is no use of it: a page that is merely open does not keep it from idling. */
@@ -94,7 +96,8 @@ export function authenticateSession(
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
   const context = contextOf(state, session, command);
-  if (context === undefined) return undefined;
+  if (context === undefined || (context.grant?.audience ?? null) !== (command.audience ?? null))
+    return undefined;
   const use = useOf(state, volatile, session);
   const result =
     command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);

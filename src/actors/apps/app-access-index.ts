@@ -60,6 +60,11 @@ export function isSessionValid(
   return isExplicit(indexEntry, caller) && isAfter(sessionId, indexEntry.keyTick);
 }
 
+/** The third way in: consent of any account. `grantId` is the tick of the consent. */
+export function isGrantValid(indexEntry: AppIndexEntry | undefined, grantId: string): boolean {
+  return indexEntry?.openedTick != null && isAfter(grantId, indexEntry.openedTick);
+}
+
 function isExplicit({ mcpPublicKey }: AppIndexEntry, { publicKey }: IndexEntryCaller): boolean {
   return mcpPublicKey !== null && publicKey === mcpPublicKey;
 }

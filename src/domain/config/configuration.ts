@@ -57,6 +57,9 @@ export interface Configuration {
   readonly mcpResources: Readonly<Record<string, unknown>>;
   /** Undefined: as the start says, closed in Production alone. */
   readonly mcpBasicPersonalReads: boolean | undefined;
+  readonly oauthClients: 'registered' | 'cimd' | 'any';
+  /** Lower-case; empty: every host. */
+  readonly oauthClientHosts: readonly string[];
   readonly fido2: {
     readonly serverDomain: string | undefined;
     readonly serverName: string;

@@ -132,6 +132,17 @@ export const configurationSchema = object(
           'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false. Read again at a reload.',
       }),
     ),
+    OAuthClients: optional(
+      oneOf(
+        ['registered', 'cimd', 'any'],
+        'Which hosts may ask for access at /connect: registered applications; also client-id metadata documents; also dynamic registration. Left out: any, in Production cimd.',
+      ),
+    ),
+    OAuthClientHosts: optional(
+      array(host('Host name.'), {
+        description: 'Hosts whose client-id metadata documents are taken. Left out or empty: every host.',
+      }),
+    ),
     Fido2: optional(
       object(
         {

@@ -204,6 +204,7 @@ export const SETTINGS = {
     1_000_000,
     'Accounts that one network creates in a day (UTC); loopback outside Production is not counted. 0: off.',
   ),
+  OAuthAccessSeconds: seconds(86, 3600, 60, 86_400, 'Life of an access token of a connected host.'),
   WebhookPorts: {
     id: 79,
     type: 'text',

@@ -4,7 +4,7 @@ import { readFormerNames } from '../../domain/former-names.ts';
 import { decodeBase64url } from '../../domain/ids.ts';
 import { type Role, reaches } from '../../domain/roles.ts';
 import type { CompiledSchema } from '../../domain/schema.ts';
-import { isPreflight, preflight } from './cors.ts';
+import { anyOriginHeaders, isPreflight, preflight } from './cors.ts';
 import type { Exchange } from './exchange.ts';
 import { checkCaller } from './origin.ts';
 import { errorReply } from './reply.ts';
@@ -162,9 +162,11 @@ export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found
   else exchange.limiter.chargeAnonymous(1);
   if (match.found === 'nothing') throw new GatewayError('NotFound');
   const { site, head } = exchange;
+  const anyOrigin = match.offered.some((route) => route.anyOrigin === true);
+  if (anyOrigin) exchange.cors = anyOriginHeaders(head);
   if (head.method === 'OPTIONS') {
     const offers = match.offered.flatMap((route) => route.offers?.(exchange.settings) ?? []);
-    return preflight(site, head, match.methods, offers);
+    return preflight(site, head, match.methods, offers, anyOrigin);
   }
   return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', match.methods.join(', ')]]);
 }

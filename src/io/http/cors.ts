@@ -10,8 +10,12 @@ const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
   'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
 const EXPOSE_HEADERS =
-  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id';
+  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id, WWW-Authenticate';
 const NONE: HeaderList = [];
+const ANY_ORIGIN: HeaderList = [
+  ['Access-Control-Allow-Origin', '*'],
+  ['Access-Control-Expose-Headers', EXPOSE_HEADERS],
+];
 
 /** Fields that let a page of an allowed origin read the answer. */
 export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
@@ -25,24 +29,33 @@ export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
   ];
 }
 
+/** The same for pages of every origin, on routes that read no cookie. */
+export function anyOriginHeaders(head: IncomingHead): HeaderList {
+  return head.header('origin') === undefined ? NONE : ANY_ORIGIN;
+}
+
 /** Is it a CORS-preflight request (Fetch standard)? */
 export function isPreflight(head: IncomingHead): boolean {
   const isAsked = head.header('access-control-request-method') !== undefined;
   return head.method === 'OPTIONS' && isAsked && head.header('origin') !== undefined;
 }
 
-/** The answer to OPTIONS: `methods` of the path, and further fields in `offers`. Throws `Forbidden` for a foreign origin. */
+/**
+ * The answer to OPTIONS: `methods` of the path, and further fields in `offers`. Throws `Forbidden` for a foreign origin,
+ * unless the path is open to every origin.
+ */
 export function preflight(
   site: Site,
   head: IncomingHead,
   methods: readonly string[],
   offers: HeaderList = NONE,
+  anyOrigin = false,
 ): Reply {
   const allow: [string, string] = ['Allow', methods.join(', ')];
   if (!head.repeatedHeaders.has('origin') && head.header('origin') === undefined) {
     return Reply.empty(204, [allow, ...offers]);
   }
-  checkOrigin(site, head);
+  if (!anyOrigin) checkOrigin(site, head);
   return Reply.empty(204, [
     allow,
     ['Access-Control-Allow-Methods', methods.join(', ')],

@@ -39,6 +39,7 @@ function isLocalName(host: string): boolean {
  * foreign Origin only with `site.checkHost`. `bearer`: the request has a token, which no page can make a browser add.
  */
 export function checkCaller(site: Site, head: IncomingHead, route: AnyRoute, bearer: boolean): void {
+  if (route.anyOrigin === true) return;
   if (isBearerRoute(route)) {
     if (site.checkHost) checkOrigin(site, head);
     return;

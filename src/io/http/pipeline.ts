@@ -14,7 +14,7 @@ import {
   withCurrentNames,
 } from './access.ts';
 import { type BodyCallback, receiveBody } from './body/receive.ts';
-import { corsHeaders } from './cors.ts';
+import { anyOriginHeaders, corsHeaders } from './cors.ts';
 import { Exchange, type ExchangeListener } from './exchange.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
@@ -174,6 +174,7 @@ class RequestPipeline implements Pipeline {
     const { ready } = match;
     const { route } = ready;
     exchange.route = route;
+    if (route.anyOrigin === true) exchange.cors = anyOriginHeaders(head);
     exchange.params = match.params;
     if (route.auth === 'admin' || route.adminAddresses === true) this.#requireAdminAddress(exchange);
     authorize(exchange, route);

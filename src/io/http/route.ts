@@ -49,13 +49,15 @@ interface AuthenticatedSession {
 export interface SessionLookup {
   /**
    * Checks that the token's session is live, records its use and charges the scope in one call. Undefined for an
-   * unknown, expired or ended session, which is charged nothing.
+   * unknown, expired or ended session, which is charged nothing. `audience`: the path of the resource that the token
+   * must be issued for (RFC 8707); null or absent: a session that is bound to none.
    */
   authenticate(
     token: string,
     kind: SessionKind,
     charge: { scope: ScopeCode; cost: number } | undefined,
     client: ClientInfo,
+    audience?: string | null,
   ): AuthenticatedSession | undefined;
 }
 
@@ -203,6 +205,8 @@ interface RouteDefinition<
   readonly role?: Role;
   /** With `optional`: a `sid` of no live session is refused and cleared, so that a repeat has none. */
   readonly strictSession?: true;
+  /** Pages of every origin may call it and read the answer, without cookies: no cookie is read, no origin is checked. */
+  readonly anyOrigin?: true;
   /** Foreign pages may not read it: `Origin` and `Sec-Fetch-Site` are checked although the method is safe. */
   readonly ownPagesOnly?: true;
   readonly limits: readonly LimitRule[];

@@ -3,7 +3,12 @@
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
 import type { AuthenticateSession, CheckSession } from '../../actors/accounts/user-session-check.ts';
-import { type AppIndexEntry, isSessionValid, parseIndexEntry } from '../../actors/apps/app-access-index.ts';
+import {
+  type AppIndexEntry,
+  isGrantValid,
+  isSessionValid,
+  parseIndexEntry,
+} from '../../actors/apps/app-access-index.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { hashToken } from '../../domain/ids.ts';
@@ -35,9 +40,11 @@ export function indexEntryOf(actors: ActorSystem, appId: string): AppIndexEntry 
   return value === undefined ? undefined : parseIndexEntry(value);
 }
 
-/** An McpApp session ends when its application forbids it, before its own account is notified. */
+/** A session for an application ends when that forbids it, before its own account is notified. */
 function isAllowedByApp(actors: ActorSystem, session: SessionContext): boolean {
-  return session.appId === null || isSessionValid(indexEntryOf(actors, session.appId), session, session.id);
+  const { grant, appId } = session;
+  if (grant !== undefined) return isGrantValid(indexEntryOf(actors, grant.appId), grant.id);
+  return appId === null || isSessionValid(indexEntryOf(actors, appId), session, session.id);
 }
 
 /**
@@ -69,7 +76,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
   // A session never changes its owner, and the owner checks it every time: an entry cannot be stale.
   const owners = { browser: new Map<string, SessionOwner>(), mcp: new Map<string, SessionOwner>() };
   return {
-    authenticate(token, kind, charge) {
+    authenticate(token, kind, charge, _client, audience = null) {
       const hash = hashToken(token);
       if (hash === undefined) return undefined;
       const known = owners[kind];
@@ -84,6 +91,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
         adminPublicKeys,
         role: roleOf?.(userId),
         charge,
+        audience,
       };
       const authenticated = actors.now(user, userId, command);
       if (authenticated === undefined || !isAllowedByApp(actors, authenticated.session)) {

@@ -33,8 +33,14 @@ const FORWARDED_SCOPES = ['IpRPSLimit'] as const;
 /**
  * Finds the session of the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`. Throws
  * `InvalidRequest` for more messages than a whole window allows, which costs one, because waiting would not help.
+ * `audience`: the resource that the token must have been issued for; null for tokens of mcp_login.
  */
-export function authenticate(sessions: SessionLookup, context: RouteContext, cost: number): Authentication {
+export function authenticate(
+  sessions: SessionLookup,
+  context: RouteContext,
+  cost: number,
+  audience: string | null = null,
+): Authentication {
   const authorization = context.header('authorization');
   if (authorization === undefined) {
     chargeOpen(context, cost);
@@ -43,7 +49,8 @@ export function authenticate(sessions: SessionLookup, context: RouteContext, cos
   const token = readBearer(authorization);
   const max = messagesMax(context.settings, KEY_SCOPE);
   const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
-  const found = token === undefined ? undefined : sessions.authenticate(token, 'mcp', charge, context.client);
+  const found =
+    token === undefined ? undefined : sessions.authenticate(token, 'mcp', charge, context.client, audience);
   if (found === undefined) {
     chargeOpen(context, cost);
     return UNKNOWN;

@@ -1,5 +1,6 @@
 /** The route table of the public listener: every group, in the order of the explorer. */
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
+import { protectedEndpoint } from '../connect/mcp-endpoint.ts';
 import type { AnyRoute } from '../http/route.ts';
 import type { McpDeps } from '../mcp/dispatcher.ts';
 import type { StreamHub } from '../sse/hub.ts';
@@ -9,6 +10,7 @@ import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
 import { createAuthRoutes, type LoginDeps } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
+import { type ConnectDeps, createConnectRoutes } from './connect.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadDeps } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
@@ -32,6 +34,7 @@ export interface RouteDeps {
   readonly v2Uploads: DraftDeps;
   readonly downloads: DownloadDeps;
   readonly mcp: McpDeps;
+  readonly connect: ConnectDeps;
   readonly admin: AdminDeps;
   readonly proxy: ProxyDeps;
 }
@@ -54,7 +57,8 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     ...createV1UploadRoutes(deps.v1Uploads),
     ...createAppWebhookRoutes(deps.webhooks),
     mcpLogin,
-    ...createMcpRoutes(deps.mcp),
+    ...createMcpRoutes(deps.mcp, undefined, [protectedEndpoint()]),
+    ...createConnectRoutes(deps.connect),
     ...createDownloadRoutes(deps.downloads),
     ...createDraftRoutes(deps.v2Uploads),
     ...createAdminRoutes(deps.admin),

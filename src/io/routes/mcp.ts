@@ -1,9 +1,9 @@
 /**
- * The HTTP transport of /mcp (spec 4.1): content type, batches, status of answers. Methods are in io/mcp/. The paths of an
- * authorization server that clients probe (`/.well-known/oauth-*`, `/register`, `/authorize`) are no routes: 404 with JSON.
+ * The HTTP transport of MCP (spec 4.1): content type, batches, status of answers; methods are in io/mcp/. The open endpoint is
+ * /mcp; others require a token (io/connect). Paths that clients probe (`/register`, `/authorize`) are no routes: 404.
  */
 import { randomBytes } from 'node:crypto';
-import { errorRow, GatewayError } from '../../domain/errors.ts';
+import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import {
@@ -35,21 +35,55 @@ const BODY_MAX_BYTES = 256 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
 
-/** `yielding`: how a batch yields to the event loop. */
-export function createMcpRoutes(deps: McpDeps, yielding: YieldToLoop = yieldToLoop): AnyRoute[] {
+/** An address that serves MCP. */
+export interface McpEndpoint {
+  readonly path: string;
+  /** What is said of it beside the description of the methods. */
+  readonly summary: string;
+  /** The resource that tokens must be issued for; null: tokens of mcp_login. */
+  audienceOf(context: RouteContext): string | null;
+  /** The answer to a caller without a session there; absent: such callers are served as spec 4.1 says. */
+  challenge?(context: RouteContext, authentication: Authentication, id: string | undefined): Reply;
+}
+
+const OPEN_ENDPOINT: McpEndpoint = {
+  path: '/mcp',
+  summary: 'MCP over JSON-RPC 2.0: one message or a batch',
+  audienceOf: () => null,
+};
+
+/** `yielding`: how a batch yields to the event loop. `protectedOnes`: addresses beside /mcp that need a token. */
+export function createMcpRoutes(
+  deps: McpDeps,
+  yielding: YieldToLoop = yieldToLoop,
+  protectedOnes: readonly McpEndpoint[] = [],
+): AnyRoute[] {
   const ended = new EndedSessions();
   const transport = new McpHttpHandler(deps, ended, yielding);
-  const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
+  return [OPEN_ENDPOINT, ...protectedOnes].flatMap((endpoint) => routesOf(endpoint, transport));
+}
+
+function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] {
+  const isProtected = endpoint.challenge !== undefined;
+  const own = {
+    path: endpoint.path,
+    group: 'mcp',
+    auth: 'none',
+    limits: ['Self'],
+    refusal,
+    ...(isProtected ? ({ anyOrigin: true } as const) : {}),
+  } as const;
+  const refusals: readonly ErrorName[] = isProtected ? ['TokenRequired'] : [];
   return [
     defineRoute({
       ...own,
       method: 'POST',
-      summary: 'MCP over JSON-RPC 2.0: one message or a batch',
+      summary: endpoint.summary,
       docs: describeMcp(BUILT_IN.tools),
       body: 'raw',
       bodyMaxBytes: BODY_MAX_BYTES,
-      errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge'],
-      handle: (context) => transport.post(context),
+      errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge', ...refusals],
+      handle: (context) => transport.post(context, endpoint),
     }),
     defineRoute({
       ...own,
@@ -61,11 +95,8 @@ export function createMcpRoutes(deps: McpDeps, yielding: YieldToLoop = yieldToLo
           'Always 405. Clients of later versions of the protocol ask for a stream first and go on without.',
         answers: {},
       },
-      errors: ['MethodNotAllowed', 'AccessRateLimit'],
-      handle: (context) => {
-        authenticate(deps.sessions, context, 1);
-        return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
-      },
+      errors: ['MethodNotAllowed', 'AccessRateLimit', ...refusals],
+      handle: (context) => transport.get(context, endpoint),
     }),
     defineRoute({
       ...own,
@@ -78,16 +109,8 @@ export function createMcpRoutes(deps: McpDeps, yielding: YieldToLoop = yieldToLo
         answers: { 204: { description: 'It is ended' } },
         examples: { usual: { headers: { 'Mcp-Session-Id': '0HVnKHCv5zvqBwlVvH1Cn0Ps' } } },
       },
-      errors: ['MethodNotAllowed', 'AccessRateLimit'],
-      handle: (context) => {
-        authenticate(deps.sessions, context, 1);
-        const sessionId = context.header('mcp-session-id');
-        if (sessionId !== undefined) {
-          ended.end(sessionId);
-          return Reply.empty(204);
-        }
-        return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
-      },
+      errors: ['MethodNotAllowed', 'AccessRateLimit', ...refusals],
+      handle: (context) => transport.end(context, endpoint),
     }),
   ];
 }
@@ -105,26 +128,64 @@ class McpHttpHandler {
     this.#yieldToLoop = yieldToLoop;
   }
 
-  post(context: RouteContext): Reply | Promise<Reply> {
+  /** No event stream is offered. */
+  get(context: RouteContext, endpoint: McpEndpoint): Reply {
+    return this.#challenged(context, endpoint) ?? notAllowed();
+  }
+
+  end(context: RouteContext, endpoint: McpEndpoint): Reply {
+    const challenged = this.#challenged(context, endpoint);
+    if (challenged !== undefined) return challenged;
+    const sessionId = context.header('mcp-session-id');
+    if (sessionId === undefined) return notAllowed();
+    this.#ended.end(sessionId);
+    return Reply.empty(204);
+  }
+
+  post(context: RouteContext, endpoint: McpEndpoint): Reply | Promise<Reply> {
+    if (endpoint.challenge !== undefined) return this.#answer(context, endpoint);
+    return this.#refusedHead(context, endpoint) ?? this.#answer(context, endpoint);
+  }
+
+  /** Charges one message; the answer to a caller without a session, where the endpoint needs one. */
+  #challenged(context: RouteContext, endpoint: McpEndpoint): Reply | undefined {
+    const authentication = this.#authenticate(context, endpoint, 1);
+    return authentication.kind === 'session'
+      ? undefined
+      : endpoint.challenge?.(context, authentication, undefined);
+  }
+
+  #authenticate(context: RouteContext, endpoint: McpEndpoint, cost: number): Authentication {
+    return authenticate(this.#sessions, context, cost, endpoint.audienceOf(context));
+  }
+
+  /** What the head alone refuses, charged as one message. Where a token is needed, it is checked first. */
+  #refusedHead(context: RouteContext, endpoint: McpEndpoint): Reply | undefined {
+    const isCharged = endpoint.challenge !== undefined;
     if (!JSON_TYPE.test(context.header('content-type') ?? '')) {
-      authenticate(this.#sessions, context, 1);
+      if (!isCharged) this.#authenticate(context, endpoint, 1);
       throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
     }
-    if (this.#ended.has(context.header('mcp-session-id'))) {
-      authenticate(this.#sessions, context, 1);
-      const ended = rpcFailure(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again');
-      return json(404, ended);
-    }
+    if (!this.#ended.has(context.header('mcp-session-id'))) return undefined;
+    if (!isCharged) this.#authenticate(context, endpoint, 1);
+    const ended = rpcFailure(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again');
+    return json(404, ended);
+  }
+
+  #answer(context: RouteContext, endpoint: McpEndpoint): Reply | Promise<Reply> {
     const body = readBody(context.rawBody);
+    const id = body.kind === 'single' ? idOf(body.message) : undefined;
     let authentication: Authentication;
     try {
-      authentication = authenticate(
-        this.#sessions,
-        context,
-        body.kind === 'batch' ? body.messages.length : 1,
-      );
+      const cost = body.kind === 'batch' ? body.messages.length : 1;
+      authentication = this.#authenticate(context, endpoint, cost);
     } catch (error) {
-      return failure(error, body.kind === 'single' ? idOf(body.message) : undefined, context);
+      return failure(error, id, context);
+    }
+    if (endpoint.challenge !== undefined) {
+      if (authentication.kind !== 'session') return endpoint.challenge(context, authentication, id);
+      const refused = this.#refusedHead(context, endpoint);
+      if (refused !== undefined) return refused;
     }
     if (body.kind === 'refused') {
       return json(errorRow(body.error).status, rpcFailure(undefined, body.error, body.detail));
@@ -215,6 +276,10 @@ function idOf(message: RpcMessage): string | undefined {
 /** Opaque, 24 characters. The gateway stores nothing under it, so an unknown id does no harm. */
 function sessionHeader(): HeaderList {
   return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
+}
+
+function notAllowed(): Reply {
+  return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
 }
 
 const ok = (answer: RpcAnswer) => json(200, answer);

@@ -180,6 +180,9 @@ export const ERROR_TESTS: Evidence = {
   InvalidRequest: ['test/io/routes/mcp.test.ts: invalid requests: -32600 that echoes the id'],
   MethodNotFound: ['test/io/routes/mcp.test.ts: unknown methods: HTTP 200, -32601, the same id'],
   InvalidParams: ['test/io/mcp/call.test.ts: params: missing and unknown names are -32602'],
+  TokenRequired: [
+    'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
+  ],
   Unauthorized: [
     'test/io/routes/mcp.test.ts: bearer: what opens nothing is -32001',
     'test/io/mcp/call.test.ts: known but closed tools -32001',

@@ -36,6 +36,11 @@ export const READINGS_4: Evidence = {
     'test/io/mcp/catalog.test.ts: resources/read: uri beside text and mimeType',
     'test/io/mcp/catalog.test.ts: lists: no null anywhere',
   ],
+  '4.1 hosts that connect with OAuth 2.1': [
+    'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401',
+    'test/io/connect/endpoint.test.ts: metadata: the resource is the typed address',
+    'test/io/connect/endpoint.test.ts: metadata: addresses without a path',
+  ],
   '4.1 ends the `Mcp-Session-Id`': [
     'test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body',
     'test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405',

@@ -157,6 +157,23 @@ export const ROUTE_TESTS: Evidence = {
     'test/e2e/mcp-client-2.test.ts: lists, calls, reads, pings, leaves',
     'test/e2e/mcp-client-2.test.ts: client 2: both modes on the real program',
   ],
+  'POST /connect/mcp': [
+    'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
+    'test/io/connect/endpoint.test.ts: /connect/mcp: a token of it is served as at /mcp, GET is 405',
+  ],
+  'GET /connect/mcp': [
+    'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
+    'test/io/connect/endpoint.test.ts: /connect/mcp: a token of it is served as at /mcp, GET is 405',
+  ],
+  'DELETE /connect/mcp': [
+    'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
+  ],
+  'GET /.well-known/oauth-protected-resource/connect/mcp': [
+    'test/io/connect/endpoint.test.ts: metadata: the resource is the typed address, the issuer is BaseUrl',
+  ],
+  'GET /.well-known/oauth-authorization-server/connect': [
+    'test/io/connect/endpoint.test.ts: metadata: the server names its endpoints, registration only where it is on',
+  ],
   'GET /mcp': ['test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body'],
   'DELETE /mcp': ['test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405'],
   'GET /ProxyAdmin/api/settings': [

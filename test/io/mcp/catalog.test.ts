@@ -230,6 +230,7 @@ function codeModules({ url }: BackendRequest): BackendAnswer {
 const CALLERS: Readonly<Record<CallerClass, Record<string, string>>> = {
   anonymous: {},
   McpBasic: { authorization: `Bearer ${TOKENS.McpBasic}` },
+  'McpBasic:proven': { authorization: `Bearer ${TOKENS['McpBasic:proven']}` },
   McpVerified: { authorization: `Bearer ${TOKENS.McpVerified}` },
   McpApp: { authorization: `Bearer ${TOKENS.McpApp}` },
   'McpApp:proven': { authorization: `Bearer ${TOKENS['McpApp:proven']}` },

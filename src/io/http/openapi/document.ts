@@ -51,6 +51,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   events: 'Events of the account as they happen',
   files: 'Uploads and downloads, v1 and v2',
   mcp: 'The Model Context Protocol: tools and resources for agents',
+  connect: 'OAuth 2.1 for hosts that connect by URL: metadata, authorization, tokens',
   modules: 'REST calls to the modules behind the gateway',
   admin: 'API of the admin panel, for accounts with a role',
   docs: 'The OpenAPI description',

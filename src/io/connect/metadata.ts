@@ -1,0 +1,25 @@
+/** The metadata document of the authorization server (RFC 8414). */
+
+import type { Site } from '../../domain/site.ts';
+import { type OAuthPolicy, takesDocuments, takesRegistrations } from './policy.ts';
+import { issuerOf } from './resources.ts';
+
+export function serverMetadata(site: Site, policy: OAuthPolicy): object {
+  const issuer = issuerOf(site);
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    revocation_endpoint: `${issuer}/revoke`,
+    ...(takesRegistrations(policy) ? { registration_endpoint: `${issuer}/register` } : {}),
+    scopes_supported: ['read', 'tools', 'full', 'offline_access'],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+    revocation_endpoint_auth_methods_supported: ['none'],
+    client_id_metadata_document_supported: takesDocuments(policy),
+    authorization_response_iss_parameter_supported: true,
+  };
+}

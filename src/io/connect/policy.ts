@@ -1,0 +1,18 @@
+/** Which OAuth clients this deployment takes: `OAuthClients` and `OAuthClientHosts` of the configuration. */
+
+/** `registered`: applications alone; `cimd`: also client-id metadata documents; `any`: also dynamic registration. */
+export type OAuthClients = 'registered' | 'cimd' | 'any';
+
+export interface OAuthPolicy {
+  readonly clients: OAuthClients;
+  /** Lower-case hosts of metadata documents; empty: every host. */
+  readonly documentHosts: ReadonlySet<string>;
+}
+
+export function takesRegistrations({ clients }: OAuthPolicy): boolean {
+  return clients === 'any';
+}
+
+export function takesDocuments({ clients }: OAuthPolicy): boolean {
+  return clients !== 'registered';
+}

@@ -1,0 +1,71 @@
+/**
+ * Resources that a token may be issued for (RFC 8707), by path: one table for their metadata (RFC 9728), the challenges of
+ * their endpoints and the audience of tokens.
+ */
+import type { Site } from '../../domain/site.ts';
+import type { RouteContext } from '../http/route.ts';
+
+/** Scopes that a challenge and the metadata of a resource name; `full` is given only when a client names it. */
+const RESOURCE_SCOPES = ['read', 'tools'] as const;
+export const CONNECT_PATH = '/connect/mcp';
+export const METADATA_PREFIX = '/.well-known/oauth-protected-resource';
+
+export interface Resource {
+  /** Path of the address; the audience of its tokens. */
+  readonly path: string;
+  /** For people. */
+  readonly name: string;
+}
+
+export interface Resources {
+  /** The resource at a path; undefined where there is none. */
+  find(path: string): Resource | undefined;
+}
+
+export function createResources(list: readonly Resource[]): Resources {
+  const byPath = new Map(list.map((resource) => [resource.path, resource]));
+  return { find: (path) => byPath.get(path) };
+}
+
+/** The resource of MCP without a profile. */
+export function mcpResource({ project }: Pick<Site, 'project'>): Resource {
+  return { path: CONNECT_PATH, name: project };
+}
+
+/**
+ * The origin that the client typed: `BaseUrl`, or where the Host was checked, an own origin with this Host. Clients compare
+ * the metadata with the typed address character by character.
+ */
+function originOfRequest({ site, header }: Pick<RouteContext, 'site' | 'header'>): string {
+  const host = header('host')?.toLowerCase();
+  const base = new URL(site.baseUrl);
+  if (!site.checkHost || host === undefined || host === base.host) return site.baseUrl;
+  const typed = [`http://${host}`, `https://${host}`].find((origin) => site.origins.has(origin));
+  return typed ?? site.baseUrl;
+}
+
+/** RFC 9728 3.2. */
+export function resourceMetadata(context: Pick<RouteContext, 'site' | 'header'>, resource: Resource): object {
+  return {
+    resource: `${originOfRequest(context)}${resource.path}`,
+    authorization_servers: [issuerOf(context.site)],
+    scopes_supported: RESOURCE_SCOPES,
+    bearer_methods_supported: ['header'],
+    resource_name: resource.name,
+  };
+}
+
+/** Issuer of the authorization server. */
+export function issuerOf({ baseUrl }: Pick<Site, 'baseUrl'>): string {
+  return `${baseUrl}/connect`;
+}
+
+/** Value of `WWW-Authenticate` (RFC 6750 3, RFC 9728 5.1). `dead`: a token was sent, and it is not good there. */
+export function bearerChallenge(
+  context: Pick<RouteContext, 'site' | 'header'>,
+  path: string,
+  dead: boolean,
+): string {
+  const metadata = `${originOfRequest(context)}${METADATA_PREFIX}${path}`;
+  return `Bearer ${dead ? 'error="invalid_token", ' : ''}resource_metadata="${metadata}", scope="tools"`;
+}

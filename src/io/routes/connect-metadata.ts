@@ -1,0 +1,76 @@
+/** Metadata of protected resources and of the authorization server, at path-scoped addresses alone (RFC 9728, RFC 8414). */
+import { GatewayError } from '../../domain/errors.ts';
+import { array, boolean, object, optional, text } from '../../domain/schema.ts';
+import { serverMetadata } from '../connect/metadata.ts';
+import type { OAuthPolicy } from '../connect/policy.ts';
+import { CONNECT_PATH, METADATA_PREFIX, type Resources, resourceMetadata } from '../connect/resources.ts';
+import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/route.ts';
+
+/** Seconds that a client may keep the documents. */
+const CACHED: HeaderList = [['Cache-Control', 'public, max-age=300']];
+const uri = text({ examples: ['https://gate.example/connect/mcp'] });
+const names = array(text({ examples: ['tools'] }));
+const own = { group: 'connect', auth: 'none', limits: [], anyOrigin: true } as const;
+
+const resourceDocument = object({
+  resource: uri,
+  authorization_servers: array(uri),
+  scopes_supported: names,
+  bearer_methods_supported: names,
+  resource_name: text({ examples: ['demo'] }),
+});
+
+const serverDocument = object({
+  issuer: uri,
+  authorization_endpoint: uri,
+  token_endpoint: uri,
+  revocation_endpoint: uri,
+  registration_endpoint: optional(uri),
+  scopes_supported: names,
+  response_types_supported: names,
+  response_modes_supported: names,
+  grant_types_supported: names,
+  code_challenge_methods_supported: names,
+  token_endpoint_auth_methods_supported: names,
+  revocation_endpoint_auth_methods_supported: names,
+  client_id_metadata_document_supported: boolean(),
+  authorization_response_iss_parameter_supported: boolean(),
+});
+
+/** `path`: of the resource; it may have parameters. */
+export function resourceMetadataRoute(resources: Resources, path: string = CONNECT_PATH): AnyRoute {
+  return defineRoute({
+    ...own,
+    method: 'GET',
+    path: `${METADATA_PREFIX}${path}`,
+    summary: 'Metadata of the protected resource (RFC 9728)',
+    docs: {
+      description:
+        '`resource` is the address that the client typed: on a loopback bind it has the Host of the request.',
+      answers: {
+        200: { description: 'The metadata', type: 'application/json', schema: resourceDocument },
+      },
+    },
+    errors: ['NotFound', 'AccessRateLimit'],
+    handle(context) {
+      const resource = resources.find(context.rawPath.slice(METADATA_PREFIX.length));
+      if (resource === undefined) throw new GatewayError('NotFound');
+      return Reply.json(200, resourceMetadata(context, resource), CACHED);
+    },
+  });
+}
+
+export function serverMetadataRoute(policy: OAuthPolicy): AnyRoute {
+  return defineRoute({
+    ...own,
+    method: 'GET',
+    path: '/.well-known/oauth-authorization-server/connect',
+    summary: 'Metadata of the authorization server (RFC 8414)',
+    docs: {
+      description: 'The addresses without a path, which clients probe too, stay 404.',
+      answers: { 200: { description: 'The metadata', type: 'application/json', schema: serverDocument } },
+    },
+    errors: ['AccessRateLimit'],
+    handle: ({ site }) => Reply.json(200, serverMetadata(site, policy), CACHED),
+  });
+}

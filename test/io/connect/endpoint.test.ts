@@ -1,0 +1,147 @@
+import t, { type Test } from 'tap';
+import { protectedEndpoint } from '../../../src/io/connect/mcp-endpoint.ts';
+import type { OAuthClients } from '../../../src/io/connect/policy.ts';
+import { createResources, mcpResource } from '../../../src/io/connect/resources.ts';
+import { resourceMetadataRoute, serverMetadataRoute } from '../../../src/io/routes/connect-metadata.ts';
+import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
+
+const CALL = JSON.stringify({ jsonrpc: '2.0', id: 'a1', method: 'tools/list' });
+const FOREIGN = { origin: 'https://inspector.example' };
+
+async function start(t: Test, clients: OAuthClients = 'any'): Promise<McpFixture> {
+  const mcp = await startMcp({
+    endpoints: [protectedEndpoint()],
+    routes: [
+      resourceMetadataRoute(createResources([mcpResource({ project: 'demo' })])),
+      serverMetadataRoute({ clients, documentHosts: new Set() }),
+    ],
+  });
+  t.teardown(() => mcp.close());
+  return mcp;
+}
+
+function send(mcp: McpFixture, path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${mcp.http.url}${path}`, init);
+}
+
+function post(mcp: McpFixture, body: string, headers: Record<string, string> = {}): Promise<Response> {
+  const all = { 'content-type': 'application/json', ...headers };
+  return send(mcp, '/connect/mcp', { method: 'POST', headers: all, body });
+}
+
+t.test('/connect/mcp: without or with a dead token 401 for every method and message', async (t) => {
+  const mcp = await start(t);
+  const metadata = `${mcp.http.url}/.well-known/oauth-protected-resource/connect/mcp`;
+  for (const [name, token, error] of [
+    ['none', undefined, ''],
+    ['unknown', 'nothing', 'error="invalid_token", '],
+    ['of /mcp', TOKENS.McpVerified, 'error="invalid_token", '],
+  ] as const) {
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const bodies = [
+      CALL,
+      '{"jsonrpc":"2.0","id":2,"method":"initialize"}',
+      '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+      `[${CALL}]`,
+      'not json',
+    ];
+    for (const body of bodies) {
+      const answer = await post(mcp, body, headers);
+      t.equal(answer.status, 401, `${name}: ${body}`);
+      t.equal(
+        answer.headers.get('www-authenticate'),
+        `Bearer ${error}resource_metadata="${metadata}", scope="tools"`,
+      );
+    }
+    for (const method of ['GET', 'DELETE'])
+      t.equal((await send(mcp, '/connect/mcp', { method, headers })).status, 401, `${name}: ${method}`);
+    const unread = await send(mcp, '/connect/mcp', { method: 'POST', headers, body: 'text' });
+    t.equal(unread.status, 401, `${name}: another media type`);
+  }
+  const answer = await post(mcp, CALL);
+  t.match(await answer.json(), { jsonrpc: '2.0', id: 'a1', error: { code: -32001 } });
+  const capability = await post(mcp, CALL, { 'x-mcp-code': 'any' });
+  t.equal(capability.status, 401, 'a capability code is no token');
+});
+
+t.test('/connect/mcp: a token of it is served as at /mcp, GET is 405', async (t) => {
+  const mcp = await start(t);
+  const bearer = { authorization: `Bearer ${TOKENS.connected}` };
+  const answer = await post(mcp, CALL, bearer);
+  t.equal(answer.status, 200);
+  t.match(await answer.json(), { id: 'a1', result: { tools: [{ name: /./ }] } });
+  const get = await send(mcp, '/connect/mcp', { headers: bearer });
+  t.equal(get.status, 405);
+  t.equal(get.headers.get('allow'), 'POST, DELETE');
+  t.equal((await post(mcp, 'not json', bearer)).status, 400);
+  t.equal((await post(mcp, '[]', bearer)).status, 200);
+  const elsewhere = await mcp.rpc('tools/list', {}, TOKENS.connected);
+  t.equal(elsewhere.error?.code, -32001, 'its audience is not /mcp');
+});
+
+t.test('/connect/mcp: pages of every origin see the challenge, the preflight is 204', async (t) => {
+  const mcp = await start(t);
+  const preflight = await send(mcp, '/connect/mcp', {
+    method: 'OPTIONS',
+    headers: { ...FOREIGN, 'access-control-request-method': 'POST' },
+  });
+  t.equal(preflight.status, 204);
+  t.equal(preflight.headers.get('access-control-allow-origin'), '*');
+  const answer = await post(mcp, CALL, FOREIGN);
+  t.equal(answer.status, 401);
+  t.equal(answer.headers.get('access-control-allow-origin'), '*');
+  t.equal(answer.headers.get('access-control-allow-credentials'), null);
+  t.match(answer.headers.get('access-control-expose-headers'), /WWW-Authenticate/);
+});
+
+t.test('metadata: the resource is the typed address, the issuer is BaseUrl', async (t) => {
+  const mcp = await start(t);
+  const path = '/.well-known/oauth-protected-resource/connect/mcp';
+  for (const host of ['localhost', '127.0.0.1']) {
+    const origin = `http://${host}:${mcp.http.port}`;
+    const answer = await fetch(`${origin}${path}`, { headers: FOREIGN });
+    t.equal(answer.headers.get('access-control-allow-origin'), '*');
+    t.strictSame(await answer.json(), {
+      resource: `${origin}/connect/mcp`,
+      authorization_servers: [`http://localhost:${mcp.http.port}/connect`],
+      scopes_supported: ['read', 'tools'],
+      bearer_methods_supported: ['header'],
+      resource_name: 'demo',
+    });
+  }
+});
+
+t.test('metadata: the server names its endpoints, registration only where it is on', async (t) => {
+  for (const clients of ['any', 'cimd', 'registered'] as const) {
+    const mcp = await start(t, clients);
+    const answer = await send(mcp, '/.well-known/oauth-authorization-server/connect', { headers: FOREIGN });
+    const issuer = `http://localhost:${mcp.http.port}/connect`;
+    const document = (await answer.json()) as Record<string, unknown>;
+    t.match(document, {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      revocation_endpoint: `${issuer}/revoke`,
+      code_challenge_methods_supported: ['S256'],
+      token_endpoint_auth_methods_supported: ['none'],
+      client_id_metadata_document_supported: clients !== 'registered',
+      authorization_response_iss_parameter_supported: true,
+    });
+    t.equal(document['registration_endpoint'], clients === 'any' ? `${issuer}/register` : undefined);
+  }
+});
+
+t.test('metadata: addresses without a path, which clients probe, stay 404', async (t) => {
+  const mcp = await start(t);
+  for (const path of [
+    '/.well-known/oauth-protected-resource',
+    '/.well-known/oauth-protected-resource/mcp',
+    '/.well-known/oauth-authorization-server',
+    '/.well-known/openid-configuration',
+    '/.well-known/openid-configuration/connect',
+    '/register',
+    '/authorize',
+    '/token',
+  ])
+    t.equal((await send(mcp, path)).status, 404, path);
+});
