@@ -1,4 +1,5 @@
 /** Keys of all accounts: search, add by claim, what a key may do, removal. */
+import { checkLetters, LETTERS, readAgentLink } from '../shared/agent-link.js';
 import { getPage, post, sentenceOf } from '../shared/api.js';
 import { Confirm, Dialog, notify, PagedTable, Time, useCursor } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
@@ -107,10 +108,10 @@ function Times({ item }) {
 }
 
 function Access({ item }) {
-  if (item.deleted || (!item.mcpAccess && !item.cardDavAccess))
+  if (item.deleted || (!item.mcpAccess && !item.cardDavAccess && item.browserLogin))
     return html`<span class="soft nowrap">${item.deleted || !item.proven ? 'no access' : 'login only'}</span>`;
   const isPasskey = item.keyType === 'FIDO2';
-  return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</span>`;
+  return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.browserLogin && html`<span class="tag">No browser login</span>`}</span>`;
 }
 
 /** Which key a dialog is about. */
@@ -137,29 +138,37 @@ function Acts({ item, change, remove }) {
     <//>`;
 }
 
+const accessOf = ({ mcpAccess, cardDavAccess, browserLogin }) => ({ mcpAccess, cardDavAccess, browserLogin });
+
 function Change({ item, open, onClose, change }) {
   const [chosen, setChosen] = useState(undefined);
-  const access = chosen ?? { mcpAccess: item.mcpAccess, cardDavAccess: item.cardDavAccess };
+  const access = chosen ?? accessOf(item);
   const close = () => {
     setChosen(undefined);
     onClose();
   };
-  const isSame = access.mcpAccess === item.mcpAccess && access.cardDavAccess === item.cardDavAccess;
+  const isSame = Object.entries(accessOf(item)).every(([name, value]) => access[name] === value);
   const endsAgents = item.mcpAccess && !access.mcpAccess;
-  return html`<${Confirm} title="Key permissions" open=${open} onClose=${close} confirm="Save" kind=${endsAgents ? 'danger' : 'primary'} disabled=${isSame} done="The key is changed." run=${() => change(item, access)}>
+  const endsBrowsers = item.browserLogin && !access.browserLogin;
+  return html`<${Confirm} title="Key permissions" open=${open} onClose=${close} confirm="Save" kind=${endsAgents || endsBrowsers ? 'danger' : 'primary'} disabled=${isSame} done="The key is changed." run=${() => change(item, access)}>
     <${Facts} item=${item} />
     <${Boxes} prefix=${item.id} access=${access} onChange=${setChosen} isPasskey=${item.keyType === 'FIDO2'} />
-    <p class="effect short" aria-live="polite">${endsAgents ? 'Agents that are logged in with this key are logged out immediately.' : ''}</p>
+    <p class="effect short" aria-live="polite">${endsAgents && 'Agents that are logged in with this key are logged out immediately. '}${endsBrowsers && 'Browser sessions of this key end immediately.'}</p>
   <//>`;
 }
 
 function Boxes({ prefix, access, onChange, isPasskey }) {
-  const { mcpAccess, cardDavAccess } = access;
+  const { mcpAccess, cardDavAccess, browserLogin } = access;
   return html`<div class="stack access">
     <div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-mcp`} checked=${mcpAccess} onChange=${(event) => onChange({ ...access, mcpAccess: event.currentTarget.checked })} />MCP</label>
       <p class="hint" id=${`${prefix}-mcp`}>${isPasskey ? 'Agents cannot log in with a passkey. MCP has no effect for this key.' : 'Agents can log in with it over MCP.'}</p></div>
     <div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-dav`} checked=${cardDavAccess} onChange=${(event) => onChange({ ...access, cardDavAccess: event.currentTarget.checked })} />Contact sync</label>
       <p class="hint" id=${`${prefix}-dav`}>Programs can sync contacts with it.</p></div>
+    ${
+      !isPasskey &&
+      html`<div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-browser`} checked=${browserLogin} onChange=${(event) => onChange({ ...access, browserLogin: event.currentTarget.checked })} />Browser login</label>
+      <p class="hint" id=${`${prefix}-browser`}>A proven key logs in to pages. Agents do not need it.</p></div>`
+    }
   </div>`;
 }
 
@@ -169,20 +178,28 @@ function Adding({ open, onClose, userId, add }) {
 
 /** Within the dialog, so that each opening begins with empty fields. */
 function AddForm({ onClose, userId, add }) {
-  const [access, setAccess] = useState({ mcpAccess: false, cardDavAccess: false });
+  const [access, setAccess] = useState({ mcpAccess: false, cardDavAccess: false, browserLogin: true });
+  const [link, setLink] = useState(undefined);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState(undefined);
+  const readKey = ({ currentTarget: { value } }) => {
+    const at = value.indexOf('#agent-key=');
+    const found = at === -1 ? undefined : readAgentLink(value.slice(at).trim());
+    setLink(found);
+    if (found !== undefined) setAccess({ ...access, mcpAccess: true, browserLogin: false });
+  };
   const send = async (event) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
     const textOf = (name) => String(fields.get(name)).trim();
-    const name = textOf('name');
+    const name = textOf('name') || (link?.name ?? '');
     setBusy(true);
     setFault(undefined);
     try {
+      if (link !== undefined) await checkLetters(link.publicKey, textOf('letters'));
       await add({
         userId: textOf('account'),
-        publicKey: textOf('key'),
+        publicKey: link?.publicKey ?? textOf('key'),
         ...(name === '' ? {} : { name }),
         ...access,
       });
@@ -196,8 +213,13 @@ function AddForm({ onClose, userId, add }) {
     <p>The key is added without proof of possession. It cannot open a browser session. The change is shown in the account's login log.</p>
     <div class="stack">
       <div><label for="add-account">Account id</label><input id="add-account" name="account" required autocomplete="off" autofocus=${userId === ''} ...${DIGITS} defaultValue=${userId} /></div>
-      <div><label for="add-key">Public key</label><input id="add-key" name="key" required autocomplete="off" spellcheck=${false} autofocus=${userId !== ''} maxlength="64" aria-describedby="add-key-hint" />
-        <p class="hint" id="add-key-hint">Ed25519, 32 bytes in base64url: 43 characters.</p></div>
+      <div><label for="add-key">Public key, or link of an agent</label><input id="add-key" name="key" required autocomplete="off" spellcheck=${false} autofocus=${userId !== ''} maxlength="2048" aria-describedby="add-key-hint" onInput=${readKey} />
+        <p class="hint" id="add-key-hint">Ed25519, 32 bytes in base64url: 43 characters. Or the link that <code>gatehouse-connect</code> prints.</p></div>
+      ${
+        link !== undefined &&
+        html`<div><label for="add-letters">Six letters from the agent's terminal</label><input id="add-letters" name="letters" class="mono" required autocomplete="off" spellcheck=${false} minlength=${LETTERS} maxlength="13" aria-describedby="add-letters-hint" />
+        <p class="hint" id="add-letters-hint">Take them from the person who started the agent, by another way than the link.</p></div>`
+      }
       <div><label for="add-name">Name <span class="soft">(optional)</span></label><input id="add-name" name="name" autocomplete="off" maxlength="64" /></div>
       <${Boxes} prefix="add" access=${access} onChange=${setAccess} isPasskey=${false} />
     </div>

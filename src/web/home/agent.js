@@ -1,4 +1,4 @@
-/** Creates an agent in three steps: a key, a session, the configuration of an MCP host. */
+/** Connects agents: by address, or in three steps by a header: a key, a session, the configuration of an MCP host. */
 import { post } from '../shared/api.js';
 import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';

@@ -25,7 +25,7 @@ export function KeysPart() {
       await dropKey(key.publicKey).catch(() => undefined);
     });
   return html`<h1>Keys</h1>
-    <p class="soft">Each key can log in as you. Give every device and every agent its own key, so that you can revoke one without the others.</p>
+    <p class="soft">A key logs in as you, unless it may use MCP only. Give every device and every agent its own key, so that you can revoke one without the others.</p>
     <div class="card"><div class="row">
       ${passkeyHindrance() === undefined && html`<${Act} kind="primary" done="The passkey was added." run=${() => then(() => registerPasskey())}>Add a passkey<//>`}
       <${Act} done="The key was added." run=${() => then(() => registerSoftwareKey())}>Add a key for this browser<//>
@@ -46,7 +46,7 @@ function Key({ item, change, remove }) {
     <dl class="facts small">
       ${item.name !== undefined && html`<dt>Kind</dt><dd>${KINDS[item.keyType]}</dd>`}
       ${item.backedUp === true && html`<dt>Backup</dt><dd>synchronized</dd>`}
-      <dt>Access</dt><dd class="tags">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.mcpAccess && !item.cardDavAccess && (item.proven ? 'login only' : 'none')}</dd>
+      <dt>Access</dt><dd class="tags">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.mcpAccess && !item.cardDavAccess && (item.proven && item.browserLogin ? 'login only' : 'none')}${!item.browserLogin && html`<span class="tag">No browser login</span>`}</dd>
       <dt>Added</dt><dd><${Time} of=${item.utcCreate} /></dd>
       <dt>Last used</dt><dd><${Time} of=${item.lastUsedUtc} /></dd>
       <dt>${isSoftware ? 'Public key' : 'Credential'}</dt><dd class="mono">${item.publicKey}</dd>
@@ -54,6 +54,7 @@ function Key({ item, change, remove }) {
     <div class="stack">
       <div class="row">
         <${Act} hint=${isSoftware ? undefined : hintId} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>
+        ${isSoftware && html`<${BrowserLogin} item=${item} change=${change} />`}
         <${Act} run=${() => change(item, { cardDavAccess: !item.cardDavAccess })}>${item.cardDavAccess ? 'Forbid contact sync' : 'Allow contact sync'}<//>
         <${Ask} label="Remove" title="Remove the key?" confirm="Remove the key" done="The key was removed."
           question=${item.current ? 'You are logged in with this key. You will be logged out, and without another key you lose access to the account.' : 'Its sessions end immediately. This cannot be undone.'}
@@ -62,4 +63,12 @@ function Key({ item, change, remove }) {
       ${!isSoftware && html`<p class="hint" id=${hintId}>Agents cannot log in with a passkey. MCP access has no effect for this key.</p>`}
     </div>
   </article>`;
+}
+
+/** Whether the key logs in to pages; the gateway wants a login of the last 15 minutes for a change. */
+function BrowserLogin({ item, change }) {
+  if (!item.browserLogin)
+    return html`<${Act} done="The key may log in to browsers." run=${() => change(item, { browserLogin: true })}>Allow browser login<//>`;
+  const own = item.current ? ' You are logged in with this key, so you will be logged out.' : '';
+  return html`<${Ask} kind="" label="Forbid browser login" title="Forbid browser login?" confirm="Forbid it" done="The key may no longer log in to browsers." question=${`Browser sessions of this key end immediately. Its agents stay connected.${own}`} run=${() => change(item, { browserLogin: false })} />`;
 }

@@ -1,10 +1,12 @@
 /** The home page: its session and navigation. Each part is a file of its own. */
+import { isAgentLink } from '../shared/agent-link.js';
 import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
 import { Act, Loaded, Notices, notify } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { AgentPart } from './agent.js';
 import { AppsPart } from './apps.js';
+import { EnrollPart } from './enroll.js';
 import { EventsPart } from './events.js';
 import { FilesPart } from './files.js';
 import { KeysPart } from './keys.js';
@@ -23,7 +25,13 @@ const PARTS = [
   { name: 'apps', title: 'Applications', part: AppsPart },
 ];
 
-const partOf = (hash) => PARTS.find(({ name }) => `#${name}` === hash) ?? PARTS[0];
+/** Not in the navigation: only the link of an agent leads there. */
+const ENROLL = { name: 'agent-key', title: 'Allow an agent', part: EnrollPart };
+
+function partOf(hash) {
+  if (isAgentLink(hash)) return ENROLL;
+  return PARTS.find(({ name }) => `#${name}` === hash) ?? PARTS[0];
+}
 
 function useHash() {
   const [hash, setHash] = useState(location.hash);
@@ -66,9 +74,9 @@ function App() {
               <nav class="side" aria-label="Parts">
                 ${PARTS.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
               </nav>
-              <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} /></div></main>
+              <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} /></div></main>
             </div>`
-          : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter} /></main>`}
+          : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main>`}
     <//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />`;

@@ -1,19 +1,9 @@
-/** Sign-up and log-in: with a passkey, a key of this browser, or a code. */
-import { post } from '../shared/api.js';
-import { listKeys, logInWithSoftwareKey, registerSoftwareKey } from '../shared/key-store.js';
-import { localhostAddress, logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
-import { Act, useLoad } from '../shared/ui.js';
-import { html, useState } from '../vendor/preact.js';
+/** The home page without a session: what the gateway is for, log-in and sign-up. */
+import { LogIn, SignUp } from '../shared/enter.js';
+import { html } from '../vendor/preact.js';
 
-export function Welcome({ info, onEnter }) {
-  const hindrance = passkeyHindrance();
-  const kept = useLoad(() => listKeys().catch(() => []), []);
-  const [name, setName] = useState('');
-  const enter = async (act) => {
-    await act();
-    await onEnter();
-  };
-  const label = name.trim() === '' ? undefined : name.trim();
+/** `children`: a note above the log-in. */
+export function Welcome({ info, onEnter, children }) {
   return html`<div class="welcome">
     <section>
       <h1>One entry point for people and agents</h1>
@@ -23,69 +13,12 @@ export function Welcome({ info, onEnter }) {
         <li>Files with checksums and resumable uploads</li>
         <li>Events in real time, here and as webhooks</li>
       </ul>
-      <p class="small soft">${info === undefined ? '' : `${info.project}, version ${info.version}`}</p>
+      <p class="small soft">${info.project}, version ${info.version}</p>
     </section>
     <section>
-      <div class="card">
-        <header><h2>Log in</h2></header>
-        <div class="stack">
-          ${
-            hindrance === undefined
-              ? html`<${Act} kind="primary" run=${() => enter(logInWithPasskey)}>Log in with a passkey<//>`
-              : html`<p class="hint">${hindrance}${location.hostname === '127.0.0.1' && html` <a href=${localhostAddress()}>Open ${localhostAddress()}</a>`}</p>`
-          }
-          ${(kept.value?.length ?? 0) > 0 && html`<${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with this browser's key<//>`}
-          ${info?.authMethods?.includes('email') && html`<${CodeLogin} onEnter=${onEnter} />`}
-        </div>
-      </div>
-      <div class="card">
-        <header><h2>Sign up</h2></header>
-        <div class="stack">
-          <div>
-            <label for="name">Key name <span class="soft">(optional)</span></label>
-            <input id="name" maxlength="64" autocomplete="nickname" placeholder="My laptop" value=${name} onInput=${(event) => setName(event.currentTarget.value)} />
-          </div>
-          ${hindrance === undefined && html`<${Act} kind="primary" run=${() => enter(() => registerPasskey(label))}>Sign up with a passkey<//>`}
-          <${Act} run=${() => enter(() => registerSoftwareKey(label))}>Use this browser only<//>
-          <p class="hint">“Use this browser only” stores a key that cannot be exported. It is lost when you clear the browser's data, so add a passkey before you rely on the account.</p>
-        </div>
-      </div>
+      ${children}
+      <${LogIn} info=${info} onEnter=${onEnter} />
+      <${SignUp} onEnter=${onEnter} />
     </section>
   </div>`;
-}
-
-/** Log-in with a one-time code, sent by e-mail or to a phone. */
-function CodeLogin({ onEnter }) {
-  const [address, setAddress] = useState('');
-  const [sent, setSent] = useState(undefined);
-  const [code, setCode] = useState('');
-  const isPhone = address.trim().startsWith('+');
-  const ask = async () => {
-    const body = isPhone ? { phone: address.trim() } : { email: address.trim() };
-    setSent(await post(isPhone ? '/auth/v1/login_phone' : '/auth/v1/login_email', body));
-    setCode('');
-  };
-  const logIn = async () => {
-    await post('/auth/v1/login', { challengeId: sent.challengeId, code: code.trim() });
-    await onEnter();
-  };
-  return html`<details>
-    <summary>Log in with a code</summary>
-    <div class="stack">
-      <div>
-        <label for="address">E-mail address or phone number</label>
-        <input id="address" autocomplete="email" aria-describedby="address-hint" value=${address} onInput=${(event) => setAddress(event.currentTarget.value)} />
-        <p class="hint" id="address-hint">Phone numbers begin with + and the country code.</p>
-      </div>
-      <div class="row"><${Act} disabled=${address.trim() === ''} run=${ask}>${sent === undefined ? 'Send a code' : 'Send another code'}<//></div>
-      ${
-        sent !== undefined &&
-        html`<div>
-        <label for="code">${sent.codeLength}-digit code</label>
-        <input id="code" inputmode="numeric" autocomplete="one-time-code" maxlength=${sent.codeLength} value=${code} onInput=${(event) => setCode(event.currentTarget.value)} />
-      </div>
-      <div class="row"><${Act} kind="primary" disabled=${code.trim().length !== sent.codeLength} run=${logIn}>Log in<//></div>`
-      }
-    </div>
-  </details>`;
 }
