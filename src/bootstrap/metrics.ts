@@ -90,7 +90,6 @@ function workerReadings({ workers, files }: MetricSources) {
   const tasks = ({ completed, failed, overloaded }: typeof gateway) => ({ completed, failed, overloaded });
   return {
     gatehouse_worker_tasks_total: { gateway: tasks(gateway), files: tasks(hashing) },
-    gatehouse_worker_batches_total: { gateway: gateway.batches, files: hashing.batches },
     gatehouse_worker_threads_lost_total: { gateway: gateway.threadsLost, files: hashing.threadsLost },
     gatehouse_worker_tasks_pending: { gateway: gateway.pending, files: hashing.pending },
   } satisfies Partial<MetricReadings>;

@@ -1,6 +1,6 @@
 /**
  * The worker tasks, with plain data as input and output. A task is one entry of `WorkerTasks`, one entry of `TASKS` and one
- * function in a file of its own. The threads of the pool load this file and call `runBatch`.
+ * function in a file of its own.
  */
 import { hashRange, type WriteBufferResult, type WriteBufferTask, writeBuffer } from './crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
@@ -53,11 +53,6 @@ export interface PackedTask {
   readonly packed: unknown;
 }
 
-/** Result of one task. `bug` is the message of a thrown error, for the log only. */
-export type TaskResult =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly bug: string };
-
 /**
  * Short byte arrays are sent as one-byte strings: cloning a small Buffer copies the 8 KB pool block that it is part of
  * (docs/optimizations.md).
@@ -96,17 +91,9 @@ export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): Pack
   return { name, packed: TASKS[name].pack(input) };
 }
 
-/** Called by the worker threads: runs the tasks in order; one that throws does not affect the others. */
-export async function runBatch(batch: readonly PackedTask[]): Promise<TaskResult[]> {
-  const results: TaskResult[] = [];
-  for (const { name, packed } of batch) {
-    try {
-      results.push({ ok: true, value: await TASKS[name].run(packed) });
-    } catch (error) {
-      results.push({ ok: false, bug: `${name}: ${error instanceof Error ? error.message : String(error)}` });
-    }
-  }
-  return results;
+/** On a worker thread. May throw or reject. */
+export function runTask({ name, packed }: PackedTask): unknown {
+  return TASKS[name].run(packed);
 }
 
 /** Checks the types of one definition; the table does not know `Packed`. */

@@ -20,7 +20,7 @@ const journalFile = (name: string) => `src/actors/runtime/journal/${name}.ts`;
 
 const OWNERS: Record<string, string[]> = {
   typebox: ['src/domain/schema.ts', 'src/domain/json-schema.ts'],
-  piscina: ['src/workers/pool.ts'],
+  piscina: ['src/workers/threads.ts'],
   '@noble/ed25519': ['src/workers/ed25519.ts'],
   '@simplewebauthn/server': ['src/workers/fido2.ts'],
   'crc-32': ['src/workers/crc32.ts'],

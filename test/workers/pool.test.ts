@@ -64,7 +64,7 @@ t.test('pool: takes a copy of the bytes, so the caller may reuse its buffer', as
   t.same(await running, { ok: true, value: true });
 });
 
-t.test('pool: tasks that arrive together share messages and each has its own result', async (t) => {
+t.test('pool: tasks that arrive together each have their own result, on both threads', async (t) => {
   const pool = makePool(t, { threads: 2 });
   const inputs = Array.from({ length: 200 }, (_, index) => ({
     ...signed(`m${index}`),
@@ -79,9 +79,7 @@ t.test('pool: tasks that arrive together share messages and each has its own res
     results,
     inputs.map(({ wrong }) => ({ ok: true, value: !wrong })),
   );
-  const { batches, completed } = pool.counters();
-  t.equal(completed, 200);
-  t.ok(batches <= 20, `${batches} messages for 200 tasks`);
+  t.equal(pool.counters().completed, 200);
 });
 
 t.test(
@@ -129,6 +127,87 @@ t.test(
   },
 );
 
+/** Resolves when both threads have answered. */
+async function untilBothServe(pool: WorkerPool): Promise<void> {
+  const seen = new Set<unknown>();
+  while (seen.size < 2) {
+    const results = await Promise.all([1, 2].map(() => pool.run('verifyEd25519', signed('thread'))));
+    for (const result of results) seen.add(result.ok && result.value);
+  }
+}
+
+t.test(
+  'pool: a dead thread fails the 32 tasks that it had; its successor runs the waiting ones',
+  async (t) => {
+    const pool = makePool(t, { taskFile: DYING });
+    t.same(await pool.run('verifyEd25519', signed('before')), { ok: true, value: true });
+    const results = await Promise.all(
+      Array.from({ length: 100 }, (_, index) =>
+        pool.run('verifyEd25519', signed(index === 0 ? 'exit' : 'load')),
+      ),
+    );
+    t.same(
+      results.slice(0, 32),
+      Array.from({ length: 32 }, () => INTERNAL_ERROR),
+    );
+    t.same(
+      results.slice(32),
+      Array.from({ length: 68 }, () => ({ ok: true, value: true })),
+    );
+    t.match(pool.counters(), { failed: 32, completed: 69, overloaded: 0, threadsLost: 1, pending: 0 });
+    t.match(pool.faults, [/^thread died with 32 tasks: /]);
+  },
+);
+
+t.test('pool: with two threads, the death of one fails no task of the other', async (t) => {
+  const pool = makePool(t, { threads: 2, taskFile: DYING });
+  await untilBothServe(pool);
+  const results = await Promise.all(
+    Array.from({ length: 64 }, (_, index) =>
+      pool.run('verifyEd25519', signed(index === 0 ? 'exit' : 'load')),
+    ),
+  );
+  t.same(
+    results,
+    results.map((_, index) => (index % 2 === 0 ? INTERNAL_ERROR : { ok: true, value: true })),
+  );
+  await untilBothServe(pool);
+  t.match(pool.counters(), { failed: 32, threadsLost: 1, pending: 0 });
+});
+
+t.test('pool: tasks of a thread that died free their places in the queue', async (t) => {
+  const pool = makePool(t, { taskFile: DYING, queueMax: 40 });
+  t.same(await pool.run('verifyEd25519', signed('before')), { ok: true, value: true });
+  const taken = Array.from({ length: 40 }, (_, index) =>
+    pool.run('verifyEd25519', signed(index === 0 ? 'exit' : 'load')),
+  );
+  t.same(await pool.run('verifyEd25519', signed('refused')), { ok: false, error: 'Overloaded' });
+  t.equal(pool.counters().pending, 40);
+  t.equal((await Promise.all(taken)).filter(({ ok }) => ok).length, 8);
+  const again = Array.from({ length: 40 }, () => pool.run('verifyEd25519', signed('again')));
+  t.ok((await Promise.all(again)).every((result) => result.ok && result.value));
+  t.match(pool.counters(), { overloaded: 1, failed: 32, pending: 0 });
+});
+
+t.test('pool: an asynchronous task does not delay the tasks behind it', async (t) => {
+  const pool = makePool(t, { taskFile: DYING });
+  const late = pool.run('verifyEd25519', signed('late'));
+  t.same(await pool.run('verifyEd25519', signed('behind')), { ok: true, value: true });
+  t.equal(pool.counters().pending, 1);
+  t.same(await pool.run('verifyEd25519', signed('answer late')), { ok: true, value: true });
+  t.same(await late, { ok: true, value: 'late' });
+});
+
+t.test('pool: input that cannot be cloned answers InternalError and keeps its thread', async (t) => {
+  const pool = makePool(t);
+  const sharedBuffer = new SharedArrayBuffer(8);
+  const task = { sharedBuffer, length: 8, fd: 0, position: 0, extra: () => 0 };
+  t.same(await pool.run('writeBuffer', task), INTERNAL_ERROR);
+  t.same(await pool.run('verifyEd25519', signed('after')), { ok: true, value: true });
+  t.match(pool.counters(), { failed: 1, completed: 1, threadsLost: 0, pending: 0 });
+  t.match(pool.faults, [/^writeBuffer: /]);
+});
+
 t.test('pool: a task that throws answers InternalError and keeps its thread', async (t) => {
   const pool = makePool(t, { taskFile: DYING });
   t.same(await pool.run('verifyEd25519', signed('throw')), INTERNAL_ERROR);
@@ -156,6 +235,17 @@ t.test('pool: close finishes accepted tasks and refuses the rest with Stopping',
   t.ok((await Promise.all(taken)).every((result) => result.ok && result.value));
   t.equal(pool.counters().pending, 0);
   await pool.close();
+});
+
+t.test('pool: close waits for the tasks of a thread that dies, and of its successor', async (t) => {
+  const pool = makePool(t, { taskFile: DYING });
+  t.same(await pool.run('verifyEd25519', signed('before')), { ok: true, value: true });
+  const taken = Array.from({ length: 50 }, (_, index) =>
+    pool.run('verifyEd25519', signed(index === 0 ? 'exit' : 'load')),
+  );
+  await pool.close();
+  t.equal((await Promise.all(taken)).filter(({ ok }) => ok).length, 18);
+  t.equal(pool.counters().pending, 0);
 });
 
 t.test('pool: refuses useless options', async (t) => {

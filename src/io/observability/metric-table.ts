@@ -94,7 +94,6 @@ const workers = {
     pool,
     label('outcome', ['completed', 'failed', 'overloaded']),
   ),
-  gatehouse_worker_batches_total: counter('messages', 'Messages to worker threads; tasks share them.', pool),
   gatehouse_worker_threads_lost_total: counter('threads', 'Worker threads that died.', pool),
   gatehouse_worker_tasks_pending: gauge('tasks', 'Tasks that wait or run.', pool),
 };
