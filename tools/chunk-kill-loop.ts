@@ -9,12 +9,20 @@ import { join } from 'node:path';
 import { type Answer, type Person, request, signUp } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut, type Work } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
-import { chunksOf, crc32, initUpload, type PartAnswer, uploadPart, uploadStatus } from './upload-client.ts';
+import { chunksOf, crc32, initUpload, type PartAnswer, sendPart, uploadStatus } from './upload-client.ts';
 
 export interface ChunkKillLoopReport extends KillReport {
   completed: number;
   /** Uploads under way at a kill, by what the disk held of them. */
   caught: { opening: number; part: number; published: number; messageComplete: number };
+  /** Chunks that were answered, and those of them that a kill met while their upload was open. */
+  acknowledged: number;
+  atKills: number;
+}
+
+interface ChunkKillOptions extends KillOptions {
+  /** Chunks of the largest file, about: the number of one file is drawn. */
+  readonly chunksMax?: number;
 }
 
 interface Uploader {
@@ -24,13 +32,19 @@ interface Uploader {
   readonly random: () => number;
   /** File id to bytes, completed and acknowledged. */
   readonly files: Map<string, Buffer>;
+  /** Chunks of the largest file. */
+  readonly chunksMax: number;
   /** The upload under way. */
   bytes: Buffer | undefined;
+  /** Its chunks that were answered. */
+  readonly acknowledged: Set<number>;
   opened: boolean;
   lastSent: number;
 }
 
 const CHUNK_BYTES = 256 * 1024;
+const CHUNKS_MAX = 2.5;
+const MANY_CHUNKS_MAX = 40;
 const SETTINGS = {
   ApiRPSLimit: 100_000,
   IpRPSLimit: 100_000,
@@ -44,15 +58,23 @@ const AFTER_START_MS = 120;
 /** Cleaning up by durable messages ends within this after a start. */
 const CLEANING_MS = 10_000;
 
-export async function runChunkKillLoop(options: KillOptions): Promise<ChunkKillLoopReport> {
-  const { dataPath, seed } = options;
+export async function runChunkKillLoop(options: ChunkKillOptions): Promise<ChunkKillLoopReport> {
+  const { dataPath, seed, chunksMax = CHUNKS_MAX } = options;
   const caught = { opening: 0, part: 0, published: 0, messageComplete: 0 };
-  const report: ChunkKillLoopReport = { seed, kills: 0, completed: 0, caught, faults: [] };
+  const report: ChunkKillLoopReport = {
+    seed,
+    kills: 0,
+    completed: 0,
+    caught,
+    acknowledged: 0,
+    atKills: 0,
+    faults: [],
+  };
   const launching = { args: ['--sandbox'], configuration: { Settings: SETTINGS } };
   await killLoop(options, launching, report, async ({ url }) => {
     const uploaders: Uploader[] = [];
     for (let at = 0; at < options.clients; at += 1)
-      uploaders.push(newUploader(await signUp(url), numbersOf(seed, at)));
+      uploaders.push(newUploader(await signUp(url), numbersOf(seed, at), chunksMax));
     return {
       async work(gateway, kill) {
         for (const uploader of uploaders) uploader.url = gateway.url;
@@ -76,10 +98,15 @@ export async function runChunkKillLoop(options: KillOptions): Promise<ChunkKillL
   return report;
 }
 
-function newUploader(person: Person, random: () => number): Uploader {
+/** The same with larger files, so that a kill meets uploads with many acknowledged chunks. */
+export async function runManyChunksLoop(options: KillOptions): Promise<ChunkKillLoopReport> {
+  return await runChunkKillLoop({ ...options, chunksMax: MANY_CHUNKS_MAX });
+}
+
+function newUploader(person: Person, random: () => number, chunksMax: number): Uploader {
   const { cookie } = person;
   const none = { url: '', bytes: undefined, opened: false, lastSent: 0 };
-  return { person, cookie, random, files: new Map(), ...none };
+  return { person, cookie, random, chunksMax, files: new Map(), acknowledged: new Set(), ...none };
 }
 
 function workOf(uploaders: readonly Uploader[], nearTheEnd: boolean, report: ChunkKillLoopReport): Work {
@@ -87,7 +114,9 @@ function workOf(uploaders: readonly Uploader[], nearTheEnd: boolean, report: Chu
   const lastSent = new Promise<void>((resolve) => {
     onLast = resolve;
   });
-  const uploading = uploaders.map((uploader) => untilCut(report, () => uploadFiles(uploader, onLast)));
+  const uploading = uploaders.map((uploader) =>
+    untilCut(report, () => uploadFiles(uploader, onLast, report)),
+  );
   return {
     ripe: nearTheEnd ? lastSent : Promise.resolve(),
     cut: Promise.all(uploading),
@@ -95,15 +124,25 @@ function workOf(uploaders: readonly Uploader[], nearTheEnd: boolean, report: Chu
   };
 }
 
-async function uploadFiles(uploader: Uploader, onLast: () => void): Promise<void> {
+async function uploadFiles(
+  uploader: Uploader,
+  onLast: () => void,
+  report: ChunkKillLoopReport,
+): Promise<void> {
   for (;;) {
-    uploader.bytes = randomBytes(1 + Math.floor(uploader.random() * 2.5 * CHUNK_BYTES));
+    uploader.bytes = randomBytes(1 + Math.floor(uploader.random() * uploader.chunksMax * CHUNK_BYTES));
     uploader.opened = false;
-    await upload(uploader, uploader.bytes, onLast);
+    uploader.acknowledged.clear();
+    await upload(uploader, uploader.bytes, onLast, report);
   }
 }
 
-async function upload(uploader: Uploader, bytes: Buffer, onLast: () => void): Promise<void> {
+async function upload(
+  uploader: Uploader,
+  bytes: Buffer,
+  onLast: () => void,
+  report: ChunkKillLoopReport,
+): Promise<void> {
   const answer = await initUpload(uploader, bytes);
   if (answer.status !== 200) throw new Error(`init_upload: ${answer.status} ${answer.text}`);
   uploader.opened = true;
@@ -111,18 +150,40 @@ async function upload(uploader: Uploader, bytes: Buffer, onLast: () => void): Pr
   for (const at of chunks) {
     uploader.lastSent = at;
     if (at === chunks.length - 1) onLast();
-    await send(uploader, bytes, at);
+    await send(uploader, bytes, at, report);
   }
   if (uploader.bytes !== undefined) throw new Error('the last chunk did not complete the upload');
 }
 
-async function send(uploader: Uploader, bytes: Buffer, at: number): Promise<void> {
-  const answer = await uploadPart(uploader, bytes, at);
+async function send(
+  uploader: Uploader,
+  bytes: Buffer,
+  at: number,
+  report: ChunkKillLoopReport,
+): Promise<void> {
+  const answer = await sendChunk(uploader, bytes, at);
   if (answer.status !== 200) throw new Error(`upload_part: ${answer.status} ${answer.text}`);
+  report.acknowledged += 1;
+  uploader.acknowledged.add(at);
   const { fileId } = answer.json['result'] as unknown as PartAnswer;
   if (fileId === null) return;
   uploader.files.set(fileId, bytes);
   uploader.bytes = undefined;
+}
+
+/** The checksum of a file of many chunks takes longer than sending one of them. */
+const uploadIds = new WeakMap<Buffer, number>();
+
+function uploadIdOf(bytes: Buffer): number {
+  const uploadId = uploadIds.get(bytes) ?? crc32(bytes);
+  uploadIds.set(bytes, uploadId);
+  return uploadId;
+}
+
+async function sendChunk(uploader: Uploader, bytes: Buffer, at: number): Promise<Answer> {
+  const chunk = chunksOf(bytes)[at] ?? new Uint8Array(0);
+  const query = { uploadId: uploadIdOf(bytes), chunkNumber: at, chunkCrc32: crc32(chunk) };
+  return await sendPart(uploader, query, chunk);
 }
 
 /** How far the upload under way had come, as the disk of the dead process shows. */
@@ -145,16 +206,21 @@ async function goOn(uploader: Uploader, report: ChunkKillLoopReport): Promise<vo
   const { bytes, opened, person, lastSent } = uploader;
   if (bytes === undefined) return;
   const who = `${person.userId} after kill ${report.kills}`;
-  const status = await uploadStatus(uploader, crc32(bytes));
+  const status = await uploadStatus(uploader, uploadIdOf(bytes));
   if (status.status === 200) {
-    for (const at of missingOf(status)) await send(uploader, bytes, at);
-    if (uploader.bytes !== undefined) await send(uploader, bytes, lastSent);
+    report.atKills += uploader.acknowledged.size;
+    const missing = missingOf(status);
+    const lost = missing.filter((at) => uploader.acknowledged.has(at));
+    if (lost.length > 0)
+      report.faults.push(`${who}: chunks ${lost.join(' ')} were acknowledged and are missing`);
+    for (const at of missing) await send(uploader, bytes, at, report);
+    if (uploader.bytes !== undefined) await send(uploader, bytes, lastSent, report);
   } else if (opened) {
     // Completed by a message that the restart delivered, or before the kill: the memory of its last part answers.
-    const answer = await uploadPart(uploader, bytes, lastSent);
-    if (answer.status === 200) await send(uploader, bytes, lastSent);
+    const answer = await sendChunk(uploader, bytes, lastSent);
+    if (answer.status === 200) await send(uploader, bytes, lastSent, report);
     else report.faults.push(`${who}: an acknowledged upload is gone: ${answer.text}`);
-  } else await upload(uploader, bytes, () => undefined);
+  } else await upload(uploader, bytes, () => undefined, report);
   if (uploader.bytes !== undefined) report.faults.push(`${who}: the upload cannot be completed`);
   uploader.bytes = undefined;
 }

@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runChunkKillLoop } from './chunk-kill-loop.ts';
+import { runChunkKillLoop, runManyChunksLoop } from './chunk-kill-loop.ts';
 import { runDraftKillLoop } from './draft-kill-loop.ts';
 import { runKillLoop } from './kill-loop.ts';
 import { soakMixed } from './mixed-soak.ts';
@@ -19,6 +19,7 @@ const KILLS_PER_ROUND = 20;
 const LOOPS = {
   accounts: { run: runKillLoop, clients: 4 },
   uploads: { run: runChunkKillLoop, clients: 6 },
+  chunks: { run: runManyChunksLoop, clients: 6 },
   drafts: { run: runDraftKillLoop, clients: 3 },
 } as const;
 

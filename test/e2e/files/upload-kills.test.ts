@@ -7,13 +7,15 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { signUp } from '../../../tools/agent.ts';
-import { runChunkKillLoop } from '../../../tools/chunk-kill-loop.ts';
+import { runChunkKillLoop, runManyChunksLoop } from '../../../tools/chunk-kill-loop.ts';
 import { launch } from '../../../tools/launch.ts';
 import { crc32, initUpload, uploadPart, uploadStatus } from '../../../tools/upload-client.ts';
 import { count, depth } from '../../support/depth.ts';
@@ -21,6 +23,11 @@ import { count, depth } from '../../support/depth.ts';
 t.setTimeout(240_000);
 
 const KILLS = 8;
+/** Of uploads with many chunks. `npm run soak` does more. */
+const CHUNK_KILLS = 40;
+/** Without the table the first loss ends the loop. */
+const PLANTED_KILLS = 10;
+const PAGE_BYTES = 4096;
 
 t.test(
   'kill -9 loop of uploads: each file is complete or absent, its message consistent, its slot free',
@@ -38,6 +45,31 @@ t.test(
     t.ok(report.completed > kills, 'people were uploading');
   },
 );
+
+t.test('kill -9 loop of chunks: no acknowledged chunk is missing after a restart', async (t) => {
+  const kills = count(CHUNK_KILLS);
+  const report = await runManyChunksLoop({
+    kills,
+    dataPath: `${t.testdir()}/data`,
+    clients: 6,
+    seed: depth.seed,
+  });
+  t.comment(JSON.stringify(report));
+  t.same(report.faults, []);
+  t.equal(report.kills, kills);
+  t.ok(report.atKills > 2 * kills, 'uploads were under way, with chunks that were acknowledged');
+});
+
+t.test('kill -9 loop of chunks: without the tables of the parts it finds missing chunks', async (t) => {
+  const { faults } = await runManyChunksLoop({
+    kills: PLANTED_KILLS,
+    dataPath: `${t.testdir()}/data`,
+    clients: 6,
+    seed: depth.seed,
+    plant: cutTables,
+  });
+  t.match(faults.join('\n'), /chunks \d.* were acknowledged and are missing/);
+});
 
 t.test(
   'restart: an open upload continues; chunks damaged by a crash of the machine are missing again',
@@ -82,6 +114,17 @@ t.test(
     await gateway.stop();
   },
 );
+
+/** The table of a part with entries is its last page: so few chunks fit into one. */
+function cutTables(dataPath: string): void {
+  const folder = join(dataPath, 'files');
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.part')) continue;
+    const path = join(folder, name);
+    const { size } = statSync(path);
+    truncateSync(path, Math.max(0, Math.floor((size - 1) / PAGE_BYTES) * PAGE_BYTES));
+  }
+}
 
 function damage(path: string, position: number): void {
   const file = openSync(path, 'r+');
