@@ -36,7 +36,9 @@ type Step =
   | { do: 'cancel'; who: number; file: number }
   | { do: 'advance'; seconds: number }
   | { do: 'fault'; call: UploadCall | null }
-  | { do: 'restart' };
+  | { do: 'restart' }
+  /** A kill between the bytes of a chunk and its turn; with `twice` another one right after the restart. */
+  | { do: 'cut'; who: number; file: number; chunk: number; twice: boolean };
 
 const who = fc.nat({ max: USERS.length - 1 });
 const file = fc.nat({ max: FILES.length - 1 });
@@ -70,6 +72,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('fault' as const), call }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('cut' as const), who, file, chunk, twice: fc.boolean() }),
+  },
 );
 
 interface Active {
@@ -108,6 +114,16 @@ class Reference {
     return 'open';
   }
 
+  /** Its bytes are in the part, which a restart finds. False when the upload does not want it. */
+  written(userId: string, sent: SampleFile, at: number): boolean {
+    const active = this.active.get(userId);
+    const isWanted = at >= 0 && at < sent.chunks.length && active?.stored.has(at) === false;
+    if (active?.file !== sent || !isWanted) return false;
+    active.stored.add(at);
+    active.activeMs = this.nowMs;
+    return true;
+  }
+
   part(userId: string, sent: SampleFile, at: number, isGood: boolean): string {
     const active = this.active.get(userId);
     if (active?.file.uploadId !== sent.uploadId) {
@@ -116,7 +132,9 @@ class Reference {
       return remembered ? 'file' : 'InvalidID';
     }
     if (at < 0 || at >= sent.chunks.length) return 'InvalidPart';
-    if (active.stored.has(at)) return isGood ? 'stored' : 'ChecksumError';
+    if (active.stored.has(at) && !isGood) return 'ChecksumError';
+    // One that a kill left full completes at any repeat.
+    if (active.stored.has(at) && active.stored.size < sent.chunks.length) return 'stored';
     active.stored.add(at);
     active.activeMs = this.nowMs;
     if (active.stored.size < sent.chunks.length) return 'stored';
@@ -159,7 +177,22 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-function act(uploads: UploadActors, one: Extract<Step, { who: number }>): Promise<unknown> {
+type Call = Exclude<Extract<Step, { who: number }>, { do: 'cut' }>;
+
+async function cut(
+  uploads: UploadActors,
+  one: Extract<Step, { do: 'cut' }>,
+  reference?: Reference,
+): Promise<void> {
+  const userId = USERS[one.who] ?? '';
+  const sample = FILES[one.file];
+  if (sample !== undefined && reference?.written(userId, sample, one.chunk) === true)
+    uploads.write(userId, sample, one.chunk);
+  await restart(uploads);
+  if (one.twice) await restart(uploads);
+}
+
+function act(uploads: UploadActors, one: Call): Promise<unknown> {
   const userId = USERS[one.who] ?? '';
   const sample = FILES[one.file] ?? FILES[0];
   if (sample === undefined) throw new Error('there are files');
@@ -175,7 +208,7 @@ function isForRoute(reference: Reference, one: Step): boolean {
   return active?.file === FILES[one.file] && !active?.stored.has(one.chunk);
 }
 
-function expectedOf(reference: Reference, one: Extract<Step, { who: number }>): string {
+function expectedOf(reference: Reference, one: Call): string {
   const userId = USERS[one.who] ?? '';
   const sample = FILES[one.file];
   if (sample === undefined) throw new Error('there are files');
@@ -218,6 +251,7 @@ t.test('uploads: any history ends as in the reference', async (t) => {
           setFault(uploads, one.call);
           reference.fault = one.call;
         } else if (one.do === 'restart') await restart(uploads);
+        else if (one.do === 'cut') await cut(uploads, one, reference);
         else {
           const outcome = await outcomeOf(act(uploads, one));
           const expected = expectedOf(reference, one);
@@ -253,6 +287,7 @@ t.test(
             if (one.do === 'advance') await uploads.actors.advance(one.seconds * SECOND_MS);
             else if (one.do === 'fault') setFault(uploads, one.call);
             else if (one.do === 'restart') await restart(uploads);
+            else if (one.do === 'cut') await cut(uploads, one);
             else if (one.do !== 'part' || one.good) {
               // No caller waits for it: the next step, a crash perhaps, comes in the middle.
               act(uploads, one).then(
