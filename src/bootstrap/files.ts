@@ -116,6 +116,11 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       storage,
       buffers,
       pace: (owner) => throttle.open(direction, owner),
+      proxy: configuration.sendfileBehind && {
+        prefix: configuration.sendfileBehind.prefix,
+        // nginx knows no quota that is shared by a person's downloads.
+        isUsed: () => settings.get('FileDownloadBytesPerSecond') === 0,
+      },
       onFault: (message, error) => log.write('downloadFailed', { detail: message, err: error }),
     });
   const v1 = downloadsOf('v1Download');
@@ -183,7 +188,7 @@ export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions)
 
 /** A configured folder wins over servers; without both, a folder beside the journal is used (spec 4.8). */
 function openStorage(
-  { localFileStoragePath, fileServers, dataPath }: Configuration,
+  { localFileStoragePath, fileServers, dataPath, sendfileBehind }: Configuration,
   log: Log,
 ): { storage: FileStorage; folder: string } {
   const onFault = (message: string) => log.write('storageFault', { detail: message });
@@ -198,7 +203,8 @@ function openStorage(
   }
   const folder = localFileStoragePath ?? join(dataPath, 'files');
   makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  return { storage: new LocalStorage({ root: folder, onFault, full }), folder };
+  const readers = sendfileBehind === undefined ? 'own' : 'group';
+  return { storage: new LocalStorage({ root: folder, onFault, full, readers }), folder };
 }
 
 /**
@@ -214,4 +220,18 @@ function makeWritableFolder(path: string, key: string): void {
     if (!isNoRoom(error)) throw folderFault(error, path, key);
   }
   rmSync(probe, { force: true });
+}
+
+/** A proxy that waits for files and never receives one is rarely meant. Call it with the settings of the journal. */
+export function warnOfUnusedSendfile(
+  { sendfileBehind }: Configuration,
+  settings: SettingsReader,
+  storage: FileStorage,
+  log: Log,
+): void {
+  if (sendfileBehind === undefined) return;
+  if (storage.pathBelowRoot === undefined)
+    log.write('sendfileUnused', { detail: 'files are on FileServers' });
+  else if (settings.get('FileDownloadBytesPerSecond') > 0)
+    log.write('sendfileUnused', { detail: 'FileDownloadBytesPerSecond is above 0' });
 }

@@ -19,7 +19,7 @@ import { openActorJournal, startActors } from './actors.ts';
 import { createReload } from './catalog-reload.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { startEventDelivery } from './events.ts';
-import { openDrafts, openFileTransport } from './files.ts';
+import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
 import { createPipelines, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { checkJournal, checkPages } from './journal.ts';
@@ -77,6 +77,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const actors: RunningSystem = startActors({ journal, ports, settings, log, onFatal: options.onFatal });
   await codeSecret();
   await restoreSettings(actors, settings);
+  warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);

@@ -40,7 +40,12 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   });
   const pipelineOf = (
     routes: readonly AnyRoute[],
-    listener: { site: Site; proxyProtocol: boolean; notFound?: Services['notFound'] },
+    listener: {
+      site: Site;
+      proxyProtocol: boolean;
+      sendfileHeader?: string | undefined;
+      notFound?: Services['notFound'];
+    },
     bounds: SharedBounds,
   ) =>
     createPipeline({
@@ -67,7 +72,12 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const pages = openPages(configuration, api);
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],
-    { site, proxyProtocol: configuration.listen.proxyProtocol, notFound: pages.notFound },
+    {
+      site,
+      proxyProtocol: configuration.listen.proxyProtocol,
+      sendfileHeader: configuration.sendfileBehind?.header.toLowerCase(),
+      notFound: pages.notFound,
+    },
     deps.bounds,
   );
   const counters = countersOf(deps, publicPipeline);

@@ -218,6 +218,7 @@ function resolve(
     },
     localFileStoragePath: file.LocalFileStoragePath,
     fileServers: file.FileServers ?? {},
+    sendfileBehind: file.SendfileBehind,
     settings,
     webhookAllow: file.WebhookAllow ?? (production ? [] : ['127.0.0.0/8', '::1/128']),
     allowedOrigins: file.AllowedOrigins ?? [],

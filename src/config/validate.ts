@@ -42,6 +42,13 @@ const isPublicKey: Judge = (value) =>
 const isSealKey: Judge = (value) =>
   decodeSealKey(value) === undefined ? 'is not 32 bytes in base64url or hex' : undefined;
 
+/** Header fields that the gateway reads for another purpose, or forwards. */
+const OTHER_FIELDS =
+  /^x-(?:forwarded-.*|request-id|app-id|publickey|signature|timestamp|module-key|mcp-.*)$/i;
+
+const isFreeField: Judge = (value) =>
+  OTHER_FIELDS.test(value) ? 'has another meaning; X-Accel is usual' : undefined;
+
 const isThreshold: Judge = (value) =>
   /^(0|[1-9][0-9]{0,18})$/.test(value) ? undefined : 'the key is not a decimal number';
 
@@ -54,6 +61,7 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Fido2.origins.*', isOrigin],
   ['FileServers.!', isThreshold],
   ['FileServers.*.Host', isUrl],
+  ['SendfileBehind.header', isFreeField],
   ['WebhookAllow.*', isRange],
   ['AllowedOrigins.*', isOrigin],
   ['Admin.publicKeys.*', isPublicKey],
@@ -70,12 +78,16 @@ export function valueFaults(file: unknown): Fault[] {
   return [...faults, ...proxyFaults(file)];
 }
 
-/** A PROXY protocol header that no peer is trusted with would end every connection. */
+/** Without a trusted peer a PROXY protocol header would end every connection, and no file would be handed over. */
 function proxyFaults(file: unknown): Fault[] {
-  const { Listen: listen, TrustedProxies: proxies } = isRecord(file) ? file : {};
-  if (!isRecord(listen) || listen['proxyProtocol'] !== true) return [];
+  if (!isRecord(file)) return [];
+  const { Listen: listen, TrustedProxies: proxies, SendfileBehind: sendfile } = file;
   if (Array.isArray(proxies) && proxies.length > 0) return [];
-  return [{ path: 'Listen.proxyProtocol', message: 'needs TrustedProxies: the peers whose header counts' }];
+  const keys = [
+    ...(isRecord(listen) && listen['proxyProtocol'] === true ? ['Listen.proxyProtocol'] : []),
+    ...(sendfile === undefined ? [] : ['SendfileBehind']),
+  ];
+  return keys.map((path) => ({ path, message: 'needs TrustedProxies: the peers whose header counts' }));
 }
 
 function walk(value: unknown, steps: readonly string[], at: string, judge: Judge, faults: Fault[]): void {

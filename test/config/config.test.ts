@@ -61,6 +61,28 @@ t.test(
   },
 );
 
+t.test('configuration: SendfileBehind needs trusted peers, a free field and a whole path', async (t) => {
+  const SendfileBehind = { header: 'X-Accel', prefix: '/_files/' };
+  const TrustedProxies = ['10.0.0.0/8'];
+  const loaded = loadConfiguration(file(t, { SendfileBehind, TrustedProxies }), {});
+  t.same(loaded.ok && loaded.configuration.sendfileBehind, SendfileBehind);
+  t.same(faultsOf(file(t, { SendfileBehind })), [
+    'SendfileBehind: needs TrustedProxies: the peers whose header counts',
+  ]);
+  for (const header of ['X-Forwarded-For', 'x-request-id', 'X-MCP-Code'])
+    t.same(faultsOf(file(t, { SendfileBehind: { ...SendfileBehind, header }, TrustedProxies })), [
+      'SendfileBehind.header: has another meaning; X-Accel is usual',
+    ]);
+  for (const header of ['Cookie', 'X-A B', 'X-A:', 'X_Accel', ''])
+    t.match(faultsOf(file(t, { SendfileBehind: { ...SendfileBehind, header }, TrustedProxies })), [
+      /^SendfileBehind\.header: /,
+    ]);
+  for (const prefix of ['_files/', '/_files', '/', '/a/../b/', '/a b/', '/a%2f/', '//a/', 'http://h/'])
+    t.match(faultsOf(file(t, { SendfileBehind: { ...SendfileBehind, prefix }, TrustedProxies })), [
+      /^SendfileBehind\.prefix: /,
+    ]);
+});
+
 t.test(
   'configuration: PROXY protocol needs trusted peers, names of hosts and seal keys are judged',
   async (t) => {
@@ -230,6 +252,7 @@ t.test('configuration: changed keys that need a restart, by the names of the fil
     Settings: { IpRPSLimit: 5 },
     Fido2: { timestampDriftTolerance: 5 },
     FileServers: { 0: { Host: 'http://127.0.0.1:2' } },
+    SendfileBehind: { header: 'X-Accel', prefix: '/_files/' },
     Secrets: { sealKey: '0f'.repeat(32), sealKeyLost: true },
     Workers: { threads: 2 },
     Log: { requests: 'off' },
@@ -248,6 +271,7 @@ t.test('configuration: changed keys that need a restart, by the names of the fil
     'Project',
     'Secrets.sealKey',
     'Secrets.sealKeyLost',
+    'SendfileBehind',
     'Settings.ApiRPSLimit',
     'Settings.IpRPSLimit',
     'StaticPath',

@@ -1,4 +1,4 @@
-/** nginx with its DAV module as a storage server, where it is installed. */
+/** nginx where it is installed: with its DAV module as a storage server, or with the blocks of a test. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,12 +13,29 @@ export function nginxMissing(): string | undefined {
   return stderr.includes('http_dav_module') ? undefined : 'nginx is built without its DAV module';
 }
 
-/** Its base address. It ends with the test. */
+/** A storage server's base address. It ends with the test. */
 export async function startNginx(t: Test): Promise<string> {
   const folder = temporaryFolder(t);
+  mkdirSync(join(folder, 'root'));
   const port = await pickPort();
-  for (const name of ['root', 'temp']) mkdirSync(join(folder, name));
-  writeFileSync(join(folder, 'nginx.conf'), configurationOf(folder, port));
+  await startNginxWith(
+    t,
+    port,
+    `server {
+    listen 127.0.0.1:${port};
+    root ${folder}/root;
+    client_max_body_size 0;
+    location / { dav_methods PUT DELETE; create_full_put_path on; }
+  }`,
+  );
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Starts it with blocks of its `http` context; resolves when `port`, on which one of them listens, answers. */
+export async function startNginxWith(t: Test, port: number, blocks: string): Promise<void> {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, 'temp'));
+  writeFileSync(join(folder, 'nginx.conf'), configurationOf(folder, blocks));
   const child = spawn('nginx', [
     '-p',
     folder,
@@ -29,10 +46,9 @@ export async function startNginx(t: Test): Promise<string> {
   ]);
   t.teardown(() => child.kill());
   await answering(child, port);
-  return `http://127.0.0.1:${port}`;
 }
 
-function configurationOf(folder: string, port: number): string {
+function configurationOf(folder: string, blocks: string): string {
   return `
 daemon off;
 master_process off;
@@ -42,12 +58,8 @@ events {}
 http {
   access_log off;
   client_body_temp_path ${folder}/temp;
-  server {
-    listen 127.0.0.1:${port};
-    root ${folder}/root;
-    client_max_body_size 0;
-    location / { dav_methods PUT DELETE; create_full_put_path on; }
-  }
+  proxy_temp_path ${folder}/temp;
+  ${blocks}
 }
 `;
 }

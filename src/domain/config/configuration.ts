@@ -69,6 +69,8 @@ export interface Configuration {
   };
   readonly localFileStoragePath: string | undefined;
   readonly fileServers: Readonly<Record<string, { readonly Host: string }>>;
+  /** Undefined: the gateway sends the bytes of every download. */
+  readonly sendfileBehind: { readonly header: string; readonly prefix: string } | undefined;
   readonly settings: Readonly<Partial<Record<SettingName, SettingValue>>>;
   readonly webhookAllow: readonly string[];
   readonly allowedOrigins: readonly string[];

@@ -172,6 +172,29 @@ export const configurationSchema = object(
         },
       ),
     ),
+    SendfileBehind: optional(
+      object(
+        {
+          header: text({
+            pattern: '^[Xx]-[A-Za-z0-9-]+$',
+            form: 'a field name that begins with X-',
+            maxLength: 64,
+            description: 'Request header by which a proxy of TrustedProxies says that it sends files itself.',
+          }),
+          prefix: text({
+            pattern: '^/([A-Za-z0-9_~-]+/)+$',
+            form: 'a path that begins and ends with /',
+            maxLength: 256,
+            description: 'Internal location of the proxy whose root is the folder of file bytes.',
+          }),
+        },
+        {
+          ...closed,
+          description:
+            'nginx sends the bytes of authorized downloads (X-Accel-Redirect), while FileDownloadBytesPerSecond is 0 and the bytes are in a local folder.',
+        },
+      ),
+    ),
     Settings: optional(
       record(text(), unknown(), { description: 'First values of runtime settings, by name.' }),
     ),

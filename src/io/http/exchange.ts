@@ -68,6 +68,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   rawBody: Buffer = NO_BYTES;
   incoming: IncomingStream | undefined;
   session: SessionContext | undefined;
+  proxySendsFiles = false;
   /** CORS fields of the answer. */
   cors: HeaderList = [];
   /** The limits of its route were not charged yet. */

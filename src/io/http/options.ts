@@ -15,6 +15,11 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly trustedProxies: readonly string[];
   /** These proxies may send a PROXY protocol header. One of any other peer closes its connection. */
   readonly proxyProtocol?: boolean;
+  /**
+   * Lower-case name of the field by which a trusted proxy says that it sends files itself (`SendfileBehind`). It is taken
+   * out of every request.
+   */
+  readonly sendfileHeader?: string | undefined;
   /** Called with an error outside the error table. The caller received 500. */
   readonly onBug: (error: unknown, requestId: string) => void;
   /** A request for an admin route was refused because its proxy is not trusted. */

@@ -149,9 +149,14 @@ class RequestPipeline implements Pipeline {
           forwardedFor: head.joined('x-forwarded-for', ','),
         })
       : { address: peer, forwarded: false, alone: false };
-    const { clock, elapsed, newRequestId } = this.#options;
+    const { clock, elapsed, newRequestId, sendfileHeader } = this.#options;
+    // Before anything else reads the head: no module may see the field.
+    const asksForFiles = sendfileHeader !== undefined && head.take(sendfileHeader);
     const listener = this.#exchangeListener;
-    return new Exchange(response, head, client, this.#services, listener, newRequestId(), clock(), elapsed());
+    const id = newRequestId();
+    const exchange = new Exchange(response, head, client, this.#services, listener, id, clock(), elapsed());
+    exchange.proxySendsFiles = asksForFiles && this.#addresses.trusts(peer);
+    return exchange;
   }
 
   /** Checks the head, then receives the body or runs the handler. */

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
 import type { QuotaResult } from '../../domain/limits/quotas.ts';
-import { type HeaderList, Reply } from './route.ts';
+import { HandedOverReply, type HeaderList, Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 
 /** RFC 9110 5.5 without obs-text. */
@@ -39,10 +39,14 @@ export interface ResponseOptions {
   readonly staysPending: boolean;
 }
 
-/** Writes a whole answer, corked; returns the bytes of its body. Throws before writing if a header is invalid. */
+/**
+ * Writes a whole answer, corked; returns the bytes of its body, also when the proxy sends them. Throws before writing if a
+ * header is invalid.
+ */
 export function writeAnswer(response: HttpResponse, reply: Reply, options: ResponseOptions): number {
   writeFields(response, reply, options);
-  return writeBody(response, reply, options);
+  const sentBytes = writeBody(response, reply, options);
+  return reply instanceof HandedOverReply ? reply.lengthBytes : sentBytes;
 }
 
 /** Writes the head of a streamed answer, corked. Throws as `writeAnswer` does. */

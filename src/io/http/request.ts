@@ -9,7 +9,8 @@ import type { HttpRequest } from './server.ts';
 const USER_AGENT_MAX = 256;
 const QUERY_FIELDS_MAX = 100;
 const NO_HEADERS: ReadonlySet<string> = new Set();
-const NO_FIELDS: ReadonlyMap<string, string> = new Map();
+/** Shared, so never added to. */
+const NO_FIELDS = new Map<string, string>();
 const FORBIDDEN_NAMES = new Set(['__proto__', 'constructor', 'prototype']);
 /** Built from codes: control characters are invisible in a source file. */
 const CONTROL = new RegExp(
@@ -30,8 +31,8 @@ export class IncomingHead {
   /** Undecoded, without `?`. */
   readonly rawQuery: string;
   readonly headerCount: number;
-  #headers: ReadonlyMap<string, string>;
-  #repeated: ReadonlyMap<string, string[]> | undefined;
+  #headers: Map<string, string>;
+  #repeated: Map<string, string[]> | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
 
   constructor(request: HttpRequest) {
@@ -61,6 +62,14 @@ export class IncomingHead {
   forget(): void {
     this.#headers = NO_FIELDS;
     this.#repeated = undefined;
+  }
+
+  /** Removes a field that is for the gateway alone. False when it was absent, empty or repeated. */
+  take(name: string): boolean {
+    const value = this.header(name);
+    this.#headers.delete(name);
+    this.#repeated?.delete(name);
+    return value !== undefined && value !== '';
   }
 
   /** Undefined for a field that is absent or repeated. */

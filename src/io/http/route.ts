@@ -108,6 +108,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly method: string;
   readonly session: Session;
   readonly client: ClientInfo;
+  /** The peer is a trusted proxy that sends files itself when the answer names one (`SendfileBehind`). */
+  readonly proxySendsFiles: boolean;
   /** Lower-case name. A repeated header reads as undefined and is listed in `repeatedHeaders`. */
   header(name: string): string | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
@@ -184,6 +186,16 @@ export class Reply {
   withError(error: ErrorName): Reply {
     const head = this.isHead ? { lengthBytes: this.headLengthBytes } : undefined;
     return new Reply(this.status, this.body, this.contentType, this.headers, head, error);
+  }
+}
+
+/** An answer whose bytes the proxy in front sends: it names the file, and its length counts as sent. */
+export class HandedOverReply extends Reply {
+  readonly lengthBytes: number;
+
+  constructor(status: number, contentType: string, headers: HeaderList, lengthBytes: number) {
+    super(status, null, contentType, headers);
+    this.lengthBytes = lengthBytes;
   }
 }
 

@@ -135,6 +135,11 @@ export const PROGRAM_LINES = {
     'err',
   ),
   unsafeDeployment: warn('unsafe deployment', 'Legal, but rarely meant.', 'detail', 'host?', 'webhookAllow?'),
+  sendfileUnused: warn(
+    'sendfile unused',
+    '`SendfileBehind` is set and the gateway sends all files: by a quota or by `FileServers`.',
+    'detail',
+  ),
   personalReads: warn(
     'personal reads without signature',
     'A public key alone reads personal data.',

@@ -181,9 +181,9 @@ const transfers = {
   ),
   gatehouse_downloads_total: counter(
     'answers',
-    'Downloads sent: whole at once, or streamed.',
+    'Downloads sent: whole at once, streamed, or handed over to the proxy in front.',
     version,
-    label('outcome', ['whole', 'streamed']),
+    label('outcome', ['whole', 'streamed', 'handed_over']),
   ),
   gatehouse_downloads_broken_total: counter('answers', 'Downloads that the gateway broke off.', version),
 };

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Test } from 'tap';
 import type { PortResult } from '../../../src/actors/runtime/ports.ts';
+import type { QuotaResult } from '../../../src/domain/limits/quotas.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../../src/domain/settings/settings.ts';
 import { SendBuffers } from '../../../src/io/files/download/buffers.ts';
@@ -57,6 +58,8 @@ export const FREE_PACE: Pace = {
 
 export interface DownloadFixture {
   readonly http: HttpFixture;
+  /** Folder of the bytes. */
+  readonly root: string;
   readonly codes: FileCodes;
   readonly storage: FileStorage;
   readonly buffers: SendBuffers;
@@ -83,6 +86,10 @@ export interface DownloadFixtureOptions {
   readonly storage?: (inner: FileStorage) => FileStorage;
   /** Awaited before every answer of the chat module. */
   readonly held?: () => Promise<void>;
+  /** What the limiter answers for every session. */
+  readonly quotaResult?: QuotaResult;
+  /** Requests come by a proxy that sends files itself, when its address is one of these. */
+  readonly proxies?: readonly string[];
   readonly describe?: (fileId: string) => Promise<PortResult<ChatFile>> | undefined;
 }
 
@@ -115,19 +122,21 @@ export async function startDownloads(
     storage,
     buffers,
     pace: options.pace ?? (() => FREE_PACE),
+    proxy: { prefix: '/_files/', isUsed: () => http.settings.get('FileDownloadBytesPerSecond') === 0 },
     onFault: (message, error) => faults.push([message, error]),
   });
   const codes = createFileCodes(Buffer.alloc(16, 5));
   const gate: SessionLookup = {
     authenticate(token, kind) {
       const session = ended.has(token) ? undefined : SESSIONS[`${kind} ${token}`];
-      return session === undefined ? undefined : { session, quotaResult: undefined };
+      return session === undefined ? undefined : { session, quotaResult: options.quotaResult };
     },
   };
   const http = startHttp({
     routes: createDownloadRoutes({ fileCodes: codes, fileCache, v1: downloads, v2: downloads }),
     gate,
     settings: { ...NO_LIMITS, ...options.settings },
+    pipeline: { trustedProxies: options.proxies ?? [], sendfileHeader: 'x-accel' },
   });
   t.teardown(async () => {
     await http.close();
@@ -136,6 +145,7 @@ export async function startDownloads(
   });
   return {
     http,
+    root,
     codes,
     storage,
     buffers,

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../../domain/errors.ts';
+import type { FileKey } from '../../../domain/files/files.ts';
 import { type ConditionalFields, judgeDownload } from '../../../domain/files/preconditions.ts';
 import {
   type BodyPiece,
@@ -13,7 +14,7 @@ import {
   unsatisfiedRange,
 } from '../../../domain/files/ranges.ts';
 import { errorReply } from '../../http/reply.ts';
-import { type HeaderList, Reply, type RouteContext } from '../../http/route.ts';
+import { HandedOverReply, type HeaderList, Reply, type RouteContext } from '../../http/route.ts';
 import { StreamReply } from '../../http/stream.ts';
 import type { ChatFile } from '../../modules/chat-files.ts';
 import type { FileStorage, StoredFile } from '../storage/port.ts';
@@ -22,11 +23,25 @@ import type { SendBufferCounters, SendBuffers } from './buffers.ts';
 import { presentationOf } from './headers.ts';
 import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from './sender.ts';
 
+/** Below this the gateway sends faster than a second server opens the file. */
+const HANDED_OVER_BYTES_MIN = 64 * 1024;
+/** Ranges that nginx reads as the gateway does; of malformed ones it makes 416. */
+const PLAIN_RANGE = /^bytes=(?:[0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$/;
+
+interface SendingProxy {
+  /** Path of its internal location, with `/` at both ends. */
+  readonly prefix: string;
+  /** Read for every download. */
+  readonly isUsed: () => boolean;
+}
+
 interface DownloadOptions {
-  readonly storage: Pick<FileStorage, 'open' | 'openKept'>;
+  readonly storage: Pick<FileStorage, 'open' | 'openKept' | 'pathBelowRoot'>;
   readonly buffers: SendBuffers;
   /** A stream under the bandwidth limiter, one per answer. */
   readonly pace: (owner: StreamOwner) => Pace;
+  /** A proxy in front that sends files itself (`SendfileBehind`). */
+  readonly proxy?: SendingProxy | undefined;
   /** A body was aborted by the gateway. */
   readonly onFault: (message: string, error: unknown) => void;
 }
@@ -41,9 +56,10 @@ export interface DownloadForm {
 
 export interface DownloadCounters {
   readonly buffers: SendBufferCounters;
-  /** Answers that were sent whole, and those that were streamed. */
+  /** Answers that were sent whole, those that were streamed, and those whose bytes a proxy sent. */
   readonly whole: number;
   readonly streamed: number;
+  readonly handedOver: number;
   /** Bodies that the gateway aborted. */
   readonly broken: number;
 }
@@ -55,16 +71,26 @@ interface Content {
   readonly headers: HeaderList;
   readonly pieces: readonly BodyPiece[];
   readonly lengthBytes: number;
+  /** nginx makes the same answer of the same request. */
+  readonly isPlain: boolean;
 }
 
 type DownloadRequest = Pick<
   RouteContext,
-  'header' | 'repeatedHeaders' | 'allHeaders' | 'method' | 'nowMs' | 'session' | 'client' | 'onAbort'
+  | 'header'
+  | 'repeatedHeaders'
+  | 'allHeaders'
+  | 'method'
+  | 'nowMs'
+  | 'session'
+  | 'client'
+  | 'proxySendsFiles'
+  | 'onAbort'
 >;
 
 export class Downloads {
   readonly #options: DownloadOptions;
-  readonly #counters = { whole: 0, streamed: 0, broken: 0 };
+  readonly #counters = { whole: 0, streamed: 0, handedOver: 0, broken: 0 };
 
   constructor(options: DownloadOptions) {
     this.#options = options;
@@ -89,7 +115,8 @@ export class Downloads {
         ['Accept-Ranges', 'bytes'],
         ['Content-Range', unsatisfiedRange(file.sizeBytes)],
       ]);
-    const content = contentOf(file, decision.status === 206 ? decision.ranges : undefined, form);
+    const ranges = decision.status === 206 ? decision.ranges : undefined;
+    const content = contentOf(file, ranges, form, form.part === undefined && isPlain(sent, ranges?.length));
     const key = { owner: file.ownerId, fileId: file.fileId };
     const { storage } = this.#options;
     const kept = storage.openKept?.(key);
@@ -107,7 +134,7 @@ export class Downloads {
   #reply(
     stored: StoredFile,
     request: DownloadRequest,
-    { fileId, sizeBytes }: ChatFile,
+    { fileId, ownerId, sizeBytes }: ChatFile,
     content: Content,
   ): Reply | Promise<Reply> {
     const { status, contentType, headers, lengthBytes } = content;
@@ -121,12 +148,37 @@ export class Downloads {
       return new Reply(status, null, contentType, headers, { lengthBytes });
     }
     const pace = this.#options.pace({ userId: request.session?.userId, address: request.client.address });
+    const path = request.proxySendsFiles
+      ? this.#pathForProxy({ owner: ownerId, fileId }, content)
+      : undefined;
+    if (path !== undefined) return this.#handOver(stored, content, pace, path);
     if (lengthBytes > WHOLE_BODY_BYTES || stored.readNow === undefined)
       return this.#stream(stored, fileId, content, pace);
     // Paid before it is sent: nothing follows that could be delayed.
     if (pace.charge(lengthBytes)) return this.#whole(stored, content, pace);
     request.onAbort(() => pace.leave());
     return pace.paid().then(() => this.#whole(stored, content, pace));
+  }
+
+  /** Where the proxy finds the file; undefined when the gateway sends it. */
+  #pathForProxy(key: FileKey, { isPlain, lengthBytes }: Content): string | undefined {
+    const { proxy, storage } = this.#options;
+    if (proxy === undefined || !isPlain || lengthBytes < HANDED_OVER_BYTES_MIN) return undefined;
+    if (storage.pathBelowRoot === undefined || !proxy.isUsed()) return undefined;
+    return `${proxy.prefix}${storage.pathBelowRoot(key)}`;
+  }
+
+  /** nginx replaces the body by the file and makes the range itself (docs/decisions/0150). */
+  #handOver(file: StoredFile, content: Content, pace: Pace, path: string): Reply {
+    const { status, contentType, headers, lengthBytes } = content;
+    // Counted, never delayed: there is no quota.
+    pace.charge(lengthBytes);
+    pace.leave();
+    file.close();
+    this.#counters.handedOver += 1;
+    // nginx writes the field of whole files itself, beside this one, and that of ranges not at all.
+    const kept = status === 206 ? headers : headers.filter(([name]) => name !== 'Accept-Ranges');
+    return new HandedOverReply(status, contentType, [...kept, ['X-Accel-Redirect', path]], lengthBytes);
   }
 
   #whole(file: StoredFile, content: Content, pace: Pace): Reply {
@@ -166,6 +218,7 @@ function contentOf(
   file: ChatFile,
   ranges: readonly { readonly first: number; readonly last: number }[] | undefined,
   { part, headers: own }: DownloadForm,
+  isPlain: boolean,
 ): Content {
   const { sizeBytes } = file;
   const { contentType, content } = presentationOf(file);
@@ -174,7 +227,7 @@ function contentOf(
   if (first === undefined) {
     const { first: start, lengthBytes } = part ?? { first: 0, lengthBytes: sizeBytes };
     const pieces: BodyPiece[] = [{ kind: 'file', first: start, lengthBytes }];
-    return { status: 200, contentType, headers, pieces, lengthBytes };
+    return { status: 200, contentType, headers, pieces, lengthBytes, isPlain };
   }
   if (second === undefined) {
     const lengthBytes = lengthOf(first);
@@ -184,11 +237,24 @@ function contentOf(
       headers: [...headers, ['Content-Range', contentRange(first, sizeBytes)]],
       pieces: [{ kind: 'file', first: first.first, lengthBytes }],
       lengthBytes,
+      isPlain,
     };
   }
   const boundary = randomUUID();
   const multipart = multipartPieces(ranges ?? [], sizeBytes, contentType, boundary);
-  return { status: 206, contentType: `multipart/byteranges; boundary=${boundary}`, headers, ...multipart };
+  const type = `multipart/byteranges; boundary=${boundary}`;
+  return { status: 206, contentType: type, headers, ...multipart, isPlain: false };
+}
+
+/**
+ * A whole file or one range, without a condition: the proxy sees the same request and would judge its conditions by the
+ * time of the file on disk. `ranges`: number of the answer's ranges.
+ */
+function isPlain(sent: ConditionalFields, ranges: number | undefined): boolean {
+  const { range, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince, ifRange } = sent;
+  const conditions = [ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince, ifRange];
+  if (conditions.some((condition) => condition !== undefined)) return false;
+  return ranges === undefined ? range === undefined : ranges === 1 && PLAIN_RANGE.test(range ?? '');
 }
 
 /** Repeated fields are joined (RFC 9110 5.3): lists stay valid, other fields become invalid. */

@@ -8,7 +8,15 @@ import type { FileKey } from '../../../domain/files/files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import { fileName, isPresent, type OwnerFolder, OwnerFolders, openIfPresent } from './owner-folders.ts';
+import {
+  fileName,
+  isPresent,
+  type OwnerFolder,
+  OwnerFolders,
+  openIfPresent,
+  ownerName,
+  type Readers,
+} from './owner-folders.ts';
 import { cutPart, type PartBounds, Parts, partName, unlinkIfPresent } from './parts.ts';
 import type {
   FileStorage,
@@ -29,6 +37,8 @@ interface LocalStorageOptions {
   readonly freeSpace?: FreeSpaceProbe;
   /** Descriptors kept for reading. */
   readonly keptMax?: number;
+  /** Who may read new files: the gateway's account, or its group too. */
+  readonly readers?: Readers;
 }
 
 export class LocalStorage implements FileStorage {
@@ -40,9 +50,9 @@ export class LocalStorage implements FileStorage {
   #published = 0;
   #removed = 0;
 
-  constructor({ root, onFault, full, freeSpace, keptMax }: LocalStorageOptions) {
+  constructor({ root, onFault, full, freeSpace, keptMax, readers }: LocalStorageOptions) {
     this.#faults = new StorageFaults(onFault, full);
-    this.#folders = new OwnerFolders(root);
+    this.#folders = new OwnerFolders(root, readers);
     this.#parts = new Parts(this.#folders, this.#faults);
     this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);
     this.#space = new FreeSpace(root, this.#faults, freeSpace);
@@ -54,6 +64,10 @@ export class LocalStorage implements FileStorage {
 
   openKept(key: FileKey): StoredFile | undefined {
     return this.#files.getKept(key);
+  }
+
+  pathBelowRoot(key: FileKey): string {
+    return `${ownerName(key)}/${fileName(key)}`;
   }
 
   create(key: FileKey): Promise<void> {

@@ -11,8 +11,12 @@ import { parseId } from '../../../domain/ids.ts';
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const DESCRIPTOR_PATHS = process.platform === 'linux' && existsSync('/proc/self/fd');
-/** For the gateway only. */
-const FOLDER_MODE = 0o700;
+/** Permissions of new folders and files. `group`: a proxy in front that sends files is in the gateway's group. */
+export const MODES = {
+  own: { folder: 0o700, file: 0o600 },
+  group: { folder: 0o750, file: 0o640 },
+} as const;
+export type Readers = keyof typeof MODES;
 
 export interface OwnerFolder {
   /** Path of a name in this folder, valid while the folder is open. */
@@ -23,16 +27,20 @@ export interface OwnerFolder {
 
 export class OwnerFolders {
   readonly root: string;
+  readonly fileMode: number;
+  readonly #folderMode: number;
 
-  constructor(root: string) {
+  constructor(root: string, readers: Readers = 'own') {
     this.root = root;
+    this.fileMode = MODES[readers].file;
+    this.#folderMode = MODES[readers].folder;
   }
 
   /** Creates the owner's folder and runs `work` in it. */
   async make<T>(owner: string, work: (folder: OwnerFolder) => Promise<T>): Promise<T> {
     const path = this.#pathOf(owner);
     try {
-      await mkdir(path, { mode: FOLDER_MODE });
+      await mkdir(path, { mode: this.#folderMode });
       await syncFolder(this.root);
     } catch (error) {
       if (systemCode(error) !== 'EEXIST') throw error;

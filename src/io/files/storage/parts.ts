@@ -15,7 +15,6 @@ import type { PartLease, WantedFiles } from './port.ts';
 const PART_SUFFIX = '.part';
 const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
-const FILE_MODE = 0o600;
 
 /** A part stays open for its next chunk; opening costs more than writing 256 KB. */
 const KEEP_OPEN_MS = 2_000;
@@ -56,7 +55,7 @@ export class Parts {
     this.#made.add(key.fileId);
     await this.exclusively(key, () =>
       this.#folders.make(key.owner, async (folder) => {
-        const handle = await open(folder.pathOf(partName(key)), MAKE_FLAGS, FILE_MODE);
+        const handle = await open(folder.pathOf(partName(key)), MAKE_FLAGS, this.#folders.fileMode);
         await handle.close();
       }),
     );

@@ -47,6 +47,8 @@ export interface FileStorage {
   open(key: FileKey): Promise<StoredFile | undefined>;
   /** The same within the call, for a file that is open already; otherwise undefined. Absent without a cache. */
   openKept?(key: FileKey): StoredFile | undefined;
+  /** Path of a finished file below the folder of the bytes; absent where they are not local. */
+  pathBelowRoot?(key: FileKey): string;
 
   /** Creates an empty part, or empties the existing one. */
   create(key: FileKey): Promise<void>;

@@ -284,6 +284,11 @@ t.test('local storage: bytes are stored at owner and file id, readable by the ga
   t.equal(readFileSync(join(root, '7/1001'), 'utf8'), 'abc');
   t.equal(statSync(join(root, '7/1001')).mode & 0o777, 0o600);
   t.equal(statSync(join(root, '7')).mode & 0o777, 0o700);
+  const shared = new LocalStorage({ root, onFault: t.fail, readers: 'group' });
+  await storeFile(shared, { owner: '8', fileId: '1001' }, Buffer.from('bytes'));
+  t.equal(statSync(join(root, '8/1001')).mode & 0o777, 0o640, 'a proxy in front sends files');
+  t.equal(statSync(join(root, '8')).mode & 0o777, 0o750);
+  await shared.close();
 });
 
 t.test(
