@@ -52,6 +52,11 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/config/exposure.test.ts: production: a BaseUrl that is not https is a fault',
     'test/config/exposure.test.ts: production: a sandbox without --sandbox ends the start',
   ],
+  '`X-Accel` from a client, to learn paths or to fetch files without the gateway': [
+    'test/io/files/download/handed-over.test.ts: handed over: the field counts from a trusted proxy alone, once and not empty',
+    'test/io/files/download/handed-over.test.ts: handed over: no route and no module sees the field of the proxy',
+    'test/io/files/download/handed-over.test.ts: handed over: the internal location is 404 for clients, also with dots in the path',
+  ],
   'a PROXY protocol header of a client': [
     'test/io/http/listen/proxy-protocol.test.ts: an unexpected header closes the connection, and nothing runs',
   ],
