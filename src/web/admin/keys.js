@@ -111,7 +111,7 @@ function Access({ item }) {
   if (item.deleted || (!item.mcpAccess && !item.cardDavAccess && item.browserLogin))
     return html`<span class="soft nowrap">${item.deleted || !item.proven ? 'no access' : 'login only'}</span>`;
   const isPasskey = item.keyType === 'FIDO2';
-  return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.browserLogin && html`<span class="tag">No browser login</span>`}</span>`;
+  return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.browserLogin && html`<span class="tag" title="This key cannot log in to a browser">No browser</span>`}</span>`;
 }
 
 /** Which key a dialog is about. */

@@ -46,7 +46,7 @@ function Key({ item, change, remove }) {
     <dl class="facts small">
       ${item.name !== undefined && html`<dt>Kind</dt><dd>${KINDS[item.keyType]}</dd>`}
       ${item.backedUp === true && html`<dt>Backup</dt><dd>synchronized</dd>`}
-      <dt>Access</dt><dd class="tags">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.mcpAccess && !item.cardDavAccess && (item.proven && item.browserLogin ? 'login only' : 'none')}${!item.browserLogin && html`<span class="tag">No browser login</span>`}</dd>
+      <dt>Access</dt><dd class="tags">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.mcpAccess && !item.cardDavAccess && (item.proven && item.browserLogin ? 'login only' : 'none')}${!item.browserLogin && html`<span class="tag" title="This key cannot log in to a browser">No browser</span>`}</dd>
       <dt>Added</dt><dd><${Time} of=${item.utcCreate} /></dd>
       <dt>Last used</dt><dd><${Time} of=${item.lastUsedUtc} /></dd>
       <dt>${isSoftware ? 'Public key' : 'Credential'}</dt><dd class="mono">${item.publicKey}</dd>

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import { type Answer, newKey, type Person, request, signUp } from '../../../tools/agent.ts';
 import { launch } from '../../../tools/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { lettersOf } from '../../support/pages/letters.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, failsAndContinues, fits, linkTo, printedLink } from '../../support/pages/panel.ts';
 
@@ -44,6 +45,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   await t.test('on a phone', (t) => onPhone(t, admin));
   await t.test('removed', (t) => removeKey(t, admin, person));
   await t.test('searched', (t) => searchKeys(t, admin, person));
+  await t.test('added by the link of an agent', (t) => addByLink(t, admin, person));
   await t.test('read by a viewer', (t) => readAsViewer(t, page));
   t.same(
     complaints().filter((text) => !/400|409|429|503/.test(text)),
@@ -82,6 +84,30 @@ async function addKey(t: Test, { page, violations, picture }: OpenPage, person: 
   await row.getByText('no access').waitFor();
   t.equal((await mcpLogin()).status, 401, 'nothing is allowed yet');
   await picture('keys-added');
+}
+
+/** The letters are checked in the page; the key may then use MCP only. */
+async function addByLink(t: Test, { page, violations, picture }: OpenPage, person: Person): Promise<void> {
+  const { publicKey } = newKey();
+  const dialog = page.getByRole('dialog', { name: 'Add a key' });
+  await page.getByRole('button', { name: 'Add a key' }).click();
+  await dialog.getByLabel('Account id').fill(person.userId);
+  await dialog.getByLabel('Public key').fill(`${HOME}#agent-key=${publicKey}&agent-name=build%20server`);
+  t.equal(await dialog.getByLabel('MCP').isChecked(), true);
+  t.equal(await dialog.getByLabel('Browser login').isChecked(), false);
+  const letters = dialog.getByLabel('Six letters');
+  await letters.fill('AAAAAA');
+  const add = dialog.getByRole('button', { name: 'Add the key' });
+  await add.click();
+  await dialog.getByRole('alert').getByText('do not belong to the key').waitFor();
+  t.same(await violations(), []);
+  await picture('keys-add-link');
+  await letters.fill(lettersOf(publicKey));
+  await add.click();
+  await dialog.waitFor({ state: 'hidden' });
+  const row = rowOf(page, publicKey);
+  await row.getByText('build server').waitFor();
+  await row.getByText('No browser', { exact: true }).waitFor();
 }
 
 /** Nothing is sent before it is saved; Escape discards the choice. */

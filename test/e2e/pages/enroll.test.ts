@@ -1,10 +1,10 @@
 /** Keys of agents on the home page and in the admin panel: the link of an agent, its letters, browser login of a key. */
-import { createHash } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { launch } from '../../../tools/launch.ts';
 import { makeKey } from '../../support/account.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { lettersOf } from '../../support/pages/letters.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
@@ -12,16 +12,6 @@ const browser = await sharedBrowser(t);
 const gateway = await launch();
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
-
-/** As `gatehouse-connect` computes them: base32 (RFC 4648) of the SHA-256 of the key, six characters. */
-function lettersOf(publicKey: string): string {
-  const hash = createHash('sha256').update(Buffer.from(publicKey, 'base64url')).digest();
-  const bits = [...hash].map((byte) => byte.toString(2).padStart(8, '0')).join('');
-  return Array.from({ length: 6 }, (_, at) => {
-    const index = Number.parseInt(bits.slice(at * 5, at * 5 + 5), 2);
-    return 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.charAt(index);
-  }).join('');
-}
 
 const linkOf = (publicKey: string, name = 'laptop') => `${HOME}#agent-key=${publicKey}&agent-name=${name}`;
 
@@ -80,7 +70,7 @@ t.test('enroll: the link of an agent leads through the sign-up, and its letters 
   await picture('enroll-done');
   await page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name: 'Keys' }).click();
   const key = page.getByRole('article').filter({ hasText: 'laptop' });
-  await key.getByText('No browser login').waitFor();
+  await key.getByText('No browser', { exact: true }).waitFor();
   t.equal(await key.getByText('MCP', { exact: true }).count(), 1);
   t.same(await violations(), []);
   await picture('enroll-keys');
@@ -116,7 +106,7 @@ t.test(
     await dialog.getByText('Browser sessions of this key end immediately').waitFor();
     t.same(await violations(), []);
     await dialog.getByRole('button', { name: 'Forbid it' }).click();
-    await key.getByText('No browser login').waitFor();
+    await key.getByText('No browser', { exact: true }).waitFor();
     await key.getByRole('button', { name: 'Allow browser login' }).click();
     await key.getByRole('button', { name: 'Forbid browser login' }).waitFor();
     const passkey = page.getByRole('article').filter({ hasText: 'Passkey' });
