@@ -97,6 +97,10 @@ export const ERRORS = {
   Unauthorized: { code: -32001, status: 200, message: 'Unauthorized', rpc: -32001 },
   ResourceNotFound: { code: -32002, status: 200, message: 'Resource not found', rpc: -32002 },
   ToolFailed: { code: -32000, status: 200, message: 'Tool execution error', rpc: -32000 },
+  /** Codes of MCP 2026-07-28, which only its requests get. `InvalidRequestMeta` has the number of `InvalidParams`. */
+  HeaderMismatch: { code: -32020, status: 400, message: 'Header mismatch', rpc: -32020 },
+  UnsupportedRevision: { code: -32022, status: 400, message: 'Unsupported protocol version', rpc: -32022 },
+  InvalidRequestMeta: { code: -32602, status: 400, message: 'Invalid params', rpc: -32602 },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorName = keyof typeof ERRORS;

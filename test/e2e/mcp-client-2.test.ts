@@ -1,6 +1,6 @@
 /**
- * The second official client in both of its negotiation modes: the plain handshake, and the one that calls
- * `server/discover` first and has to fall back. Against /mcp with fake ports, then against the program.
+ * The second official client in all of its negotiation modes: the plain handshake, the one that calls `server/discover`
+ * first, and the one that speaks 2026-07-28 alone. Against /mcp with fake ports, then against the program.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import t, { type Test } from 'tap';
@@ -9,8 +9,29 @@ import { expectOk, mcpLogin, signUp, updateKey } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 
-const MODES = ['legacy', 'auto'] as const;
-const PROTOCOL_VERSION = '2024-11-05';
+interface Mode {
+  readonly name: string;
+  readonly mode: 'legacy' | 'auto' | { readonly pin: string };
+  readonly revision: string;
+  readonly capabilities: object;
+  readonly unknownResource: number;
+}
+
+const HANDSHAKE = {
+  revision: '2024-11-05',
+  capabilities: { tools: {}, resources: {} },
+  unknownResource: -32002,
+} as const;
+const STATELESS = {
+  revision: '2026-07-28',
+  capabilities: { tools: {}, resources: {}, prompts: {} },
+  unknownResource: -32602,
+} as const;
+const MODES: readonly Mode[] = [
+  { name: 'legacy', mode: 'legacy', ...HANDSHAKE },
+  { name: 'auto', mode: 'auto', ...STATELESS },
+  { name: 'pinned', mode: { pin: '2026-07-28' }, ...STATELESS },
+];
 /** Tools that are listed for a session; the others need a code. */
 const OPEN_TOOLS = Object.keys(BUILT_IN.tools).filter(
   (name) => BUILT_IN.tools[name]?.capabilityModule === undefined,
@@ -19,7 +40,7 @@ const OPEN_TOOLS = Object.keys(BUILT_IN.tools).filter(
 async function connect(
   t: Test,
   url: string,
-  mode: (typeof MODES)[number],
+  { mode, revision }: Mode,
   headers: Readonly<Record<string, string>> = {},
 ) {
   const client = new Client({ name: 'test', version: '2.0.0' }, { versionNegotiation: { mode } });
@@ -28,7 +49,7 @@ async function connect(
   t.teardown(() => client.close());
   const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } });
   await client.connect(transport);
-  t.equal(client.getNegotiatedProtocolVersion(), PROTOCOL_VERSION);
+  t.equal(client.getNegotiatedProtocolVersion(), revision);
   return { client, transport, faults };
 }
 
@@ -44,14 +65,15 @@ async function codeOf(call: Promise<unknown>): Promise<unknown> {
 }
 
 for (const mode of MODES) {
-  t.test(`client 2, ${mode}: lists, calls, reads, pings, leaves`, async (t) => {
+  t.test(`client 2, ${mode.name}: lists, calls, reads, pings, leaves`, async (t) => {
     const text = '{"result":{"available":"9007199254740993.10"}}';
     const mcp = await startMcp({ backend: () => ({ body: text }) });
     t.teardown(() => mcp.close());
     const { client, transport, faults } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpVerified));
-    t.strictSame(client.getServerCapabilities(), { tools: {}, resources: {} });
+    t.strictSame(client.getServerCapabilities(), mode.capabilities);
     t.match(client.getServerVersion(), { name: 'test', version: '0.0.1' });
-    t.same(await client.ping(), {});
+    if (mode.name === 'legacy') t.same(await client.ping(), {});
+    else t.strictSame((await client.listPrompts()).prompts, []);
     const { tools } = await client.listTools();
     t.strictSame(
       tools.map(({ name }) => name),
@@ -67,7 +89,7 @@ for (const mode of MODES) {
     t.strictSame(faults, []);
   });
 
-  t.test(`client 2, ${mode}: refusals are JSON-RPC errors and failures are tool errors`, async (t) => {
+  t.test(`client 2, ${mode.name}: refusals are JSON-RPC errors and failures are tool errors`, async (t) => {
     const mcp = await startMcp({ backend: () => ({ status: 400, body: '{"error":{"code":2001}}' }) });
     t.teardown(() => mcp.close());
     const { client } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpBasic));
@@ -78,10 +100,10 @@ for (const mode of MODES) {
     });
     t.equal(await codeOf(client.callTool({ name: 'nope' })), -32602);
     t.equal(await codeOf(client.callTool({ name: 'wallet_create_withdraw' })), -32001);
-    t.equal(await codeOf(client.readResource({ uri: 'test://nope' })), -32002);
+    t.equal(await codeOf(client.readResource({ uri: 'test://nope' })), mode.unknownResource);
   });
 
-  t.test(`client 2, ${mode}: without a login it sees the whole catalog and calls nothing`, async (t) => {
+  t.test(`client 2, ${mode.name}: without a login it sees the whole catalog and calls nothing`, async (t) => {
     const mcp = await startMcp();
     t.teardown(() => mcp.close());
     const { client } = await connect(t, mcp.http.url, mode);
@@ -89,7 +111,7 @@ for (const mode of MODES) {
     t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
   });
 
-  t.test(`client 2, ${mode}: a cancelled call is aborted at the backend`, async (t) => {
+  t.test(`client 2, ${mode.name}: a cancelled call is aborted at the backend`, async (t) => {
     let reached: () => void = () => undefined;
     const arrived = new Promise<void>((resolve) => {
       reached = resolve;
@@ -110,9 +132,23 @@ for (const mode of MODES) {
     await failed;
     await mcp.asked[0]?.gone;
   });
+
+  t.test(
+    `client 2, ${mode.name}: a closed session is an error of the call, and the client lives on`,
+    async (t) => {
+      const mcp = await startMcp();
+      t.teardown(() => mcp.close());
+      const headers = bearer(TOKENS.McpVerified);
+      const { client } = await connect(t, mcp.http.url, mode, headers);
+      headers.Authorization = 'Bearer closed';
+      t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
+      headers.Authorization = `Bearer ${TOKENS.McpVerified}`;
+      t.match(await client.callTool({ name: 'wallet_get_balance' }), { content: [{ type: 'text' }] });
+    },
+  );
 }
 
-t.test('client 2: both modes on the real program, with a real login and the sandbox', async (t) => {
+t.test('client 2: all modes on the real program, with a real login and the sandbox', async (t) => {
   const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000, McpApiRPSLimit: 1000 };
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
@@ -122,16 +158,16 @@ t.test('client 2: both modes on the real program, with a real login and the sand
   const own = bearer(String(login.json['result']?.['sessionId']));
   for (const mode of MODES) {
     const { client, transport, faults } = await connect(t, gateway.url, mode, own);
-    t.equal((await client.listTools()).tools.length, OPEN_TOOLS.length, mode);
+    t.equal((await client.listTools()).tools.length, OPEN_TOOLS.length, mode.name);
     const answer = await client.callTool({ name: 'wallet_get_balance', arguments: {} });
-    t.match(answer, { content: [{ type: 'text', text: /"available":"1000\.00"/ }] }, mode);
+    t.match(answer, { content: [{ type: 'text', text: /"available":"1000\.00"/ }] }, mode.name);
     for (const { uri } of (await client.listResources()).resources)
       t.match(
         (await client.readResource({ uri })).contents,
         [{ uri, text: /^\{"result":/ }],
-        `${mode} ${uri}`,
+        `${mode.name} ${uri}`,
       );
     await transport.terminateSession();
-    t.strictSame(faults, [], mode);
+    t.strictSame(faults, [], mode.name);
   }
 });

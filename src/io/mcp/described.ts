@@ -176,7 +176,7 @@ export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs
   const message = messages(toolCall(tools));
   const limited = 'A limit: the error has the code 1002, `data` the seconds to wait';
   return {
-    description: `One message of JSON-RPC 2.0, or up to ${BATCH_MAX} in a list. A bearer or a capability code says who calls; without either of them public tools and resources alone are listed and called. What a tool takes is in \`tools/list\`. A notification gets 200 without a body.`,
+    description: `One message of JSON-RPC 2.0, or up to ${BATCH_MAX} in a list. A bearer or a capability code says who calls; without either of them public tools and resources alone are listed and called. What a tool takes is in \`tools/list\`. A notification gets 200 without a body. Revision 2026-07-28 sends one message, \`_meta\` and the headers beside it.`,
     bearer: true,
     body: { type: 'application/json', schema: union([message, array(message)]) },
     query: object({
@@ -189,6 +189,9 @@ export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs
       ),
     }),
     reads: {
+      'MCP-Protocol-Version': 'optional',
+      'Mcp-Method': 'optional',
+      'Mcp-Name': 'optional',
       'X-MCP-Code': 'optional',
       'X-Device-Guid': 'optional',
       'Mcp-Session-Id': 'optional',
@@ -197,8 +200,9 @@ export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs
     examples: calls(),
     answers: {
       200: json('The answers; errors of a message are among them', union([answer, array(answer)])),
-      400: json('The body is no JSON', refusal),
-      404: json('This Mcp-Session-Id was ended', refusal),
+      202: { description: 'A notification in revision 2026-07-28' },
+      400: json('The body is no JSON, or its revision is not served or not the one of the headers', refusal),
+      404: json('This Mcp-Session-Id was ended; in revision 2026-07-28 an unknown method', refusal),
       429: json(limited, refusal),
       503: json('Too much at once, or a stop', refusal),
     },

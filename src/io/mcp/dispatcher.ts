@@ -1,5 +1,5 @@
 /** Dispatches the methods of /mcp. Answers are JSON-RPC texts. */
-import { callerClass } from '../../domain/access.ts';
+import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext, SessionLookup } from '../http/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
@@ -62,14 +62,10 @@ export class McpDispatcher {
       case 'tools/list':
       case 'resources/list':
       case 'resources/templates/list':
-        return after(requestContextOf(request, context, authentication, this.#codes), (requestContext) =>
-          this.#list(request, requestContext),
-        );
+        return this.list(request, context, authentication);
       case 'tools/call':
       case 'resources/read':
-        return after(this.#requestContext(request, context, authentication), (requestContext) =>
-          this.#call(request, requestContext),
-        );
+        return this.call(request, context, authentication);
       default:
         throw new GatewayError('MethodNotFound');
     }
@@ -83,19 +79,41 @@ export class McpDispatcher {
     if (id !== undefined && scope !== undefined) this.#inFlight.cancel(scope, id);
   }
 
-  #list(request: RpcRequest, { caller }: RequestContext): RpcText {
+  /** tools/list and the lists of resources. `membersOf`: further members of the result for a class of callers. */
+  list(
+    request: RpcRequest,
+    context: RouteContext,
+    authentication: Authentication,
+    membersOf?: (caller: CallerClass) => string,
+  ): Answer {
+    return after(requestContextOf(request, context, authentication, this.#codes), (requestContext) =>
+      this.#list(request, requestContext, membersOf),
+    );
+  }
+
+  /** tools/call and resources/read. */
+  call(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+    return after(this.#requestContext(request, context, authentication), (requestContext) =>
+      request.method === 'tools/call'
+        ? this.#calls.callTool(request, requestContext)
+        : this.#calls.readResource(request, requestContext),
+    );
+  }
+
+  #list(
+    request: RpcRequest,
+    { caller }: RequestContext,
+    membersOf: ((caller: CallerClass) => string) | undefined,
+  ): RpcText {
     // Clients request templates because resources are served; there are none.
     if (request.method === 'resources/templates/list')
       return resultEnvelope(request.id, '{"resourceTemplates":[]}');
     const { toolLists, resourceLists } = this.#catalog.current;
     const lists = request.method === 'tools/list' ? toolLists : resourceLists;
-    return lists[callerClass(caller)].answer(request.id);
-  }
-
-  #call(request: RpcRequest, requestContext: RequestContext): Answer {
-    return request.method === 'tools/call'
-      ? this.#calls.callTool(request, requestContext)
-      : this.#calls.readResource(request, requestContext);
+    const list = lists[callerClass(caller)];
+    return (membersOf === undefined ? list : list.withMembers(membersOf(callerClass(caller)))).answer(
+      request.id,
+    );
   }
 
   #requestContext(

@@ -121,6 +121,7 @@ function envelopeStart(id: string): string {
 export class RepeatedResult {
   readonly #result: Buffer;
   readonly #answers = new Map<string, Buffer>();
+  #extended: RepeatedResult | undefined;
 
   constructor(resultJson: string) {
     this.#result = Buffer.from(resultJson);
@@ -143,6 +144,24 @@ export class RepeatedResult {
   toString(): string {
     return this.#result.toString();
   }
+
+  get sizeBytes(): number {
+    return this.#result.length;
+  }
+
+  /** The same result with further members in front. They depend on the gateway alone, so the first ones are kept. */
+  withMembers(members: string): RepeatedResult {
+    this.#extended ??= new RepeatedResult(`{${members},${this.toString().slice(1)}`);
+    return this.#extended;
+  }
+}
+
+/** Adds members to the `result` of an answer to this id; an answer with an error stays as it is. */
+export function addMembers(id: string, answer: string, members: string): string {
+  const start = envelopeStart(id);
+  if (!answer.startsWith(start)) return answer;
+  const at = start.length + 1;
+  return `${answer.slice(0, at)}${members}${answer[at] === '}' ? '' : ','}${answer.slice(at)}`;
 }
 
 /** JSON text, or its cached bytes. */
@@ -180,11 +199,22 @@ export function errorEnvelope(
   detail?: string,
   retryAfterSeconds?: number,
 ): string {
-  const words = errorRow(error).message;
   const limited = error === 'AccessRateLimit';
-  const message = JSON.stringify(detail === undefined || limited ? words : `${words}: ${detail}`);
   const facts = limited && detail !== undefined ? { retryAfterSeconds, detail } : { retryAfterSeconds };
-  const data = retryAfterSeconds === undefined ? '' : `,"data":${JSON.stringify(facts)}`;
+  const data = retryAfterSeconds === undefined ? undefined : facts;
+  return errorWithData(id, error, limited ? undefined : detail, data);
+}
+
+/** An error whose `data` is for programs. */
+export function errorWithData(
+  id: string | undefined,
+  error: ErrorName,
+  detail: string | undefined,
+  data: object | undefined,
+): string {
+  const words = errorRow(error).message;
+  const message = JSON.stringify(detail === undefined ? words : `${words}: ${detail}`);
   const shownId = id === undefined ? '' : `"id":${id},`;
-  return `{"jsonrpc":"2.0",${shownId}"error":{"code":${rpcCode(error)},"message":${message}${data}}}`;
+  const shownData = data === undefined ? '' : `,"data":${JSON.stringify(data)}`;
+  return `{"jsonrpc":"2.0",${shownId}"error":{"code":${rpcCode(error)},"message":${message}${shownData}}}`;
 }

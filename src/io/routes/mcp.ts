@@ -19,15 +19,17 @@ import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../
 import { describeMcp } from '../mcp/described.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
+import { failureReply, rpcReply } from '../mcp/replies.ts';
+import { type AskedRevision, askedRevision, requireHandshake } from '../mcp/revisions.ts';
 import {
   type RpcAnswer,
   type RpcBody,
-  RpcFailure,
   type RpcMessage,
   type RpcRequest,
   readRpc,
   rpcFailure,
 } from '../mcp/rpc.ts';
+import { StatelessMessages, unsupportedRevision } from '../mcp/stateless.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
 
 /** Bytes of one POST, a batch included. */
@@ -118,12 +120,14 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
 class McpHttpHandler {
   readonly #sessions: SessionLookup;
   readonly #dispatcher: McpDispatcher;
+  readonly #stateless: StatelessMessages;
   readonly #ended: EndedSessions;
   readonly #yieldToLoop: YieldToLoop;
 
   constructor(deps: McpDeps, ended: EndedSessions, yieldToLoop: YieldToLoop) {
     this.#sessions = deps.sessions;
     this.#dispatcher = new McpDispatcher(deps);
+    this.#stateless = new StatelessMessages(this.#dispatcher);
     this.#ended = ended;
     this.#yieldToLoop = yieldToLoop;
   }
@@ -166,10 +170,11 @@ class McpHttpHandler {
       if (!isCharged) this.#authenticate(context, endpoint, 1);
       throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
     }
+    if (askedRevision(context) !== 'handshake') return undefined;
     if (!this.#ended.has(context.header('mcp-session-id'))) return undefined;
     if (!isCharged) this.#authenticate(context, endpoint, 1);
     const ended = rpcFailure(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again');
-    return json(404, ended);
+    return rpcReply(404, ended);
   }
 
   #answer(context: RouteContext, endpoint: McpEndpoint): Reply | Promise<Reply> {
@@ -180,19 +185,38 @@ class McpHttpHandler {
       const cost = body.kind === 'batch' ? body.messages.length : 1;
       authentication = this.#authenticate(context, endpoint, cost);
     } catch (error) {
-      return failure(error, id, context);
+      return failureReply(error, id, context);
     }
     if (endpoint.challenge !== undefined) {
       if (authentication.kind !== 'session') return endpoint.challenge(context, authentication, id);
       const refused = this.#refusedHead(context, endpoint);
       if (refused !== undefined) return refused;
     }
+    const asked = askedRevision(context);
+    if (asked !== 'handshake') return this.#later(body, asked, context, authentication);
     if (body.kind === 'refused') {
-      return json(errorRow(body.error).status, rpcFailure(undefined, body.error, body.detail));
+      return rpcReply(errorRow(body.error).status, rpcFailure(undefined, body.error, body.detail));
     }
     return body.kind === 'single'
       ? this.#single(body.message, context, authentication)
       : this.#batch(body.messages, context, authentication);
+  }
+
+  /** A body of revision 2026-07-28, or of one that is not known. */
+  #later(
+    body: RpcBody,
+    asked: Exclude<AskedRevision, 'handshake'>,
+    context: RouteContext,
+    authentication: Authentication,
+  ): Reply | Promise<Reply> {
+    if (asked !== 'stateless')
+      return unsupportedRevision(body.kind === 'single' ? idOf(body.message) : undefined, asked.unknown);
+    if (body.kind === 'single') return this.#stateless.answer(body.message, context, authentication);
+    const { error, detail } =
+      body.kind === 'refused'
+        ? body
+        : ({ error: 'InvalidRequest', detail: 'send one message, not a batch' } as const);
+    return rpcReply(400, rpcFailure(undefined, error, detail));
   }
 
   #single(
@@ -208,11 +232,13 @@ class McpHttpHandler {
       return ok(rpcFailure(message.id, message.error, message.detail));
     }
     try {
+      requireHandshake(message);
       const answer = this.#dispatcher.answer(message, context, authentication);
-      if (answer instanceof Promise) return answer.then(ok, (error) => failure(error, message.id, context));
-      return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
+      if (answer instanceof Promise)
+        return answer.then(ok, (error) => failureReply(error, message.id, context));
+      return message.method === 'initialize' ? rpcReply(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
-      return failure(error, message.id, context);
+      return failureReply(error, message.id, context);
     }
   }
 
@@ -282,20 +308,7 @@ function notAllowed(): Reply {
   return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
 }
 
-const ok = (answer: RpcAnswer) => json(200, answer);
-
-function json(status: number, answer: RpcAnswer, headers: HeaderList = []): Reply {
-  if (!(answer instanceof RpcFailure)) return new Reply(status, answer, 'application/json', headers);
-  return new Reply(status, answer.text, 'application/json', headers, undefined, answer.error);
-}
-
-/** A refusal of a whole request: a limit is 429 with a JSON-RPC error, anything else HTTP 200 (spec 4.1). */
-function failure(error: unknown, id: string | undefined, context: RouteContext): Reply {
-  const answer = failureOf(error, id);
-  if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(answer);
-  context.limiter.noteRefusal(error, context.holder);
-  return json(429, answer, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
-}
+const ok = (answer: RpcAnswer) => rpcReply(200, answer);
 
 /** Limits, overload and a stop are JSON-RPC errors. Other refusals before the body keep the REST envelope. */
 function refusal(error: GatewayError): Reply | undefined {
@@ -304,5 +317,9 @@ function refusal(error: GatewayError): Reply | undefined {
   if (status < 500 && !isLimit) return undefined;
   const retry = error.retryAfterSeconds;
   const headers: HeaderList = retry === undefined ? [] : [['Retry-After', String(retry)]];
-  return json(status, rpcFailure(undefined, error.row, error.detail, isLimit ? retry : undefined), headers);
+  return rpcReply(
+    status,
+    rpcFailure(undefined, error.row, error.detail, isLimit ? retry : undefined),
+    headers,
+  );
 }

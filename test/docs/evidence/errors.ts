@@ -189,4 +189,7 @@ export const ERROR_TESTS: Evidence = {
   ],
   ResourceNotFound: ['test/io/mcp/catalog.test.ts: resources/read: uri beside text and mimeType'],
   ToolFailed: ['test/io/mcp/call.test.ts: cancelled: stops the call of the same session and id'],
+  HeaderMismatch: ['test/io/mcp/stateless.test.ts: a missing or another one is 400 with -32020'],
+  UnsupportedRevision: ['test/io/mcp/stateless.test.ts: a header that names none is 400 with -32022'],
+  InvalidRequestMeta: ['test/io/mcp/stateless.test.ts: a missing field is 400 with -32602'],
 };

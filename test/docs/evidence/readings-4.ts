@@ -41,6 +41,11 @@ export const READINGS_4: Evidence = {
     'test/io/connect/endpoint.test.ts: metadata: the resource is the typed address',
     'test/io/connect/endpoint.test.ts: metadata: addresses without a path',
   ],
+  '4.1 chooses the revision of a request': [
+    'test/io/mcp/stateless.test.ts: revision: a header that names none is 400',
+    'test/io/mcp/transcripts.test.ts: is answered with the same bytes',
+    'test/e2e/mcp-client-2.test.ts: client 2: all modes on the real program',
+  ],
   '4.1 ends the `Mcp-Session-Id`': [
     'test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body',
     'test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405',

@@ -155,7 +155,7 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/routes/mcp.test.ts: initialize: always 2024-11-05',
     'test/io/mcp/client.test.ts: official client: connects, pings, lists, calls a tool',
     'test/e2e/mcp-client-2.test.ts: lists, calls, reads, pings, leaves',
-    'test/e2e/mcp-client-2.test.ts: client 2: both modes on the real program',
+    'test/e2e/mcp-client-2.test.ts: client 2: all modes on the real program',
   ],
   'POST /connect/mcp': [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',

@@ -194,7 +194,7 @@ t.test('origin: only allowed origins receive CORS fields and preflights', async 
   t.equal(preflight.headers['access-control-allow-methods'], 'POST, DELETE');
   t.match(
     preflight.headers['access-control-allow-headers'],
-    'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid',
+    'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-MCP-Code, X-Device-Guid',
   );
   const allowed = new Set(preflight.headers['access-control-allow-headers']?.toLowerCase().split(', '));
   for (const name of ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'])

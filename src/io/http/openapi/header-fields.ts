@@ -43,8 +43,16 @@ export const REQUEST_FIELDS = {
     schema: line('0HVnKHCv5zvqBwlVvH1Cn0Ps'),
   },
   'MCP-Protocol-Version': {
-    description: 'Sent by clients of later protocol versions; ignored',
-    schema: line('2024-11-05'),
+    description: 'Revision of MCP of this request; without it 2024-11-05',
+    schema: line('2024-11-05', '2026-07-28'),
+  },
+  'Mcp-Method': {
+    description: 'The method, again: required in revision 2026-07-28',
+    schema: line('tools/call'),
+  },
+  'Mcp-Name': {
+    description: 'The name of the tool or the URI of the resource, again: required in revision 2026-07-28',
+    schema: line('wallet_get_balance'),
   },
   pkey: {
     description: 'Public key in base64url; adds the public-key scope of the rate limit',

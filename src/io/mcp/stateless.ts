@@ -1,0 +1,165 @@
+/**
+ * Messages of revision 2026-07-28: one request a POST, without a session. Results are those of the other revisions with
+ * `resultType`, the identity of the server and, where clients may cache them, `ttlMs` and `cacheScope`.
+ */
+import type { CallerClass } from '../../domain/access.ts';
+import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
+import { Reply, type RouteContext } from '../http/route.ts';
+import type { Authentication } from './authenticate.ts';
+import type { McpDispatcher } from './dispatcher.ts';
+import { failureReply, rpcReply } from './replies.ts';
+import { requireMatchingHead } from './request-headers.ts';
+import { REVISION_NAMES } from './revisions.ts';
+import {
+  addMembers,
+  errorWithData,
+  type RpcAnswer,
+  RpcFailure,
+  type RpcMessage,
+  type RpcRequest,
+  resultEnvelope,
+} from './rpc.ts';
+
+/** Milliseconds for which a client may keep a list. A reload of the catalog, which is rare, changes it. */
+const LIST_TTL_MS = 60_000;
+const CAPABILITIES = { tools: {}, resources: {}, prompts: {} };
+
+/** HTTP statuses of errors that leave with 200 in the other revisions. */
+const STATUSES: Partial<Record<ErrorName, number>> = { MethodNotFound: 404, InvalidRequest: 400 };
+
+type Answer = RpcAnswer | Promise<RpcAnswer>;
+type Method = (request: RpcRequest, context: RouteContext, authentication: Authentication) => Answer;
+
+export class StatelessMessages {
+  readonly #dispatcher: McpDispatcher;
+  readonly #methods: Readonly<Record<string, Method>>;
+  /** The member `_meta` of results, by site: there is one. */
+  readonly #identities = new WeakMap<RouteContext['site'], string>();
+
+  constructor(dispatcher: McpDispatcher) {
+    this.#dispatcher = dispatcher;
+    const list: Method = (...request) => this.#list(...request);
+    const call: Method = (...request) => this.#call(...request);
+    this.#methods = {
+      'server/discover': ({ id }, context) => resultEnvelope(id, this.#discovered(context)),
+      'tools/list': list,
+      'resources/list': list,
+      'resources/templates/list': (request, context) => this.#empty(request, context, 'resourceTemplates'),
+      'prompts/list': (request, context) => this.#empty(request, context, 'prompts'),
+      'prompts/get': () => {
+        throw new GatewayError('InvalidParams', 'there are no prompts');
+      },
+      'tools/call': call,
+      'resources/read': call,
+    };
+  }
+
+  /** Answers the one message of a request. */
+  answer(message: RpcMessage, context: RouteContext, authentication: Authentication): Reply | Promise<Reply> {
+    if (message.kind === 'notification') return Reply.empty(202);
+    if (message.kind === 'fault')
+      return this.#failure(new GatewayError(message.error, message.detail), message, context);
+    try {
+      requireMatchingHead(message, context);
+      const method = Object.hasOwn(this.#methods, message.method) ? this.#methods[message.method] : undefined;
+      if (method === undefined) throw new GatewayError('MethodNotFound');
+      const answer = method(message, context, authentication);
+      if (!(answer instanceof Promise)) return rpcReply(200, answer);
+      return answer.then(
+        (made) => rpcReply(200, made),
+        (error) => this.#failure(error, message, context),
+      );
+    } catch (error) {
+      return this.#failure(error, message, context);
+    }
+  }
+
+  #discovered({ site }: RouteContext): string {
+    const members = cacheable(this.#identity(site), LIST_TTL_MS, 'public');
+    const facts = { supportedVersions: REVISION_NAMES, capabilities: CAPABILITIES };
+    return `{${members},${JSON.stringify(facts).slice(1)}`;
+  }
+
+  #list(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+    requireFirstPage(request);
+    const identity = this.#identity(context.site);
+    return this.#dispatcher.list(request, context, authentication, (caller: CallerClass) =>
+      cacheable(identity, LIST_TTL_MS, caller === 'anonymous' ? 'public' : 'private'),
+    );
+  }
+
+  #empty(request: RpcRequest, { site }: RouteContext, name: string): RpcAnswer {
+    requireFirstPage(request);
+    return resultEnvelope(
+      request.id,
+      `{${cacheable(this.#identity(site), LIST_TTL_MS, 'public')},"${name}":[]}`,
+    );
+  }
+
+  /** What a module answers may change at any time, so a read may not be cached. */
+  #call(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+    const identity = this.#identity(context.site);
+    const members =
+      request.method === 'resources/read' ? cacheable(identity, 0, 'private') : complete(identity);
+    const extended = (answer: RpcAnswer) => withMembers(request.id, answer, members);
+    const answer = this.#dispatcher.call(request, context, authentication);
+    return answer instanceof Promise ? answer.then(extended) : extended(answer);
+  }
+
+  #identity(site: RouteContext['site']): string {
+    const known = this.#identities.get(site);
+    if (known !== undefined) return known;
+    const serverInfo = JSON.stringify({ name: site.project, version: site.version });
+    const made = `"_meta":{"io.modelcontextprotocol/serverInfo":${serverInfo}}`;
+    this.#identities.set(site, made);
+    return made;
+  }
+
+  #failure(
+    error: unknown,
+    { id, ...message }: RpcMessage & { id?: string | undefined },
+    context: RouteContext,
+  ): Reply {
+    if (!(error instanceof GatewayError)) throw error;
+    if (error.row === 'ResourceNotFound') {
+      const uri = 'params' in message ? message.params['uri'] : undefined;
+      const text = errorWithData(id, 'InvalidParams', 'resource not found', { uri });
+      return rpcReply(200, new RpcFailure(error.row, text));
+    }
+    const status = STATUSES[error.row] ?? errorRow(error.row).status;
+    const reply = failureReply(error, id, context);
+    return reply.status !== 200 || status < 400 || status >= 500
+      ? reply
+      : new Reply(status, reply.body, reply.contentType, reply.headers, undefined, error.row);
+  }
+}
+
+/** 400 with the revisions that are served, whatever the message is. */
+export function unsupportedRevision(id: string | undefined, requested: string): Reply {
+  const text = errorWithData(id, 'UnsupportedRevision', undefined, {
+    supported: REVISION_NAMES,
+    requested,
+  });
+  return rpcReply(errorRow('UnsupportedRevision').status, new RpcFailure('UnsupportedRevision', text));
+}
+
+function complete(identity: string): string {
+  return `"resultType":"complete",${identity}`;
+}
+
+function cacheable(identity: string, ttlMs: number, cacheScope: 'private' | 'public'): string {
+  return `${complete(identity)},"ttlMs":${ttlMs},"cacheScope":"${cacheScope}"`;
+}
+
+function withMembers(id: string, answer: RpcAnswer, members: string): RpcAnswer {
+  if (typeof answer === 'string') return addMembers(id, answer, members);
+  return answer instanceof RpcFailure
+    ? new RpcFailure(answer.error, addMembers(id, answer.text, members))
+    : answer;
+}
+
+/** All lists have one page, so no cursor was ever given out. Null counts as none. */
+function requireFirstPage({ params }: RpcRequest): void {
+  const { cursor } = params;
+  if (cursor !== undefined && cursor !== null) throw new GatewayError('InvalidParams', 'unknown cursor');
+}
