@@ -189,7 +189,10 @@ t.test('openapi: header fields, bearers and bodies of bytes are those of the spe
   const login = at('post', '/auth/v1/mcp_login');
   t.same(fieldsOf(login), ['X-PublicKey!', 'X-Timestamp', 'X-Signature', 'X-App-Id']);
   const mcp = at('post', '/mcp');
-  t.same(fieldsOf(mcp), ['X-MCP-Code', 'X-Device-Guid', 'Mcp-Session-Id']);
+  t.same(fieldsOf(mcp), [
+    ...['MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
+    ...['X-MCP-Code', 'X-Device-Guid', 'Mcp-Session-Id'],
+  ]);
   const inQuery = mcp?.parameters?.filter((each) => each.in === 'query').map(({ name }) => name);
   t.same(inQuery, ['code', 'device_guid']);
   t.same(mcp?.security, [{}, { bearer: [] }]);
