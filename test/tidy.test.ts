@@ -16,7 +16,7 @@ import {
   LINES_MAX,
   lengthFaults,
 } from './tidy/files.ts';
-import { clientFaults, cycleFaults, layerFaults, ownerFaults } from './tidy/imports.ts';
+import { clientFaults, cycleFaults, layerFaults, ownerFaults, packageFaults } from './tidy/imports.ts';
 import { nameFaults, unusedFaults } from './tidy/names.ts';
 import { listFiles, readFiles } from './tidy/sources.ts';
 import { TEXTS, wordFaults } from './tidy/words.ts';
@@ -24,6 +24,7 @@ import { TEXTS, wordFaults } from './tidy/words.ts';
 const RULES = {
   layerFaults,
   ownerFaults,
+  packageFaults,
   lengthFaults,
   headerFaults,
   forbiddenFaults,
@@ -34,7 +35,7 @@ const RULES = {
   unusedFaults,
 };
 const files = listFiles('.');
-const sources = readFiles(files, /^(src|test|bench|tools)\/.*\.(ts|cts)$/);
+const sources = readFiles(files, /^(src|test|bench|tools|packages)\/.*\.(ts|cts)$/);
 const texts = readFiles(files, TEXTS);
 const pages = readFiles(files, /\.md$/);
 
@@ -60,7 +61,7 @@ t.test('tidy: words: a planted one is found in a comment, a name, a title and a 
 });
 
 t.test('tidy: citations: every page, heading, decision, section and file of a comment exists', async (t) => {
-  const code = readFiles(files, /^(src|test|bench|tools)\/.*\.(ts|cts|js)$/);
+  const code = readFiles(files, /^(src|test|bench|tools|packages)\/.*\.(ts|cts|js)$/);
   t.same(citationFaults(code, pages, files), []);
 });
 
@@ -127,6 +128,8 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
     ['layerFaults', 'src/helpers/a.ts', header],
     ['ownerFaults', 'src/io/a.ts', `${header}import { open } from 'lmdb';\n`],
     ['ownerFaults', 'src/domain/a.ts', `${header}import Type from 'typebox/schema';\n`],
+    ['packageFaults', 'packages/a/src/a.ts', `${header}import { x } from '../../../src/io/x.ts';\n`],
+    ['packageFaults', 'packages/a/src/a.ts', `${header}import { x } from 'undici';\n`],
     ['lengthFaults', 'src/io/a.ts', header + 'x;\n'.repeat(LINES_MAX)],
     ['headerFaults', 'src/io/a.ts', 'export const a = 1;\n'],
     ['headerFaults', 'test/a.ts', '/**\n * a\n * b\n *\n * c\n */\n'],

@@ -2,7 +2,10 @@
 import { dirname } from 'node:path';
 import type { Sources } from './sources.ts';
 
-/** Lines of a file of src, and of everything that a folder holds. */
+/** Code that others run, not that of tests and tools. */
+const SHIPPED = /^(src|packages)\//;
+
+/** Lines of a file of src or of a package, and of everything that a folder holds. */
 export const LINES_MAX = 400;
 export const FOLDER_FILES_MAX = 30;
 const HEADER_LINES_MAX = 3;
@@ -13,7 +16,7 @@ const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = 
   {
     rule: 'no process.env outside the configuration',
     pattern: /\bprocess\.env\b/,
-    except: /^(src\/config\/load\.ts|src\/main\.cts|test\/|bench\/|tools\/)/,
+    except: /^(src\/config\/load\.ts|src\/main\.cts|packages\/\w+\/src\/main\.ts|test\/|bench\/|tools\/)/,
   },
   {
     rule: 'no skipped or lone tests',
@@ -31,20 +34,20 @@ const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = 
 ];
 
 export function lengthFaults(sources: Sources): string[] {
-  const long = [...sources].filter(([path]) => path.startsWith('src/'));
+  const long = [...sources].filter(([path]) => SHIPPED.test(path));
   return long
     .map(([path, source]) => ({ path, lines: source.trimEnd().split('\n').length }))
     .filter(({ lines }) => lines > LINES_MAX)
     .map(({ path, lines }) => `${path}: ${lines} lines, at most ${LINES_MAX}`);
 }
 
-/** Every file of src has a header comment, and no header is longer than three lines of text. */
+/** Every file of src or of a package has a header comment, and no header is longer than three lines of text. */
 export function headerFaults(sources: Sources): string[] {
   const faults: string[] = [];
   for (const [path, source] of sources) {
     const header = /^(?:#![^\n]*\n)?\/\*\*([\s\S]*?)\*\//.exec(source)?.[1];
     if (header === undefined) {
-      if (path.startsWith('src/')) faults.push(`${path}: starts without a comment that says what it owns`);
+      if (SHIPPED.test(path)) faults.push(`${path}: starts without a comment that says what it owns`);
     } else if (header.trim().split('\n').length > HEADER_LINES_MAX)
       faults.push(`${path}: the header comment has more than ${HEADER_LINES_MAX} lines`);
   }

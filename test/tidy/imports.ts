@@ -71,6 +71,20 @@ export function ownerFaults(sources: Sources): string[] {
   return faults;
 }
 
+/** A package has no dependency: it imports Node's own modules and its own files. */
+export function packageFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    const [home] = /^packages\/[\w-]+\/src\//.exec(path) ?? [];
+    if (home === undefined) continue;
+    for (const { specifier } of importsOf(source)) {
+      const isOwn = specifier.startsWith('.') && join(path, '..', specifier).startsWith(home);
+      if (!isOwn && !specifier.startsWith('node:')) faults.push(`${path}: a package imports ${specifier}`);
+    }
+  }
+  return faults;
+}
+
 /** The client of the contract knows the contract alone: no import leads into the program, however far it goes. */
 export function clientFaults(sources: Sources): string[] {
   const faults: string[] = [];

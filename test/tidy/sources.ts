@@ -5,7 +5,8 @@ import { join } from 'node:path';
 export type Sources = ReadonlyMap<string, string>;
 
 /** Folders that hold nothing of the project's own. */
-const SKIPPED = /^(node_modules|build|data|\.git|\.tap|test\/vectors)(\/|$)|(^|\/)node_modules(\/|$)/;
+const SKIPPED =
+  /^(node_modules|build|packages\/\w+\/dist|data|\.git|\.tap|test\/vectors)(\/|$)|(^|\/)node_modules(\/|$)/;
 
 /** The paths of all files below a folder, from the root of the project. */
 export function listFiles(folder: string): string[] {

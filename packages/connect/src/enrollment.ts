@@ -1,0 +1,17 @@
+/** What a person reads when the gateway refuses the login of an agent's key. */
+import { hostname } from 'node:os';
+import { type AgentKey, enrollmentLink, lettersOf } from './agent-key.ts';
+import { LOGIN_CODES, type LoginRefused } from './login.ts';
+
+/** One sentence for each reason; the first one leads to the page that allows the key. */
+export function explainRefusal(refused: LoginRefused, origin: string, key: AgentKey): string {
+  if (refused.code === LOGIN_CODES.unknownKey) {
+    const link = enrollmentLink(origin, key.publicKey, hostname());
+    return `The key of this agent is not allowed yet: open ${link} and type the letters ${lettersOf(key.publicKey)}.`;
+  }
+  if (refused.code === LOGIN_CODES.accessDenied)
+    return `The gateway knows the key and refuses it: its account or application is blocked, or its MCP access is off (${key.publicKey}).`;
+  if (refused.code === LOGIN_CODES.challengeExpired)
+    return "The gateway refuses the timestamp: this clock is wrong, and no Date of the gateway's corrected it.";
+  return `The gateway refuses the login: ${refused.message} (HTTP ${refused.status}, code ${refused.code}).`;
+}
