@@ -17,6 +17,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   contract: ['contract/'],
   domain: ['config/', 'domain/', 'support/', 'workers/'],
   'e2e-agents': [
+    'e2e/connect',
     'e2e/examples',
     'e2e/mcp',
     'e2e/modules',
@@ -33,7 +34,15 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
   'io-files': ['io/files/'],
   'io-http': ['io/http/'],
-  'io-mcp': ['io/connect/', 'io/http-client/', 'io/mcp/', 'io/modules/', 'io/proxy/', 'io/routes/'],
+  'io-mcp': [
+    'io/connect/',
+    'io/http-client/',
+    'io/mcp/',
+    'io/modules/',
+    'io/proxy/',
+    'io/routes/',
+    'packages/',
+  ],
   'io-streams': ['io/'],
   project: ['bootstrap/', 'docs/', 'sandbox/', 'tidy'],
 };
