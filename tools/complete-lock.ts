@@ -79,9 +79,9 @@ function platformEntry(path: string, version: string): LockEntry {
   return {
     version,
     cpu: [cpu],
-    engines: { node: `^${major}.0.0` },
     optional: true,
     os: [os],
+    engines: { node: `^${major}.0.0` },
   };
 }
 
