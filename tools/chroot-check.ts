@@ -110,7 +110,8 @@ async function timeStart(target: Target, what: string, line: (port: string) => s
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
     say(`${what}, Node ${target.node}: serves after ${seconds} s with ${health}`);
   } finally {
-    child.kill('SIGTERM');
+    // `unshare` ignores SIGTERM; its child ends with it.
+    child.kill('SIGKILL');
   }
 }
 
