@@ -12,12 +12,12 @@ import {
   type ConfigurationResult,
   type Flags,
   loadConfiguration,
+  type PlacedFault,
   parseFlags,
   processEnvironment,
   UsageError,
 } from '../config/load.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
-import type { Fault } from '../domain/schema.ts';
 import { SealKeyUnusable } from '../io/apps/api-keys.ts';
 import { HttpLibraryUnusable } from '../io/http/library.ts';
 import { ListenError } from '../io/http/listen/free-port.ts';
@@ -63,9 +63,10 @@ function end(code: number, message: string): never {
   process.exit(code);
 }
 
-function endWithFaults(faults: readonly Fault[]): never {
+function endWithFaults(faults: readonly PlacedFault[]): never {
   const lines = faults.map(
-    ({ path, message }) => `configuration: ${path === '' ? '' : `${path}: `}${message}`,
+    ({ path, message, place }) =>
+      `configuration: ${path === '' ? '' : `${path}: `}${message}${place === undefined ? '' : ` (${place})`}`,
   );
   return end(EXIT.configuration, lines.join('\n'));
 }

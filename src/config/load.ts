@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type ParseError, parse as parseJsonc, printParseErrorCode } from 'jsonc-parser';
 import {
   type Configuration,
   DEFAULTS,
@@ -21,7 +20,8 @@ import {
   type SettingName,
   type SettingValue,
 } from '../domain/settings/settings.ts';
-import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
+import { environmentTwins, isRecord, resolveSecrets, twinName } from './environment.ts';
+import { createLineFinder, parseSource } from './source.ts';
 import { valueFaults } from './validate.ts';
 
 /** Unusable flags: exit code 64. */
@@ -42,7 +42,12 @@ export interface Flags {
 export type Environment = Readonly<Record<string, string | undefined>>;
 export type ConfigurationResult =
   | { readonly ok: true; readonly configuration: Configuration }
-  | { readonly ok: false; readonly faults: readonly Fault[] };
+  | { readonly ok: false; readonly faults: readonly PlacedFault[] };
+
+/** `place`: the line of the file, or the variable that wins over it. */
+export interface PlacedFault extends Fault {
+  readonly place?: string;
+}
 
 const PORT_PATTERN = /^(?:0|[1-9][0-9]{0,4})$/;
 const fileSchema = compileSchema(configurationSchema);
@@ -111,8 +116,8 @@ export function loadConfiguration(
   checks: readonly FileCheck[] = [],
 ): ConfigurationResult {
   const faults: Fault[] = [];
-  const written = flags.config === undefined ? {} : readFile(flags.config, faults);
-  const merged = environmentTwins(written, environment, faults);
+  const { value, source } = flags.config === undefined ? { value: {} } : readFile(flags.config, faults);
+  const merged = environmentTwins(value, environment, faults);
   const file = resolveSecrets(merged, environment, faults);
   const sandbox = flags.sandbox || flags.config === undefined;
   const settings = readSettings(isRecord(file) ? file['Settings'] : undefined, faults);
@@ -128,11 +133,13 @@ export function loadConfiguration(
     if (fault.path !== '') named.add(fault.path);
     faults.push(fault);
   }
-  if (faults.length > 0 || !fileSchema.check(file)) return { ok: false, faults };
+  if (faults.length > 0 || !fileSchema.check(file)) {
+    return { ok: false, faults: withPlaces(faults, flags.config, source, environment) };
+  }
   return { ok: true, configuration: deepFreeze({ ...resolve(file, settings, flags), sandbox }) };
 }
 
-function readFile(path: string, faults: Fault[]): unknown {
+function readFile(path: string, faults: Fault[]): { value: unknown; source?: string } {
   let source: string;
   try {
     source = readFileSync(path, 'utf8');
@@ -141,16 +148,32 @@ function readFile(path: string, faults: Fault[]): unknown {
       path: '',
       message: `cannot read ${path}: ${error instanceof Error ? error.message : 'unreadable'}`,
     });
-    return {};
+    return { value: {} };
   }
-  const errors: ParseError[] = [];
-  const value: unknown = parseJsonc(source, errors, { allowTrailingComma: true });
-  for (const error of errors) {
-    const line = source.slice(0, error.offset).split('\n').length;
-    faults.push({ path: '', message: `${path}:${line}: ${printParseErrorCode(error.error)}` });
-  }
-  if (errors.length === 0 && !isRecord(value)) faults.push({ path: '', message: 'expected an object' });
-  return isRecord(value) ? value : {};
+  const { value, faults: found } = parseSource(path, source);
+  faults.push(...found);
+  if (found.length === 0 && !isRecord(value)) faults.push({ path: '', message: 'expected an object' });
+  if (!isRecord(value)) return { value: {}, source };
+  // Names the schema for editors (`print-schema`).
+  const { $schema: schema, ...keys } = value;
+  return { value: typeof schema === 'string' ? keys : value, source };
+}
+
+/** Adds where each fault was written: the line of the file, or the variable that won over it. */
+function withPlaces(
+  faults: readonly Fault[],
+  file: string | undefined,
+  source: string | undefined,
+  environment: Environment,
+): PlacedFault[] {
+  const lineOf = source === undefined ? () => undefined : createLineFinder(source);
+  return faults.map(({ path, message }) => {
+    if (path === '') return { path, message };
+    const twin = twinName(path.split('.'));
+    const line = lineOf(path);
+    if (environment[twin] !== undefined) return { path, message, place: twin };
+    return line === undefined ? { path, message } : { path, message, place: `${file}:${line}` };
+  });
 }
 
 function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingName, SettingValue>> {

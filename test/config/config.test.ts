@@ -344,3 +344,47 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
 t.test('configuration: the printed reference is the one in docs', async (t) => {
   t.equal(readFileSync('docs/CONFIGURATION.md', 'utf8'), configurationPage());
 });
+
+t.test('configuration: a fault of the syntax shows its column and line, long values cut', async (t) => {
+  const secret = 'a-secret-of-the-operator';
+  const file = `${t.testdir({})}/gatehouse.jsonc`;
+  const messagesOf = (source: string) => {
+    writeFileSync(file, source);
+    const result = loadConfiguration({ ...NO_FLAGS, config: file }, {});
+    const faults = result.ok ? [] : result.faults.filter(({ path }) => path === '');
+    return faults.map(({ message }) => message.slice(file.length));
+  };
+  const comma = `{\n  "Secrets": { "sealKey": "${secret}" "sealKeyLost": true }\n}`;
+  t.same(messagesOf(comma), [
+    ':2: column 54: a comma is expected: "Secrets": { "sealKey": "a-se…" "sealKeyLost": true }',
+  ]);
+  const broken = [`{ "Secrets": { "sealKey": "${secret}`, `{ "Project": ${secret} }`, `{ "${secret}\n": 1 }`];
+  for (const source of broken) {
+    const faults = messagesOf(source);
+    t.match(faults.join(), /:1: column \d+: /);
+    t.notMatch(faults.join(), secret.slice(0, 12));
+  }
+});
+
+t.test('configuration: a faulty value has its line, or the variable that wins over it', async (t) => {
+  const file = `${t.testdir({})}/gatehouse.jsonc`;
+  writeFileSync(file, '{\n  "Listen": {\n    "port": -1\n  },\n  "Project": "",\n  "Sandbx": 1\n}\n');
+  const result = loadConfiguration({ ...NO_FLAGS, config: file }, { GATEHOUSE_PROJECT: ' x' });
+  const places = result.ok
+    ? []
+    : result.faults.map(({ path, place }) => [path, place?.replace(file, 'FILE')]);
+  t.same(places.sort(), [
+    ['Listen.port', 'FILE:3'],
+    ['Project', 'GATEHOUSE_PROJECT'],
+    ['Sandbx', 'FILE:6'],
+  ]);
+});
+
+t.test('configuration: $schema names the schema for editors and is no key', async (t) => {
+  const file = `${t.testdir({})}/gatehouse.jsonc`;
+  writeFileSync(file, '{ "$schema": "./gatehouse.schema.json", "Project": "shop" }');
+  const result = loadConfiguration({ ...NO_FLAGS, config: file }, {});
+  t.equal(result.ok && result.configuration.project, 'shop');
+  writeFileSync(file, '{ "$schema": 1 }');
+  t.equal(loadConfiguration({ ...NO_FLAGS, config: file }, {}).ok, false);
+});

@@ -55,6 +55,8 @@ function filesBelow(folder: string, path = ''): string[] {
   });
 }
 
+const root = install(t.testdir());
+
 t.test('package: version 0.2.0 or later, the same in the lock and in the changelog', async (t) => {
   t.equal(lock.version, manifest.version);
   t.match(
@@ -64,7 +66,6 @@ t.test('package: version 0.2.0 or later, the same in the lock and in the changel
 });
 
 t.test('package: holds the built program, pages and manuals, no tests, sources or bench', async (t) => {
-  const root = install(t.testdir());
   const files = filesBelow(root).filter((path) => !path.startsWith('node_modules'));
   t.same(
     [
@@ -90,7 +91,6 @@ t.test('package: holds the built program, pages and manuals, no tests, sources o
 });
 
 t.test('package: serves with the sandbox and every page without a package of development', async (t) => {
-  const root = install(t.testdir());
   const version = await runToEnd(['--help'], {}, root);
   t.match(version.stdout, `gatehouse ${manifest.version}`);
   const gateway = await launch({ checkout: root });
@@ -103,7 +103,6 @@ t.test('package: serves with the sandbox and every page without a package of dev
 });
 
 t.test('package: npm start in the unpacked package compiles nothing', async (t) => {
-  const root = install(t.testdir());
   const args = ['run', '--silent', 'start', '--', '--check-config'];
   const env = plainEnvironment();
   t.match(execFileSync('npm', args, { cwd: root, env, encoding: 'utf8' }), /^configuration: no faults$/m);

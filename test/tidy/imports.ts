@@ -32,7 +32,7 @@ const OWNERS: Record<string, string[]> = {
   undici: ['src/io/webhooks/sender.ts', 'src/io/files/storage/storage-server.ts'],
   pino: ['src/io/observability/log.ts'],
   'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
-  'jsonc-parser': ['src/config/load.ts'],
+  'jsonc-parser': ['src/config/source.ts'],
 };
 
 function layerOf(path: string): string {

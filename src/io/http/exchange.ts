@@ -347,7 +347,8 @@ export class Exchange implements RouteContext, InFlightRequest {
       finishing: () => this.#remaining?.answered(),
       ended: (sentBytes: number) => {
         this.sentBytes = sentBytes;
-        this.#onSent();
+        // One byte leaves with the end of its connection (outgoing.ts).
+        this.#onSent(lengthBytes !== 1);
         this.#listener.over(this);
       },
       failed: (error: unknown) => this.#listener.bug(this, error),
@@ -363,10 +364,10 @@ export class Exchange implements RouteContext, InFlightRequest {
     else outgoing.start();
   }
 
-  #onSent(): void {
+  #onSent(isOpen = true): void {
     if (this.#phase !== 'headersSent') return;
     this.#phase = 'ended';
-    if (this.last) this.#keepOpen();
+    if (this.last && isOpen) this.#keepOpen();
   }
 
   /** The answer is complete: waits for the client to close the connection, at most `KEEP_OPEN_MS`. */

@@ -36,8 +36,9 @@ export function loadNewest(
   const reasons: string[] = [];
   for (const name of names) {
     try {
-      const uws = find(name) as typeof Uws;
-      return { uws, version: versionOf(find.resolve(name)) };
+      const { version, optionalDependencies } = manifestOf(find.resolve(name));
+      if (!hasBinary(Object.keys(optionalDependencies ?? {}))) throw new Error('has no binary for this Node');
+      return { uws: find(name) as typeof Uws, version };
     } catch (error) {
       reasons.push(`${name}: ${lastLine(error)}`);
     }
@@ -61,8 +62,22 @@ function lastLine(error: unknown): string {
   );
 }
 
+interface Manifest {
+  readonly version: string;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
 /** `package.json` is beside the main file, and no export names it. */
-function versionOf(mainFile: string): string {
-  const text = readFileSync(join(dirname(mainFile), 'package.json'), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+function manifestOf(mainFile: string): Manifest {
+  return JSON.parse(readFileSync(join(dirname(mainFile), 'package.json'), 'utf8')) as Manifest;
+}
+
+/**
+ * Where binaries are packages of their own, such as `@uwsjs/linux-x64-20`: is one for this machine? Without the check the
+ * newer library would load the binary of the older one, which has the same name.
+ */
+function hasBinary(platforms: readonly string[]): boolean {
+  const { platform, arch, versions } = process;
+  const wanted = `${platform}-${arch}-${versions.node.split('.')[0]}`;
+  return platforms.length === 0 || platforms.some((name) => name.split('/').at(-1) === wanted);
 }

@@ -13,7 +13,8 @@ const PIECE_BYTES = 15 * 1024;
 /** 20 ms × 500 = 10 s, uWS's own timeout for a client that does not read. */
 const RETRY_MS = 20;
 const RETRIES_MAX = 500;
-const NO_BYTES = new Uint8Array(0);
+/** Too short for two calls of `tryEnd`, as an answer that stays pending needs them. */
+const ONE_BYTE = 1;
 
 interface OutgoingHooks {
   /** The last byte is about to be written; afterwards the response may not be touched. */
@@ -79,9 +80,6 @@ export class OutgoingStream implements OutgoingBody {
         else this.#response.end();
       });
       this.#finish();
-    } else if (this.#pending && this.#lengthBytes !== undefined) {
-      // The head has the length of the first call only; later calls announce one byte more.
-      this.#tryEnd(NO_BYTES, 0, this.#lengthBytes);
     }
     this.#guarded(() => this.#source.start(this));
   }
@@ -96,7 +94,10 @@ export class OutgoingStream implements OutgoingBody {
     else {
       if (this.#sentBytes > this.#lengthBytes) throw new Error('more was sent than was promised');
       if (this.#sentBytes === this.#lengthBytes) this.#hooks.finishing();
-      this.#tryEnd(piece, this.#sentBytes - piece.length);
+      if (this.#pending && this.#lengthBytes === ONE_BYTE) {
+        corked(this.#response, () => this.#response.end(piece, true));
+        this.#finish();
+      } else this.#tryEnd(piece, this.#sentBytes - piece.length);
     }
     return !this.#waiting;
   }
@@ -199,14 +200,12 @@ export class OutgoingStream implements OutgoingBody {
   }
 
   /** `offset`: position of `bytes` in the body. What the socket does not take is kept for `onWritable`. */
-  #tryEnd(
-    bytes: Uint8Array,
-    offset: number,
-    promised = (this.#lengthBytes ?? 0) + (this.#pending ? 1 : 0),
-  ): void {
+  #tryEnd(bytes: Uint8Array, offset: number): void {
     let done = false;
     corked(this.#response, () => {
-      const [hasRoom, isDone] = this.#response.tryEnd(bytes, promised);
+      const [hasRoom, isDone] = this.#pending
+        ? this.#tryPending(bytes, offset)
+        : this.#response.tryEnd(bytes, this.#lengthBytes ?? 0);
       done = isDone || (this.#pending && hasRoom && offset + bytes.length === this.#lengthBytes);
       this.#waiting = !hasRoom && !isDone;
     });
@@ -215,6 +214,15 @@ export class OutgoingStream implements OutgoingBody {
       this.#rest = bytes;
       this.#restOffset = offset;
     }
+  }
+
+  /** The head has the length of the first call, which is never the last; later calls announce one byte more. */
+  #tryPending(bytes: Uint8Array, offset: number): [boolean, boolean] {
+    const lengthBytes = this.#lengthBytes ?? 0;
+    if (offset > 0) return this.#response.tryEnd(bytes, lengthBytes + 1);
+    if (bytes.length < lengthBytes) return this.#response.tryEnd(bytes, lengthBytes);
+    const first = this.#response.tryEnd(bytes.subarray(0, -1), lengthBytes);
+    return first[0] ? this.#response.tryEnd(bytes.subarray(-1), lengthBytes + 1) : first;
   }
 
   #finish(): void {

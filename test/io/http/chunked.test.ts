@@ -103,6 +103,7 @@ const WAYS: readonly (Pick<AnyRoute, 'method' | 'path' | 'body' | 'handle'> & {
   { method: 'POST', path: '/big', body: 'raw', handle: () => new Reply(200, BIG, 'text/plain') },
   { method: 'POST', path: '/big-early', body: 'stream', handle: () => new Reply(200, BIG, 'text/plain') },
   { method: 'POST', path: '/sized', body: 'raw', handle: () => streamed(BIG, BIG.length) },
+  { method: 'POST', path: '/sized-one', body: 'raw', handle: () => streamed(BIG.subarray(0, 1), 1) },
   { method: 'POST', path: '/unsized', body: 'raw', handle: () => streamed(BIG) },
   { method: 'POST', path: '/unsized-early', body: 'stream', handle: () => streamed(BIG) },
   { method: 'POST', path: '/sized-empty', body: 'raw', handle: () => streamed(new Uint8Array(0), 0) },

@@ -1,4 +1,5 @@
 /** The choice between the builds of uWebSockets.js. */
+import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import t, { type Test } from 'tap';
 import { HttpLibraryUnusable, httpLibrary, loadNewest } from '../../../src/io/http/library.ts';
@@ -33,6 +34,25 @@ t.test(
     t.equal(loadNewest(['missing', 'next', 'current', 'old'], find).version, '2.0.0');
   },
 );
+
+t.test('http library: a package without a binary for this Node is passed over', async (t) => {
+  const sound = 'exports.App = () => module.id';
+  const find = packages(t, { next: ['3.0.0', sound], old: ['1.0.0', sound] });
+  const file = find.resolve('next').replace('main.js', 'package.json');
+  const write = (platform: string) =>
+    writeFileSync(
+      file,
+      JSON.stringify({
+        version: '3.0.0',
+        main: './main.js',
+        optionalDependencies: { [`@x/${platform}`]: '3.0.0' },
+      }),
+    );
+  write('linux-x64-1');
+  t.equal(loadNewest(['next', 'old'], find).version, '1.0.0');
+  write(`${process.platform}-${process.arch}-${process.versions.node.split('.')[0]}`);
+  t.equal(loadNewest(['next', 'old'], find).version, '3.0.0');
+});
 
 t.test('http library: without a usable build the error names each package and its reason', async (t) => {
   const find = packages(t, { next: ['3.0.0', BROKEN] });
