@@ -131,6 +131,39 @@ t.test('request log: a line holds every field, absent ones are left out', async 
   );
 });
 
+t.test('request log: a line after any other has its own fields alone', async (t) => {
+  const values: { readonly [Name in keyof FinishedRequest]: readonly FinishedRequest[Name][] } = {
+    method: ['GET', 'POST'],
+    route: ['/a', '/a/:id'],
+    path: ['/a', '/a/1'],
+    status: [200, 503, 0],
+    error: [undefined, 'ModuleTimedOut'],
+    durationMs: [0.5, 3],
+    responseBytes: [0, 42],
+    clientAddress: ['127.0.0.1', '::1'],
+    userAgent: ['', 'curl/8'],
+    userId: [undefined, '1842001', '1842002'],
+    requestId: ['r-1', 'r-2'],
+    clientRequestId: [undefined, 'mine'],
+    traceparent: [undefined, 'trace'],
+  };
+  const record = fc.record(
+    Object.fromEntries(Object.entries(values).map(([name, given]) => [name, fc.constantFrom(...given)])),
+  ) as unknown as fc.Arbitrary<FinishedRequest>;
+  const time = fc.constantFrom(TIME, '2026-11-21T00:00:00.001Z');
+  fc.assert(
+    fc.property(fc.array(fc.tuple(record, time), { minLength: 1 }), (requests) => {
+      for (const [request, at] of requests) {
+        const { level, time: shown, msg, ...fields } = JSON.parse(requestLine(request, at));
+        const wanted = JSON.parse(JSON.stringify(request));
+        t.same([fields, shown, msg], [wanted, at, 'request']);
+        t.equal(level, request.status === 503 || request.error !== undefined ? 'error' : 'info');
+      }
+    }),
+    runs(20),
+  );
+});
+
 t.test('request log: CR, LF, ANSI, quotes and other alphabets stay inside one line of ASCII', async (t) => {
   const nasty = 'a"\\\r\n{"level":"fatal"}\u001b[31m\u007f\u009b\u2028é\ud800z';
   const line = requestLine({ ...RECORD, path: nasty, userAgent: nasty, method: nasty }, TIME);
