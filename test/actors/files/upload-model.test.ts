@@ -37,8 +37,8 @@ type Step =
   | { do: 'advance'; seconds: number }
   | { do: 'fault'; call: UploadCall | null }
   | { do: 'restart' }
-  /** A kill between the bytes of a chunk and its turn; with `twice` another one right after the restart. */
-  | { do: 'cut'; who: number; file: number; chunk: number; twice: boolean };
+  /** A kill between the bytes of a missing chunk and its turn; with `twice` another one right after the restart. */
+  | { do: 'cut'; upload: number; chunk: number; twice: boolean };
 
 const who = fc.nat({ max: USERS.length - 1 });
 const file = fc.nat({ max: FILES.length - 1 });
@@ -74,7 +74,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
   {
     weight: 3,
-    arbitrary: fc.record({ do: fc.constant('cut' as const), who, file, chunk, twice: fc.boolean() }),
+    arbitrary: fc.record({
+      do: fc.constant('cut' as const),
+      upload: who,
+      chunk: fc.nat({ max: 2 }),
+      twice: fc.boolean(),
+    }),
   },
 );
 
@@ -114,14 +119,16 @@ class Reference {
     return 'open';
   }
 
-  /** Its bytes are in the part, which a restart finds. False when the upload does not want it. */
-  written(userId: string, sent: SampleFile, at: number): boolean {
-    const active = this.active.get(userId);
-    const isWanted = at >= 0 && at < sent.chunks.length && active?.stored.has(at) === false;
-    if (active?.file !== sent || !isWanted) return false;
+  /** Of one active upload a missing chunk, whose bytes a restart finds in the part. Undefined when there is none. */
+  write(upload: number, chunk: number): [userId: string, sent: SampleFile, chunk: number] | undefined {
+    const [userId, active] = [...this.active].at(upload % this.active.size) ?? [];
+    if (userId === undefined || active === undefined) return undefined;
+    const missing = [...active.file.chunks.keys()].filter((at) => !active.stored.has(at));
+    const at = missing[chunk % missing.length];
+    if (at === undefined) return undefined;
     active.stored.add(at);
     active.activeMs = this.nowMs;
-    return true;
+    return [userId, active.file, at];
   }
 
   part(userId: string, sent: SampleFile, at: number, isGood: boolean): string {
@@ -177,17 +184,15 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-type Call = Exclude<Extract<Step, { who: number }>, { do: 'cut' }>;
+type Call = Extract<Step, { who: number }>;
 
 async function cut(
   uploads: UploadActors,
   one: Extract<Step, { do: 'cut' }>,
   reference?: Reference,
 ): Promise<void> {
-  const userId = USERS[one.who] ?? '';
-  const sample = FILES[one.file];
-  if (sample !== undefined && reference?.written(userId, sample, one.chunk) === true)
-    uploads.write(userId, sample, one.chunk);
+  const written = reference?.write(one.upload, one.chunk);
+  if (written !== undefined) uploads.write(...written);
   await restart(uploads);
   if (one.twice) await restart(uploads);
 }
@@ -250,9 +255,15 @@ t.test('uploads: any history ends as in the reference', async (t) => {
         } else if (one.do === 'fault') {
           setFault(uploads, one.call);
           reference.fault = one.call;
-        } else if (one.do === 'restart') await restart(uploads);
-        else if (one.do === 'cut') await cut(uploads, one, reference);
-        else {
+        } else if (one.do === 'restart' || one.do === 'cut') {
+          if (one.do === 'cut') await cut(uploads, one, reference);
+          else await restart(uploads);
+          for (const [userId, { file: open, stored }] of reference.active) {
+            const missing = (await uploads.missing(userId, open)).join();
+            const expected = [...open.chunks.keys()].filter((chunk) => !stored.has(chunk)).join();
+            if (missing !== expected) throw new Error(`step ${at}: ${missing} missing, expected ${expected}`);
+          }
+        } else {
           const outcome = await outcomeOf(act(uploads, one));
           const expected = expectedOf(reference, one);
           if (outcome !== expected)

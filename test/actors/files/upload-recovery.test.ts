@@ -4,7 +4,6 @@
  */
 import t from 'tap';
 import { upload } from '../../../src/actors/files/v1/upload.ts';
-import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { createUploadActors, SampleFile, type UploadActors } from '../../support/files/upload-world.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
@@ -16,12 +15,6 @@ async function restart(uploads: UploadActors): Promise<unknown> {
   await uploads.actors.restart();
   const [slot] = await uploads.slots();
   return await uploads.check(ADA, slot?.uploadKey ?? '');
-}
-
-async function missing({ actors }: UploadActors, { uploadId }: SampleFile): Promise<readonly number[]> {
-  const { nowMs } = actors.clock;
-  const query = { type: 'status' as const, uploadId, nowMs, settings: new LiveSettings() };
-  return (await actors.system.query(upload, ADA, query)).missing;
 }
 
 async function opened(chunks: number) {
@@ -39,10 +32,10 @@ t.test('upload: a chunk is acknowledged before its row is written; a question ab
   t.same(await uploads.part(ADA, file, 1), { chunkNumber: 1, fileId: null });
   t.same(await uploads.part(ADA, file, 1), { chunkNumber: 1, fileId: null }, 'again: the same answer');
   t.equal(groups(), before);
-  t.same(await missing(uploads, file), [0, 2]);
+  t.same(await uploads.missing(ADA, file), [0, 2]);
   t.equal(groups(), before + 1);
   await uploads.actors.restart();
-  t.same(await missing(uploads, file), [0, 2], 'what was answered is in the journal');
+  t.same(await uploads.missing(ADA, file), [0, 2], 'what was answered is in the journal');
 });
 
 t.test(
@@ -50,12 +43,12 @@ t.test(
   async (t) => {
     const { uploads, file } = await opened(5);
     await uploads.part(ADA, file, 0);
-    await missing(uploads, file);
+    await uploads.missing(ADA, file);
     for (const at of [2, 3]) await uploads.part(ADA, file, at);
     t.same(await restart(uploads), { lost: 0, found: 2 });
-    t.same(await missing(uploads, file), [1, 4]);
+    t.same(await uploads.missing(ADA, file), [1, 4]);
     t.same(await restart(uploads), { lost: 0, found: 0 });
-    t.same(await missing(uploads, file), [1, 4]);
+    t.same(await uploads.missing(ADA, file), [1, 4]);
     await uploads.part(ADA, file, 1);
     t.match(await uploads.part(ADA, file, 4), { fileId: String });
     t.same(uploads.world.faults(), []);
@@ -67,7 +60,7 @@ t.test('upload: without the table a kill takes acknowledged chunks', async (t) =
   await uploads.part(ADA, file, 0);
   uploads.world.tables.get(PART)?.clear();
   t.same(await restart(uploads), { lost: 0, found: 0 });
-  t.same(await missing(uploads, file), [0, 1, 2], 'the control');
+  t.same(await uploads.missing(ADA, file), [0, 1, 2], 'the control');
 });
 
 t.test('upload: an entry of the table whose bytes are not there, or differ, gives no chunk', async (t) => {
@@ -76,13 +69,13 @@ t.test('upload: an entry of the table whose bytes are not there, or differ, give
   uploads.world.parts.get(PART)?.delete(0);
   uploads.world.parts.get(PART)?.set(1, 5);
   t.same(await restart(uploads), { lost: 0, found: 1 });
-  t.same(await missing(uploads, file), [0, 1, 3]);
+  t.same(await uploads.missing(ADA, file), [0, 1, 3]);
 });
 
 t.test('upload: a chunk that was lost and sent with other bytes is found as it was sent', async (t) => {
   const { uploads, file } = await opened(3);
   await uploads.part(ADA, file, 0);
-  await missing(uploads, file);
+  await uploads.missing(ADA, file);
   uploads.world.parts.get(PART)?.set(0, 99);
   t.same(await restart(uploads), { lost: 1, found: 0 });
   await uploads.part(ADA, file, 0, 42);
@@ -96,7 +89,7 @@ t.test('upload: after a clean stop the table is not read', async (t) => {
   const [slot] = await uploads.slots();
   const command = { type: 'checkUpload' as const, uploadKey: slot?.uploadKey ?? '', rehash: false };
   t.same(await uploads.actors.system.ask(upload, ADA, command), { lost: 0, found: 0 });
-  t.same(await missing(uploads, file), [0, 1]);
+  t.same(await uploads.missing(ADA, file), [0, 1]);
 });
 
 t.test('upload: one that a kill left full completes when any of its chunks is repeated', async (t) => {
@@ -105,7 +98,7 @@ t.test('upload: one that a kill left full completes when any of its chunks is re
     for (const at of [0, 1]) await uploads.part(ADA, file, at);
     uploads.write(ADA, file, 2);
     t.same(await restart(uploads), { lost: 0, found: 3 });
-    t.same(await missing(uploads, file), [], 'its last chunk was written and not answered');
+    t.same(await uploads.missing(ADA, file), [], 'its last chunk was written and not answered');
     t.match(await uploads.part(ADA, file, repeated), { chunkNumber: repeated, fileId: '1001' });
     t.match(await uploads.part(ADA, file, repeated), { fileId: '1001' }, 'again: the same file');
     await uploads.actors.settle();
@@ -138,6 +131,6 @@ t.test('upload: a chunk of a cancelled upload is none of the next one with the s
     crc32: file.crcOf(0),
   });
   await rejectsWith(t, late, 'InvalidID');
-  t.same(await missing(uploads, file), [0, 1]);
+  t.same(await uploads.missing(ADA, file), [0, 1]);
   t.same(uploads.world.tables.get(`${ADA}/1002`), new Map(), 'the new part begins with an empty table');
 });

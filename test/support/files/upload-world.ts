@@ -171,6 +171,8 @@ export interface UploadActors {
   /** The same, and stores it. */
   part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
   cancel(userId: string, uploadId: number): Promise<unknown>;
+  /** Chunks that `upload_status` names. */
+  missing(userId: string, file: SampleFile): Promise<readonly number[]>;
   slots(): Promise<readonly UploadSlot[]>;
   /** What a start does with parts that belong to nothing. */
   sweep(): Promise<void>;
@@ -213,6 +215,11 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
       return await actors.system.ask(upload, userId, command);
     },
     cancel: (userId, uploadId) => actors.system.ask(upload, userId, { type: 'cancelUpload', uploadId }),
+    async missing(userId, { uploadId }) {
+      const { settings, clock } = actors;
+      const query = { type: 'status' as const, uploadId, nowMs: clock.nowMs, settings };
+      return (await actors.system.query(upload, userId, query)).missing;
+    },
     async sweep() {
       for (const name of world.parts.keys()) {
         const [userId = '', fileId = ''] = name.split('/');
