@@ -90,12 +90,12 @@ export interface FileTransport {
 /** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be created or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
   const { configuration, settings, modules, chatUrl, log } = options;
-  const { storage, folder } = openStorage(configuration, log);
   const workers = createWorkerPool({
     threads: THREADS,
     queueMax: QUEUE_MAX,
     onFault: (message) => log.write('fileWorkerFault', { detail: message }),
   });
+  const { storage, folder } = openStorage(configuration, workers, log);
   const throttle = new Throttle({
     settings,
     elapsed: () => performance.now(),
@@ -189,6 +189,7 @@ export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions)
 /** A configured folder wins over servers; without both, a folder beside the journal is used (spec 4.8). */
 function openStorage(
   { localFileStoragePath, fileServers, dataPath, sendfileBehind }: Configuration,
+  workers: WorkerPort,
   log: Log,
 ): { storage: FileStorage; folder: string } {
   const onFault = (message: string) => log.write('storageFault', { detail: message });
@@ -199,12 +200,15 @@ function openStorage(
   if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
     const folder = join(dataPath, 'uploads');
     makeWritableFolder(folder, 'DataPath');
-    return { storage: new RemoteStorage({ servers: fileServers, staging: folder, onFault, full }), folder };
+    return {
+      storage: new RemoteStorage({ servers: fileServers, staging: folder, workers, onFault, full }),
+      folder,
+    };
   }
   const folder = localFileStoragePath ?? join(dataPath, 'files');
   makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
   const readers = sendfileBehind === undefined ? 'own' : 'group';
-  return { storage: new LocalStorage({ root: folder, onFault, full, readers }), folder };
+  return { storage: new LocalStorage({ root: folder, workers, onFault, full, readers }), folder };
 }
 
 /**

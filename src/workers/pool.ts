@@ -1,6 +1,13 @@
 /** Typed API of the worker threads: a bounded queue of tasks. Each task is a message of its own (docs/optimizations.md). */
 import type { ErrorName } from '../domain/errors.ts';
-import { type PackedTask, packTask, type TaskInput, type TaskName, type TaskOutput } from './tasks.ts';
+import {
+  type PackedTask,
+  packTask,
+  type QueueName,
+  type TaskInput,
+  type TaskName,
+  type TaskOutput,
+} from './tasks.ts';
 import type { ThreadAnswer } from './thread.ts';
 import { Threads, type ThreadTask } from './threads.ts';
 
@@ -64,7 +71,7 @@ class TaskQueue {
   readonly #options: WorkerPoolOptions;
   readonly #threads: Threads;
   /** Tasks that no thread can take yet. */
-  readonly #waiting: ThreadTask[] = [];
+  readonly #waiting: Record<QueueName, ThreadTask[]> = { compute: [], make: [], publish: [] };
   #pending = 0;
   #onIdle: (() => void) | undefined;
   #completed = 0;
@@ -78,7 +85,7 @@ class TaskQueue {
       threads,
       taskFile,
       onFault: (message) => options.onFault?.(message),
-      onFree: () => this.#sendWaiting(),
+      onFree: (queue) => this.#sendWaiting(queue),
     });
   }
 
@@ -90,7 +97,8 @@ class TaskQueue {
     this.#pending += 1;
     return new Promise((resolve) => {
       const sent = { task, settle: (answer: ThreadAnswer | undefined) => resolve(this.#result(answer)) };
-      if (this.#waiting.length > 0 || !this.#threads.send(sent)) this.#waiting.push(sent);
+      const waiting = this.#waiting[task.queue];
+      if (waiting.length > 0 || !this.#threads.send(sent)) waiting.push(sent);
     });
   }
 
@@ -113,11 +121,12 @@ class TaskQueue {
     await this.#threads.close();
   }
 
-  #sendWaiting(): void {
+  #sendWaiting(queue: QueueName): void {
+    const waiting = this.#waiting[queue];
     for (;;) {
-      const [next] = this.#waiting;
+      const [next] = waiting;
       if (next === undefined || !this.#threads.send(next)) return;
-      this.#waiting.shift();
+      waiting.shift();
     }
   }
 

@@ -13,6 +13,14 @@ import {
   verifyRegistration,
 } from './fido2.ts';
 import type { FileRangeTask } from './file-range.ts';
+import {
+  type MakePartResult,
+  type MakePartTask,
+  makePart,
+  type PublishPartResult,
+  type PublishPartTask,
+  publishPart,
+} from './part-files.ts';
 import { sha256Range } from './sha256.ts';
 
 export interface WorkerTasks {
@@ -33,14 +41,26 @@ export interface WorkerTasks {
   hashRange: { input: FileRangeTask; output: number | undefined };
   /** SHA-256 of the same, base64url. */
   sha256Range: { input: FileRangeTask; output: string | undefined };
+  /** Creates an empty part; its open descriptor. */
+  makePart: { input: MakePartTask; output: MakePartResult };
+  /** Turns a part into a file, durably. */
+  publishPart: { input: PublishPartTask; output: PublishPartResult };
 }
 
 export type TaskName = keyof WorkerTasks;
 export type TaskInput<N extends TaskName> = WorkerTasks[N]['input'];
 export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
 
+/**
+ * Tasks of a queue wait for each other only. `compute`: a task holds its thread until it has answered. `make` and
+ * `publish`: it may wait for a sync, which holds no thread; writes do not wait behind it.
+ */
+export type QueueName = 'compute' | 'make' | 'publish';
+
 /** How one task is sent and run. `Packed` crosses the thread boundary. */
 export interface TaskDefinition<N extends TaskName, Packed> {
+  /** `compute` unless given. */
+  readonly queue?: QueueName;
   /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
   pack(input: TaskInput<N>): Packed;
   /** On the worker thread. May throw: the caller then gets `InternalError`. */
@@ -50,6 +70,7 @@ export interface TaskDefinition<N extends TaskName, Packed> {
 /** One task on its way to a thread. */
 export interface PackedTask {
   readonly name: TaskName;
+  readonly queue: QueueName;
   readonly packed: unknown;
 }
 
@@ -85,14 +106,21 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
   writeBuffer: define<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
   hashRange: define<'hashRange', FileRangeTask>({ pack: (task) => task, run: hashRange }),
   sha256Range: define<'sha256Range', FileRangeTask>({ pack: (task) => task, run: sha256Range }),
+  makePart: define<'makePart', MakePartTask>({ queue: 'make', pack: (task) => task, run: makePart }),
+  publishPart: define<'publishPart', PublishPartTask>({
+    queue: 'publish',
+    pack: (task) => task,
+    run: publishPart,
+  }),
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {
-  return { name, packed: TASKS[name].pack(input) };
+  const { queue = 'compute', pack } = TASKS[name];
+  return { name, queue, packed: pack(input) };
 }
 
 /** On a worker thread. May throw or reject. */
-export function runTask({ name, packed }: PackedTask): unknown {
+export function runTask({ name, packed }: Pick<PackedTask, 'name' | 'packed'>): unknown {
   return TASKS[name].run(packed);
 }
 
@@ -100,7 +128,7 @@ export function runTask({ name, packed }: PackedTask): unknown {
 function define<N extends TaskName, Packed>(
   definition: TaskDefinition<N, Packed>,
 ): TaskDefinition<N, unknown> {
-  return { pack: definition.pack, run: (packed) => definition.run(packed as Packed) };
+  return { ...definition, run: (packed) => definition.run(packed as Packed) };
 }
 
 function toText(bytes: Uint8Array): string {

@@ -14,7 +14,7 @@ export const READY_ID = 0;
 /** The lasting task of a thread: never resolves. A task that throws does not affect the others. */
 export function serve(
   { port }: { readonly port: MessagePort },
-  run: (task: PackedTask) => unknown = runTask,
+  run: typeof runTask = runTask,
 ): Promise<never> {
   const answer = (answer: ThreadAnswer) => port.postMessage(answer);
   port.on('message', ([id, name, packed]: ThreadRequest) => {

@@ -4,14 +4,16 @@
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import type { PackedTask } from './tasks.ts';
+import type { PackedTask, QueueName } from './tasks.ts';
 import { READY_ID, type ThreadAnswer, type ThreadRequest } from './thread.ts';
 
 /**
- * Tasks at one thread. Enough that it is never idle between two answers; few enough that a dead thread loses little and
- * that a slow task delays only these.
+ * Tasks of a queue at one thread. `compute`: enough that the thread is never idle between two answers, few enough that a
+ * dead thread loses little. `make` and `publish`: syncs run on libuv's 16 threads, which the journal needs too.
  */
-const IN_FLIGHT_MAX = 32;
+const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 4, publish: 8 };
+
+export const QUEUES: readonly QueueName[] = ['compute', 'make', 'publish'];
 
 export interface ThreadTask {
   readonly task: PackedTask;
@@ -24,8 +26,8 @@ interface ThreadsOptions {
   /** Exports `serve` (thread.ts). */
   readonly taskFile: URL;
   readonly onFault: (message: string) => void;
-  /** A thread may take more tasks. */
-  readonly onFree: () => void;
+  /** A thread may take more tasks of this queue. */
+  readonly onFree: (queue: QueueName) => void;
 }
 
 /** A thread, or the place of one that died. */
@@ -35,6 +37,8 @@ interface Thread {
   /** Undefined while it is down. */
   port: MessagePort | undefined;
   readonly inFlight: Map<number, ThreadTask>;
+  /** Their number by queue. */
+  readonly counts: Record<QueueName, number>;
   nextId: number;
   /** Takes the lasting task back from Piscina's queue. */
   withdraw: AbortController;
@@ -54,6 +58,8 @@ export class Threads {
       name: 'serve',
       minThreads: options.threads,
       maxThreads: options.threads,
+      // Descriptors that a task returns outlive their thread.
+      trackUnmanagedFds: false,
       // Piscina's own queue holds lasting tasks only, while their threads start.
       maxQueue: options.threads,
     });
@@ -63,6 +69,7 @@ export class Threads {
       state: 'down',
       port: undefined,
       inFlight: new Map(),
+      counts: { compute: 0, make: 0, publish: 0 },
       nextId: READY_ID + 1,
       withdraw: new AbortController(),
     }));
@@ -76,17 +83,18 @@ export class Threads {
 
   /** Gives the task to the least busy thread. False when none can take it now; `onFree` follows. */
   send(task: ThreadTask): boolean {
-    const thread = this.#choose();
+    const thread = this.#choose(task.task.queue);
     if (thread === undefined) return false;
     const id = thread.nextId;
     thread.nextId += 1;
     thread.inFlight.set(id, task);
+    thread.counts[task.task.queue] += 1;
     const request: ThreadRequest = [id, task.task.name, task.task.packed];
     try {
       thread.port?.postMessage(request);
     } catch (error) {
       // Data that cannot be cloned is a bug of the caller.
-      thread.inFlight.delete(id);
+      take(thread, id);
       task.settle([id, undefined, `${task.task.name}: ${messageOf(error)}`]);
     }
     return true;
@@ -100,19 +108,19 @@ export class Threads {
   }
 
   /** The least busy thread. One that starts gets tasks only while none serves. */
-  #choose(): Thread | undefined {
+  #choose(queue: QueueName): Thread | undefined {
     let isServed = false;
     for (const thread of this.#threads) {
       if (thread.state === 'down') this.#start(thread);
       isServed ||= thread.state === 'serving';
     }
     let least: Thread | undefined;
-    let leastTasks = IN_FLIGHT_MAX;
+    let leastTasks = IN_FLIGHT_MAX[queue];
     for (const thread of this.#threads) {
       if (isServed && thread.state !== 'serving') continue;
-      if (thread.inFlight.size >= leastTasks) continue;
+      if (thread.counts[queue] >= leastTasks) continue;
       least = thread;
-      leastTasks = thread.inFlight.size;
+      leastTasks = thread.counts[queue];
     }
     return least;
   }
@@ -136,24 +144,23 @@ export class Threads {
       thread.state = 'serving';
       return;
     }
-    const task = thread.inFlight.get(id);
-    thread.inFlight.delete(id);
-    task?.settle(answer);
-    this.#options.onFree();
+    const sent = take(thread, id);
+    if (sent === undefined) return;
+    sent.settle(answer);
+    this.#options.onFree(sent.task.queue);
   }
 
   /** A thread that never served is started again with the next task: a file that does not load costs no loop of starts. */
   #onEnd(thread: Thread, error: unknown): void {
     if (this.#closing) return;
     const { state, port } = thread;
-    const lost = [...thread.inFlight.values()];
+    const lost = [...thread.inFlight.keys()].flatMap((id) => take(thread, id) ?? []);
     this.#options.onFault(`thread died with ${lost.length} tasks: ${messageOf(error)}`);
     port?.close();
-    thread.inFlight.clear();
     thread.state = 'down';
     if (state === 'serving') this.#start(thread);
     for (const { settle } of lost) settle(undefined);
-    this.#options.onFree();
+    for (const queue of QUEUES) this.#options.onFree(queue);
   }
 
   /** Piscina does not replace a thread that dies while it starts: the lasting tasks that wait for it are taken back. */
@@ -166,6 +173,15 @@ export class Threads {
       for (const { state, withdraw } of up) if (state === 'starting') withdraw.abort();
     });
   }
+}
+
+/** The task is with the thread no more. */
+function take(thread: Thread, id: number): ThreadTask | undefined {
+  const sent = thread.inFlight.get(id);
+  if (sent === undefined) return undefined;
+  thread.inFlight.delete(id);
+  thread.counts[sent.task.queue] -= 1;
+  return sent;
 }
 
 function messageOf(error: unknown): string {

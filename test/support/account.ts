@@ -24,6 +24,7 @@ import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/ses
 import { hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
 import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido2.ts';
+import { makePart, publishPart } from '../../src/workers/part-files.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
 import { createTestActors, type TestActors } from './actors/actors.ts';
@@ -79,6 +80,8 @@ export function inlineWorkers(gate: { wait?: () => Promise<void> } = {}): Ports 
     writeBuffer,
     hashRange,
     sha256Range,
+    makePart,
+    publishPart,
   };
   return {
     workers: {

@@ -23,6 +23,7 @@ import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
 import type { SessionLookup } from '../../../src/io/http/route.ts';
 import type { ChatFile } from '../../../src/io/modules/chat-files.ts';
 import { createDownloadRoutes } from '../../../src/io/routes/downloads.ts';
+import { inlineWorkers } from '../account.ts';
 import { type HttpFixture, NO_LIMITS, startHttp } from '../http.ts';
 import { sessionOf } from '../mcp.ts';
 
@@ -98,7 +99,11 @@ export async function startDownloads(
   options: DownloadFixtureOptions = {},
 ): Promise<DownloadFixture> {
   const root = await mkdtemp(join(tmpdir(), 'downloads-'));
-  const local = new LocalStorage({ root, onFault: (message) => faults.push([message, undefined]) });
+  const local = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root,
+    onFault: (message) => faults.push([message, undefined]),
+  });
   const storage = options.storage?.(local) ?? local;
   const chat = new Map<string, ChatFile>();
   const closed = new Set<string>();

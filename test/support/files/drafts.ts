@@ -84,6 +84,7 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
   const faults: string[] = [];
   const { freeBytes, prebuffer = {} } = options;
   const local = new LocalStorage({
+    workers: inlineWorkers().workers,
     root,
     onFault: (message) => faults.push(message),
     ...(freeBytes === undefined ? {} : { freeSpace: async () => freeBytes }),

@@ -1,24 +1,17 @@
 /**
  * Files in a local folder: `{root}/{owner}/{fileId}`, the part beside it, so that publishing is one rename within a
- * directory (spec 4.8). For the order of syncs see `publish`.
+ * directory (spec 4.8). For the order of syncs see workers/part-files.ts.
  */
-import { constants } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
+import { runFileTask } from './file-tasks.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import {
-  fileName,
-  isPresent,
-  type OwnerFolder,
-  OwnerFolders,
-  openIfPresent,
-  ownerName,
-  type Readers,
-} from './owner-folders.ts';
-import { cutPart, type PartBounds, Parts, partName, unlinkIfPresent } from './parts.ts';
+import { fileName, isPresent, OwnerFolders, ownerName, type Readers } from './owner-folders.ts';
+import { Parts, partName, unlinkIfPresent } from './parts.ts';
 import type {
+  FilePreview,
   FileStorage,
   PartLease,
   StorageCounters,
@@ -26,10 +19,13 @@ import type {
   StoredFile,
   WantedFiles,
 } from './port.ts';
+import { Previews } from './previews.ts';
 
 interface LocalStorageOptions {
   /** Exists and is writable. */
   readonly root: string;
+  /** Run the file system calls of parts. */
+  readonly workers: WorkerPort;
   readonly onFault: StorageFaultListener;
   /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
@@ -42,24 +38,31 @@ interface LocalStorageOptions {
 }
 
 export class LocalStorage implements FileStorage {
+  readonly #workers: WorkerPort;
   readonly #faults: StorageFaults;
   readonly #folders: OwnerFolders;
   readonly #parts: Parts;
   readonly #files: OpenFiles;
   readonly #space: FreeSpace;
+  readonly #previews = new Previews();
   #published = 0;
   #removed = 0;
 
-  constructor({ root, onFault, full, freeSpace, keptMax, readers }: LocalStorageOptions) {
+  constructor({ root, workers, onFault, full, freeSpace, keptMax, readers }: LocalStorageOptions) {
+    this.#workers = workers;
     this.#faults = new StorageFaults(onFault, full);
     this.#folders = new OwnerFolders(root, readers);
-    this.#parts = new Parts(this.#folders, this.#faults);
+    this.#parts = new Parts(this.#folders, workers, this.#faults);
     this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);
     this.#space = new FreeSpace(root, this.#faults, freeSpace);
   }
 
   open(key: FileKey): Promise<StoredFile | undefined> {
     return this.#guard('opening', key, () => this.#files.get(key));
+  }
+
+  takePreview(key: FileKey): FilePreview | undefined {
+    return this.#previews.take(key);
   }
 
   openKept(key: FileKey): StoredFile | undefined {
@@ -80,10 +83,19 @@ export class LocalStorage implements FileStorage {
 
   publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
     return this.#guard('publishing', key, async () => {
-      const done = await this.#parts.exclusively(key, () =>
-        this.#folders.use(key.owner, (folder) => publishIn(folder, key, { sizeBytes, partBytesMax })),
+      const task = {
+        root: this.#folders.root,
+        owner: ownerName(key),
+        part: partName(key),
+        file: fileName(key),
+        sizeBytes,
+        partBytesMax,
+      };
+      const { published, preview } = await this.#parts.exclusively(key, () =>
+        runFileTask(this.#workers, 'publishPart', task),
       );
-      if (done !== true) throw new Error('there is neither a part nor a file');
+      if (!published) throw new Error('there is neither a part nor a file');
+      if (preview !== undefined) this.#previews.put(key, preview);
       this.#parts.ended(key);
       this.#published += 1;
     });
@@ -154,36 +166,4 @@ export class LocalStorage implements FileStorage {
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
     return this.#faults.guard(`${doing} ${key.owner}/${key.fileId} in ${this.#folders.root}`, work);
   }
-}
-
-/** Bytes, name, directory: each is on disk before the next one. */
-async function publishIn(folder: OwnerFolder, key: FileKey, bounds: PartBounds): Promise<boolean> {
-  const { sizeBytes } = bounds;
-  const part = folder.pathOf(partName(key));
-  const handle = await openIfPresent(part, constants.O_RDWR | constants.O_NOFOLLOW);
-  if (handle === undefined) return isPublished(folder, key, sizeBytes);
-  try {
-    await cutPart(handle, bounds);
-    await handle.datasync();
-  } finally {
-    await handle.close();
-  }
-  await rename(part, folder.pathOf(fileName(key)));
-  await folder.sync();
-  return true;
-}
-
-/** An earlier run got as far as the rename; its directory may not have reached the disk. */
-async function isPublished(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
-  const path = folder.pathOf(fileName(key));
-  const handle = await openIfPresent(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  if (handle === undefined) return false;
-  try {
-    const { size } = await handle.stat();
-    if (size !== sizeBytes) throw new Error(`the file has ${size} bytes, expected were ${sizeBytes}`);
-  } finally {
-    await handle.close();
-  }
-  await folder.sync();
-  return true;
 }

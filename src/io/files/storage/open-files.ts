@@ -96,8 +96,9 @@ export class OpenFiles {
   }
 
   async #openNew(key: FileKey, name: string): Promise<OpenFile | undefined> {
+    const file = fileName(key);
     const handle = await this.#folders.use(key.owner, (folder) =>
-      openIfPresent(folder.pathOf(fileName(key)), READ_FLAGS),
+      openIfPresent(folder.pathOf(file), READ_FLAGS),
     );
     if (handle === undefined) return undefined;
     const stats = await handle.stat();

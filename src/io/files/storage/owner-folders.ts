@@ -1,18 +1,13 @@
-/**
- * One folder per owner below a root, opened without following symbolic links. Names in it are used through that
- * descriptor, as `openat` does: on Linux by /proc/self/fd/N/name, elsewhere by the path of the checked folder.
- */
-import { constants, existsSync } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+/** One folder per owner below a root, opened without following symbolic links (domain/files/folder-access.ts). */
+import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
+import { FOLDER_FLAGS, pathInFolder } from '../../../domain/files/folder-access.ts';
 import { parseId } from '../../../domain/ids.ts';
 
-const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-const DESCRIPTOR_PATHS = process.platform === 'linux' && existsSync('/proc/self/fd');
 /** Permissions of new folders and files. `group`: a proxy in front that sends files is in the gateway's group. */
-export const MODES = {
+const MODES = {
   own: { folder: 0o700, file: 0o600 },
   group: { folder: 0o750, file: 0o640 },
 } as const;
@@ -27,25 +22,11 @@ export interface OwnerFolder {
 
 export class OwnerFolders {
   readonly root: string;
-  readonly fileMode: number;
-  readonly #folderMode: number;
+  readonly modes: (typeof MODES)[Readers];
 
   constructor(root: string, readers: Readers = 'own') {
     this.root = root;
-    this.fileMode = MODES[readers].file;
-    this.#folderMode = MODES[readers].folder;
-  }
-
-  /** Creates the owner's folder and runs `work` in it. */
-  async make<T>(owner: string, work: (folder: OwnerFolder) => Promise<T>): Promise<T> {
-    const path = this.#pathOf(owner);
-    try {
-      await mkdir(path, { mode: this.#folderMode });
-      await syncFolder(this.root);
-    } catch (error) {
-      if (systemCode(error) !== 'EEXIST') throw error;
-    }
-    return useFolder(await open(path, FOLDER_FLAGS), path, work);
+    this.modes = MODES[readers];
   }
 
   /** Runs `work` in the owner's folder; undefined when there is none. */
@@ -95,18 +76,11 @@ async function useFolder<T>(
   path: string,
   work: (folder: OwnerFolder) => Promise<T>,
 ): Promise<T> {
-  const base = DESCRIPTOR_PATHS ? `/proc/self/fd/${handle.fd}` : path;
   try {
-    return await work({ pathOf: (name) => join(base, name), sync: () => handle.sync() });
-  } finally {
-    await handle.close();
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    await handle.sync();
+    return await work({
+      pathOf: (name) => pathInFolder(handle.fd, path, name),
+      sync: () => handle.sync(),
+    });
   } finally {
     await handle.close();
   }

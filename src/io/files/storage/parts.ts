@@ -2,29 +2,39 @@
  * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Publish and remove wait for the last lease of a part, and
  * no lease is given while they wait.
  */
-import { constants } from 'node:fs';
-import { type FileHandle, open, opendir, unlink } from 'node:fs/promises';
+import { close, constants } from 'node:fs';
+import { type FileHandle, opendir, unlink } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
+import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
 import { parseId } from '../../../domain/ids.ts';
 import type { StorageFaults } from './faults.ts';
-import { fileName, type OwnerFolder, type OwnerFolders, openIfPresent } from './owner-folders.ts';
+import { runFileTask } from './file-tasks.ts';
+import { fileName, type OwnerFolder, type OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
 import type { PartLease, WantedFiles } from './port.ts';
 
 const PART_SUFFIX = '.part';
-const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+const closeDescriptor = promisify(close);
 const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 
 /** A part stays open for its next chunk; opening costs more than writing 256 KB. */
 const KEEP_OPEN_MS = 2_000;
 const KEPT_MAX = 256;
 
+/** A `FileHandle`, or a descriptor that a worker thread opened. */
+interface OpenPart {
+  readonly fd: number;
+  close(): Promise<void>;
+}
+
 /** The users of one part. Removed with the last of them. */
 interface PartUse {
   leases: number;
   /** One descriptor for all leases; undefined when there is no such file. */
-  opening: Promise<FileHandle | undefined> | undefined;
+  opening: Promise<OpenPart | undefined> | undefined;
   kept: NodeJS.Timeout | undefined;
   /** Publish and remove calls that wait or run, one after the other. */
   endings: number;
@@ -34,6 +44,7 @@ interface PartUse {
 
 export class Parts {
   readonly #folders: OwnerFolders;
+  readonly #workers: WorkerPort;
   readonly #faults: StorageFaults;
   readonly #uses = new Map<string, PartUse>();
   /** Created since the start: a sweep beside new uploads keeps them. */
@@ -41,8 +52,9 @@ export class Parts {
   #leases = 0;
   #kept = 0;
 
-  constructor(folders: OwnerFolders, faults: StorageFaults) {
+  constructor(folders: OwnerFolders, workers: WorkerPort, faults: StorageFaults) {
     this.#folders = folders;
+    this.#workers = workers;
     this.#faults = faults;
   }
 
@@ -50,15 +62,24 @@ export class Parts {
     return this.#leases;
   }
 
-  /** Creates an empty part; bytes of an earlier attempt are discarded. */
+  /** Creates an empty part; bytes of an earlier attempt are discarded. Its descriptor is kept for the first lease. */
   async make(key: FileKey): Promise<void> {
     this.#made.add(key.fileId);
-    await this.exclusively(key, () =>
-      this.#folders.make(key.owner, async (folder) => {
-        const handle = await open(folder.pathOf(partName(key)), MAKE_FLAGS, this.#folders.fileMode);
-        await handle.close();
-      }),
-    );
+    const part = await this.exclusively(key, () => this.#makePart(key));
+    const use = this.#useOf(key);
+    if (use.opening !== undefined || use.endings > 0) {
+      await part.close();
+      return;
+    }
+    use.opening = Promise.resolve(part);
+    this.#keepOpen(key, use);
+  }
+
+  async #makePart(key: FileKey): Promise<OpenPart> {
+    const { root, modes } = this.#folders;
+    const task = { root, owner: ownerName(key), part: partName(key), modes };
+    const fd = await runFileTask(this.#workers, 'makePart', task);
+    return { fd, close: () => closeDescriptor(fd) };
   }
 
   /** Throws `InvalidID` when the part does not exist, or is being ended. */
@@ -83,7 +104,7 @@ export class Parts {
     }
   }
 
-  #leaseOf(key: FileKey, use: PartUse, handle: FileHandle): PartLease {
+  #leaseOf(key: FileKey, use: PartUse, handle: OpenPart): PartLease {
     let released = false;
     return {
       fd: handle.fd,
@@ -221,19 +242,12 @@ export class Parts {
   }
 }
 
-/** What a part may have: the bytes of its file, and behind them a table that is not published. */
-export interface PartBounds {
-  readonly sizeBytes: number;
-  readonly partBytesMax: number;
-}
-
 /** Leaves the bytes of the file alone. Throws when the part is shorter, or longer than any table makes it. */
-export async function cutPart(handle: FileHandle, { sizeBytes, partBytesMax }: PartBounds): Promise<void> {
+export async function cutPart(handle: FileHandle, bounds: PartBounds): Promise<void> {
   const stats = await handle.stat();
-  if (!stats.isFile()) throw new Error('the part is no file');
-  if (stats.size < sizeBytes || stats.size > partBytesMax)
-    throw new Error(`the part has ${stats.size} bytes, expected were ${sizeBytes}`);
-  if (stats.size > sizeBytes) await handle.truncate(sizeBytes);
+  const fault = partFault(stats, bounds);
+  if (fault !== undefined) throw new Error(fault);
+  if (stats.size > bounds.sizeBytes) await handle.truncate(bounds.sizeBytes);
 }
 
 export function partName(key: FileKey): string {

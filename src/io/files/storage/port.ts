@@ -5,6 +5,11 @@
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 
+/** Beginning of a finished file; `text` is undefined for files that are no text. */
+export interface FilePreview {
+  readonly text: string | undefined;
+}
+
 /** A finished file. Its bytes never change. */
 export interface StoredFile {
   readonly sizeBytes: number;
@@ -49,6 +54,9 @@ export interface FileStorage {
   openKept?(key: FileKey): StoredFile | undefined;
   /** Path of a finished file below the folder of the bytes; absent where they are not local. */
   pathBelowRoot?(key: FileKey): string;
+
+  /** The preview that publishing read, once; undefined when it is not known, or not any more. */
+  takePreview?(key: FileKey): FilePreview | undefined;
 
   /** Creates an empty part, or empties the existing one. */
   create(key: FileKey): Promise<void>;

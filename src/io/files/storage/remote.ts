@@ -3,11 +3,13 @@
  * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent in one stream at publish (docs/decisions/0041).
  */
 import { constants } from 'node:fs';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
+import type { PartBounds } from '../../../domain/files/part-bounds.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { fileName, isPresent, OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
-import { cutPart, type PartBounds, Parts, partName } from './parts.ts';
+import { cutPart, Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './port.ts';
 import { StorageServer } from './storage-server.ts';
 
@@ -16,6 +18,8 @@ interface RemoteStorageOptions {
   readonly servers: Readonly<Record<string, { readonly Host: string }>>;
   /** Folder of uploads under way. Exists and is writable. */
   readonly staging: string;
+  /** Make the parts. */
+  readonly workers: WorkerPort;
   readonly onFault: StorageFaultListener;
   /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
@@ -40,10 +44,10 @@ export class RemoteStorage implements FileStorage {
   #removed = 0;
   #open = 0;
 
-  constructor({ servers, staging, onFault, full, freeSpace, stalledMs }: RemoteStorageOptions) {
+  constructor({ servers, staging, workers, onFault, full, freeSpace, stalledMs }: RemoteStorageOptions) {
     this.#faults = new StorageFaults(onFault, full);
     this.#folders = new OwnerFolders(staging);
-    this.#parts = new Parts(this.#folders, this.#faults);
+    this.#parts = new Parts(this.#folders, workers, this.#faults);
     this.#space = new FreeSpace(staging, this.#faults, freeSpace);
     const more = stalledMs === undefined ? {} : { stalledMs };
     this.#thresholds = Object.entries(servers)

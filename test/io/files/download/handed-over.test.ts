@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { defineRoute, Reply } from '../../../../src/io/http/route.ts';
 import { pickPort } from '../../../../tools/free-port.ts';
+import { inlineWorkers } from '../../../support/account.ts';
 import {
   type DownloadFixture,
   type DownloadFixtureOptions,
@@ -269,7 +270,13 @@ t.test("handed over: files of storage servers, which have no path here, are the 
   const { http, put, downloads } = await startDownloads(t, {
     proxies: ['127.0.0.1'],
     settings,
-    storage: () => new RemoteStorage({ servers, staging: temporaryFolder(t), onFault: t.fail }),
+    storage: () =>
+      new RemoteStorage({
+        workers: inlineWorkers().workers,
+        servers,
+        staging: temporaryFolder(t),
+        onFault: t.fail,
+      }),
   });
   await put(FILE_ID, BYTES);
   const answer = await get(http.url, V1, { 'X-Accel': '1' });

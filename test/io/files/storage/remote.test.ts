@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
+import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { MemoryStorageServer, type ServerFault } from '../../../support/files/storage-server.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
@@ -16,6 +17,7 @@ async function setUp(t: Test) {
   const staging = temporaryFolder(t);
   const faults: string[] = [];
   const storage = new RemoteStorage({
+    workers: inlineWorkers().workers,
     servers: { 0: { Host: server.url } },
     staging,
     onFault: (message) => faults.push(message),
@@ -32,6 +34,7 @@ t.test(
     const servers = new Map<string, MemoryStorageServer>();
     for (const threshold of thresholds) servers.set(threshold, await MemoryStorageServer.start(t));
     const storage = new RemoteStorage({
+      workers: inlineWorkers().workers,
       servers: Object.fromEntries([...servers].map(([threshold, { url }]) => [threshold, { Host: url }])),
       staging: temporaryFolder(t),
       onFault: () => undefined,
@@ -56,6 +59,7 @@ t.test(
 t.test('remote storage: an id below every threshold has no server', async (t) => {
   const faults: string[] = [];
   const storage = new RemoteStorage({
+    workers: inlineWorkers().workers,
     servers: { 1000: { Host: 'http://127.0.0.1:1' } },
     staging: temporaryFolder(t),
     onFault: (message) => faults.push(message),
@@ -141,6 +145,7 @@ t.test(
     ] as const) {
       const faults: string[] = [];
       const storage = new RemoteStorage({
+        workers: inlineWorkers().workers,
         servers: { 0: { Host: host } },
         staging: temporaryFolder(t),
         onFault: (message) => faults.push(message),

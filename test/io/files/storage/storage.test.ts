@@ -14,6 +14,7 @@ import t, { type Test } from 'tap';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
+import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
 import { nginxMissing, startNginx } from '../../../support/nginx.ts';
@@ -31,7 +32,7 @@ interface Setting {
 const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
   async local(t) {
     const root = temporaryFolder(t);
-    const make = () => new LocalStorage({ root, onFault: () => undefined });
+    const make = () => new LocalStorage({ workers: inlineWorkers().workers, root, onFault: () => undefined });
     return { storage: make(), restart: make };
   },
   async remote(t) {
@@ -45,7 +46,12 @@ const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
 const MISSING: Readonly<Record<string, string | undefined>> = { 'remote nginx': nginxMissing() };
 
 function remoteSetting(t: Test, host: string): Setting {
-  const options = { servers: { 0: { Host: host } }, staging: temporaryFolder(t), onFault: () => undefined };
+  const options = {
+    servers: { 0: { Host: host } },
+    staging: temporaryFolder(t),
+    workers: inlineWorkers().workers,
+    onFault: () => undefined,
+  };
   const make = () => new RemoteStorage(options);
   return { storage: make(), restart: make };
 }
@@ -275,7 +281,11 @@ for (const [name, start] of Object.entries(STORAGES)) {
 
 t.test('local storage: bytes are stored at owner and file id, readable by the gateway only', async (t) => {
   const root = temporaryFolder(t);
-  const storage = new LocalStorage({ root, onFault: (message) => t.fail(message) });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root,
+    onFault: (message) => t.fail(message),
+  });
   await storage.create(KEY);
   t.same(readdirSync(join(root, '7')), ['1001.part']);
   await writePart(storage, KEY, text('abc'));
@@ -284,7 +294,12 @@ t.test('local storage: bytes are stored at owner and file id, readable by the ga
   t.equal(readFileSync(join(root, '7/1001'), 'utf8'), 'abc');
   t.equal(statSync(join(root, '7/1001')).mode & 0o777, 0o600);
   t.equal(statSync(join(root, '7')).mode & 0o777, 0o700);
-  const shared = new LocalStorage({ root, onFault: t.fail, readers: 'group' });
+  const shared = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root,
+    onFault: t.fail,
+    readers: 'group',
+  });
   await storeFile(shared, { owner: '8', fileId: '1001' }, Buffer.from('bytes'));
   t.equal(statSync(join(root, '8/1001')).mode & 0o777, 0o640, 'a proxy in front sends files');
   t.equal(statSync(join(root, '8')).mode & 0o777, 0o750);
@@ -295,7 +310,11 @@ t.test(
   'local storage: a path is built from ids only; anything else is a bug and touches nothing',
   async (t) => {
     const root = temporaryFolder(t);
-    const storage = new LocalStorage({ root: join(root, 'inner'), onFault: () => undefined });
+    const storage = new LocalStorage({
+      workers: inlineWorkers().workers,
+      root: join(root, 'inner'),
+      onFault: () => undefined,
+    });
     mkdirSync(join(root, 'inner'));
     for (const wrong of ['..', '../x', '', '.', '01', '-1', '1/2', '9223372036854775808', '1\0']) {
       await rejectsWith(t, storage.create({ owner: wrong, fileId: '1' }), 'FileStorageFailed');
@@ -313,8 +332,9 @@ t.test('storages: a refusal for lack of space is logged once a minute, and each 
   const full = { onFull: (message: string) => told.push(message), elapsed: () => nowMs };
   const scarce = { onFault: (message: string) => t.fail(message), freeSpace: async () => 70_000_000, full };
   for (const storage of [
-    new LocalStorage({ root: temporaryFolder(t), ...scarce }),
+    new LocalStorage({ workers: inlineWorkers().workers, root: temporaryFolder(t), ...scarce }),
     new RemoteStorage({
+      workers: inlineWorkers().workers,
       servers: { 0: { Host: 'http://127.0.0.1:9' } },
       staging: temporaryFolder(t),
       ...scarce,
@@ -340,7 +360,11 @@ t.test('local storage: symbolic links are followed nowhere', async (t) => {
   writeFileSync(join(outside, '1001'), 'secret');
   writeFileSync(join(outside, 'victim'), 'precious');
   const faults: string[] = [];
-  const storage = new LocalStorage({ root, onFault: (message) => faults.push(message) });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root,
+    onFault: (message) => faults.push(message),
+  });
   symlinkSync(outside, join(root, '7'));
   const attempts = [
     () => storage.open(KEY),
@@ -380,12 +404,13 @@ t.test('local storage: symbolic links are followed nowhere', async (t) => {
 t.test('local storage: an entry that is no file is not served', async (t) => {
   const root = temporaryFolder(t);
   mkdirSync(join(root, '7/1001'), { recursive: true });
-  const storage = new LocalStorage({ root, onFault: () => undefined });
+  const storage = new LocalStorage({ workers: inlineWorkers().workers, root, onFault: () => undefined });
   await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
 });
 
 t.test('local storage: few descriptors are kept, the oldest is closed first, used ones stay', async (t) => {
   const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
     root: temporaryFolder(t),
     onFault: (message) => t.fail(message),
     keptMax: 2,
@@ -412,7 +437,11 @@ t.test('local storage: few descriptors are kept, the oldest is closed first, use
 t.test('local storage: a failing disk is 1312 for the caller and a sentence in the log', async (t) => {
   const root = temporaryFolder(t);
   const faults: string[] = [];
-  const storage = new LocalStorage({ root: join(root, 'gone'), onFault: (message) => faults.push(message) });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root: join(root, 'gone'),
+    onFault: (message) => faults.push(message),
+  });
   await rejectsWith(t, storage.create(KEY), 'FileStorageFailed');
   t.match(faults, [/making a part of 7\/1001 in .*gone: ENOENT/]);
   t.equal(storage.counters().failed, 1);
@@ -422,6 +451,7 @@ t.test('reservations: they add up, a holder replaces its own, no space is Storag
   const MiB = 1024 * 1024;
   let free = 64 * MiB + 100;
   const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
     root: temporaryFolder(t),
     onFault: () => undefined,
     freeSpace: async () => free,

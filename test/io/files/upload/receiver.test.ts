@@ -26,7 +26,11 @@ const crcOf = (bytes: Uint8Array) => CRC32.buf(bytes) >>> 0;
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 async function newLease(t: Test): Promise<PartLease> {
-  const storage = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root: temporaryFolder(t),
+    onFault: () => undefined,
+  });
   const key = { owner: '1', fileId: '2' };
   await storage.create(key);
   const lease = await storage.lease(key);

@@ -3,12 +3,17 @@ import t, { type Test } from 'tap';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import { textPreview } from '../../../../src/io/files/upload/text-preview.ts';
+import { inlineWorkers } from '../../../support/account.ts';
 import { storeFile, temporaryFolder } from '../../../support/files/file-storage.ts';
 
 const KEY = { owner: '7', fileId: '8' };
 
 async function previewOf(t: Test, bytes: Uint8Array): Promise<string | undefined> {
-  const storage = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root: temporaryFolder(t),
+    onFault: () => undefined,
+  });
   await storeFile(storage, KEY, bytes);
   const text = await textPreview(storage, KEY);
   await storage.close();
@@ -54,7 +59,11 @@ t.test('text preview: a long text is cut between characters, within the bound of
 });
 
 t.test('text preview: no file and a failing storage are no text', async (t) => {
-  const storage = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root: temporaryFolder(t),
+    onFault: () => undefined,
+  });
   t.equal(await textPreview(storage, KEY), undefined);
   const failing = { open: async () => Promise.reject(new GatewayError('FileStorageFailed')) };
   t.equal(await textPreview(failing, KEY), undefined);

@@ -31,7 +31,11 @@ interface SetUpOptions {
 /** The actors of uploads over a real folder. */
 async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptions = {}) {
   const folder = temporaryFolder(t);
-  const storage = new LocalStorage({ root: folder, onFault: () => undefined });
+  const storage = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root: folder,
+    onFault: () => undefined,
+  });
   const { workers } = inlineWorkers();
   const { chatFiles } = new UploadWorld();
   const ports = { workers, files: filePort(storage, workers), chatFiles };
@@ -146,7 +150,11 @@ t.test(
 t.test('part uploads: a full disk is StorageFull, the chunk may be sent again', async (t) => {
   const file = new SampleFile(1, 2);
   let full = true;
-  const real = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
+  const real = new LocalStorage({
+    workers: inlineWorkers().workers,
+    root: temporaryFolder(t),
+    onFault: () => undefined,
+  });
   const { store } = await setUp(t, file, {
     async lease(key) {
       if (!full) return await real.lease(key);
