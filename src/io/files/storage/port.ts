@@ -45,7 +45,8 @@ export type WantedFiles = Pick<ReadonlySet<string>, 'has'>;
  * is the whole file or none. A part is always a local file; a remote storage sends it at publish.
  *
  * Every method rejects with `StorageFull` when there is no space and with `FileStorageFailed` for any other failure of
- * the storage; the details go to the log. The only other error is `InvalidID` of `lease`.
+ * the storage; the details go to the log. The other errors are `InvalidID` of `lease`, and `Overloaded`, `Stopping` and
+ * `InternalError` of the worker threads where a part is made or published.
  */
 export interface FileStorage {
   /** A finished file for reading; undefined when there is none. */
