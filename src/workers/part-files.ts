@@ -50,7 +50,7 @@ export interface FileFault {
 /** Descriptor of the empty part, open for reading and writing. The caller closes it. */
 export type MakePartResult = number | FileFault;
 
-export interface PublishedPart {
+interface PublishedPart {
   /** False when there is neither a part nor a file. */
   readonly published: boolean;
   /** Beginning of a text; undefined for other files, and when an earlier run published the file. */

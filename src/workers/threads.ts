@@ -13,7 +13,7 @@ import { READY_ID, type ThreadAnswer, type ThreadRequest } from './thread.ts';
  */
 const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 4, publish: 8 };
 
-export const QUEUES: readonly QueueName[] = ['compute', 'make', 'publish'];
+const QUEUES: readonly QueueName[] = ['compute', 'make', 'publish'];
 
 export interface ThreadTask {
   readonly task: PackedTask;
