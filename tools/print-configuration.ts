@@ -14,6 +14,7 @@ interface Node {
   type?: string;
   description?: string;
   properties?: Record<string, Node>;
+  patternProperties?: Record<string, Node>;
   items?: Node;
   anyOf?: readonly Node[];
   enum?: readonly string[];
@@ -34,12 +35,15 @@ function keyRows(node: Node, path: readonly string[]): string[] {
   return Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
     const at = [...path, key];
     if (child.properties !== undefined) return keyRows(child, at);
-    const twin = twins().has(twinName(at)) ? `\`${twinName(at)}\`` : '';
+    const [each] = Object.values(child.patternProperties ?? {});
+    const below = each?.properties === undefined ? [] : keyRows(each, [...at, 'NAME']);
+    const twin = twins(['NAME']).has(twinName(at)) ? `\`${twinName(at)}\`` : '';
     const name = at.join('.');
     const given = (DEFAULTS as Readonly<Record<string, unknown>>)[name];
     const standard =
       given === undefined ? '' : `\`${Array.isArray(given) ? given.join(', ') : JSON.stringify(given)}\``;
-    return [`| \`${name}\` | ${typeOf(child)} | ${standard} | ${child.description ?? ''} | ${twin} |`];
+    const own = `| \`${name}\` | ${typeOf(child)} | ${standard} | ${child.description ?? ''} | ${twin} |`;
+    return [own, ...below];
   });
 }
 

@@ -3,7 +3,8 @@
  * by one rule: path segments in upper case with words parted by underscores. Also `"env:NAME"` values, which keep
  * secrets out of the file.
  */
-import { configurationSchema } from '../domain/config/file.ts';
+import { BUILT_IN_MODULES } from '../domain/config/configuration.ts';
+import { configurationSchema, moduleSchema } from '../domain/config/file.ts';
 import type { Fault } from '../domain/schema.ts';
 import { SETTING_NAMES, SETTINGS } from '../domain/settings/settings.ts';
 
@@ -28,12 +29,18 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** `Listen.port` → `GATEHOUSE_LISTEN_PORT`, `BaseUrl` → `GATEHOUSE_BASE_URL`. */
 export function twinName(path: readonly string[]): string {
   const words = (part: string) =>
-    part.replace(/([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])/g, '$1$3_$2$4').toUpperCase();
+    part
+      .replace(/([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])/g, '$1$3_$2$4')
+      .replaceAll('-', '_')
+      .toUpperCase();
   return PREFIX + path.map(words).join('_');
 }
 
-/** Every key that holds a single value or a list of texts, runtime settings included, by the name of its twin. */
-export function twins(): ReadonlyMap<string, Twin> {
+/**
+ * Every key that holds a single value or a list of texts, runtime settings included, by the name of its twin. `modules`:
+ * names of the file beside the built-in ones.
+ */
+export function twins(modules: readonly string[] = []): ReadonlyMap<string, Twin> {
   const found = new Map<string, Twin>();
   const walk = (node: Node, path: readonly string[]): void => {
     if (node.properties !== undefined) {
@@ -45,6 +52,7 @@ export function twins(): ReadonlyMap<string, Twin> {
     if (['string', 'integer', 'boolean', 'array'].includes(type)) found.set(twinName(path), { path, type });
   };
   walk(configurationSchema as Node, []);
+  for (const name of [...BUILT_IN_MODULES, ...modules]) walk(moduleSchema as Node, ['Modules', name]);
   for (const name of SETTING_NAMES) {
     const path = ['Settings', name];
     found.set(twinName(path), { path, type: SETTINGS[name].type === 'text' ? 'string' : 'integer' });
@@ -55,7 +63,7 @@ export function twins(): ReadonlyMap<string, Twin> {
 /** The file with the environment laid over it. A `GATEHOUSE_` name that is no twin and no secret is a fault. */
 export function environmentTwins(file: unknown, environment: Environment, faults: Fault[]): unknown {
   const merged: unknown = structuredClone(file);
-  const known = twins();
+  const known = twins(isRecord(file) && isRecord(file['Modules']) ? Object.keys(file['Modules']) : []);
   const secrets = secretNames(file);
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith(PREFIX) || value === undefined || secrets.has(name)) continue;

@@ -4,13 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import {
-  type Configuration,
-  DEFAULTS,
-  MODULE_NAMES,
-  type ModuleConfiguration,
-  type ModuleName,
-} from '../domain/config/configuration.ts';
+import { type Configuration, DEFAULTS, type ModuleConfiguration } from '../domain/config/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
 import { customRows } from '../domain/custom-rows.ts';
 import { compileSchema, type Fault } from '../domain/schema.ts';
@@ -257,19 +251,12 @@ function resolve(
   };
 }
 
-function resolveModules(file: ConfigurationFile): Partial<Record<ModuleName, ModuleConfiguration>> {
-  const modules: Partial<Record<ModuleName, ModuleConfiguration>> = {};
-  for (const name of MODULE_NAMES) {
-    const given = file.Modules?.[name];
-    if (given === undefined) continue;
-    modules[name] = {
-      url: given.url.replace(/\/+$/, ''),
-      key: given.key,
-      poll: given.poll ?? false,
-      public: given.public ?? [],
-    };
-  }
-  return modules;
+function resolveModules(file: ConfigurationFile): Record<string, ModuleConfiguration> {
+  const modules = Object.entries(file.Modules ?? {}).map(([name, given]) => {
+    const { key, poll = false, public: open = [] } = given;
+    return [name, { url: given.url.replace(/\/+$/, ''), key, poll, public: open }] as const;
+  });
+  return Object.fromEntries(modules);
 }
 
 function deepFreeze<T>(value: T): T {

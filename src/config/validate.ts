@@ -4,6 +4,7 @@
  */
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
+import { MODULE_NAME, RESERVED_NAMES } from '../domain/config/configuration.ts';
 import { decodeBase64url } from '../domain/ids.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
@@ -52,10 +53,20 @@ const isFreeField: Judge = (value) =>
 const isThreshold: Judge = (value) =>
   /^(0|[1-9][0-9]{0,18})$/.test(value) ? undefined : 'the key is not a decimal number';
 
+const MODULE_NAME_FORM = new RegExp(MODULE_NAME);
+
+const isModuleName: Judge = (value) => {
+  if (RESERVED_NAMES.has(value)) return 'the name is the first segment of paths of the gateway';
+  return MODULE_NAME_FORM.test(value)
+    ? undefined
+    : 'the name must be a lower-case letter, then up to 31 of a to z, 0 to 9 and "-"';
+};
+
 /** Path of a value or of a list's values (`*`), and what it must be. A path that ends in `!` judges the keys there. */
 const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['BaseUrl', isUrl],
   ['TrustedProxies.*', isRange],
+  ['Modules.!', isModuleName],
   ['Modules.*.url', isUrl],
   ['Fido2.serverDomain', isHost],
   ['Fido2.origins.*', isOrigin],

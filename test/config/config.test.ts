@@ -5,7 +5,9 @@ import { checkCatalog } from '../../src/bootstrap/modules.ts';
 import { twinName, twins } from '../../src/config/environment.ts';
 import { type Flags, loadConfiguration, parseFlags } from '../../src/config/load.ts';
 import { keysForRestart } from '../../src/domain/config/changes.ts';
+import { MODULE_NAME } from '../../src/domain/config/configuration.ts';
 import { configurationPage } from '../../tools/print-configuration.ts';
+import { routeTable } from '../support/route-table.ts';
 
 const NO_FLAGS: Flags = { sandbox: false, checkConfig: false, newJournal: false };
 
@@ -129,7 +131,7 @@ t.test('configuration: all faults are reported at once, each with the path of it
     Listen: { port: 70_000, hots: 'x' },
     Unknown: 1,
     Production: 'yes',
-    Modules: { wallet: { url: 'ftp://x' }, walet: { url: 'http://x' } },
+    Modules: { wallet: { url: 'ftp://x' }, Walet: { url: 'http://x' }, mcp: { url: 'http://x' } },
     Settings: { ApiRPSLimit: -1, NoSuch: 1, FileBlockedExtensions: 5, FileDownloadByIdEnabled: 2 },
     Admin: { publicKeys: ['short'] },
     Fido2: { origins: ['env:GATEHOUSE_TEST_ORIGIN'] },
@@ -139,6 +141,7 @@ t.test('configuration: all faults are reported at once, each with the path of it
     'Listen.port',
     'Production',
     'Modules.wallet.url',
+    'Modules.mcp',
     'Settings.ApiRPSLimit',
     'Settings.NoSuch',
     'Settings.FileBlockedExtensions',
@@ -150,7 +153,7 @@ t.test('configuration: all faults are reported at once, each with the path of it
     t.match(faults, new RegExp(`^${path.replaceAll('.', '\\.')}: .`, 'm'), path);
   }
   t.match(faults, /hots/, 'the unknown key in Listen is named');
-  t.match(faults, /walet/, 'the unknown module is named');
+  t.match(faults, /Walet/, 'the malformed name of a module is named');
   t.match(faults, /Unknown/, 'the unknown top-level key is named');
 });
 
@@ -163,13 +166,43 @@ t.test('configuration: a broken file is refused with its line, a missing one by 
   );
 });
 
+t.test('configuration: a module of any name, from the file and by the environment', async (t) => {
+  const url = 'http://127.0.0.1:1';
+  const flags = file(t, { Modules: { 'my-shop2': { url, public: ['/my-shop2/v1/news'] } } });
+  const result = loadConfiguration(flags, {
+    GATEHOUSE_MODULES_MY_SHOP2_POLL: 'true',
+    GATEHOUSE_MODULES_WALLET_URL: `${url}/`,
+  });
+  t.ok(result.ok);
+  if (!result.ok) return;
+  t.strictSame(result.configuration.modules, {
+    'my-shop2': { url, key: undefined, poll: true, public: ['/my-shop2/v1/news'] },
+    wallet: { url, key: undefined, poll: false, public: [] },
+  });
+});
+
+t.test(
+  'configuration: no module has the name of a path of the gateway, or one of another form',
+  async (t) => {
+    const own = routeTable()
+      .map(({ path }) => path.split('/')[1]?.toLowerCase() ?? '')
+      .filter((name) => new RegExp(MODULE_NAME).test(name));
+    t.ok(own.length > 5);
+    const faulty = [...own, 'gateway', 'https', 'token', 'Shop', '1shop', 'sh_op', '', 'a'.repeat(33)];
+    for (const name of faulty) {
+      const written = `{"Modules":{${JSON.stringify(name)}:{"url":"http://127.0.0.1:1"}}}`;
+      t.match(faultsOf(file(t, written)).join('\n'), /^Modules/m, name);
+    }
+  },
+);
+
 t.test('configuration: env:NAME reads a secret, and such a name is no unknown variable', async (t) => {
   const flags = file(t, {
     Modules: { wallet: { url: 'http://127.0.0.1:1', key: 'env:GATEHOUSE_WALLET_KEY' } },
   });
   const result = loadConfiguration(flags, { GATEHOUSE_WALLET_KEY: 'sixteen-characters' });
   t.ok(result.ok);
-  if (result.ok) t.equal(result.configuration.modules.wallet?.key, 'sixteen-characters');
+  if (result.ok) t.equal(result.configuration.modules['wallet']?.key, 'sixteen-characters');
   t.match(
     faultsOf(flags).join('\n'),
     /Modules\.wallet\.key: environment variable GATEHOUSE_WALLET_KEY is not set/,
@@ -215,7 +248,7 @@ t.test('configuration: faults under Config have the path of their key', async (t
     const result = loadConfiguration(file(t, content), {}, [checkCatalog]);
     return result.ok ? [] : result.faults.map(({ path }) => path);
   };
-  const faulty = { ...TOOL, method: 'PUT' };
+  const faulty = { ...TOOL, method: 'TRACE' };
   t.same(faults({ Config: { McpTools: { 'a/b.c': faulty } }, McpTools: { out: faulty } }).sort(), [
     'Config.McpTools.a/b.c.method',
     'McpTools.out.method',

@@ -21,6 +21,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/examples',
     'e2e/mcp',
     'e2e/modules',
+    'e2e/named-module',
     'e2e/path',
     'e2e/personal-reads',
     'e2e/typed-client',

@@ -1,8 +1,33 @@
 /** The form of the configuration that the program uses once all of its file was found right, and the defaults. */
 import type { SettingName, SettingValue } from '../settings/settings.ts';
 
-export const MODULE_NAMES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
-export type ModuleName = (typeof MODULE_NAMES)[number];
+/** Modules of the built-in tools and of the sandbox. A configuration may name others. */
+export const BUILT_IN_MODULES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
+/** Form of the name of a module. It is the first segment of the paths that are proxied to it. */
+export const MODULE_NAME = '^[a-z][a-z0-9-]{0,31}$';
+
+/**
+ * First segments of the gateway's own paths, and of paths that clients probe for an authorization server. A module of such a
+ * name could not be reached, or would hide what must stay 404.
+ */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  'auth',
+  'authorize',
+  'connect',
+  'docs',
+  'gateway',
+  'health',
+  'http',
+  'https',
+  'internal',
+  'mcp',
+  'metrics',
+  'proxyadmin',
+  'register',
+  'sandbox',
+  'token',
+  'web',
+]);
 
 /** What a key is when nothing names it; keys that are not here have no default, or one that the text explains. */
 export const DEFAULTS = {
@@ -52,7 +77,7 @@ export interface Configuration {
   };
   readonly dataPath: string;
   readonly trustedProxies: readonly string[];
-  readonly modules: Readonly<Partial<Record<ModuleName, ModuleConfiguration>>>;
+  readonly modules: Readonly<Record<string, ModuleConfiguration>>;
   readonly mcpTools: Readonly<Record<string, unknown>>;
   readonly mcpResources: Readonly<Record<string, unknown>>;
   /** Undefined: as the start says, closed in Production alone. */

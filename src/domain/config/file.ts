@@ -30,7 +30,7 @@ const url = (description: string) =>
 const range = text({ maxLength: 64 });
 const sealKey = text({ minLength: 1, maxLength: 64 });
 
-const moduleSchema = object(
+export const moduleSchema = object(
   {
     url: url('Base address of the module.'),
     key: optional(text({ minLength: 16, description: 'Shared key of the module for the events it pushes.' })),
@@ -43,7 +43,6 @@ const moduleSchema = object(
   },
   closed,
 );
-const optionalModule = optional(moduleSchema);
 const toolRows = (description: string) => optional(record(text(), unknown(), { description }));
 
 export const configurationSchema = object(
@@ -104,16 +103,10 @@ export const configurationSchema = object(
     DataPath: optional(text({ minLength: 1, description: 'Folder of the journal.' })),
     TrustedProxies: optional(array(range, { description: 'Ranges whose X-Forwarded-For counts.' })),
     Modules: optional(
-      object(
-        {
-          chat: optionalModule,
-          wallet: optionalModule,
-          payments: optionalModule,
-          markets: optionalModule,
-          core: optionalModule,
-        },
-        closed,
-      ),
+      record(text(), moduleSchema, {
+        description:
+          'Backend modules by name. Any name that is not the first segment of a path of the gateway; chat, wallet, payments, markets and core are those of the built-in tools.',
+      }),
     ),
     McpTools: toolRows('Custom tools by name (spec 2.5).'),
     McpResources: toolRows('Custom resources by URI (spec 2.5).'),

@@ -4,11 +4,12 @@ import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
 import { type JsonObject, NAMED_MAX } from './input-schema.ts';
+import { hasBody, type ToolMethod } from './tool.ts';
 
 export type Outgoing =
   | {
       readonly ok: true;
-      readonly method: 'GET' | 'POST';
+      readonly method: ToolMethod;
       /** Undefined when the module of the row is not configured. */
       readonly url: Target | undefined;
       readonly body: string | undefined;
@@ -16,14 +17,14 @@ export type Outgoing =
   /** The arguments that cannot be sent, and the reason. */
   | { readonly ok: false; readonly fault: string };
 
-/** GET sends all arguments in the query. POST sends a JSON body, except for arguments that the row places elsewhere. */
+/** GET and DELETE send all arguments in the query. The others send a JSON body, except for arguments that the row places elsewhere. */
 export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
   const { endpoint, row, url } = entry;
   if (endpoint === null || endpoint === undefined)
     return { ok: true, method: row.method, url: undefined, body: undefined };
   const { method, queryParams = NONE, bodyRootProperty } = row;
   const inPath = endpoint.pathArguments;
-  if (method === 'GET') {
+  if (!hasBody(method)) {
     if (url !== undefined && isEmpty(values)) return { ok: true, method, url, body: undefined };
     const made = endpointUrl(endpoint, values, without(values, inPath));
     return made.ok ? { ...made, method, body: undefined } : noAddress(made.argument);

@@ -24,6 +24,15 @@ export const TIMEOUT_MS = 30_000;
 const TIMEOUT_MAX_MS = 300_000;
 const TOOL_NAME = /^[A-Za-z0-9_./-]{1,64}$/;
 
+/** Methods of a tool. GET and DELETE have no body: their arguments are sent in the query. */
+export const TOOL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export type ToolMethod = (typeof TOOL_METHODS)[number];
+
+/** Whether arguments are sent in a body. */
+export function hasBody(method: ToolMethod): boolean {
+  return method !== 'GET' && method !== 'DELETE';
+}
+
 /** Hints for people and models (MCP tool annotations). */
 export interface ToolAnnotations {
   readonly readOnlyHint?: boolean;
@@ -36,12 +45,13 @@ export interface ToolAnnotations {
 export interface ToolRow extends ToolAccess {
   /** `module:/path` of a configured module, or an http(s) URL. */
   readonly endpoint: string;
-  readonly method: 'GET' | 'POST';
+  /** GET and POST of spec 2.5; the others are an extension. */
+  readonly method: ToolMethod;
   readonly description: string;
   readonly inputSchema: JsonObject;
-  /** Arguments sent in the query of a POST. */
+  /** Arguments sent in the query beside a body. */
   readonly queryParams?: readonly string[];
-  /** The argument whose value is the whole body of a POST. */
+  /** The argument whose value is the whole body. */
   readonly bodyRootProperty?: string;
   /** Capability mode: the field with the code in the request to the backend. */
   readonly capabilityCodeBodyProperty?: string;
@@ -85,7 +95,7 @@ const toolShape = compileSchema(
     {
       ...access,
       endpoint: text({ minLength: 1, maxLength: 2048 }),
-      method: oneOf(['GET', 'POST']),
+      method: oneOf(TOOL_METHODS),
       description: prose(),
       inputSchema: unknown(),
       queryParams: optional(array(line())),
@@ -143,8 +153,8 @@ export function toolFaults(name: string, row: unknown): Fault[] {
     const input = compileInputSchema(row['inputSchema']);
     if (!input.ok) faults.push(...input.faults.map((fault) => within('/inputSchema', fault)));
   }
-  if (row['method'] === 'GET' && 'bodyRootProperty' in row)
-    faults.push({ path: '/bodyRootProperty', message: 'needs the method POST' });
+  if ('bodyRootProperty' in row && (row['method'] === 'GET' || row['method'] === 'DELETE'))
+    faults.push({ path: '/bodyRootProperty', message: 'needs the method POST, PUT or PATCH' });
   const { queryParams, bodyRootProperty } = row;
   if (Array.isArray(queryParams) && queryParams.includes(bodyRootProperty))
     faults.push({ path: '/bodyRootProperty', message: 'is in queryParams too' });

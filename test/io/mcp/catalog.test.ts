@@ -34,7 +34,7 @@ const FAULTY = {
     words: {
       ...ROW,
       description: '  ',
-      method: 'PUT',
+      method: 'TRACE',
       restricted: ['Basic'],
       appScope: 'yes',
       capabilityModule: 'x',
@@ -472,7 +472,7 @@ t.test('load gate: every fault of every row at once, with its path', async (t) =
     `/McpTools/${'x'.repeat(65)}`,
   ]);
   const words = (path: string) => loaded.faults.find((fault) => fault.path === path)?.message;
-  t.equal(words('/McpTools/words/method'), 'must be one of GET, POST');
+  t.equal(words('/McpTools/words/method'), 'must be one of GET, POST, PUT, PATCH, DELETE');
   t.equal(words('/McpTools/module/endpoint'), 'module "markets" is not configured');
   for (const rows of [{ tools: [] }, { tools: 'x' }, { resources: 5 }]) t.equal(load(rows).ok, false);
 });
