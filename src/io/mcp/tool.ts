@@ -25,7 +25,7 @@ const TIMEOUT_MAX_MS = 300_000;
 const TOOL_NAME = /^[A-Za-z0-9_./-]{1,64}$/;
 
 /** Methods of a tool. GET and DELETE have no body: their arguments are sent in the query. */
-export const TOOL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+const TOOL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type ToolMethod = (typeof TOOL_METHODS)[number];
 
 /** Whether arguments are sent in a body. */
