@@ -19,6 +19,8 @@ export interface LaunchOptions {
   /** Written to a file and passed with --config. */
   readonly configuration?: object;
   readonly args?: readonly string[];
+  /** Before the options; without it none is named. */
+  readonly command?: string;
   readonly environment?: Readonly<Record<string, string>>;
   /** Without it the ports are picked by the system. */
   readonly port?: number;
@@ -116,7 +118,8 @@ function spawnProgram(
 export async function launch(options: LaunchOptions = {}): Promise<RunningGateway> {
   const temporary = mkdtempSync(join(tmpdir(), 'gatehouse-'));
   const dataPath = options.dataPath ?? join(temporary, 'data');
-  const args = ['--data', dataPath, '--port', String(options.port ?? 0), '--internal-port', '0'];
+  const command = options.command === undefined ? [] : [options.command];
+  const args = [...command, '--data', dataPath, '--port', String(options.port ?? 0), '--internal-port', '0'];
   if (options.configuration !== undefined) {
     const file = join(temporary, 'gatehouse.json');
     writeFileSync(file, JSON.stringify(options.configuration));

@@ -1,5 +1,5 @@
 /** Opens, checks and copies the journal of a folder. Errors are sentences for the operator. */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import { type DiskJournal, type DiskJournalOptions, openJournal } from '../actors/runtime/journal/lmdb.ts';
@@ -22,16 +22,43 @@ export async function backUp(dataPath: string, target: string): Promise<void> {
   requireJournal(dataPath);
   makeFolder(target);
   if (existsSync(join(target, DATA_FILE))) throw new JournalUnusable(`${target} holds a journal already`);
+  await copyAndRead(dataPath, target);
+}
+
+/**
+ * Copies the journal of a backup into a data folder that has none, and reads all of it. A start then serves it.
+ * Throws `FolderInUse`, `FolderUnusable`, `JournalUnusable`.
+ */
+export async function restore(from: string, dataPath: string): Promise<void> {
+  requireJournal(from);
+  const folder = await holdFolder(dataPath);
+  const hadFile = existsSync(join(dataPath, DATA_FILE));
   try {
-    await copyJournalAside(dataPath, target);
+    if (hadFile)
+      throw new JournalUnusable(
+        `${dataPath} holds a journal already; move it away, or restore into another folder with --data`,
+      );
+    await copyAndRead(from, dataPath);
+    folder.markJournal();
   } catch (error) {
-    throw new JournalUnusable(`the journal in ${dataPath} cannot be copied: ${(error as Error).message}`);
+    if (!hadFile) rmSync(join(dataPath, DATA_FILE), { force: true });
+    throw error;
+  } finally {
+    folder.release();
+  }
+}
+
+async function copyAndRead(from: string, target: string): Promise<void> {
+  try {
+    await copyJournalAside(from, target);
+  } catch (error) {
+    throw new JournalUnusable(`the journal in ${from} cannot be copied: ${(error as Error).message}`);
   }
   const faults: string[] = [];
   const { findings } = await checkJournalRows(target, false, (sentence) => faults.push(sentence));
   if (findings > 0)
     throw new JournalUnusable(
-      `the copy in ${target} is damaged, as the journal is: ${faults[0]}${findings > 1 ? ` (and ${findings - 1} more)` : ''}; inspect ${dataPath} with the command check`,
+      `the copy in ${target} is damaged, as the journal is: ${faults[0]}${findings > 1 ? ` (and ${findings - 1} more)` : ''}; inspect ${from} with the command check`,
     );
 }
 

@@ -31,7 +31,14 @@ function clientConfiguration(url: string): object {
   };
 }
 
+/** One host name for all: passkeys need that of `home`, and it is this machine's own. */
+function sameHost(url: string, home: string): string {
+  const { hostname } = new URL(home);
+  return hostname === 'localhost' ? url.replace('//127.0.0.1:', '//localhost:') : url;
+}
+
 export function banner(facts: BannerFacts): string {
+  const url = sameHost(facts.url, facts.home);
   const lines = [
     '',
     `Gatehouse ${facts.version}`,
@@ -40,15 +47,15 @@ export function banner(facts: BannerFacts): string {
     `  MCP endpoint   ${facts.home}/mcp`,
     `  health         ${facts.home}/health`,
     `  service info   ${facts.home}/auth/v1/info`,
-    `  listens on     ${facts.url}`,
-    `  metrics        ${facts.internal}/metrics`,
+    ...(url === facts.home ? [] : [`  listens on     ${url}`]),
+    `  metrics        ${sameHost(facts.internal, facts.home)}/metrics`,
     `  data           ${facts.dataPath}`,
     `  process        ${facts.pid} (kill -HUP reloads, kill stops)`,
   ];
   if (facts.setupAddress === undefined) lines.push(`  admin panel    ${facts.home}/ProxyAdmin`);
   else lines.push(`  admin set-up   ${facts.setupAddress}`, '                 (once, within 30 minutes)');
   if (facts.sandbox !== undefined)
-    lines.push(`  sandbox        ${facts.sandbox} (simulated modules, demo money)`);
+    lines.push(`  sandbox        ${sameHost(facts.sandbox, facts.home)} (simulated modules, demo money)`);
   lines.push('', 'For an MCP host:', JSON.stringify(clientConfiguration(facts.home), null, 2), '');
   return `${lines.join('\n')}\n`;
 }

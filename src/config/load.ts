@@ -29,7 +29,6 @@ export interface Flags {
   readonly internalPort?: number;
   readonly data?: string;
   readonly sandbox: boolean;
-  readonly checkConfig: boolean;
   readonly newJournal: boolean;
 }
 
@@ -58,7 +57,6 @@ export function parseFlags(args: readonly string[]): Flags {
         'internal-port': { type: 'string' },
         data: { type: 'string' },
         sandbox: { type: 'boolean' },
-        'check-config': { type: 'boolean' },
         'new-journal': { type: 'boolean' },
       },
     }));
@@ -73,7 +71,6 @@ export function parseFlags(args: readonly string[]): Flags {
     ...portFlag('port', 'port', values['port']),
     ...portFlag('internalPort', 'internal-port', values['internal-port']),
     sandbox: values['sandbox'] === true,
-    checkConfig: values['check-config'] === true,
     newJournal: values['new-journal'] === true,
   };
 }

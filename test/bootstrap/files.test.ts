@@ -18,10 +18,7 @@ const KEY = { owner: '7', fileId: '1001' };
 function open(t: Test, dataPath: string, keys: object): FileTransport {
   const file = join(temporaryFolder(t), 'configuration.json');
   writeFileSync(file, JSON.stringify({ DataPath: dataPath, ...keys }));
-  const loaded = loadConfiguration(
-    { config: file, sandbox: true, checkConfig: false, newJournal: false },
-    {},
-  );
+  const loaded = loadConfiguration({ config: file, sandbox: true, newJournal: false }, {});
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const settings = new LiveSettings();
   const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });

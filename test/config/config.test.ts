@@ -9,7 +9,7 @@ import { MODULE_NAME } from '../../src/domain/config/configuration.ts';
 import { configurationPage } from '../../tools/print-configuration.ts';
 import { routeTable } from '../support/route-table.ts';
 
-const NO_FLAGS: Flags = { sandbox: false, checkConfig: false, newJournal: false };
+const NO_FLAGS: Flags = { sandbox: false, newJournal: false };
 
 function file(test: Test, content: unknown): Flags {
   const path = `${test.testdir()}/gatehouse.jsonc`;
@@ -347,7 +347,6 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
       '--data',
       'd',
       '--sandbox',
-      '--check-config',
       '--new-journal',
       '--config',
       'c',
@@ -358,7 +357,6 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
       data: 'd',
       config: 'c',
       sandbox: true,
-      checkConfig: true,
       newJournal: true,
     },
   );

@@ -1,0 +1,162 @@
+/** The table of commands: usage, meaning, options and what each runs. The help is made from it. */
+import { backUp, checkData, goBackACommit, restore } from '../bootstrap/journal.ts';
+import { parseFlags, UsageError } from '../config/load.ts';
+import { printedSchema } from '../config/printed-schema.ts';
+import { generateKey } from './keygen.ts';
+import { EXIT, loadOrEnd, print, VERSION } from './output.ts';
+import { serve } from './serve.ts';
+import { showStatus } from './status.ts';
+
+interface Command {
+  /** Behind the name; options are listed apart. */
+  readonly usage: string;
+  readonly help: string;
+  /** Keys of `OPTIONS`. */
+  readonly options: readonly (keyof typeof OPTIONS)[];
+  run(args: readonly string[]): void | Promise<void>;
+}
+
+const OPTIONS = {
+  '--config FILE': 'configuration, JSON with comments; without it: sandbox modules and defaults',
+  '--data DIR': 'folder of the journal and of files',
+  '--port N': 'public port; 0 picks a free one',
+  '--internal-port N': 'port of /metrics and /health in full; 0 picks a free one',
+  '--sandbox': 'simulated modules for those that have no address',
+  '--new-journal': 'start with an empty journal if the data folder has lost its journal',
+  '--check-config': 'the same as the command check-config',
+  '--use-older-commit': 'if the newest commit is damaged, return to the commit before it',
+  '--json': 'print the full health as JSON',
+} as const;
+const FOLDER = ['--data DIR', '--config FILE'] as const;
+
+export type CommandName = keyof typeof COMMANDS;
+
+export const COMMANDS = {
+  serve: {
+    usage: '',
+    help: 'serve; the command without a name',
+    options: [
+      '--config FILE',
+      '--data DIR',
+      '--port N',
+      '--internal-port N',
+      '--sandbox',
+      '--new-journal',
+      '--check-config',
+    ],
+    run: (args) => serve(parseFlags(args)),
+  },
+  'check-config': {
+    usage: '',
+    help: 'check the configuration and start nothing',
+    options: ['--config FILE', '--sandbox'],
+    run(args) {
+      loadOrEnd(parseFlags(args));
+      print('configuration: no faults\n');
+    },
+  },
+  check: {
+    usage: '',
+    help: 'read all of the journal, a line for each fault; exit code 70 when there is one',
+    options: [...FOLDER, '--use-older-commit'],
+    run: runCheck,
+  },
+  keygen: {
+    usage: '',
+    help: 'print a new key pair as JSON',
+    options: [],
+    run(args) {
+      refuseMore(args);
+      print(`${JSON.stringify(generateKey())}\n`);
+    },
+  },
+  backup: {
+    usage: 'DIR',
+    help: 'copy the journal while the gateway runs',
+    options: FOLDER,
+    async run(args) {
+      const [target, rest] = folderOf('backup needs a folder: backup DIR', args);
+      await backUp(loadOrEnd(parseFlags(rest)).dataPath, target);
+      print(`backup written to ${target}\n`);
+    },
+  },
+  restore: {
+    usage: 'FROM',
+    help: 'copy the journal of a backup into a data folder that has none',
+    options: FOLDER,
+    async run(args) {
+      const [from, rest] = folderOf('restore needs the folder of a backup: restore FROM', args);
+      const { dataPath } = loadOrEnd(parseFlags(rest));
+      await restore(from, dataPath);
+      print(`${dataPath} holds the journal of ${from}\n`);
+    },
+  },
+  status: {
+    usage: '',
+    help: 'ask the internal listener for health; exit code 69 when nothing answers, 70 when unhealthy',
+    options: ['--config FILE', '--internal-port N', '--json'],
+    run: showStatus,
+  },
+  'print-schema': {
+    usage: '',
+    help: 'print the JSON Schema of the configuration file, for editors',
+    options: [],
+    run(args) {
+      refuseMore(args);
+      print(`${JSON.stringify(printedSchema(), null, 2)}\n`);
+    },
+  },
+  version: {
+    usage: '',
+    help: 'print the version',
+    options: [],
+    run(args) {
+      refuseMore(args);
+      print(`${VERSION}\n`);
+    },
+  },
+  help: {
+    usage: '[COMMAND]',
+    help: 'print this text, or the options of a command',
+    options: [],
+    run([name, ...rest]) {
+      refuseMore(rest);
+      if (name !== undefined && !Object.hasOwn(COMMANDS, name))
+        throw new UsageError(`there is no command ${JSON.stringify(name)}`);
+      print(helpText(VERSION, name as CommandName | undefined));
+    },
+  },
+} as const satisfies Record<string, Command>;
+
+function refuseMore([first]: readonly string[]): void {
+  if (first !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(first)}`);
+}
+
+function folderOf(message: string, [folder, ...rest]: readonly string[]): [string, string[]] {
+  if (folder === undefined || folder.startsWith('-')) throw new UsageError(message);
+  return [folder, rest];
+}
+
+async function runCheck(args: readonly string[]): Promise<void> {
+  const flag = '--use-older-commit';
+  const { dataPath } = loadOrEnd(parseFlags(args.filter((each) => each !== flag)));
+  if (args.includes(flag)) print(`${await goBackACommit(dataPath, Date.now())}\n`);
+  const { sound } = await checkData(dataPath, (line) => print(`${line}\n`));
+  if (!sound) process.exitCode = EXIT.storage;
+}
+
+/** All commands and options, or those of one command. */
+export function helpText(version: string, name?: CommandName): string {
+  const commands = Object.entries<Command>(COMMANDS).filter(([each]) => name === undefined || each === name);
+  const wanted = new Set(commands.flatMap(([, { options }]) => options));
+  const options = Object.entries(OPTIONS).filter(([option]) => wanted.has(option as keyof typeof OPTIONS));
+  const lines = [
+    `gatehouse ${version}: one public entry point for backend modules`,
+    '',
+    ...commands.map(([each, { usage, help }]) => `  gatehouse ${`${each} ${usage}`.padEnd(18)}${help}`),
+    ...(options.length === 0 ? [] : ['']),
+    ...options.map(([option, help]) => `  ${option.padEnd(22)}${help}`),
+    `  ${'-h, --help'.padEnd(22)}this text`,
+  ];
+  return `${lines.join('\n')}\n`;
+}

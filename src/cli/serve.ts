@@ -1,0 +1,65 @@
+/** The command `serve`: starts the gateway, prints where it listens, handles signals. */
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+import type { Assembly } from '../bootstrap/gateway.ts';
+import { exposureWarnings } from '../config/exposure.ts';
+import type { Flags } from '../config/load.ts';
+import { createLog, type Log } from '../io/observability/log.ts';
+import { banner } from './banner.ts';
+import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
+
+/** Commands that serve nothing end in half the time without it. Required, as main.cts says. */
+function loadGateway(): typeof import('../bootstrap/gateway.ts') {
+  return createRequire(import.meta.url)(
+    '../bootstrap/gateway.js',
+  ) as typeof import('../bootstrap/gateway.ts');
+}
+
+export async function serve(flags: Flags): Promise<void> {
+  const configuration = loadOrEnd(flags);
+  const log = createLog();
+  const running: { gateway?: Assembly } = {};
+  handleSignals(running, log);
+  const { assemble } = loadGateway();
+  const gateway = await assemble(configuration, {
+    version: VERSION,
+    log,
+    newJournal: flags.newJournal,
+    readAgain: () => load(flags),
+    onFatal(error) {
+      log.write('journalFailed', { err: error });
+      process.exit(EXIT.storage);
+    },
+  });
+  running.gateway = gateway;
+  for (const warning of exposureWarnings(configuration)) log.write('unsafeDeployment', warning);
+  const { url, internal, sandbox, home, setupAddress } = gateway;
+  // For programs; a person reads the addresses below.
+  if (process.stdout.isTTY !== true)
+    print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
+  const dataPath = resolve(configuration.dataPath);
+  const { pid } = process;
+  print(banner({ version: VERSION, pid, url, home, setupAddress, internal, sandbox, dataPath }));
+}
+
+/** Set before anything is started: until there is a gateway a stop has nothing to finish. */
+function handleSignals(running: { gateway?: Assembly }, log: Log): void {
+  let stopping = false;
+  const stop = (signal: string) => {
+    const { gateway } = running;
+    // A second signal means it: whatever is still under way was not acknowledged.
+    if (stopping || gateway === undefined) process.exit(EXIT.done);
+    stopping = true;
+    log.write('stopping', { signal });
+    gateway.stop().then(
+      () => process.exit(EXIT.done),
+      (error: unknown) => {
+        log.write('stopFailed', { err: error });
+        process.exit(EXIT.storage);
+      },
+    );
+  };
+  process.on('SIGTERM', () => stop('SIGTERM'));
+  process.on('SIGINT', () => stop('SIGINT'));
+  process.on('SIGHUP', () => running.gateway?.reread());
+}

@@ -1,0 +1,154 @@
+/** Commands of the program beside `serve`: help, version, schema, status, restore, an upgrade and the way back. */
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { request, signUp } from '../../tools/agent.ts';
+import { launch, runToEnd } from '../../tools/launch.ts';
+
+t.setTimeout(240_000);
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+const COMMANDS = [
+  'serve',
+  'check-config',
+  'check',
+  'keygen',
+  'backup',
+  'restore',
+  'status',
+  'print-schema',
+  'version',
+  'help',
+];
+
+t.test('commands: version prints the version alone, as --version does', async (t) => {
+  for (const args of [['version'], ['--version']])
+    t.match(await runToEnd(args), { code: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+t.test('commands: help names every command, and help of a command its options alone', async (t) => {
+  const { code, stdout } = await runToEnd(['help']);
+  t.equal(code, 0);
+  t.same(
+    COMMANDS.filter((name) => !new RegExp(`^  gatehouse ${name} `, 'm').test(stdout)),
+    [],
+  );
+  const { stdout: one } = await runToEnd(['help', 'status']);
+  t.match(one, /gatehouse status .*\n[\s\S]*--json/);
+  t.notMatch(one, /gatehouse serve|--sandbox/);
+});
+
+t.test('commands: unknown names and arguments too many end with 64 and one line', async (t) => {
+  for (const args of [
+    ['frobnicate'],
+    ['help', 'frobnicate'],
+    ['version', 'x'],
+    ['keygen', 'x'],
+    ['restore'],
+  ]) {
+    const { code, stdout, stderr } = await runToEnd(args);
+    t.same(
+      { code, stdout, lines: stderr.split('\n').length },
+      { code: 64, stdout: '', lines: 2 },
+      args.join(' '),
+    );
+  }
+});
+
+t.test('commands: serve and check-config do what the former flags did', async (t) => {
+  const file = `${t.testdir({})}/gatehouse.jsonc`;
+  writeFileSync(file, '{ "Project": "shop" }');
+  for (const args of [['check-config'], ['--check-config']])
+    t.match(await runToEnd([...args, '--config', file]), { code: 0, stdout: 'configuration: no faults\n' });
+  const gateway = await launch({ command: 'serve' });
+  t.equal((await request(`${gateway.url}/health`)).status, 200);
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});
+
+t.test('commands: print-schema has the keys of the file and of Settings, and takes env:NAME', async (t) => {
+  const { code, stdout } = await runToEnd(['print-schema']);
+  t.equal(code, 0);
+  const schema = JSON.parse(stdout) as {
+    properties: Record<string, { properties?: Record<string, unknown> }>;
+  };
+  const keys = [
+    ...readFileSync('docs/CONFIGURATION.md', 'utf8').matchAll(/^\| `([A-Z][A-Za-z0-9]*)[`.]/gm),
+  ].map(([, key]) => key ?? '');
+  t.same(Object.keys(schema.properties).sort(), [...new Set([...keys, '$schema'])].sort());
+  t.match(schema.properties['BaseUrl'], { anyOf: [{ pattern: /https/ }, { pattern: '^env:.+$' }] });
+  t.match(schema.properties['Settings']?.properties?.['IpRPSLimit'], { type: 'integer', minimum: 0 });
+});
+
+t.test('commands: status is one line or JSON of a running gateway, and 69 when none answers', async (t) => {
+  const gateway = await launch();
+  const { port } = new URL(gateway.internal);
+  const line = await runToEnd(['status', '--internal-port', port]);
+  t.match(line, { code: 0, stdout: new RegExp(`^healthy: gatehouse ${version} on Node .+ MiB\n$`) });
+  const { stdout } = await runToEnd(['status', '--internal-port', port, '--json']);
+  t.match(JSON.parse(stdout), { status: 'healthy', version, parts: {} });
+  await gateway.stop();
+  const gone = await runToEnd(['status', '--internal-port', port]);
+  t.match(gone, {
+    code: 69,
+    stdout: '',
+    stderr: new RegExp(`^gatehouse: http://127.0.0.1:${port}/health: .+\n$`),
+  });
+});
+
+t.test('commands: a restored backup serves its accounts; later ones are gone', async (t) => {
+  const folder = t.testdir({});
+  const gateway = await launch({ dataPath: `${folder}/data` });
+  const person = await signUp(gateway.url);
+  t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', gateway.dataPath])).code, 0);
+  const later = await signUp(gateway.url);
+  await gateway.stop();
+  const run = await runToEnd(['restore', `${folder}/backup`, '--data', `${folder}/other`]);
+  t.match(run, { code: 0, stdout: /holds the journal of/ }, run.stderr);
+  const restored = await launch({ dataPath: `${folder}/other` });
+  const statusOf = async ({ cookie }: { cookie: string }) =>
+    (await request(`${restored.url}/auth/v1/keys/user_keys`, { headers: { Cookie: cookie } })).status;
+  t.same([await statusOf(person), await statusOf(later)], [200, 401]);
+  await restored.stop();
+});
+
+t.test(
+  'commands: restore refuses a folder with a journal, a folder in use and a source without one',
+  async (t) => {
+    const folder = t.testdir({});
+    const gateway = await launch({ dataPath: `${folder}/data` });
+    t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', gateway.dataPath])).code, 0);
+    const before = readFileSync(`${folder}/backup/data.mdb`);
+    const refused = async (from: string, to: string, reason: RegExp) => {
+      const { code, stderr } = await runToEnd(['restore', `${folder}/${from}`, '--data', `${folder}/${to}`]);
+      t.equal(code, 70);
+      t.match(stderr, reason);
+    };
+    await refused('backup', 'data', /is in use/);
+    await gateway.stop();
+    await refused('backup', 'data', /holds a journal already/);
+    await refused('nothing', 'new', /holds no journal/);
+    t.notOk(existsSync(`${folder}/new/data.mdb`));
+    writeFileSync(`${folder}/backup/data.mdb`, before.subarray(0, 100));
+    await refused('backup', 'new', /cannot be copied|is damaged/);
+    t.notOk(existsSync(`${folder}/new/data.mdb`), 'nothing is left of a failed restore');
+  },
+);
+
+t.test('commands: an upgrade from 0.1.0 serves, and the backup from before it is the way back', async (t) => {
+  const folder = t.testdir({});
+  const data = join(folder, 'data');
+  cpSync('test/fixtures/journal-1', data, { recursive: true });
+  const before = readFileSync(join(data, 'data.mdb'));
+  t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', data])).code, 0);
+  const upgraded = await launch({ dataPath: data });
+  t.equal((await request(`${upgraded.url}/health`)).status, 200);
+  await upgraded.stop();
+  t.not(
+    Buffer.compare(readFileSync(join(data, 'data.mdb')), before),
+    0,
+    'the layout is that of this version',
+  );
+  t.equal((await runToEnd(['restore', `${folder}/backup`, '--data', `${folder}/back`])).code, 0);
+  const { stdout } = await runToEnd(['check', '--data', `${folder}/back`]);
+  t.match(stdout, /rows of an earlier version have no checksum/, 'the rows are those of version 0.1.0');
+});
