@@ -1,0 +1,117 @@
+/** What a storage makes of the results of worker tasks that make and publish parts. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
+import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
+import { textPreview } from '../../../../src/io/files/upload/text-preview.ts';
+import type { TaskName } from '../../../../src/workers/tasks.ts';
+import { inlineWorkers } from '../../../support/account.ts';
+import { readStored, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { rejectsWith } from '../../../support/rejections.ts';
+
+const KEY = { owner: '7', fileId: '1001' };
+const BYTES = Buffer.from('bytes');
+
+type TaskAnswer = Awaited<ReturnType<WorkerPort['run']>>;
+
+/** A storage whose worker tasks have planted answers, while there are any. */
+function startStorage(t: Test) {
+  const real = inlineWorkers().workers;
+  const planted = new Map<TaskName, unknown>();
+  const faults: string[] = [];
+  const workers: WorkerPort = {
+    run: (name, input) =>
+      planted.has(name) ? Promise.resolve(planted.get(name) as never) : real.run(name, input),
+  };
+  const root = temporaryFolder(t);
+  const storage = new LocalStorage({ root, workers, onFault: (message) => faults.push(message) });
+  t.teardown(() => storage.close());
+  const plant = (name: TaskName, answer: TaskAnswer | { ok: true; value: unknown }) =>
+    planted.set(name, answer);
+  return { root, storage, faults, plant, heal: () => planted.clear() };
+}
+
+const FAULTS = [
+  ['ENOSPC', 'StorageFull'],
+  ['EDQUOT', 'StorageFull'],
+  ['EIO', 'FileStorageFailed'],
+  ['ESTALE', 'FileStorageFailed'],
+] as const;
+
+t.test(
+  'part tasks: a full disk is StorageFull, another system error FileStorageFailed; both are logged',
+  async (t) => {
+    for (const [code, row] of FAULTS) {
+      const { storage, faults, plant, heal } = startStorage(t);
+      const fault = { ok: true, value: { code, message: `${code}: planted` } } as const;
+      plant('makePart', fault);
+      await rejectsWith(t, storage.create(KEY), row);
+      heal();
+      await storage.create(KEY);
+      await writePart(storage, KEY, BYTES);
+      plant('publishPart', fault);
+      await rejectsWith(t, storage.publish(KEY, BYTES.length), row);
+      t.match(faults, [/^making a part of 7\/1001 in .*: planted$/, /^publishing 7\/1001 in .*: planted$/]);
+      t.match(storage.counters(), row === 'StorageFull' ? { full: 2, failed: 0 } : { full: 0, failed: 2 });
+      heal();
+      await storage.publish(KEY, BYTES.length);
+      t.same(await readStored(storage, KEY), BYTES, 'a later publish succeeds');
+    }
+  },
+);
+
+t.test(
+  'part tasks: a full queue, a dead thread and a closing pool are told apart; nothing is lost',
+  async (t) => {
+    for (const error of ['Overloaded', 'InternalError', 'Stopping'] as const) {
+      const { storage, plant, heal } = startStorage(t);
+      plant('makePart', { ok: false, error });
+      await rejectsWith(t, storage.create(KEY), error);
+      heal();
+      await storage.create(KEY);
+      await writePart(storage, KEY, BYTES);
+      plant('publishPart', { ok: false, error });
+      await rejectsWith(t, storage.publish(KEY, BYTES.length), error);
+      heal();
+      await storage.publish(KEY, BYTES.length);
+      t.same(await readStored(storage, KEY), BYTES);
+      t.match(storage.counters(), { published: 1, leases: 0 });
+    }
+  },
+);
+
+t.test('part tasks: a removal while its part is made leaves nothing', async (t) => {
+  const { root, storage } = startStorage(t);
+  await Promise.all([storage.create(KEY), storage.remove(KEY)]);
+  t.same(readdirSync(join(root, '7')), []);
+  await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+});
+
+t.test('part tasks: the preview of a publish is used once; later ones are read from the file', async (t) => {
+  const { storage } = startStorage(t);
+  await storage.create(KEY);
+  await writePart(storage, KEY, BYTES);
+  await storage.publish(KEY, BYTES.length);
+  t.equal(await textPreview(storage, KEY), 'bytes');
+  t.equal(storage.counters().open, 0, 'the file was not opened');
+  t.equal(storage.takePreview(KEY), undefined);
+  t.equal(await textPreview(storage, KEY), 'bytes');
+  t.equal(storage.counters().open, 1);
+});
+
+t.test(
+  'part tasks: of more than 32 previews that are not taken, the oldest are read from their files',
+  async (t) => {
+    const { storage } = startStorage(t);
+    const keys = Array.from({ length: 33 }, (_, index) => ({ owner: '7', fileId: String(index + 1) }));
+    for (const key of keys) {
+      await storage.create(key);
+      await storage.publish(key, 0);
+    }
+    t.same(
+      keys.map((key) => storage.takePreview(key) !== undefined),
+      keys.map((_, index) => index > 0),
+    );
+  },
+);
