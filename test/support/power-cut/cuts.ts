@@ -36,19 +36,24 @@ export interface Traced {
 
 /** Runs the writer under strace to its end, in a folder that it makes within `scratch`. */
 export function traceWriter(scratch: string, turns: number, ...fault: 'early'[]): Traced {
-  const log = join(scratch, 'trace');
   const folder = join(scratch, 'journal');
+  const moments = traceProgram(scratch, [WRITER, folder, String(turns), ...fault]);
+  const files = [join(folder, 'data.mdb'), join(folder, COPY, 'data.mdb')];
+  const left = new Map(files.map((file) => [file, readFileSync(file)]));
+  return { moments, folder, left };
+}
+
+/** Runs a program of Node.js under strace to its end; its calls. The trace is kept in `scratch`. */
+export function traceProgram(scratch: string, program: readonly string[]): Moment[] {
+  const log = join(scratch, 'trace');
   const [strace = '', ...options] = straceTo(log);
-  const args = [...options, process.execPath, WRITER, folder, String(turns), ...fault];
-  const { status, stderr } = spawnSync(strace, args, {
+  const { status, stderr } = spawnSync(strace, [...options, process.execPath, ...program], {
     encoding: 'utf8',
     env: plainEnvironment({ UV_USE_IO_URING: '0' }),
     maxBuffer: Number.POSITIVE_INFINITY,
   });
   if (status !== 0) throw new Error(`the writer ended with ${status}: ${stderr}`);
-  const files = [join(folder, 'data.mdb'), join(folder, COPY, 'data.mdb')];
-  const left = new Map(files.map((file) => [file, readFileSync(file)]));
-  return { moments: parseTrace(readFileSync(log, 'latin1')), folder, left };
+  return parseTrace(readFileSync(log, 'latin1'));
 }
 
 /** The files as the calls leave them in the end: those of the program, or a call was missed. */

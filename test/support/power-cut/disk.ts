@@ -106,13 +106,14 @@ export class TracedDisk {
         file.offset = result;
       };
     if (name === 'fsync' || name === 'fdatasync') return this.#sync(file);
+    if (name === 'ftruncate' && file.inode !== undefined) return this.#cut(file.inode, Number(words[1]));
     if (/^p?writev?(64)?$/.test(name) && file.inode !== undefined)
       return this.#write(file, file.inode, call, words);
     throw new Error(`${name} of ${file.path} cannot be followed`);
   }
 
   #opening(call: Call): Ending | undefined {
-    const path = stringsOf(call)[0]?.toString() ?? '';
+    const path = this.#resolve(stringsOf(call)[0]?.toString() ?? '');
     const words = wordsOf(call);
     const flags = (words[words.indexOf('""') + 1] ?? '').split('|');
     if (!this.#concerns(path)) return undefined;
@@ -131,7 +132,7 @@ export class TracedDisk {
   }
 
   #naming(call: Call): Ending | undefined {
-    const paths = stringsOf(call).map(String);
+    const paths = stringsOf(call).map((path) => this.#resolve(String(path)));
     const [path = '', to = ''] = paths;
     if (!paths.some((each) => this.#concerns(each))) return undefined;
     const kind = call.name.replace(/at2?$/, '');
@@ -189,6 +190,21 @@ export class TracedDisk {
       )
         inode.settle(write);
     };
+  }
+
+  #cut(inode: Inode, sizeBytes: number): Ending {
+    const write: Write = { endedAt: undefined };
+    inode.cut(write, sizeBytes);
+    return () => {
+      write.endedAt = this.#now;
+    };
+  }
+
+  /** A name in a folder that is open: `/proc/self/fd/N/name`. */
+  #resolve(path: string): string {
+    const [, descriptor = '', name = ''] = /^\/proc\/self\/fd\/(\d+)\/(.+)$/.exec(path) ?? [];
+    const folder = this.#open.get(descriptor)?.path;
+    return folder === undefined ? path : join(folder, name);
   }
 
   #inside(path: string): boolean {

@@ -30,6 +30,7 @@ export class Inode {
   /** States of a sector since the durable one, oldest first. */
   readonly #sectors = new Map<number, Version[]>();
   #sizes: Size[] = [];
+  #isCut = false;
 
   /** As every process sees it. */
   get sizeBytes(): number {
@@ -39,6 +40,7 @@ export class Inode {
   /** Nothing of it needs to be on the disk yet. Throws where another write to the same sectors is under way. */
   write(write: Write, offset: number, bytes: Buffer): void {
     const end = offset + bytes.length;
+    if (this.#isCut && end > this.sizeBytes) throw new Error('a file that was cut grows again');
     for (let sector = Math.floor(offset / SECTOR_BYTES); sector * SECTOR_BYTES < end; sector += 1) {
       const versions = this.#sectors.get(sector) ?? [];
       const last = versions.at(-1);
@@ -54,6 +56,12 @@ export class Inode {
     if (end > this.sizeBytes) this.#sizes.push({ write, bytes: end });
   }
 
+  /** The file ends there, and does not grow again. */
+  cut(write: Write, sizeBytes: number): void {
+    this.#isCut = true;
+    this.#sizes.push({ write, bytes: sizeBytes });
+  }
+
   /** Whatever had been written before that moment is on the disk. */
   sync(beganAt: number): void {
     this.#settle(({ endedAt }) => endedAt !== undefined && endedAt < beganAt);
@@ -65,9 +73,9 @@ export class Inode {
   }
 
   #settle(isDurable: (write: Write) => boolean): void {
-    const size = this.#sizes.findLast(({ write }) => isDurable(write))?.bytes ?? 0;
-    this.#durableBytes = Math.max(this.#durableBytes, size);
-    this.#sizes = this.#sizes.filter(({ bytes }) => bytes > this.#durableBytes);
+    const size = this.#sizes.findLastIndex(({ write }) => isDurable(write));
+    this.#durableBytes = this.#sizes[size]?.bytes ?? this.#durableBytes;
+    this.#sizes = this.#sizes.slice(size + 1);
     for (const [sector, versions] of this.#sectors) {
       const last = versions.findLastIndex(({ write }) => isDurable(write));
       if (last < 0) continue;

@@ -144,6 +144,24 @@ t.test('disk: a longer file may have its old length, any since, and zeros', asyn
   t.same([...outcomes(lines)].sort(), ['a', 'a.', 'a..', 'a.c', 'ab', 'ab.', 'abc']);
 });
 
+t.test('disk: a file that is cut has its old or its new length until it is synced', async (t) => {
+  const lines = [...OPENED, written('abc', 0), SYNCED, `7 ftruncate(5, ${SECTOR_BYTES}) = 0`];
+  t.same([...outcomes(lines)].sort(), ['a', 'abc']);
+  t.same([...outcomes([...lines, SYNCED])], ['a']);
+});
+
+t.test('disk: a name below the descriptor of a folder is a name in it', async (t) => {
+  const lines = [
+    `7 openat(AT_FDCWD, ${hex(FOLDER)}, O_RDONLY|O_DIRECTORY) = 4`,
+    `7 openat(AT_FDCWD, ${hex('/proc/self/fd/4/f.part')}, O_RDWR|O_CREAT, 0600) = 5`,
+    written('a', 0),
+    SYNCED,
+    `7 rename(${hex('/proc/self/fd/4/f.part')}, ${hex('/proc/self/fd/4/f')}) = 0`,
+  ];
+  t.same(outcomes(lines), new Set(['a', undefined]));
+  t.same(outcomes([...lines, '7 fsync(4) = 0']), new Set(['a']));
+});
+
 t.test('disk: appended bytes, and those at the position of the descriptor, are found', async (t) => {
   const a = sectors('a');
   const lines = [
@@ -175,7 +193,8 @@ t.test(
 t.test('disk: what cannot be followed ends the rebuild', async (t) => {
   const lines: Record<string, string> = {
     'a store into the file': '7 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 5, 0) = 0x7f0000000000',
-    'a call without a rule': '7 ftruncate(5, 0) = 0',
+    'a call without a rule': '7 fallocate(5, 0, 0, 4096) = 0',
+    'a file that was cut and grows again': ['7 ftruncate(5, 0) = 0', written('a', 0)].join('\n'),
     'a copied descriptor': '7 dup(5) = 9',
     'a ring of the kernel': '7 io_uring_setup(64, {}) = 9',
     'a sync that failed': '7 fdatasync(5) = -1 EIO (Input/output error)',

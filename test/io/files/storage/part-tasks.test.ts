@@ -62,7 +62,7 @@ t.test(
 );
 
 t.test(
-  'part tasks: a full queue, a dead thread and a closing pool are told apart; nothing is lost',
+  'part tasks: a full queue, a dead thread and a closing pool have errors of their own; nothing is lost',
   async (t) => {
     for (const error of ['Overloaded', 'InternalError', 'Stopping'] as const) {
       const { storage, plant, heal } = startStorage(t);

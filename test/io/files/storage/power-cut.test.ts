@@ -1,0 +1,47 @@
+/**
+ * Power cuts while files are published: the calls of a local storage are traced, and its disk is rebuilt as it may be found
+ * after a cut at any moment (decision 0079).
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { count, depth } from '../../../support/depth.ts';
+import { cutPublishing, traceFiles } from '../../../support/power-cut/published-files.ts';
+import { straceMissing } from '../../../support/strace.ts';
+
+const FILES = 60;
+const CUTS = 3_000;
+/** Of these a planted fault must show in one: at every depth the same. */
+const FAULT_CUTS = 200;
+const FAULT_SEED = 1;
+
+const skip = straceMissing();
+t.setTimeout(120_000);
+
+function scratch(t: Test): string {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-publish-cut-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+t.test('power cut: a published file is there, and each file that is there is whole', { skip }, async (t) => {
+  const cuts = count(CUTS);
+  const { faults, found, parts } = cutPublishing(traceFiles(scratch(t), FILES), cuts, depth.seed);
+  t.same(faults, []);
+  t.ok(found > cuts && parts > cuts / 10, `${found} files and ${parts} parts in ${cuts} cuts`);
+});
+
+t.test('power cut: catches a file that counts as published too early', { skip }, async (t) => {
+  const traced = traceFiles(scratch(t), FILES, 'early');
+  t.match(cutPublishing(traced, FAULT_CUTS, FAULT_SEED).faults.join('\n'), /is lost/);
+});
+
+t.test('power cut: catches syncs that do nothing, and bytes that are not synced', { skip }, async (t) => {
+  const traced = traceFiles(scratch(t), FILES);
+  const unsynced = cutPublishing(traced, FAULT_CUTS, FAULT_SEED, { syncsNothing: true });
+  t.match(unsynced.faults.join('\n'), /is lost/);
+  const moments = traced.moments.filter(({ call }) => call.name !== 'fdatasync');
+  const torn = cutPublishing({ ...traced, moments }, FAULT_CUTS, FAULT_SEED);
+  t.match(torn.faults.join('\n'), /or others than were published/);
+});
