@@ -25,6 +25,7 @@ import { RawConnection } from './transfers/raw-connection.ts';
 
 const STREAMS = 8;
 const MANY = `gatehouse, ${STREAMS} at once`;
+const BEHIND_NGINX = 'gatehouse, nginx sends';
 const RANGE_BYTES = 4_096;
 /** Different ranges that are asked for. */
 const RANGES = 1_024;
@@ -55,6 +56,13 @@ export const download: Scenario = {
       reaches: 1.9,
       row: 'downloads, eight, against node:http',
     },
+    {
+      of: BEHIND_NGINX,
+      against: 'nginx',
+      by: 'rate',
+      atLeast: 0.9,
+      row: 'download behind nginx with X-Accel-Redirect, against nginx',
+    },
   ],
   async run(bench) {
     const client = await startTransferClient(bench);
@@ -67,6 +75,7 @@ export const download: Scenario = {
       ] as const;
       subjects.push(...wholeFiles(bench, client, { name: 'gatehouse', ...gateway }, own));
     }
+    if (bench.invite('nginx')) subjects.push(await behindNginx(bench, client));
     for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
       writeFileSync(join(peer.root, 'small'), contentOf(CONCURRENT_FILE_BYTES));
       const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
@@ -153,6 +162,36 @@ function wholeFiles(
     });
   };
   return [subject(1, large, FILE_BYTES), subject(STREAMS, small, CONCURRENT_FILE_BYTES)];
+}
+
+/** nginx in front, which sends the bytes of what the gateway authorized. Processor time is that of both. */
+async function behindNginx(bench: Bench, client: TransferClient): Promise<Subject> {
+  const behind = { header: 'X-Accel', prefix: '/_files/' };
+  const configuration = { TrustedProxies: ['127.0.0.1'], SendfileBehind: behind };
+  const gateway = await startFileGateway(bench, 1, {}, { suffix: '' }, configuration);
+  const address = new URL(await ownFile(gateway, FILE_BYTES));
+  const direct = await fetch(address, { headers: { 'X-Accel': '1' } });
+  await direct.arrayBuffer();
+  if (!direct.headers.has('x-accel-redirect')) throw new Error('the gateway did not hand over the file');
+  const peer = await startNginx(bench, {
+    http: `upstream gatehouse { server ${address.host}; keepalive 32; keepalive_requests 1000000; }`,
+    server: `location / { proxy_pass http://gatehouse; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header X-Accel 1; }
+    location /_files/ { internal; alias ${gateway.folder}/; etag off; add_header ETag $upstream_http_etag; add_header Last-Modified $upstream_http_last_modified; }`,
+  });
+  return transferSubject(bench, client, {
+    name: BEHIND_NGINX,
+    pids: [...gateway.pids, peer.pid],
+    group: BEHIND_NGINX,
+    plan: {
+      kind: 'get',
+      url: peer.url,
+      path: address.pathname,
+      fileBytes: FILE_BYTES,
+      cookies: [],
+      connectionsPerFile: 1,
+      streams: 1,
+    },
+  });
 }
 
 function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {

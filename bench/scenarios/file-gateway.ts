@@ -29,6 +29,8 @@ export interface FileGateway {
   readonly url: string;
   readonly internal: string;
   readonly pids: readonly number[];
+  /** Where its files lie. */
+  readonly folder: string;
   /** One account for each stream. */
   readonly cookies: readonly string[];
   rssBytes(): number;
@@ -42,6 +44,7 @@ export async function startFileGateway(
   streams: number,
   settings: object = {},
   build: Build = { suffix: '' },
+  more: object = {},
 ): Promise<FileGateway> {
   const folder = storedFiles(bench);
   const gateway = await gatewayUnderLoad(bench, undefined, {
@@ -49,7 +52,7 @@ export async function startFileGateway(
     ...(bench.options.folder === undefined ? {} : { dataPath: join(storedFiles(bench), 'data') }),
     sandbox: true,
     build,
-    configuration: { LocalFileStoragePath: folder },
+    configuration: { LocalFileStoragePath: folder, ...more },
     settings: {
       FileMaxSizeBytes: LARGE_FILE_BYTES,
       FileUploadBytesPerSecond: 0,
@@ -65,6 +68,7 @@ export async function startFileGateway(
     url,
     internal,
     pids,
+    folder,
     cookies: people.map(({ cookie }) => cookie),
     rssBytes: () => pids.reduce((sum, pid) => sum + (costOf(pid)?.rssBytes ?? 0), 0),
     eventLoopP99Ms: () => eventLoopP99Ms(internal),
