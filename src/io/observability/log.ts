@@ -35,6 +35,8 @@ const PIPE_BATCH_BYTES_MAX = 4_096;
 const BATCH_BYTES_MAX = 64 * 1024;
 /** Bytes that wait for a reader that is behind; lines beyond are dropped. */
 const WAITING_BYTES_MAX = 1024 * 1024;
+/** Buffers for batches, one being filled while another is written. More only while the reader is behind. */
+const KEPT_BUFFERS = 2;
 /** A line is written at the latest so long after its request. Milliseconds. */
 const FLUSH_MS = 100;
 
@@ -65,6 +67,8 @@ export function openLineSink(fileDescriptor = 2): LineSink {
     minLength: 1,
     maxWrite: batchBytesMax,
     maxLength: WAITING_BYTES_MAX,
+    // Of a text it would count and encode the bytes twice.
+    contentMode: 'buffer',
     // A full pipe is retried until the process ends.
     retryEAGAIN: () => !closed,
   });
@@ -81,14 +85,19 @@ export function openLineSink(fileDescriptor = 2): LineSink {
   stream.on('error', () => {
     readerGone = true;
   });
+  const buffers = new KeptBuffers(batchBytesMax);
+  stream.on('write', (sizeBytes: number) => buffers.written(sizeBytes));
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
     if (lines === 0) return;
     refused = readerGone;
-    stream.write(batch);
+    const bytes = buffers.fill(batch);
+    writeBytes(stream, bytes);
     if (refused) counts.dropped += lines;
     else counts.written += lines;
+    if (refused) buffers.refused(bytes);
+    else buffers.taken(bytes);
     batch = '';
     lines = 0;
   };
@@ -120,4 +129,51 @@ export function openLineSink(fileDescriptor = 2): LineSink {
       return written.then(end);
     },
   };
+}
+
+/** Its types know texts alone; with `contentMode` it takes bytes and keeps them until they are written. */
+function writeBytes(stream: object, bytes: Buffer): void {
+  (stream as { write(bytes: Buffer): boolean }).write(bytes);
+}
+
+/** Copies each batch once, into a buffer that is used again when its bytes are written. */
+class KeptBuffers {
+  readonly #sizeBytes: number;
+  readonly #free: Buffer[];
+  readonly #kept: ReadonlySet<ArrayBufferLike>;
+  /** In the order of their writes. `endBytes`: of all batches, the position of its last byte. */
+  readonly #leaving: { readonly bytes: Buffer; readonly endBytes: number }[] = [];
+  #takenBytes = 0;
+  #writtenBytes = 0;
+
+  constructor(sizeBytes: number) {
+    this.#sizeBytes = sizeBytes;
+    this.#free = Array.from({ length: KEPT_BUFFERS }, () => Buffer.allocUnsafeSlow(sizeBytes));
+    this.#kept = new Set(this.#free.map(({ buffer }) => buffer));
+  }
+
+  /** A batch of ASCII. A short one gets its own memory: many of them may wait for a reader. */
+  fill(batch: string): Buffer {
+    const kept = batch.length > this.#sizeBytes / 2 ? this.#free.pop() : undefined;
+    if (kept === undefined) return Buffer.from(batch, 'latin1');
+    return kept.subarray(0, kept.write(batch, 'latin1'));
+  }
+
+  taken(bytes: Buffer): void {
+    this.#takenBytes += bytes.length;
+    if (this.#kept.has(bytes.buffer)) this.#leaving.push({ bytes, endBytes: this.#takenBytes });
+  }
+
+  refused(bytes: Buffer): void {
+    if (this.#kept.has(bytes.buffer)) this.#free.push(Buffer.from(bytes.buffer));
+  }
+
+  written(sizeBytes: number): void {
+    this.#writtenBytes += sizeBytes;
+    for (let first = this.#leaving[0]; first !== undefined; first = this.#leaving[0]) {
+      if (first.endBytes > this.#writtenBytes) return;
+      this.#leaving.shift();
+      this.#free.push(Buffer.from(first.bytes.buffer));
+    }
+  }
 }

@@ -1,6 +1,6 @@
 /** The log of finished requests: one JSON line each whatever was sent, nothing secret, and never in the way. */
 import { spawnSync } from 'node:child_process';
-import { constants, mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, mkdtempSync, openSync, read, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -266,6 +266,56 @@ t.test('log sink: lines are whole, in order, and written at the close', async (t
   );
   t.strictSame(sink.counters(), { written: count, dropped: 0 });
 });
+
+t.test('log sink: batches of all sizes keep their bytes while others are written', async (t) => {
+  const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'log');
+  const sink = openLineSink(openSync(file, 'a'));
+  const wanted: string[] = [];
+  for (let index = 0; index < 300; index += 1) {
+    const line = `{"n":${index},"filler":"${'abc'[index % 3]?.repeat((index * 37) % 4_000)}"}\n`;
+    wanted.push(line);
+    sink.write(line);
+    // Writes end between batches.
+    if (index % 40 === 0) await new Promise(setImmediate);
+  }
+  await sink.close();
+  t.equal(readFileSync(file, 'utf8'), wanted.join(''));
+  t.strictSame(sink.counters(), { written: 300, dropped: 0 });
+});
+
+t.test('log sink: lines that a slow reader gets are whole, the others are counted as dropped', async (t) => {
+  const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
+  t.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+  const sink = openLineSink(openSync(pipe, constants.O_WRONLY));
+  const count = 4_000;
+  for (let index = 0; index < count; index += 1) sink.write(`{"n":${index},"filler":"${'x'.repeat(990)}"}\n`);
+  t.ok(sink.counters().dropped > 1_000);
+  const numbers: number[] = [];
+  let rest = '';
+  const piece = Buffer.alloc(65_536);
+  while (numbers.length < count - sink.counters().dropped) {
+    const sizeBytes = await readSome(reader, piece);
+    const texts = (rest + piece.toString('latin1', 0, sizeBytes)).split('\n');
+    rest = texts.pop() ?? '';
+    for (const text of texts) numbers.push((JSON.parse(text) as { n: number }).n);
+  }
+  await sink.close();
+  closeSync(reader);
+  t.equal(sink.counters().written, numbers.length);
+  t.same(
+    numbers,
+    [...new Set(numbers)].sort((a, b) => a - b),
+    'each once, in order',
+  );
+});
+
+/** 0 where nothing has arrived. */
+function readSome(descriptor: number, piece: Buffer): Promise<number> {
+  return new Promise((resolve) =>
+    read(descriptor, piece, 0, piece.length, null, (_, sizeBytes) => resolve(sizeBytes ?? 0)),
+  );
+}
 
 t.test('log sink: a reader that never reads loses lines, counted, and delays no caller', async (t) => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
