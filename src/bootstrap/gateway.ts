@@ -16,6 +16,7 @@ import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { openActorJournal, startActors } from './actors.ts';
+import { AdminRecovery } from './admin-recovery.ts';
 import { createReload } from './catalog-reload.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { startEventDelivery } from './events.ts';
@@ -29,7 +30,7 @@ import { moduleAddresses, openCatalog, publicPaths, startSandbox, warnOfPersonal
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
 import { addressOf, resolveSite } from './site.ts';
-import { openStaff } from './staff.ts';
+import { createSetupLink, openStaff } from './staff.ts';
 import { startWebhooks, type WebhookDelivery } from './webhooks.ts';
 
 /** Tasks that wait for or run on the worker threads. */
@@ -129,6 +130,13 @@ function assemblyOf(
   renewCertificate: () => Promise<void>,
 ): Assembly {
   const { configuration, publicServer, internalServer, sandbox, site, reload } = deps;
+  const recovery = new AdminRecovery({
+    dataPath: configuration.dataPath,
+    clock: Date.now,
+    log: deps.options.log,
+    audit: (record) => deps.actors.administration.auditFirst(record),
+    createLink: () => createSetupLink(deps.setupLinks, site.baseUrl, true),
+  });
   return {
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
@@ -137,6 +145,7 @@ function assemblyOf(
     setupAddress: deps.setupAddress,
     reread: () => void Promise.all([reload(), renewCertificate()]),
     async stop() {
+      recovery.stop();
       await shutDown(deps, pipelines);
       await sandbox?.close();
       folder.release();

@@ -54,7 +54,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       apps: { administration, webhooks: ownerApi },
       webhooks: { webhooks: ownerApi },
       records: { administration, health },
-      staff: { staff, setupLink: deps.setupLink },
+      staff: { staff, setupLinks: deps.setupLinks },
       operations: { administration, dashboard, eventLog: events.log, staff },
       catalog: { catalog, reload: deps.reload },
     },

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Site } from '../domain/site.ts';
-import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink } from '../io/admin/staff.ts';
+import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink, type SetupLinkHolder } from '../io/admin/staff.ts';
 
 export interface OpenedStaff {
   readonly staff: LiveStaff;
-  readonly setupLink: SetupLink | undefined;
+  readonly setupLinks: SetupLinkHolder;
   /** Printed once and never logged. The token follows `#`, a part that browsers do not send. */
   readonly setupAddress: string | undefined;
 }
@@ -17,11 +17,14 @@ export async function openStaff(
 ): Promise<OpenedStaff> {
   const staff = new LiveStaff(actors, adminPublicKeys);
   await staff.restore();
-  if (await staff.hasAdmin()) return { staff, setupLink: undefined, setupAddress: undefined };
+  const setupLinks: SetupLinkHolder = { current: undefined };
+  const setupAddress = (await staff.hasAdmin()) ? undefined : createSetupLink(setupLinks, baseUrl, false);
+  return { staff, setupLinks, setupAddress };
+}
+
+/** Replaces the link before. Returns the address of the new one. */
+export function createSetupLink(setupLinks: SetupLinkHolder, baseUrl: string, recovers: boolean): string {
   const token = randomBytes(SETUP_TOKEN_BYTES).toString('base64url');
-  return {
-    staff,
-    setupLink: new SetupLink(token, Date.now()),
-    setupAddress: `${baseUrl}/ProxyAdmin/Setup#${token}`,
-  };
+  setupLinks.current = new SetupLink(token, Date.now(), recovers);
+  return `${baseUrl}/ProxyAdmin/Setup#${token}`;
 }

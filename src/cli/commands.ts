@@ -2,6 +2,7 @@
 import { backUp, checkData, goBackACommit, restore } from '../bootstrap/journal.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
+import { recoverAdmin } from './admin-recover.ts';
 import { generateKey } from './keygen.ts';
 import { EXIT, loadOrEnd, print, VERSION } from './output.ts';
 import { serve } from './serve.ts';
@@ -96,6 +97,15 @@ export const COMMANDS = {
     help: 'ask the internal listener for health; exit code 69 when nothing answers, 70 when unhealthy',
     options: ['--config FILE', '--internal-port N', '--json'],
     run: showStatus,
+  },
+  admin: {
+    usage: 'recover',
+    help: 'print a new set-up link of the gateway that serves the data folder: one more admin',
+    options: FOLDER,
+    async run([action, ...rest]) {
+      if (action !== 'recover') throw new UsageError('admin takes one action: admin recover');
+      await recoverAdmin(loadOrEnd(parseFlags(rest)).dataPath);
+    },
   },
   'print-schema': {
     usage: '',

@@ -15,6 +15,7 @@ export const AUDIT_EVENTS = {
   // What the staff did.
   settingChanged: 'admin',
   roleChanged: 'admin',
+  admin_recovery: 'admin',
   user_blocked: 'admin',
   user_unblocked: 'admin',
   app_administered: 'admin',

@@ -1,5 +1,5 @@
 /** Commands of the program beside `serve`: help, version, schema, status, restore, an upgrade and the way back. */
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { request, signUp } from '../../tools/agent.ts';
@@ -16,6 +16,7 @@ const COMMANDS = [
   'backup',
   'restore',
   'status',
+  'admin',
   'print-schema',
   'version',
   'help',
@@ -152,3 +153,32 @@ t.test('commands: an upgrade from 0.1.0 serves, and the backup from before it is
   const { stdout } = await runToEnd(['check', '--data', `${folder}/back`]);
   t.match(stdout, /rows of an earlier version have no checksum/, 'the rows are those of version 0.1.0');
 });
+
+t.test(
+  'commands: admin recover prints a link of a gateway that has an admin, and leaves no file',
+  async (t) => {
+    const configuration = { Admin: { publicKeys: ['A'.repeat(42).concat('E')] } };
+    const gateway = await launch({ configuration });
+    t.notMatch(gateway.output().stdout, /Setup#/);
+    const files = () => readdirSync(gateway.dataPath).filter((name) => name.includes('recover'));
+    const run = await runToEnd(['admin', 'recover', '--data', gateway.dataPath]);
+    t.equal(run.code, 0, run.stderr);
+    t.match(run.stdout, /^admin set-up {3}http:\/\/localhost:\d+\/ProxyAdmin\/Setup#[A-Za-z0-9_-]{43}\n/);
+    t.same(files(), []);
+    await gateway.said(/"msg":"admin recovery"/);
+    const token = /#(\S+)/.exec(run.stdout)?.[1] ?? '';
+    t.notMatch(gateway.output().stderr, token, 'the link is not logged');
+    await gateway.stop();
+  },
+);
+
+t.test(
+  'commands: admin recover ends with 69 where no gateway serves, and with 64 without its action',
+  async (t) => {
+    const folder = t.testdir({});
+    const run = await runToEnd(['admin', 'recover', '--data', `${folder}/data`]);
+    t.match(run, { code: 69, stdout: '', stderr: /no gateway serves/ });
+    t.notOk(existsSync(`${folder}/data`));
+    t.equal((await runToEnd(['admin', 'forget'])).code, 64);
+  },
+);

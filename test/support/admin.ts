@@ -82,7 +82,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
             administration,
             health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
           },
-          staff: { staff, setupLink: options.setupLink },
+          staff: { staff, setupLinks: { current: options.setupLink } },
           operations: {
             administration,
             dashboard: new Dashboard(() => ({})),

@@ -20,8 +20,8 @@ export interface SetRole {
   /** User id of the admin who changes it, and the address: both go to the audit log. */
   readonly by: string;
   readonly address: string;
-  /** Through the set-up link: only while no admin can get in. These are admins that cannot: their accounts are blocked. */
-  readonly first?: { readonly blocked: readonly string[] };
+  /** Through the set-up link: only while no admin can get in, but for a recovery. `blocked`: admins that cannot. */
+  readonly first?: { readonly blocked: readonly string[]; readonly recovers: boolean };
   /** Keys of the configuration make admins too, so that the last one here may go. */
   readonly hasKeys: boolean;
 }
@@ -68,7 +68,8 @@ function setRole({ roles }: StaffState, command: SetRole, turn: Turn): Outcome<R
   const admins = Object.keys(roles).filter((id) => roles[id] === 'admin');
   if (role !== null && !ROLES.includes(role)) return refuse('InvalidInput', 'role: viewer, support or admin');
   const { first } = command;
-  if (first !== undefined && admins.some((id) => !first.blocked.includes(id))) return refuse('SetupLinkOver');
+  if (first?.recovers === false && admins.some((id) => !first.blocked.includes(id)))
+    return refuse('SetupLinkOver');
   // The first admin names the own account: the set-up link is what proves the right to it.
   if (first === undefined && userId === command.by)
     return refuse('InvalidInput', 'userId: your own role is for another admin to change');

@@ -69,9 +69,9 @@ export class LiveStaff {
     return [...admins, ...holders].some((userId) => !blocked.includes(userId));
   }
 
-  /** Makes the first admin. Fails with `SetupLinkOver` when an admin exists. */
-  async setFirst(userId: string, address: string): Promise<void> {
-    const first = { blocked: await this.#blockedAdmins() };
+  /** Makes the first admin; `recovers`: one more. Fails with `SetupLinkOver` when an admin exists. */
+  async setFirst(userId: string, address: string, recovers = false): Promise<void> {
+    const first = { blocked: await this.#blockedAdmins(), recovers };
     await this.set({ userId, role: 'admin', by: userId, address, first });
   }
 
@@ -89,13 +89,21 @@ export class LiveStaff {
   }
 }
 
-/** One link for each start while there is no admin. Only the hash of the token is kept. */
+/** The link of this start or of the last recovery; a new one replaces it. */
+export interface SetupLinkHolder {
+  current: SetupLink | undefined;
+}
+
+/** One link for each start while there is no admin, and for each recovery. Only the hash of the token is kept. */
 export class SetupLink {
+  /** Of `admin recover`: it counts although an admin exists. */
+  readonly recovers: boolean;
   readonly #digest: Buffer;
   readonly #endsMs: number;
   #isUsed = false;
 
-  constructor(token: string, nowMs: number) {
+  constructor(token: string, nowMs: number, recovers = false) {
+    this.recovers = recovers;
     this.#digest = digestOf(token);
     this.#endsMs = nowMs + SETUP_LINK_MS;
   }

@@ -145,6 +145,12 @@ export const PROGRAM_LINES = {
     'A public key alone reads personal data.',
     'detail',
   ),
+  adminRecovery: warn('admin recovery', 'The command `admin recover` got a new set-up link.'),
+  adminRecoveryRefused: warn(
+    'admin recovery refused',
+    'A request file of the data folder does not count.',
+    'detail',
+  ),
   untrustedProxy: warn(
     'untrusted proxy',
     'An admin request had `X-Forwarded-For` from an address outside `TrustedProxies`; refused. Once a run.',

@@ -138,3 +138,20 @@ t.test(
     t.equal(answer.status, 410, 'no link was given');
   },
 );
+
+t.test('set-up link: of a recovery makes one more admin, once', async (t) => {
+  const link = new SetupLink(TOKEN, START_MS, true);
+  const fixture = await startAdmin({ noKeys: true, setupLink: link });
+  t.teardown(() => fixture.stop());
+  const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+  await staff.setFirst(fixture.owner.userId, '::1');
+  const other = await fixture.signUp();
+  await staff.setFirst(other.userId, '::1', link.recovers);
+  t.match(staff.list(), [
+    { userId: fixture.owner.userId, role: 'admin' },
+    { userId: other.userId, role: 'admin' },
+  ]);
+  link.check(TOKEN, START_MS);
+  link.spend();
+  t.throws(() => link.check(TOKEN, START_MS), /Set-up link is over/);
+});

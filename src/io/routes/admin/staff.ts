@@ -7,13 +7,12 @@ import { ROLES } from '../../../domain/roles.ts';
 import { array, idText, int64, named, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import { requireId } from '../../accounts/login-parts.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import type { LiveStaff, SetupLink } from '../../admin/staff.ts';
+import type { LiveStaff, SetupLinkHolder } from '../../admin/staff.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 
 export interface StaffDeps {
   readonly staff: LiveStaff;
-  /** Undefined when an admin existed at the start. */
-  readonly setupLink: SetupLink | undefined;
+  readonly setupLinks: Readonly<SetupLinkHolder>;
 }
 
 const roleItem = named('StaffRole', object({ userId: idText(), role: oneOf(ROLES) }));
@@ -60,7 +59,7 @@ function changeRoute({ staff }: StaffDeps): AnyRoute {
 }
 
 /** The link proves access to the console of the program. From then on the passkey opens the panel. */
-function claimRoute({ staff, setupLink }: StaffDeps): AnyRoute {
+function claimRoute({ staff, setupLinks }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/claim',
@@ -79,11 +78,14 @@ function claimRoute({ staff, setupLink }: StaffDeps): AnyRoute {
     result: roleItem,
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],
     async handle({ body, client, nowMs, session }) {
+      const { current: setupLink } = setupLinks;
       if (setupLink === undefined) throw new GatewayError('SetupLinkOver');
       setupLink.check(body.token, nowMs);
       if (session.keyType !== 'FIDO2') throw new GatewayError('Forbidden', 'a passkey is needed');
       const { userId } = session;
-      await staff.setFirst(userId, client.address);
+      // Of two claims at once the actor refuses one, but not of a recovery.
+      if (setupLink.recovers) setupLink.spend();
+      await staff.setFirst(userId, client.address, setupLink.recovers);
       setupLink.spend();
       return { userId, role: 'admin' };
     },
