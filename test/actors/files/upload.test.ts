@@ -448,7 +448,7 @@ t.test('upload: after an unclean start chunks that are not there are missing aga
 });
 
 t.test('upload: a completion that a crash found with damaged bytes is open again', async (t) => {
-  for (const lose of ['one', 'all'] as const) {
+  for (const lose of ['one', 'all', 'bytes of all'] as const) {
     const uploads = createUploadActors();
     const file = new SampleFile(1, 3);
     await uploads.init(ADA, file);
@@ -458,12 +458,13 @@ t.test('upload: a completion that a crash found with damaged bytes is open again
     await uploads.actors.settle();
     const name = `${ADA}/1001`;
     if (lose === 'all') uploads.world.parts.delete(name);
+    else if (lose === 'bytes of all') for (const at of [0, 1, 2]) uploads.world.parts.get(name)?.set(at, 5);
     else uploads.world.parts.get(name)?.set(1, 5);
     uploads.world.hold = () => undefined;
     await uploads.actors.restart();
     await uploads.actors.settle();
     t.equal(uploads.world.published.size, 0);
-    const missing = lose === 'all' ? [0, 1, 2] : [1];
+    const missing = lose === 'one' ? [1] : [0, 1, 2];
     let last: unknown;
     for (const at of missing) last = await uploads.part(ADA, file, at);
     t.match(last, { fileId: String }, lose);

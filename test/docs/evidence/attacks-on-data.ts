@@ -130,6 +130,12 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/e2e/files/drafts.test.ts: kill -9 loop: every upload is complete or resumable after each kill',
     'test/actors/files/draft.test.ts: a crash after the last byte, at any step',
   ],
+  'A power cut during v1 uploads at any system call': [
+    'test/io/files/upload/power-cut.test.ts: uploads: a kill at any system call takes no chunk',
+    'test/io/files/upload/power-cut.test.ts: uploads: after a power cut at any system call files are whole',
+    'test/io/files/upload/power-cut.test.ts: uploads: kills without the tables',
+    'test/io/files/upload/power-cut.test.ts: uploads: power cuts with syncs that do nothing',
+  ],
   'A power cut at any system call': [
     'test/actors/runtime/journal/power-cut.test.ts: power cut: whatever was acknowledged is there',
     'test/actors/runtime/journal/power-cut.test.ts: catches an acknowledgement before the commit',

@@ -64,3 +64,14 @@ export class FakeBody implements PrebufferableBody {
     if (!this.discarded) this.sink?.lost();
   }
 }
+
+/** A body that is sent whole as soon as it is read. */
+export function wholeBody(bytes: Uint8Array): FakeBody {
+  const body = new FakeBody(bytes.length);
+  body.read = (sink) => {
+    body.sink = sink;
+    body.send(bytes);
+    body.end();
+  };
+  return body;
+}

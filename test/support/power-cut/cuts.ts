@@ -19,7 +19,7 @@ import { type Moment, parseTrace, straceTo, stringsOf } from './trace.ts';
 const WRITER = fileURLToPath(new URL('./writer.js', import.meta.url));
 const READER = fileURLToPath(new URL('./reader.js', import.meta.url));
 /** The engine's lock files: created by the process that opens a journal without a lock. */
-const LOCKS = /\/lock\.mdb$|-lock$/;
+export const LOCKS = /\/lock\.mdb$|-lock$/;
 const LOCK_BYTES = 8_192;
 /** A journal that takes longer has hung: a broken tree may lead the engine round and round. */
 const READ_MAX_MS = 30_000;
@@ -129,11 +129,14 @@ function within(files: ReadonlyMap<string, Buffer>, folder: string): Map<string,
   return new Map(own.map(([path, bytes]) => [basename(path), bytes]));
 }
 
+/** What the program wrote to its standard output. */
+export function printedBy({ call }: Moment): string {
+  return call.name === 'write' && call.args.startsWith('1,') ? String(stringsOf(call)[0]) : '';
+}
+
 /** The words may have left as soon as the call began. */
-function acknowledgedBy({ call }: Moment): [id: string, operation: number][] {
-  if (call.name !== 'write' || !call.args.startsWith('1,')) return [];
-  const text = String(stringsOf(call)[0]);
-  return [...text.matchAll(/^acknowledged (\w+) (\d+)$/gm)].map(([, id = '', operation]) => [
+function acknowledgedBy(moment: Moment): [id: string, operation: number][] {
+  return [...printedBy(moment).matchAll(/^acknowledged (\w+) (\d+)$/gm)].map(([, id = '', operation]) => [
     id,
     Number(operation),
   ]);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FileKey } from '../../../src/domain/files/files.ts';
 import { seededNumbers } from '../actors/actors.ts';
-import { traceProgram } from './cuts.ts';
+import { printedBy, traceProgram } from './cuts.ts';
 import { type DiskOptions, TracedDisk } from './disk.ts';
 import { type Moment, stringsOf } from './trace.ts';
 
@@ -92,7 +92,6 @@ function pathOf(folder: string, { owner, fileId }: FileKey): string {
 }
 
 /** The words may have left as soon as the call began. */
-function publishedBy({ call }: Moment): string[] {
-  if (call.name !== 'write' || !call.args.startsWith('1,')) return [];
-  return [...String(stringsOf(call)[0]).matchAll(/^published (\S+)$/gm)].map(([, name = '']) => name);
+function publishedBy(moment: Moment): string[] {
+  return [...printedBy(moment).matchAll(/^published (\S+)$/gm)].map(([, name = '']) => name);
 }

@@ -27,6 +27,13 @@ export interface CheckedChunks {
   readonly found: number;
 }
 
+/** What became of the chunks that the journal knows. */
+interface StoredChunks {
+  readonly lost: readonly number[];
+  /** There is no part, or none of its chunks in full. One with other bytes is there: it must not be published. */
+  readonly isPartGone: boolean;
+}
+
 /** A chunk whose bytes the part should have. */
 interface WrittenChunk {
   readonly chunkNumber: number;
@@ -34,6 +41,7 @@ interface WrittenChunk {
 }
 
 const NOTHING: CheckedChunks = { lost: 0, found: 0 };
+const ALL_THERE: StoredChunks = { lost: [], isPartGone: false };
 
 /** The completion checks an upload that was completing. */
 export function checkUpload(
@@ -46,7 +54,7 @@ export function checkUpload(
       const key = { owner: userId, fileId: current.fileId };
       // It was accepted while there was room; that others have filled the disk since shows when it is written.
       await files?.reserve(uploadKey, current.sizeBytes);
-      const lost = rehash && files !== undefined ? await lostChunks(files, key, current) : [];
+      const { lost } = rehash && files !== undefined ? await storedChunks(files, key, current) : ALL_THERE;
       const found = rehash && files !== undefined ? await foundChunks(files, key, current) : [];
       const stored = current.chunks.filter((crc32) => crc32 !== null).length;
       // Nothing of the part is worth keeping, and perhaps there is none: its name was not synced either.
@@ -76,31 +84,33 @@ async function foundChunks(files: FilePort, key: FileKey, upload: Upload): Promi
   const unknown = table.value.flatMap((crc32, chunkNumber) =>
     crc32 === null || upload.chunks[chunkNumber] !== null ? [] : [{ chunkNumber, crc32 }],
   );
-  return (await hashed(files, key, upload, unknown))
-    .filter(({ isThere }) => isThere)
-    .map(({ chunk }) => chunk);
+  const hashes = await hashesOf(files, key, upload, unknown);
+  return unknown.filter(({ crc32 }, at) => hashes?.[at] === crc32);
 }
 
-/** Stored chunks that are not in the part as they were acknowledged; all of them when it cannot be read. */
-export async function lostChunks(files: FilePort, key: FileKey, upload: Upload): Promise<number[]> {
+/** Lost are those that are not in the part as they were acknowledged; all of them when it cannot be read. */
+export async function storedChunks(files: FilePort, key: FileKey, upload: Upload): Promise<StoredChunks> {
   const stored = upload.chunks.flatMap((crc32, chunkNumber) =>
     crc32 === null ? [] : [{ chunkNumber, crc32 }],
   );
-  const checked = await hashed(files, key, upload, stored);
-  return checked.filter(({ isThere }) => !isThere).map(({ chunk }) => chunk.chunkNumber);
+  const hashes = await hashesOf(files, key, upload, stored);
+  return {
+    lost: stored.filter(({ crc32 }, at) => hashes?.[at] !== crc32).map(({ chunkNumber }) => chunkNumber),
+    isPartGone: hashes?.every((hash) => hash === undefined) === true,
+  };
 }
 
-/** Does the part have the bytes of these chunks? Not when it cannot be read. */
-async function hashed(
+/** Undefined when the part cannot be read. */
+async function hashesOf(
   files: FilePort,
   key: FileKey,
   { sizeBytes }: Upload,
   chunks: readonly WrittenChunk[],
-): Promise<{ readonly chunk: WrittenChunk; readonly isThere: boolean }[]> {
+): Promise<readonly (number | undefined)[] | undefined> {
   const ranges = chunks.map(({ chunkNumber }) => ({
     positionBytes: chunkOffsetBytes(chunkNumber),
     lengthBytes: chunkSizeBytes(chunkNumber, sizeBytes) ?? 0,
   }));
   const result = await files.hashRanges(key, ranges);
-  return chunks.map((chunk, at) => ({ chunk, isThere: result.ok && result.value[at] === chunk.crc32 }));
+  return result.ok ? result.value : undefined;
 }

@@ -14,7 +14,7 @@ import {
 } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { messageTo } from '../../runtime/protocol.ts';
-import { lostChunks } from './upload-check.ts';
+import { storedChunks } from './upload-check.ts';
 import { EXPIRY_TIMER, type ExpireUpload, endUpload } from './upload-ending.ts';
 import { type FinishUpload, type StoredChunk, UPLOAD } from './upload-messages.ts';
 import { expiryTimer } from './upload-opening.ts';
@@ -155,11 +155,10 @@ async function publish(
   if (files === undefined || chatFiles === undefined) return result('ChartApiFileError');
   const key = { owner: userId, fileId };
   if (restarted) {
-    const lost = await lostChunks(files, key, current);
-    const gone = lost.length === current.chunks.length;
+    const { lost, isPartGone } = await storedChunks(files, key, current);
     // Perhaps the part is gone because it was published: then publishing succeeds once more.
-    if (lost.length > 0 && !(gone && (await files.publish(key, sizeBytes, partBytesMax)).ok)) {
-      if (gone) await files.create(key);
+    if (lost.length > 0 && !(isPartGone && (await files.publish(key, sizeBytes, partBytesMax)).ok)) {
+      if (lost.length === current.chunks.length) await files.create(key);
       return result(null, lost);
     }
   }

@@ -17,7 +17,7 @@ import { PartUploads } from '../../../../src/io/files/upload/v1-parts.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { ManualClock } from '../../../support/actors/actors.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
-import { FakeBody } from '../../../support/files/incoming-body.ts';
+import { FakeBody, wholeBody } from '../../../support/files/incoming-body.ts';
 import { createUploadActors, SampleFile, UploadWorld } from '../../../support/files/upload-world.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
@@ -72,15 +72,7 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptio
 const bytesOf = (file: SampleFile, at: number): Buffer => file.chunks[at] ?? Buffer.alloc(0);
 
 /** A request that is sent whole. */
-function sent(file: SampleFile, at: number): FakeBody {
-  const body = new FakeBody(bytesOf(file, at).length);
-  body.read = (sink) => {
-    body.sink = sink;
-    body.send(bytesOf(file, at));
-    body.end();
-  };
-  return body;
-}
+const sent = (file: SampleFile, at: number): FakeBody => wholeBody(bytesOf(file, at));
 
 t.test(
   'part uploads: one request at a time writes a chunk; the next one writes after its failure',
