@@ -19,7 +19,11 @@ export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] 
   if (!isRecord(file)) return [];
   const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
   const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
-  const rows = { tools: customRows(file, 'McpTools'), resources: customRows(file, 'McpResources') };
+  const rows = {
+    tools: customRows(file, 'McpTools'),
+    resources: customRows(file, 'McpResources'),
+    profiles: file['McpProfiles'],
+  };
   // Addresses are not called: a placeholder shows whether a row names a known module.
   const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
   const loaded = loadCatalog(BUILT_IN, rows, addresses, { personalReads: false });
@@ -70,7 +74,8 @@ function catalogOf(
   addresses: ReadonlyMap<string, string>,
   production: boolean,
 ): CatalogResult {
-  const rows = { tools: configuration.mcpTools, resources: configuration.mcpResources };
+  const { mcpTools: tools, mcpResources: resources, mcpProfiles: profiles } = configuration;
+  const rows = { tools, resources, profiles };
   return loadCatalog(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
 }
 

@@ -41,7 +41,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       onCall,
     },
     connect: {
-      resources: createResources([mcpResource(deps.site)]),
+      resources: createResources([mcpResource(deps.site)], (name) => catalog.current.profiles.get(name)),
       policy: {
         clients: deps.configuration.oauthClients,
         documentHosts: new Set(deps.configuration.oauthClientHosts),

@@ -219,6 +219,7 @@ function resolve(
     modules: resolveModules(file),
     mcpTools: customRows(file, 'McpTools') ?? {},
     mcpResources: customRows(file, 'McpResources') ?? {},
+    mcpProfiles: file.McpProfiles ?? {},
     mcpBasicPersonalReads: file.McpBasicPersonalReads,
     oauthClients: file.OAuthClients ?? (production ? 'cimd' : 'any'),
     oauthClientHosts: (file.OAuthClientHosts ?? []).map((name) => name.toLowerCase()),

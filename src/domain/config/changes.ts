@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from './configuration.ts';
 
 /** Keys that a reload takes without a restart (`io/mcp/catalog.ts`). */
-type Reloaded = 'mcpTools' | 'mcpResources' | 'mcpBasicPersonalReads';
+type Reloaded = 'mcpTools' | 'mcpResources' | 'mcpProfiles' | 'mcpBasicPersonalReads';
 /** No key of the file: the flag of this start. */
 type FromFlags = 'sandbox';
 

@@ -80,6 +80,7 @@ export interface Configuration {
   readonly modules: Readonly<Record<string, ModuleConfiguration>>;
   readonly mcpTools: Readonly<Record<string, unknown>>;
   readonly mcpResources: Readonly<Record<string, unknown>>;
+  readonly mcpProfiles: unknown;
   /** Undefined: as the start says, closed in Production alone. */
   readonly mcpBasicPersonalReads: boolean | undefined;
   readonly oauthClients: 'registered' | 'cimd' | 'any';

@@ -110,6 +110,9 @@ export const configurationSchema = object(
     ),
     McpTools: toolRows('Custom tools by name (spec 2.5).'),
     McpResources: toolRows('Custom resources by URI (spec 2.5).'),
+    McpProfiles: toolRows(
+      'Named subsets of tools and resources, `{"shop": {"tools": ["wallet_*"], "resources": ["shop://*"], "title": "…", "instructions": "…"}}`, at /mcp/p/shop and /connect/p/shop/mcp (docs/mcp.md). Read again at a reload.',
+    ),
     Config: optional(
       object(
         {

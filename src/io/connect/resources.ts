@@ -8,6 +8,9 @@ import type { RouteContext } from '../http/route.ts';
 /** Scopes that a challenge and the metadata of a resource name; `full` is given only when a client names it. */
 const RESOURCE_SCOPES = ['read', 'tools'] as const;
 export const CONNECT_PATH = '/connect/mcp';
+/** Path of the address of a profile. */
+export const CONNECT_PROFILE_PATH = '/connect/p/:profile/mcp';
+const PROFILE_PATH_FORM = /^\/connect\/p\/([^/]+)\/mcp$/;
 export const METADATA_PREFIX = '/.well-known/oauth-protected-resource';
 
 export interface Resource {
@@ -22,9 +25,20 @@ export interface Resources {
   find(path: string): Resource | undefined;
 }
 
-export function createResources(list: readonly Resource[]): Resources {
+/** `profileOf`: the resource of a profile of the configuration, which a reload may change. */
+export function createResources(
+  list: readonly Resource[],
+  profileOf: (name: string) => { readonly title: string | undefined } | undefined = () => undefined,
+): Resources {
   const byPath = new Map(list.map((resource) => [resource.path, resource]));
-  return { find: (path) => byPath.get(path) };
+  return {
+    find(path) {
+      const [, name] = PROFILE_PATH_FORM.exec(path) ?? [];
+      if (name === undefined) return byPath.get(path);
+      const profile = profileOf(name);
+      return profile === undefined ? undefined : { path, name: profile.title ?? name };
+    },
+  };
 }
 
 /** The resource of MCP without a profile. */

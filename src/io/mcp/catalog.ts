@@ -10,7 +10,9 @@ import {
   mayCallTool,
   mayReadResource,
 } from '../../domain/access.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import type { CompiledSchema, Fault } from '../../domain/schema.ts';
+import type { RouteContext } from '../http/route.ts';
 import {
   type Endpoint,
   type ModuleAddresses,
@@ -20,6 +22,7 @@ import {
 } from '../modules/endpoint.ts';
 import { inputCheck, isObject } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';
+import { type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
 import {
   type ResourceRow,
   resourceFaults,
@@ -54,13 +57,28 @@ export interface ResourceEntry {
   readonly mimeType: string;
 }
 
-export interface Catalog {
-  readonly tools: ReadonlyMap<string, ToolEntry>;
-  readonly resources: ReadonlyMap<string, ResourceEntry>;
+/** What one address shows of the catalog. */
+export interface CatalogView extends Subset {
   /** The result of tools/list. */
   readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** The result of resources/list. */
   readonly resourceLists: Readonly<Record<CallerClass, RepeatedResult>>;
+  /** Of a profile. */
+  readonly title: string | undefined;
+  readonly instructions: string | undefined;
+}
+
+export interface Catalog {
+  readonly tools: ReadonlyMap<string, ToolEntry>;
+  readonly resources: ReadonlyMap<string, ResourceEntry>;
+  /** Every row; `toolLists` and `resourceLists` are those of this view. */
+  readonly whole: CatalogView;
+  readonly toolLists: CatalogView['toolLists'];
+  readonly resourceLists: CatalogView['resourceLists'];
+  /** `McpProfiles` by name. */
+  readonly profiles: ReadonlyMap<string, CatalogView>;
+  /** The result of tools/list for the tools that one request asks for. It is not kept. */
+  toolListOf(caller: CallerClass, hasTool: (name: string) => boolean): RepeatedResult;
   /** The policy that the catalog was built with. */
   readonly policy: AccessPolicy;
 }
@@ -70,10 +88,11 @@ export interface BuiltInRows {
   readonly resources: Readonly<Record<string, ResourceRow>>;
 }
 
-/** `Config.McpTools` and `Config.McpResources` as written in the file. */
+/** `Config.McpTools`, `Config.McpResources` and `McpProfiles` as written in the file. */
 export interface ConfiguredRows {
   readonly tools: unknown;
   readonly resources: unknown;
+  readonly profiles?: unknown;
 }
 
 export type CatalogResult =
@@ -112,9 +131,19 @@ export function loadCatalog(
     faults.push(...found.map((fault) => within(path, fault)));
     if (found.length === 0) resources.set(uri, resourceEntry(uri, row, endpoint, policy));
   }
-  return faults.length > 0
-    ? { ok: false, faults }
-    : { ok: true, catalog: assemble(tools, resources, policy) };
+  faults.push(...profileFaults(configured.profiles, tools.keys(), resources.keys()));
+  if (faults.length > 0) return { ok: false, faults };
+  const profiles = Object.entries((configured.profiles ?? {}) as Record<string, ProfileRow>);
+  return { ok: true, catalog: assemble(tools, resources, profiles, policy) };
+}
+
+/** What the address of a request shows. Throws `NotFound` for a profile that is not configured. */
+export function viewAt(catalog: Catalog, { params }: RouteContext): CatalogView {
+  const name = params['profile'];
+  if (name === undefined) return catalog.whole;
+  const profile = catalog.profiles.get(name);
+  if (profile === undefined) throw new GatewayError('NotFound', 'there is no such profile');
+  return profile;
 }
 
 /** The catalog in use. A reader of `current` sees one whole catalog, before a reload or after it. */
@@ -192,6 +221,7 @@ function resourceEntry(
 function assemble(
   tools: ReadonlyMap<string, ToolEntry>,
   resources: ReadonlyMap<string, ResourceEntry>,
+  profiles: readonly (readonly [name: string, row: ProfileRow])[],
   policy: AccessPolicy,
 ): Catalog {
   const toolJson = [...tools.values()].map((entry) => ({ entry, json: JSON.stringify(toolItem(entry)) }));
@@ -199,18 +229,34 @@ function assemble(
     entry,
     json: JSON.stringify(resourceItem(entry)),
   }));
+  const toolsText = (caller: CallerClass, hasTool: Subset['hasTool']) => {
+    const shown = toolJson.filter(({ entry }) => listsTool(entry.row, caller, policy) && hasTool(entry.name));
+    return `{"tools":[${shown.map(({ json }) => json).join(',')}]}`;
+  };
+  const resourcesText = (caller: CallerClass, hasResource: Subset['hasResource']) => {
+    const shown = resourceJson.filter(
+      ({ entry }) => mayReadResource(entry.row, caller, policy) && hasResource(entry.uri),
+    );
+    return `{"resources":[${shown.map(({ json }) => json).join(',')}]}`;
+  };
+  const viewOf = (subset: Subset, { title, instructions }: ProfileRow = {}): CatalogView => ({
+    ...subset,
+    toolLists: perClass((caller) => toolsText(caller, subset.hasTool)),
+    resourceLists: perClass((caller) => resourcesText(caller, subset.hasResource)),
+    title,
+    instructions,
+  });
+  const whole = viewOf({ hasTool: () => true, hasResource: () => true });
+  const { toolLists, resourceLists } = whole;
   return {
     tools,
     resources,
+    whole,
+    toolLists,
+    resourceLists,
+    profiles: new Map(profiles.map(([name, row]) => [name, viewOf(profileSubset(row), row)])),
+    toolListOf: (caller, hasTool) => new RepeatedResult(toolsText(caller, hasTool)),
     policy,
-    toolLists: perClass((caller) => {
-      const shown = toolJson.filter(({ entry }) => listsTool(entry.row, caller, policy));
-      return `{"tools":[${shown.map(({ json }) => json).join(',')}]}`;
-    }),
-    resourceLists: perClass((caller) => {
-      const shown = resourceJson.filter(({ entry }) => mayReadResource(entry.row, caller, policy));
-      return `{"resources":[${shown.map(({ json }) => json).join(',')}]}`;
-    }),
   };
 }
 

@@ -88,6 +88,7 @@ const result = union([
       protocolVersion: text({ examples: [PROTOCOL_VERSION] }),
       capabilities: open,
       serverInfo: object({ name: text({ examples: ['demo'] }), version: text({ examples: ['0.1.0'] }) }),
+      instructions: text({ examples: ['How to log in, and what the groups of tools are.'] }),
     }),
   ),
   named('ToolList', object({ tools: array(tool) })),
@@ -136,11 +137,12 @@ function calls(): Record<string, RouteExample> {
   const listed = { name: 'wallet_get_balance', description: 'Returns the balance.', inputSchema: {} };
   const protocolVersion = PROTOCOL_VERSION;
   const capabilities = { tools: {}, resources: {} };
+  const instructions = 'How to log in, and what the groups of tools are.';
   return {
     initialize: ask(
       'initialize',
       { protocolVersion, capabilities: {}, clientInfo },
-      { protocolVersion, capabilities, serverInfo },
+      { protocolVersion, capabilities, serverInfo, instructions },
     ),
     initialized: { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, result: undefined },
     'tools-list': ask('tools/list', undefined, { tools: [listed] }),
@@ -181,6 +183,13 @@ export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs
     body: { type: 'application/json', schema: union([message, array(message)]) },
     query: object({
       code,
+      tools: optional(
+        text({
+          description:
+            'Tools to list and to call: names, patterns with `*`, or words that stand for `word_*`',
+          examples: ['wallet,market_*'],
+        }),
+      ),
       device_guid: optional(
         text({
           description: 'Id of the device (UUID), which codes of chats ask for',

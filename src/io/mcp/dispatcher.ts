@@ -7,11 +7,13 @@ import type { CallObserver } from '../observability/metrics.ts';
 import { auditRefused, type RequestContext } from './audit.ts';
 import { type Authentication, requestContextOf } from './authenticate.ts';
 import type { CapabilityCodes } from './capability.ts';
-import type { Catalog } from './catalog.ts';
+import { type Catalog, type CatalogView, viewAt } from './catalog.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
+import { INSTRUCTIONS } from './instructions.ts';
 import {
   paramText,
+  type RepeatedResult,
   type RpcAnswer,
   type RpcFailure,
   type RpcMessage,
@@ -20,6 +22,7 @@ import {
   resultEnvelope,
   rpcFailure,
 } from './rpc.ts';
+import { askedTools } from './subsets.ts';
 import { ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
@@ -56,7 +59,7 @@ export class McpDispatcher {
   answer(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
     switch (request.method) {
       case 'initialize':
-        return resultEnvelope(request.id, initialized(context));
+        return resultEnvelope(request.id, initialized(context, this.viewOf(context)));
       case 'ping':
         return resultEnvelope(request.id, '{}');
       case 'tools/list':
@@ -100,20 +103,37 @@ export class McpDispatcher {
     );
   }
 
+  /** False at an address of a profile that is not configured. */
+  hasProfile({ params }: RouteContext): boolean {
+    const name = params['profile'];
+    return name === undefined || this.#catalog.current.profiles.has(name);
+  }
+
+  /** What the address of the request shows. Throws `NotFound` for a profile that is not configured. */
+  viewOf(context: RouteContext): CatalogView {
+    return viewAt(this.#catalog.current, context);
+  }
+
   #list(
     request: RpcRequest,
-    { caller }: RequestContext,
+    { caller, context }: RequestContext,
     membersOf: ((caller: CallerClass) => string) | undefined,
   ): RpcText {
     // Clients request templates because resources are served; there are none.
     if (request.method === 'resources/templates/list')
       return resultEnvelope(request.id, '{"resourceTemplates":[]}');
-    const { toolLists, resourceLists } = this.#catalog.current;
-    const lists = request.method === 'tools/list' ? toolLists : resourceLists;
-    const list = lists[callerClass(caller)];
-    return (membersOf === undefined ? list : list.withMembers(membersOf(callerClass(caller)))).answer(
-      request.id,
-    );
+    const which = callerClass(caller);
+    const list = this.#listOf(request.method, which, context);
+    return (membersOf === undefined ? list : list.withMembers(membersOf(which))).answer(request.id);
+  }
+
+  #listOf(method: string, caller: CallerClass, context: RouteContext): RepeatedResult {
+    const catalog = this.#catalog.current;
+    const view = viewAt(catalog, context);
+    if (method !== 'tools/list') return view.resourceLists[caller];
+    const asked = askedTools(context);
+    if (asked === undefined) return view.toolLists[caller];
+    return catalog.toolListOf(caller, (name) => view.hasTool(name) && asked(name));
   }
 
   #requestContext(
@@ -161,10 +181,11 @@ export function failureOf(error: unknown, id: string | undefined): RpcFailure {
   return rpcFailure(id, error.row, error.detail, retryAfterSeconds);
 }
 
-function initialized({ site }: RouteContext): string {
+function initialized({ site }: RouteContext, { title, instructions }: CatalogView): string {
   return JSON.stringify({
     protocolVersion: PROTOCOL_VERSION,
     capabilities: { tools: {}, resources: {} },
-    serverInfo: { name: site.project, version: site.version },
+    serverInfo: { name: site.project, ...(title === undefined ? {} : { title }), version: site.version },
+    instructions: instructions ?? INSTRUCTIONS,
   });
 }

@@ -7,6 +7,7 @@ import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { Reply, type RouteContext } from '../http/route.ts';
 import type { Authentication } from './authenticate.ts';
 import type { McpDispatcher } from './dispatcher.ts';
+import { INSTRUCTIONS } from './instructions.ts';
 import { failureReply, rpcReply } from './replies.ts';
 import { requireMatchingHead } from './request-headers.ts';
 import { REVISION_NAMES } from './revisions.ts';
@@ -74,9 +75,10 @@ export class StatelessMessages {
     }
   }
 
-  #discovered({ site }: RouteContext): string {
-    const members = cacheable(this.#identity(site), LIST_TTL_MS, 'public');
-    const facts = { supportedVersions: REVISION_NAMES, capabilities: CAPABILITIES };
+  #discovered(context: RouteContext): string {
+    const members = cacheable(this.#identity(context.site), LIST_TTL_MS, 'public');
+    const instructions = this.#dispatcher.viewOf(context).instructions ?? INSTRUCTIONS;
+    const facts = { supportedVersions: REVISION_NAMES, capabilities: CAPABILITIES, instructions };
     return `{${members},${JSON.stringify(facts).slice(1)}`;
   }
 

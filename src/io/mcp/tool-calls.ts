@@ -21,12 +21,13 @@ import {
   recordOf,
   refused,
 } from './audit.ts';
-import type { Catalog, ResourceEntry, ToolEntry } from './catalog.ts';
+import { type Catalog, type ResourceEntry, type ToolEntry, viewAt } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure } from './rpc.ts';
+import { askedTools } from './subsets.ts';
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
@@ -63,10 +64,13 @@ export class ToolCalls {
     const call = toolCall(request.id, requestContext, recordOf('mcp.tool', name, this.observe));
     if (typeof name !== 'string' || name === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'name of the tool is missing');
-    const entry = this.#options.catalog.current.tools.get(name);
+    const catalog = this.#options.catalog.current;
+    const entry = catalog.tools.get(name);
     if (entry === undefined)
       throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
     this.#authorize(call, entry.callers, 'tool');
+    if (!viewAt(catalog, call.context).hasTool(name) || askedTools(call.context)?.(name) === false)
+      throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this tool');
     // Null counts as absent: clients in languages without optional fields send it.
     if (given !== undefined && given !== null && !isObject(given))
       throw refused(call, call.record, 'invalid', 'InvalidParams', 'arguments must be an object');
@@ -112,9 +116,12 @@ export class ToolCalls {
     const call = toolCall(request.id, requestContext, recordOf('mcp.resource', uri, this.observe));
     if (typeof uri !== 'string' || uri === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
-    const entry = this.#options.catalog.current.resources.get(uri);
+    const catalog = this.#options.catalog.current;
+    const entry = catalog.resources.get(uri);
     if (entry === undefined) throw refused(call, call.record, 'unknown', 'ResourceNotFound', quoted(uri));
     this.#authorize(call, entry.readers, 'resource');
+    if (!viewAt(catalog, call.context).hasResource(uri))
+      throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this resource');
     const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
     if (entry.endpoint === null) return this.#serveResource(entry, call, wrap);
     const url = withCodeInQuery(entry.url, call);

@@ -5,6 +5,7 @@ import { serverMetadata } from '../connect/metadata.ts';
 import type { OAuthPolicy } from '../connect/policy.ts';
 import { CONNECT_PATH, METADATA_PREFIX, type Resources, resourceMetadata } from '../connect/resources.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/route.ts';
+import { PROFILE_PARAMS } from '../mcp/subsets.ts';
 
 /** Seconds that a client may keep the documents. */
 const CACHED: HeaderList = [['Cache-Control', 'public, max-age=300']];
@@ -45,6 +46,7 @@ export function resourceMetadataRoute(resources: Resources, path: string = CONNE
     path: `${METADATA_PREFIX}${path}`,
     summary: 'Metadata of the protected resource (RFC 9728)',
     docs: {
+      ...(path.includes('/:profile') ? { params: PROFILE_PARAMS } : {}),
       description:
         '`resource` is the address that the client typed: on a loopback bind it has the Host of the request.',
       answers: {

@@ -1,6 +1,6 @@
 /** Routes of the authorization server under /connect. */
 import type { OAuthPolicy } from '../connect/policy.ts';
-import type { Resources } from '../connect/resources.ts';
+import { CONNECT_PROFILE_PATH, type Resources } from '../connect/resources.ts';
 import type { AnyRoute } from '../http/route.ts';
 import { resourceMetadataRoute, serverMetadataRoute } from './connect-metadata.ts';
 
@@ -10,5 +10,9 @@ export interface ConnectDeps {
 }
 
 export function createConnectRoutes(deps: ConnectDeps): AnyRoute[] {
-  return [resourceMetadataRoute(deps.resources), serverMetadataRoute(deps.policy)];
+  return [
+    resourceMetadataRoute(deps.resources),
+    resourceMetadataRoute(deps.resources, CONNECT_PROFILE_PATH),
+    serverMetadataRoute(deps.policy),
+  ];
 }

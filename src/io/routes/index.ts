@@ -1,6 +1,7 @@
 /** The route table of the public listener: every group, in the order of the explorer. */
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import { protectedEndpoint } from '../connect/mcp-endpoint.ts';
+import { CONNECT_PROFILE_PATH } from '../connect/resources.ts';
 import type { AnyRoute } from '../http/route.ts';
 import type { McpDeps } from '../mcp/dispatcher.ts';
 import type { StreamHub } from '../sse/hub.ts';
@@ -57,7 +58,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     ...createV1UploadRoutes(deps.v1Uploads),
     ...createAppWebhookRoutes(deps.webhooks),
     mcpLogin,
-    ...createMcpRoutes(deps.mcp, undefined, [protectedEndpoint()]),
+    ...createMcpRoutes(deps.mcp, undefined, [protectedEndpoint(), protectedEndpoint(CONNECT_PROFILE_PATH)]),
     ...createConnectRoutes(deps.connect),
     ...createDownloadRoutes(deps.downloads),
     ...createDraftRoutes(deps.v2Uploads),

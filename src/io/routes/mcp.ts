@@ -30,6 +30,7 @@ import {
   rpcFailure,
 } from '../mcp/rpc.ts';
 import { StatelessMessages, unsupportedRevision } from '../mcp/stateless.ts';
+import { PROFILE_PARAMS } from '../mcp/subsets.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
 
 /** Bytes of one POST, a batch included. */
@@ -48,11 +49,14 @@ export interface McpEndpoint {
   challenge?(context: RouteContext, authentication: Authentication, id: string | undefined): Reply;
 }
 
-const OPEN_ENDPOINT: McpEndpoint = {
-  path: '/mcp',
-  summary: 'MCP over JSON-RPC 2.0: one message or a batch',
-  audienceOf: () => null,
-};
+const OPEN_ENDPOINTS: readonly McpEndpoint[] = [
+  { path: '/mcp', summary: 'MCP over JSON-RPC 2.0: one message or a batch', audienceOf: () => null },
+  {
+    path: '/mcp/p/:profile',
+    summary: 'The same with the tools and resources of one profile of the configuration',
+    audienceOf: () => null,
+  },
+];
 
 /** `yielding`: how a batch yields to the event loop. `protectedOnes`: addresses beside /mcp that need a token. */
 export function createMcpRoutes(
@@ -62,7 +66,7 @@ export function createMcpRoutes(
 ): AnyRoute[] {
   const ended = new EndedSessions();
   const transport = new McpHttpHandler(deps, ended, yielding);
-  return [OPEN_ENDPOINT, ...protectedOnes].flatMap((endpoint) => routesOf(endpoint, transport));
+  return [...OPEN_ENDPOINTS, ...protectedOnes].flatMap((endpoint) => routesOf(endpoint, transport));
 }
 
 function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] {
@@ -75,13 +79,18 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
     refusal,
     ...(isProtected ? ({ anyOrigin: true } as const) : {}),
   } as const;
-  const refusals: readonly ErrorName[] = isProtected ? ['TokenRequired'] : [];
+  const isProfile = endpoint.path.includes('/:profile');
+  const refusals: readonly ErrorName[] = [
+    ...(isProtected ? (['TokenRequired'] as const) : []),
+    ...(isProfile ? (['NotFound'] as const) : []),
+  ];
+  const params = isProfile ? { params: PROFILE_PARAMS } : {};
   return [
     defineRoute({
       ...own,
       method: 'POST',
       summary: endpoint.summary,
-      docs: describeMcp(BUILT_IN.tools),
+      docs: { ...describeMcp(BUILT_IN.tools), ...params },
       body: 'raw',
       bodyMaxBytes: BODY_MAX_BYTES,
       errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge', ...refusals],
@@ -93,6 +102,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       notOffered: true,
       summary: 'No event stream is offered here',
       docs: {
+        ...params,
         description:
           'Always 405. Clients of later versions of the protocol ask for a stream first and go on without.',
         answers: {},
@@ -105,6 +115,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       method: 'DELETE',
       summary: 'End an Mcp-Session-Id',
       docs: {
+        ...params,
         description:
           'The bearer lives on; messages with the ended id are 404 from then on. Without the field the answer is 405.',
         reads: { 'Mcp-Session-Id': 'optional' },
@@ -134,10 +145,12 @@ class McpHttpHandler {
 
   /** No event stream is offered. */
   get(context: RouteContext, endpoint: McpEndpoint): Reply {
+    this.#requireProfile(context, endpoint);
     return this.#challenged(context, endpoint) ?? notAllowed();
   }
 
   end(context: RouteContext, endpoint: McpEndpoint): Reply {
+    this.#requireProfile(context, endpoint);
     const challenged = this.#challenged(context, endpoint);
     if (challenged !== undefined) return challenged;
     const sessionId = context.header('mcp-session-id');
@@ -147,8 +160,16 @@ class McpHttpHandler {
   }
 
   post(context: RouteContext, endpoint: McpEndpoint): Reply | Promise<Reply> {
+    this.#requireProfile(context, endpoint);
     if (endpoint.challenge !== undefined) return this.#answer(context, endpoint);
     return this.#refusedHead(context, endpoint) ?? this.#answer(context, endpoint);
+  }
+
+  /** Throws `NotFound` for an address of no profile, which costs as much as a message. */
+  #requireProfile(context: RouteContext, endpoint: McpEndpoint): void {
+    if (this.#dispatcher.hasProfile(context)) return;
+    this.#authenticate(context, endpoint, 1);
+    throw new GatewayError('NotFound', 'there is no such profile');
   }
 
   /** Charges one message; the answer to a caller without a session, where the endpoint needs one. */

@@ -41,6 +41,13 @@ export const READINGS_4: Evidence = {
     'test/io/connect/endpoint.test.ts: metadata: the resource is the typed address',
     'test/io/connect/endpoint.test.ts: metadata: addresses without a path',
   ],
+  '4.1 lists and serves fewer tools': [
+    'test/io/mcp/subsets.test.ts: ?tools=: names, patterns and words shorten the list, in its order',
+    'test/io/mcp/subsets.test.ts: profile: lists and calls its tools and resources alone',
+  ],
+  '4.1 also returns `instructions`': [
+    'test/io/mcp/subsets.test.ts: profile: title and instructions are in initialize',
+  ],
   '4.1 chooses the revision of a request': [
     'test/io/mcp/stateless.test.ts: revision: a header that names none is 400',
     'test/io/mcp/transcripts.test.ts: is answered with the same bytes',

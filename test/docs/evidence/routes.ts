@@ -174,6 +174,23 @@ export const ROUTE_TESTS: Evidence = {
   'GET /.well-known/oauth-authorization-server/connect': [
     'test/io/connect/endpoint.test.ts: metadata: the server names its endpoints, registration only where it is on',
   ],
+  'POST /mcp/p/:profile': [
+    'test/io/mcp/subsets.test.ts: profile: lists and calls its tools and resources alone',
+  ],
+  'GET /mcp/p/:profile': ['test/io/mcp/subsets.test.ts: profile: an unknown one is 404 for every method'],
+  'DELETE /mcp/p/:profile': ['test/io/mcp/subsets.test.ts: profile: an unknown one is 404 for every method'],
+  'POST /connect/p/:profile/mcp': [
+    'test/io/connect/profiles.test.ts: /connect/p/NAME/mcp: the challenge names its own metadata',
+  ],
+  'GET /connect/p/:profile/mcp': [
+    'test/io/connect/profiles.test.ts: /connect/p/NAME/mcp: an unknown profile is 404',
+  ],
+  'DELETE /connect/p/:profile/mcp': [
+    'test/io/connect/profiles.test.ts: /connect/p/NAME/mcp: an unknown profile is 404',
+  ],
+  'GET /.well-known/oauth-protected-resource/connect/p/:profile/mcp': [
+    'test/io/connect/profiles.test.ts: /connect/p/NAME/mcp: metadata names its own address',
+  ],
   'GET /mcp': ['test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body'],
   'DELETE /mcp': ['test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405'],
   'GET /ProxyAdmin/api/settings': [

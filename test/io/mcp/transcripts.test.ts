@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
 import { startMcp } from '../../support/mcp.ts';
 
 interface Exchange {
@@ -37,7 +38,8 @@ t.teardown(() => mcp.close());
 
 async function answerTo({ method, headers, body }: Exchange): Promise<Answer> {
   const answer = await fetch(`${mcp.http.url}/mcp`, { method, headers, body });
-  const text = await answer.text();
+  // The one member that was added since: clients of every revision read `instructions`, and none needs it.
+  const text = (await answer.text()).replace(`,"instructions":${JSON.stringify(INSTRUCTIONS)}}}`, '}}');
   const hash = createHash('sha256').update(text).digest('hex');
   return {
     status: answer.status,

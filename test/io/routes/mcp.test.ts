@@ -3,6 +3,7 @@ import t from 'tap';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { EndedSessions } from '../../../src/io/mcp/ended-sessions.ts';
+import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
 import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
@@ -31,6 +32,7 @@ t.test('initialize: always 2024-11-05, an opaque session id, no login needed', a
         protocolVersion: '2024-11-05',
         capabilities: { tools: {}, resources: {} },
         serverInfo: { name: 'test', version: '0.0.1' },
+        instructions: INSTRUCTIONS,
       },
     });
   }

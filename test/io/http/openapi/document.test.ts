@@ -194,7 +194,7 @@ t.test('openapi: header fields, bearers and bodies of bytes are those of the spe
     ...['X-MCP-Code', 'X-Device-Guid', 'Mcp-Session-Id'],
   ]);
   const inQuery = mcp?.parameters?.filter((each) => each.in === 'query').map(({ name }) => name);
-  t.same(inQuery, ['code', 'device_guid']);
+  t.same(inQuery, ['code', 'tools', 'device_guid']);
   t.same(mcp?.security, [{}, { bearer: [] }]);
   t.ok('Mcp-Session-Id' in (mcp?.responses[200]?.headers ?? {}));
   t.same(at('get', '/auth/v2/file/{idOrCode}')?.security, [{}, { sid: [] }, { bearer: [] }]);
