@@ -56,8 +56,14 @@ function pathShown(route: AnyRoute | undefined, path: string): string {
 
 /** The last parameter by its name, the segments before it as sent: `/wallet/v1/:path`. */
 function withoutLast(pattern: string, path: string): string {
-  const names = pattern.split('/');
-  return [...path.split('/').slice(0, names.length - 1), names.at(-1)].join('/');
+  const nameAt = pattern.lastIndexOf('/') + 1;
+  let shownTo = 0;
+  for (let at = pattern.indexOf('/'); at >= 0; at = pattern.indexOf('/', at + 1)) {
+    shownTo = path.indexOf('/', shownTo) + 1;
+    // A path with fewer segments than its route has no parameter to hide.
+    if (shownTo === 0) return pattern;
+  }
+  return path.slice(0, shownTo) + pattern.slice(nameAt);
 }
 
 function unrouted(path: string): string {
