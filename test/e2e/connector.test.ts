@@ -23,6 +23,7 @@ import {
 } from '../../tools/agent.ts';
 import { pickPort } from '../../tools/free-port.ts';
 import { launch, plainEnvironment, type RunningGateway } from '../../tools/launch.ts';
+import { INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
 
 t.setTimeout(120_000);
 
@@ -214,4 +215,19 @@ t.test('connector: the packed package runs with npx, and has types', async (t) =
   t.match(await npm([...run, 'no address'], folder), { code: 2, stderr: /no address of a gateway/ });
   t.match(packed.stdout, /"dist\/index\.d\.ts"/);
   t.notMatch(packed.stdout, /"path": "(src|test)\//);
+});
+
+t.test('connector: the inspector lists and calls through it', { skip: unavailable }, async (t) => {
+  const { gateway, home } = await prepare(t);
+  const run = (...options: string[]) => {
+    const environment = ['-e', `XDG_CONFIG_HOME=${home}`];
+    const target = ['--', process.execPath, PROGRAM, gateway.url];
+    return startPeer([INSPECTOR, '--cli', ...environment, ...options, ...target], home);
+  };
+  const list = run('--method', 'tools/list');
+  t.equal(await list.exited, 0, list.text());
+  t.match(list.text(), BALANCE.name);
+  const call = run('--method', 'tools/call', '--tool-name', BALANCE.name);
+  t.equal(await call.exited, 0, call.text());
+  t.match(call.text(), /1000\.00/);
 });
