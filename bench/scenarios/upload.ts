@@ -95,7 +95,7 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   const comparison = await bench.compare([...own, ...(await PEERS[kind](bench, client))]);
   const notes = [
     MEMORY_NOTE,
-    'Processor time is for one MiB. The gateway syncs each chunk of v1, each file and each commit; the others sync nothing.',
+    'Processor time is for one MiB. The gateway syncs each file and each commit; the others sync nothing.',
   ];
   if (kind === 'v1') return { comparison, notes };
   const plan = { kind, url: gateway.url, cookies: gateway.cookies, connectionsPerFile: 1, files: 1 };

@@ -98,6 +98,14 @@ t.test('writeBuffer: a system error is a value, so that a full disk is no bug', 
   t.match(writeBuffer({ sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0 }), { code: 'EBADF' });
 });
 
+t.test('writeBuffer: an entry that cannot be written fails the task', async (t) => {
+  const fd = openSync(join(temporaryFolder(t), 'file'), 'w+');
+  const entry = { chunkNumber: 0, position: Number.MAX_SAFE_INTEGER };
+  const task = { sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0, entry };
+  t.match(writeBuffer(task), { code: 'EFBIG' });
+  closeSync(fd);
+});
+
 t.test('hashRange: a range that the file does not have in full is undefined', async (t) => {
   const path = join(temporaryFolder(t), 'file');
   const fd = openSync(path, 'w+');

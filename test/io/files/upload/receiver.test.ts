@@ -298,6 +298,24 @@ t.test(
 );
 
 t.test(
+  'receiver: without room for its entry a chunk is StorageFull, in a task and on the main thread',
+  async (t) => {
+    const chunk = randomBytes(256 * 1024);
+    const entry = { chunkNumber: 0, position: Number.MAX_SAFE_INTEGER };
+    for (const count of [0, 4]) {
+      const options = { expectedCrc32: crcOf(chunk), entry, maxBytes: chunk.length };
+      const sharedBuffers = new SharedBuffers(count);
+      const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir(), sharedBuffers });
+      const body = new FakeBody();
+      const receiving = receiver.receive(optionsOf(body, await newLease(t), options));
+      body.send(chunk);
+      body.end();
+      await rejectsWith(t, receiving, 'StorageFull');
+    }
+  },
+);
+
+t.test(
   'receiver: a full disk is StorageFull, in a task and on the main thread; a full queue is Overloaded',
   async (t) => {
     const full = { ...(await newLease(t)), fd: openSync('/dev/full', 'r+') };
