@@ -38,7 +38,7 @@ t.test('production: a sandbox without --sandbox ends the start with 78 and one s
   t.match(run, {
     code: 78,
     stderr:
-      'configuration: Production: the sandbox has demo money: name a configuration with --config, or ask for it with --sandbox\n',
+      'configuration: Production: the sandbox has demo money: name a configuration with --config, or ask for it with --sandbox (GATEHOUSE_PRODUCTION)\n',
   });
   t.match(await runToEnd(['--check-config', '--sandbox'], { GATEHOUSE_PRODUCTION: 'true' }), { code: 0 });
 });

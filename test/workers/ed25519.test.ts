@@ -22,6 +22,11 @@ const { vectors, lowOrderEncodings } = JSON.parse(readFileSync(file, 'utf8')) as
 const hex = (text: string): Buffer => Buffer.from(text, 'hex');
 /** R = identity, S = 0: the signature that small-order keys accept for many messages. */
 const TRIVIAL_SIGNATURE = hex(`01${'00'.repeat(63)}`);
+/** OpenSSL 3.5, of Node 24, refuses signatures whose R or key has a low order; before, the guard alone does. */
+const [MAJOR = 0, MINOR = 0] = process.versions.openssl.split('.').map(Number);
+const REFUSES_LOW_ORDER = MAJOR > 3 || (MAJOR === 3 && MINOR >= 5);
+/** Of speccheck: R of low order, with a key that is none. */
+const LOW_ORDER_R = 2;
 const GROUP_ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;
 
 interface Signer {
@@ -66,7 +71,8 @@ t.test(
             publicKey: hex(vector.key),
             message: hex(vector.msg),
             signature: hex(vector.sig),
-          }) !== vector.guarded,
+          }) !==
+          (vector.guarded && !(REFUSES_LOW_ORDER && vector.id === LOW_ORDER_R && vector.src === 'speccheck')),
       );
       t.same(wrong, [], `${round} use`);
     }
@@ -77,7 +83,7 @@ t.test('ed25519: forgeries that OpenSSL accepts are refused by the guard', async
   const forgeries = vectors.filter(({ openssl, guarded }) => openssl && !guarded);
   t.equal(forgeries.length, 3);
   for (const { id, key, msg, sig } of forgeries) {
-    t.equal(nativeAccepts(hex(key), hex(msg), hex(sig)), true, `speccheck ${id}: OpenSSL accepts`);
+    t.equal(nativeAccepts(hex(key), hex(msg), hex(sig)), !REFUSES_LOW_ORDER, `speccheck ${id}: OpenSSL`);
     t.equal(verifyEd25519({ publicKey: hex(key), message: hex(msg), signature: hex(sig) }), false);
   }
 });
@@ -97,7 +103,8 @@ t.test(
       }
       t.equal(checkEd25519Key({ publicKey: key }), false, `${key.toString('hex')} cannot be enrolled`);
     }
-    t.ok(acceptedByOpenssl > 64, `without the guard OpenSSL accepts ${acceptedByOpenssl} of 896`);
+    const accepts = `without the guard OpenSSL accepts ${acceptedByOpenssl} of 896`;
+    t.equal(acceptedByOpenssl > 64, !REFUSES_LOW_ORDER, accepts);
   },
 );
 
