@@ -6,7 +6,24 @@ import type { EventLog } from '../domain/events/events.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import { isSessionAlive } from '../io/http/session-lookup.ts';
+import type { LiveCatalog } from '../io/mcp/catalog.ts';
+import { ListChanges } from '../io/mcp/list-changes.ts';
 import { StreamHub } from '../io/sse/hub.ts';
+
+/** Streams of MCP clients that hear of changed lists, until `drain`. */
+export function openListChanges(
+  actors: RunningSystem,
+  catalog: LiveCatalog,
+  bounds: SharedBounds,
+): ListChanges {
+  return new ListChanges({
+    catalog,
+    bounds,
+    clock: Date.now,
+    schedule: nodeSchedule,
+    isSessionAlive: ({ userId, id }) => isSessionAlive(actors, userId, id),
+  });
+}
 
 /** Streams live until `drain`, which must resolve before the actors stop. */
 export function startEventStreams(

@@ -19,6 +19,7 @@ import { openActorJournal, startActors } from './actors.ts';
 import { AdminRecovery } from './admin-recovery.ts';
 import { createReload } from './catalog-reload.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
+import { openListChanges } from './event-streams.ts';
 import { startEventDelivery } from './events.ts';
 import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
 import { createPipelines, type Pipelines } from './http.ts';
@@ -109,6 +110,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     moduleAddresses: addresses,
     publicPaths: publicPaths(configuration),
     catalog,
+    listChanges: openListChanges(actors, catalog, bounds),
     reload,
     bounds,
     metrics,
@@ -203,7 +205,9 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   const left = await Promise.all(
-    [pipelines.public, pipelines.internal, events.streams].map((part) => part.drain(DRAIN_MS)),
+    [pipelines.public, pipelines.internal, events.streams, deps.listChanges].map((part) =>
+      part.drain(DRAIN_MS),
+    ),
   );
   const cut = left.reduce((sum, each) => sum + each, 0);
   if (cut > 0) options.log.write('requestsCut', { requests: cut, drainMs: DRAIN_MS });

@@ -10,6 +10,7 @@ import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import type { Server } from '../io/http/server.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
+import type { ListChanges } from '../io/mcp/list-changes.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import type { Reload } from '../io/routes/admin/catalog.ts';
@@ -40,6 +41,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
   readonly catalog: LiveCatalog;
+  readonly listChanges: ListChanges;
   readonly reload: Reload;
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;

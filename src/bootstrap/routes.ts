@@ -38,6 +38,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       modules,
       gateway: GATEWAY_SERVICES,
       codes: new CapabilityCodes({ modules, moduleAddresses }),
+      listChanges: deps.listChanges,
       onCall,
     },
     connect: {

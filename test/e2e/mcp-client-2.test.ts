@@ -24,7 +24,7 @@ const HANDSHAKE = {
 } as const;
 const STATELESS = {
   revision: '2026-07-28',
-  capabilities: { tools: {}, resources: {}, prompts: {} },
+  capabilities: { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} },
   unknownResource: -32602,
 } as const;
 const MODES: readonly Mode[] = [

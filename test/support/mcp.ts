@@ -12,6 +12,7 @@ import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
 import type { YieldToLoop } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
+import { ListChanges } from '../../src/io/mcp/list-changes.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -79,6 +80,11 @@ export interface McpFixture {
   /** What the gate was asked to charge, in order. */
   readonly charged: { token: string; cost: number }[];
   readonly catalog: LiveCatalog;
+  readonly listChanges: ListChanges;
+  /** Ids of sessions that streams find closed. */
+  readonly closedSessions: Set<string>;
+  /** Runs the timers of streams that are armed. */
+  runTimers(): void;
   /** POST /mcp with a JSON body as it stands. */
   post(body: string, headers?: Record<string, string>): Promise<McpAnswer>;
   /** One request of id 1; its whole answer parsed. */
@@ -148,6 +154,21 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalog = new LiveCatalog(loaded.catalog);
+  const timers: (() => void)[] = [];
+  const closedSessions = new Set<string>();
+  const listChanges = new ListChanges({
+    catalog,
+    bounds,
+    clock: () => fixture.time.nowMs,
+    schedule: {
+      immediate: (run) => run(),
+      timer(_delayMs, run) {
+        timers.push(run);
+        return () => void timers.splice(timers.indexOf(run), 1);
+      },
+    },
+    isSessionAlive: ({ id }) => !closedSessions.has(id),
+  });
   const audit: AuditRecord[] = [];
   const charged: McpFixture['charged'] = [];
   const sessions = gateOf(options, charged);
@@ -161,6 +182,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
           modules,
           gateway: options.gateway ?? GATEWAY_SERVICES,
           onCall: options.onCall,
+          listChanges,
           codes: new CapabilityCodes({
             modules,
             moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),
@@ -191,6 +213,11 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
     audit,
     charged,
     catalog,
+    listChanges,
+    closedSessions,
+    runTimers() {
+      for (const run of timers.splice(0)) run();
+    },
     post,
     async rpc(method, params, token, headers = {}) {
       const message = { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) };

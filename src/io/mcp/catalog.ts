@@ -149,6 +149,7 @@ export function viewAt(catalog: Catalog, { params }: RouteContext): CatalogView 
 /** The catalog in use. A reader of `current` sees one whole catalog, before a reload or after it. */
 export class LiveCatalog {
   #current: Catalog;
+  readonly #listeners: ((before: Catalog, after: Catalog) => void)[] = [];
 
   constructor(first: Catalog) {
     this.#current = first;
@@ -161,8 +162,15 @@ export class LiveCatalog {
   /** Replaces the catalog when the new rows have no fault. */
   reload(result: CatalogResult): readonly Fault[] {
     if (!result.ok) return result.faults;
+    const before = this.#current;
     this.#current = result.catalog;
+    for (const listener of this.#listeners) listener(before, result.catalog);
     return [];
+  }
+
+  /** Called after each reload that replaced the catalog. */
+  onChange(listener: (before: Catalog, after: Catalog) => void): void {
+    this.#listeners.push(listener);
   }
 }
 

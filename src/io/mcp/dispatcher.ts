@@ -2,6 +2,7 @@
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext, SessionLookup } from '../http/route.ts';
+import type { StreamReply } from '../http/stream.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { auditRefused, type RequestContext } from './audit.ts';
@@ -11,6 +12,7 @@ import { type Catalog, type CatalogView, viewAt } from './catalog.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { INSTRUCTIONS } from './instructions.ts';
+import type { ListChanges } from './list-changes.ts';
 import {
   paramText,
   type RepeatedResult,
@@ -36,6 +38,7 @@ export interface McpDeps {
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly codes: CapabilityCodes;
+  readonly listChanges: ListChanges;
   /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
 }
@@ -48,8 +51,10 @@ export class McpDispatcher {
   readonly #inFlight = new CallsInFlight();
   readonly #calls: ToolCalls;
   readonly #codes: CapabilityCodes;
+  readonly #listChanges: ListChanges;
 
   constructor(options: McpDeps) {
+    this.#listChanges = options.listChanges;
     this.#catalog = options.catalog;
     this.#codes = options.codes;
     this.#calls = new ToolCalls({ ...options, inFlight: this.#inFlight });
@@ -101,6 +106,17 @@ export class McpDispatcher {
         ? this.#calls.callTool(request, requestContext)
         : this.#calls.readResource(request, requestContext),
     );
+  }
+
+  /** subscriptions/listen of stateless revisions. */
+  listen(
+    request: RpcRequest,
+    context: RouteContext,
+    authentication: Authentication,
+  ): StreamReply | Promise<StreamReply> {
+    const requestContext = requestContextOf(request, context, authentication, this.#codes);
+    const open = (known: RequestContext) => this.#listChanges.open(request, known);
+    return requestContext instanceof Promise ? requestContext.then(open) : open(requestContext);
   }
 
   /** False at an address of a profile that is not configured. */

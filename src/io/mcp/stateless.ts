@@ -5,6 +5,7 @@
 import type { CallerClass } from '../../domain/access.ts';
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { Reply, type RouteContext } from '../http/route.ts';
+import { StreamReply } from '../http/stream.ts';
 import type { Authentication } from './authenticate.ts';
 import type { McpDispatcher } from './dispatcher.ts';
 import { INSTRUCTIONS } from './instructions.ts';
@@ -23,12 +24,13 @@ import {
 
 /** Milliseconds for which a client may keep a list. A reload of the catalog, which is rare, changes it. */
 const LIST_TTL_MS = 60_000;
-const CAPABILITIES = { tools: {}, resources: {}, prompts: {} };
+const CAPABILITIES = { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} };
 
 /** HTTP statuses of errors that leave with 200 in the other revisions. */
 const STATUSES: Partial<Record<ErrorName, number>> = { MethodNotFound: 404, InvalidRequest: 400 };
 
-type Answer = RpcAnswer | Promise<RpcAnswer>;
+/** A stream is a reply of its own. */
+type Answer = RpcAnswer | StreamReply | Promise<RpcAnswer | StreamReply>;
 type Method = (request: RpcRequest, context: RouteContext, authentication: Authentication) => Answer;
 
 export class StatelessMessages {
@@ -50,6 +52,7 @@ export class StatelessMessages {
       'prompts/get': () => {
         throw new GatewayError('InvalidParams', 'there are no prompts');
       },
+      'subscriptions/listen': (...request) => this.#dispatcher.listen(...request),
       'tools/call': call,
       'resources/read': call,
     };
@@ -65,11 +68,8 @@ export class StatelessMessages {
       const method = Object.hasOwn(this.#methods, message.method) ? this.#methods[message.method] : undefined;
       if (method === undefined) throw new GatewayError('MethodNotFound');
       const answer = method(message, context, authentication);
-      if (!(answer instanceof Promise)) return rpcReply(200, answer);
-      return answer.then(
-        (made) => rpcReply(200, made),
-        (error) => this.#failure(error, message, context),
-      );
+      if (!(answer instanceof Promise)) return replyOf(answer);
+      return answer.then(replyOf, (error) => this.#failure(error, message, context));
     } catch (error) {
       return this.#failure(error, message, context);
     }
@@ -143,6 +143,10 @@ export function unsupportedRevision(id: string | undefined, requested: string): 
     requested,
   });
   return rpcReply(errorRow('UnsupportedRevision').status, new RpcFailure('UnsupportedRevision', text));
+}
+
+function replyOf(answer: RpcAnswer | StreamReply): Reply {
+  return answer instanceof StreamReply ? answer : rpcReply(200, answer);
 }
 
 function complete(identity: string): string {

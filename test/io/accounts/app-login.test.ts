@@ -2,8 +2,10 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { CapabilityCodes } from '../../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
+import { ListChanges } from '../../../src/io/mcp/list-changes.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
@@ -47,9 +49,16 @@ async function start(t: Test, personalReads = true) {
   const catalog = new LiveCatalog(loaded.catalog);
   const modules = createModuleClient({ clock: () => START_MS, bounds: freshBounds() });
   const codes = new CapabilityCodes({ modules, moduleAddresses: new Map() });
+  const listChanges = new ListChanges({
+    catalog,
+    bounds: freshBounds(),
+    clock: () => START_MS,
+    schedule: nodeSchedule,
+    isSessionAlive: () => true,
+  });
   const fixture = await startAdmin({
     routes: (_actors, _bounds, sessions) =>
-      createMcpRoutes({ sessions, catalog, modules, gateway: GATEWAY_SERVICES, codes }),
+      createMcpRoutes({ sessions, catalog, modules, gateway: GATEWAY_SERVICES, codes, listChanges }),
   });
   t.teardown(async () => {
     await modules.close();

@@ -52,7 +52,7 @@ t.test(
     t.match(json.result, {
       ...COMPLETE,
       supportedVersions: REVISION_NAMES,
-      capabilities: { tools: {}, resources: {}, prompts: {} },
+      capabilities: { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} },
       cacheScope: 'public',
     });
     t.equal(hasSession, false);
