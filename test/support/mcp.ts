@@ -6,6 +6,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { judge } from '../../src/domain/limits/quotas.ts';
+import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
 import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
@@ -154,21 +155,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalog = new LiveCatalog(loaded.catalog);
-  const timers: (() => void)[] = [];
-  const closedSessions = new Set<string>();
-  const listChanges = new ListChanges({
-    catalog,
-    bounds,
-    clock: () => fixture.time.nowMs,
-    schedule: {
-      immediate: (run) => run(),
-      timer(_delayMs, run) {
-        timers.push(run);
-        return () => void timers.splice(timers.indexOf(run), 1);
-      },
-    },
-    isSessionAlive: ({ id }) => !closedSessions.has(id),
-  });
+  const { listChanges, closedSessions, runTimers } = openStreams(catalog, bounds, () => fixture.time.nowMs);
   const audit: AuditRecord[] = [];
   const charged: McpFixture['charged'] = [];
   const sessions = gateOf(options, charged);
@@ -215,9 +202,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
     catalog,
     listChanges,
     closedSessions,
-    runTimers() {
-      for (const run of timers.splice(0)) run();
-    },
+    runTimers,
     post,
     async rpc(method, params, token, headers = {}) {
       const message = { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) };
@@ -231,6 +216,32 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
       backend.closeAllConnections();
       await new Promise((resolve) => backend.close(resolve));
       if (fixture.bugs.length > 0) throw new AggregateError(fixture.bugs, 'not rows of the error table');
+    },
+  };
+}
+
+/** Streams of `subscriptions/listen`, with timers that the test runs. */
+function openStreams(catalog: LiveCatalog, bounds: SharedBounds, clock: () => number) {
+  const timers: (() => void)[] = [];
+  const closedSessions = new Set<string>();
+  const listChanges = new ListChanges({
+    catalog,
+    bounds,
+    clock,
+    schedule: {
+      immediate: (run) => run(),
+      timer(_delayMs, run) {
+        timers.push(run);
+        return () => void timers.splice(timers.indexOf(run), 1);
+      },
+    },
+    isSessionAlive: ({ id }) => !closedSessions.has(id),
+  });
+  return {
+    listChanges,
+    closedSessions,
+    runTimers() {
+      for (const run of timers.splice(0)) run();
     },
   };
 }

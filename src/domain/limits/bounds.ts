@@ -105,7 +105,8 @@ export const BOUNDS = {
     user: { part: 1 / 4 },
     network: 'SseStreamsPerAddress',
     error: 'Overloaded',
-    summary: 'Event streams, and streams of MCP clients that hear of changed lists. The oldest event stream of a session gives way to a new one.',
+    summary:
+      'Event streams, and streams of MCP clients that hear of changed lists. The oldest event stream of a session gives way to a new one.',
   },
   connections: {
     unit: 'connections',

@@ -105,7 +105,7 @@ t.test('subscriptions/listen: acknowledges what is served, then tells of a chang
   const resource = { endpoint: 'http://127.0.0.1:1/y', name: 'y' };
   reload(mcp, { tools: { added: TOOL }, resources: { 'test://y': resource } });
   await mcp.listChanges.drain();
-  t.strictSame(await stream.next(), COMPLETE, 'neither the same list nor another one is told');
+  t.strictSame(await stream.next(), COMPLETE, 'the same list and another one cause no message');
   t.equal(await stream.next(), undefined);
 });
 
