@@ -33,7 +33,7 @@ const KINDS = {
 } as const;
 type Kind = keyof typeof KINDS;
 
-export interface ListChangesDeps {
+interface ListChangesDeps {
   readonly catalog: LiveCatalog;
   readonly bounds: SharedBounds;
   readonly clock: Clock;
