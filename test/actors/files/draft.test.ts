@@ -412,6 +412,27 @@ t.test('draft: a crash after the last byte, at any step, still ends in the compl
   }
 });
 
+t.test('draft: one that was completing at a power cut is not published with other bytes', async (t) => {
+  for (const damaged of [false, true]) {
+    const world = createDraftWorld();
+    const { fileId } = await open(world);
+    const stream = streamOf(await begin(world, fileId));
+    world.disk.write(fileId, 0, BYTES);
+    world.disk.publishes = false;
+    finish(world, fileId, stream).then(
+      () => t.fail('a caller of a crash gets no answer'),
+      () => {},
+    );
+    await world.actors.settle();
+    if (damaged) world.disk.write(fileId, 0, Buffer.alloc(BYTES.length));
+    world.disk.publishes = true;
+    await world.actors.restart();
+    await world.actors.settle();
+    if (damaged) checkGone(t, world, fileId);
+    else t.same(world.disk.files.get(fileId), BYTES);
+  }
+});
+
 t.test('draft: an owner gives one up: message and bytes go, also of kept bytes', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);

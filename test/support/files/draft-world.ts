@@ -83,6 +83,8 @@ export class FakeDisk implements FilePort {
   readonly held = new Set<string>();
   hasRoom = true;
   mode: Mode = 'ok';
+  /** False: publishing never ends, as a crash leaves it. */
+  publishes = true;
 
   /** What a stream writes. */
   write(fileId: string, positionBytes: number, bytes: Uint8Array): void {
@@ -106,6 +108,7 @@ export class FakeDisk implements FilePort {
 
   async publish({ fileId }: FileKey, sizeBytes: number): Promise<PortResult<null>> {
     if (this.mode === 'down') return fail('StorageFull');
+    if (!this.publishes) return await new Promise<never>(() => {});
     const part = this.parts.get(fileId);
     if (part !== undefined && part.length === sizeBytes) {
       this.files.set(fileId, part);

@@ -4,7 +4,7 @@
  */
 import { completionRefusal } from '../../../domain/files/files.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
-import { type Answer, type Message, type Outcome, refuse, type Turn } from '../../runtime/actor.ts';
+import { type Answer, type Message, type Outcome, refuse, runOf, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
 import { messageTo, receiver } from '../../runtime/protocol.ts';
 import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
@@ -71,24 +71,41 @@ export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outc
 export function completeDraft(
   state: DraftState,
   { uploadKey }: CompleteDraft,
+  turn: Turn,
 ): Outcome<DraftEvent, null, DraftCompleted> {
   const { draft, phase } = state;
   if (phase !== 'completing' || draft?.uploadKey !== uploadKey) return { reply: null };
+  const restarted = draft.waiter === null || runOf(draft.waiter) !== runOf(turn.commandId);
   return {
     next: async (ports) => ({
       type: 'draftCompleted',
       uploadKey,
-      result: await publishAndComplete(ports, draft),
+      result: await publishAndComplete(ports, draft, restarted),
     }),
   };
 }
 
-/** Publishes the bytes first, so that a visible message always has its file. */
-async function publishAndComplete({ files, chatFiles }: Ports, draft: Draft): Promise<PortResult<null>> {
+/**
+ * Publishes the bytes first, so that a visible message always has its file. After a restart it hashes them before: a
+ * power cut may leave the part its size and not its bytes, which publishing syncs.
+ */
+async function publishAndComplete(
+  { files, chatFiles }: Ports,
+  draft: Draft,
+  restarted: boolean,
+): Promise<PortResult<null>> {
   const { ownerId, fileId, receivedBytes, crc32 } = draft;
   if (fileId === null || files === undefined) return NO_STORAGE;
   if (chatFiles === undefined) return NO_MODULE;
-  const published = await files.publish({ owner: ownerId, fileId }, receivedBytes);
+  const key = { owner: ownerId, fileId };
+  if (restarted) {
+    const hashed = await files.hashRanges(key, [{ positionBytes: 0, lengthBytes: receivedBytes }]);
+    if (!hashed.ok) return hashed;
+    // Undefined: the part was published before, or is too short to be.
+    const [found] = hashed.value;
+    if (found !== undefined && found !== crc32) return NO_STORAGE;
+  }
+  const published = await files.publish(key, receivedBytes);
   if (!published.ok) return published;
   return await chatFiles.complete({ fileId, userId: ownerId, sizeBytes: receivedBytes, crc32 });
 }
