@@ -18,6 +18,7 @@ import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { openActorJournal, startActors } from './actors.ts';
 import { AdminRecovery } from './admin-recovery.ts';
 import { createReload } from './catalog-reload.ts';
+import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openListChanges } from './event-streams.ts';
 import { startEventDelivery } from './events.ts';
@@ -85,6 +86,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
+  const connect = await openConnect({ ...base, actors, cipher, catalog, bounds, site });
   const fileCodes = openFileCodes(cipher);
   await files.recover();
   const eventDeps = { ...base, actors, eventLog: await eventLog() };
@@ -104,6 +106,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     modules,
     files,
     fileCodes,
+    connect,
     drafts: openDrafts({ actors, settings, files, fileCodes }),
     site,
     ...staff,
@@ -217,6 +220,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();
+  await deps.connect.close();
   await modules.close();
   await workers.close();
   await actors.close();

@@ -17,6 +17,7 @@ import type { Reload } from '../io/routes/admin/catalog.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { WorkerPool } from '../workers/pool.ts';
+import type { Connect } from './connect.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
 import type { FinishedRequests } from './metrics.ts';
@@ -36,6 +37,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly modules: ModuleClient;
   readonly files: FileTransport;
   readonly fileCodes: FileCodes;
+  readonly connect: Connect;
   readonly drafts: DraftDeps;
   readonly site: Site;
   readonly moduleAddresses: ReadonlyMap<string, string>;

@@ -8,6 +8,7 @@ import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { BoundName } from '../domain/limits/bounds.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { ConnectCounters } from '../io/connect/counters.ts';
 import type { DownloadCounters } from '../io/files/download/downloads.ts';
 import type { FinishedRequest, Pipeline } from '../io/http/pipeline.ts';
 import type { Server } from '../io/http/server.ts';
@@ -35,6 +36,7 @@ export interface MetricSources {
   readonly events: Pick<EventDelivery, 'streams' | 'counters'>;
   readonly webhooks: { counters(): WebhookCounters };
   readonly requests: FinishedRequests;
+  readonly connect: { readonly counters: ConnectCounters };
 }
 
 /** One snapshot of all parts. A missing or undeclared metric does not compile. */
@@ -51,6 +53,7 @@ export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricR
     ...eventReadings(sources),
     ...streamReadings(sources),
     ...webhookReadings(sources),
+    ...connectReadings(sources),
   };
 }
 
@@ -81,6 +84,15 @@ function actorReadings({ actors, configuration }: MetricSources) {
     gatehouse_journal_commits_total: counters.groups,
     gatehouse_journal_commands_total: counters.commands,
     gatehouse_journal_damaged_records: counters.damagedRows,
+  } satisfies Partial<MetricReadings>;
+}
+
+function connectReadings({ connect }: MetricSources) {
+  const { consents, tokens, registrations } = connect.counters.readings();
+  return {
+    gatehouse_oauth_consents_total: consents,
+    gatehouse_oauth_tokens_total: tokens,
+    gatehouse_oauth_registrations_total: registrations,
   } satisfies Partial<MetricReadings>;
 }
 

@@ -1,7 +1,5 @@
 /** Passes each group of routes of the public listener its dependencies. */
 
-import { openChallenges } from '../io/accounts/challenges.ts';
-import { createResources, mcpResource } from '../io/connect/resources.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
 import { GATEWAY_SERVICES } from '../io/mcp/tools/gateway.ts';
@@ -22,7 +20,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
   return createRoutes({
     health,
     accounts: {
-      challenges: openChallenges(cipher),
+      challenges: deps.connect.challenges.challenges,
       openBound: bounds.of('challenges'),
       onSignedUp: (userId) => deps.sandbox?.signedUp(userId),
     },
@@ -41,13 +39,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       listChanges: deps.listChanges,
       onCall,
     },
-    connect: {
-      resources: createResources([mcpResource(deps.site)], (name) => catalog.current.profiles.get(name)),
-      policy: {
-        clients: deps.configuration.oauthClients,
-        documentHosts: new Set(deps.configuration.oauthClientHosts),
-      },
-    },
+    connect: deps.connect,
     admin: {
       settings: { settings: deps.settings, bounds },
       accounts: { administration, staff },

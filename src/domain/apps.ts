@@ -7,6 +7,10 @@ import type { WebhookStatus } from './webhooks/types.ts';
 
 /** Parameters of routes and tools that name an application. */
 export const APP_NAMES: FormerNames = { id: 'appId' };
+/** The gateway's own row, for connected hosts without an application. No account owns it. */
+export const HOSTS_APP_ID = '1';
+export const HOSTS_APP_NAME = 'Unregistered hosts';
+export const GATEWAY_OWNER_ID = '0';
 /** Applications of one user at a time. */
 export const APPS_MAX = 20;
 /** Applications that one user ever registered: a removed one leaves a record behind. */
@@ -34,6 +38,8 @@ export interface AppPatch {
   readonly netTypes?: readonly number[];
   /** Events of one delivery at most; 1: never several. */
   readonly maxBatch?: number;
+  /** Of a host that connects with OAuth. Another list takes the approval back. */
+  readonly redirectUris?: readonly string[];
 }
 
 /** An API key as stored: readable only with the key of the API-key cipher. */
@@ -71,6 +77,7 @@ export interface AppView {
   readonly currencies: readonly string[];
   readonly netTypes: readonly number[];
   readonly maxBatch: number;
+  readonly redirectUris: readonly string[];
   readonly approved: boolean;
   readonly mcpEnabled: boolean;
   readonly disabled: boolean;

@@ -40,6 +40,8 @@ export const AUDIT_EVENTS = {
   app_key_ended: 'accounts',
   app_access_granted: 'accounts',
   app_access_revoked: 'accounts',
+  host_connected: 'accounts',
+  host_revoked: 'accounts',
   webhook_enabled: 'accounts',
   webhook_resend: 'accounts',
   // Sessions that were opened and ended.
@@ -47,6 +49,8 @@ export const AUDIT_EVENTS = {
   login: 'logins',
   logout: 'logins',
   sessions_closed: 'logins',
+  host_refused: 'logins',
+  token_reused: 'logins',
   // What a caller can cause without any proof.
   login_refused: 'unproven',
   sign_up_refused: 'unproven',

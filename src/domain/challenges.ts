@@ -26,6 +26,8 @@ export interface ChallengeBinding {
   readonly kind: ChallengeKind;
   readonly userId: string | null;
   readonly sessionId: string | null;
+  /** What is asked, as a hash, where the kind does not say it. */
+  readonly subject?: string;
 }
 
 export interface Challenge extends ChallengeBinding {
@@ -95,11 +97,12 @@ export class ChallengeKey {
   #mac(
     use: string,
     encoding: BinaryToTextEncoding,
-    { kind, userId, sessionId }: ChallengeBinding,
+    { kind, userId, sessionId, subject }: ChallengeBinding,
     endSeconds: number,
     random: number,
   ): string {
     const parts = [CONTEXT, use, kind, userId ?? '', sessionId ?? '', endSeconds, random];
+    if (subject !== undefined) parts.push(subject);
     return createHmac('sha256', this.#key).update(parts.join('\n')).digest(encoding);
   }
 }

@@ -45,6 +45,38 @@ export const ERRORS = {
   ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
   /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
   BodyTooSlow: { code: 1019, status: 408, message: 'Request body too slow' },
+  /** Errors of the authorization server: their names are those of RFC 6749, 7591 and 8707. */
+  OAuthInvalidRequest: { code: 1020, status: 400, message: 'Invalid request', oauth: 'invalid_request' },
+  OAuthInvalidClient: { code: 1021, status: 401, message: 'Invalid client', oauth: 'invalid_client' },
+  OAuthInvalidGrant: { code: 1022, status: 400, message: 'Invalid grant', oauth: 'invalid_grant' },
+  OAuthUnsupportedGrantType: {
+    code: 1023,
+    status: 400,
+    message: 'Unsupported grant type',
+    oauth: 'unsupported_grant_type',
+  },
+  OAuthUnsupportedResponseType: {
+    code: 1024,
+    status: 400,
+    message: 'Unsupported response type',
+    oauth: 'unsupported_response_type',
+  },
+  OAuthInvalidScope: { code: 1025, status: 400, message: 'Invalid scope', oauth: 'invalid_scope' },
+  OAuthInvalidTarget: { code: 1026, status: 400, message: 'Invalid target', oauth: 'invalid_target' },
+  OAuthInvalidRedirectUri: {
+    code: 1027,
+    status: 400,
+    message: 'Invalid redirect URI',
+    oauth: 'invalid_redirect_uri',
+  },
+  OAuthInvalidClientMetadata: {
+    code: 1028,
+    status: 400,
+    message: 'Invalid client metadata',
+    oauth: 'invalid_client_metadata',
+  },
+  OAuthRegistrationOff: { code: 1029, status: 403, message: 'Registration is off', oauth: 'access_denied' },
+  OAuthConsentRequired: { code: 1030, status: 400, message: 'Consent required', oauth: 'consent_required' },
   /** A request without a live token of the resource. */
   TokenRequired: { code: -32001, status: 401, message: 'Unauthorized', rpc: -32001 },
   SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },

@@ -4,7 +4,7 @@
  */
 import { SECOND_MS } from './time.ts';
 
-export type ChallengeKind = 'register' | 'login';
+export type ChallengeKind = 'register' | 'login' | 'consent';
 
 /** Seconds that the timestamp of an MCP login may be off, either way, inclusive. Source: spec 5.1 rule 2. */
 const MCP_TIMESTAMP_WINDOW_SECONDS = 300n;

@@ -17,8 +17,9 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   contract: ['contract/'],
   domain: ['config/', 'domain/', 'support/', 'workers/'],
   'e2e-agents': [
-    'e2e/connect',
+    'e2e/connect/',
     'e2e/examples',
+    'e2e/connect/',
     'e2e/mcp',
     'e2e/modules',
     'e2e/named-module',

@@ -221,7 +221,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
 }
 
 /** Streams of `subscriptions/listen`, with timers that the test runs. */
-function openStreams(catalog: LiveCatalog, bounds: SharedBounds, clock: () => number) {
+export function openStreams(catalog: LiveCatalog, bounds: SharedBounds, clock: () => number) {
   const timers: (() => void)[] = [];
   const closedSessions = new Set<string>();
   const listChanges = new ListChanges({

@@ -14,6 +14,10 @@ export type LogEventName =
   | 'sign_up'
   | 'key_taken_over'
   | 'counter_regressed'
+  | 'host_connected'
+  | 'host_refused'
+  | 'host_revoked'
+  | 'token_reused'
   | 'key_added_by_admin'
   | 'key_changed_by_admin'
   | 'key_removed_by_admin';
@@ -42,6 +46,31 @@ export function loginRefused(
 ) {
   const outcome = { event: 'login', ok: false, error: ERRORS[row].message } as const;
   const entry: LogEntry = { id: turn.newId(), utcMs: turn.nowMs, ...outcome, ...login, ip, userAgent };
+  return { type: 'logged', entry } as const;
+}
+
+/** The event of something that the account or a connected host did, for the owner to read. */
+export function hostLogged(
+  event: LogEventName,
+  { keyId, appId, loginType }: Pick<LogEntry, 'keyId' | 'appId' | 'loginType'>,
+  { ip, userAgent }: Pick<LogEntry, 'ip' | 'userAgent'>,
+  turn: Turn,
+) {
+  const isRefusal = event === 'host_refused' || event === 'token_reused';
+  const result = { ok: !isRefusal, error: isRefusal ? ERRORS.AccessDenied.message : null };
+  const kind: SessionKind = event === 'host_refused' ? 'browser' : 'mcp';
+  const entry: LogEntry = {
+    id: turn.newId(),
+    utcMs: turn.nowMs,
+    event,
+    ...result,
+    kind,
+    loginType,
+    keyId,
+    appId,
+    ip,
+    userAgent,
+  };
   return { type: 'logged', entry } as const;
 }
 

@@ -1,5 +1,10 @@
 /** How long a session of an account lives: its end, and which ones a new session pushes out. */
-import { BROWSER_SESSIONS_MAX, MCP_SESSIONS_MAX, TOUCH_INTERVAL_MS } from '../../domain/sessions.ts';
+import {
+  BROWSER_SESSIONS_MAX,
+  GRANT_SESSIONS_MAX,
+  MCP_SESSIONS_MAX,
+  TOUCH_INTERVAL_MS,
+} from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Turn } from '../runtime/actor.ts';
@@ -18,7 +23,7 @@ export function outdated(
   opening: SessionRecord,
   replacesSessionId: string | undefined,
 ): SessionRecord[] {
-  const max = opening.kind === 'browser' ? BROWSER_SESSIONS_MAX : MCP_SESSIONS_MAX;
+  const max = sessionsMax(opening);
   // Nothing expires before the sweep is due, so most openings look at no other session.
   const unexpired = state.sweepDueMs !== null && turn.nowMs < state.sweepDueMs;
   if (unexpired && replacesSessionId === undefined && state.sessions.length < max) return [];
@@ -32,8 +37,14 @@ export function outdated(
   return surplus > 0 ? [...leaving, ...rivals.slice(0, surplus)] : leaving;
 }
 
+function sessionsMax({ kind, grantId }: SessionRecord): number {
+  if (grantId !== undefined) return GRANT_SESSIONS_MAX;
+  return kind === 'browser' ? BROWSER_SESSIONS_MAX : MCP_SESSIONS_MAX;
+}
+
 function sharesCap(session: SessionRecord, opening: SessionRecord): boolean {
-  if (session.kind !== opening.kind) return false;
+  if (session.kind !== opening.kind || session.grantId !== opening.grantId) return false;
+  if (opening.grantId !== undefined) return true;
   return (
     opening.kind === 'browser' ||
     (session.keyId === opening.keyId &&

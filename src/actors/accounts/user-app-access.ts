@@ -3,13 +3,13 @@
  * them. What was taken back stays on record, so that a further login is refused until the person allows it again.
  */
 import { APP_ACCESS_MAX } from '../../domain/apps.ts';
-import { type AppIndexEntry, mayOpenSession } from '../apps/app-access-index.ts';
+import { type AppIndexEntry, formatIndexEntry, mayOpenSession } from '../apps/app-access-index.ts';
 import { APP, type RemovedApp } from '../apps/app-messages.ts';
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { messageTo } from '../runtime/protocol.ts';
 import type { AppClosed, AppGone } from './user-messages.ts';
-import { endSessions } from './user-sessions.ts';
+import { endGrants, endSessions } from './user-sessions.ts';
 import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-types.ts';
 
 interface RevokeAppAccess {
@@ -36,8 +36,9 @@ export const NO_APP = 'no such application';
 type Decision<Reply> = UserOutcome<Reply> | Refusal;
 
 export function appClosed(state: UserState, { appId, tick }: AppClosed): UserOutcome<null> {
-  const ended = sessionsOfApp(state, appId).filter(({ id }) => BigInt(id) < BigInt(tick));
-  return outcome([endSessions(state, ended)], null);
+  const isOver = ({ id }: { readonly id: string }) => BigInt(id) < BigInt(tick);
+  const grants = state.hostGrants.filter((grant) => grant.appId === appId && isOver(grant));
+  return outcome([endGrants(state, grants, sessionsOfApp(state, appId).filter(isOver))], null);
 }
 
 export function appGone(state: UserState, { appId }: AppGone): UserOutcome<null> {
@@ -75,8 +76,30 @@ function owns(state: UserState, indexEntry: AppIndexEntry | undefined): boolean 
   return indexEntry?.ownerId === state.userId;
 }
 
+/** Those of hosts that connected as it included, whatever their scope. */
 export function sessionsOfApp(state: UserState, appId: string): SessionRecord[] {
-  return state.sessions.filter((session) => session.appId === appId);
+  const grants = new Set(state.hostGrants.filter((grant) => grant.appId === appId).map(({ id }) => id));
+  return state.sessions.filter(
+    (session) => session.appId === appId || (session.grantId !== undefined && grants.has(session.grantId)),
+  );
+}
+
+/** The application is still what it was when the command was made: one that closed meanwhile would end the session at once. */
+export function unchangedIndexEntry(appId: string, indexEntry: AppIndexEntry): Change {
+  const text = formatIndexEntry(indexEntry);
+  return {
+    events: [],
+    claims: [{ index: 'appId', key: appId, owner: text, replaces: text, onConflict: 'AccessDenied' }],
+  };
+}
+
+/** A host connects as an application: it is then listed among those with access, which brings no webhooks. */
+export function connectedAccess(state: UserState, appId: string, turn: Turn): Change | Refusal {
+  const present = accessOf(state, appId);
+  if (present?.revokedMs === null) return { events: [] };
+  if (present === undefined && state.appAccess.length >= APP_ACCESS_MAX)
+    return refuse('AppLimitReached', `at most ${APP_ACCESS_MAX} applications with access`);
+  return granted(state, { appId, grantedMs: turn.nowMs, source: 'login', revokedMs: null }, true);
 }
 
 export function revokeAppAccess(

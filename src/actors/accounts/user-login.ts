@@ -5,7 +5,7 @@
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../../domain/keys.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
-import { type AppIndexEntry, formatIndexEntry } from '../apps/app-access-index.ts';
+import type { AppIndexEntry } from '../apps/app-access-index.ts';
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { type Message, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
@@ -14,7 +14,7 @@ import { challengeUsed, refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import { loginRefused } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
-import { allowsApp, firstLogin } from './user-app-access.ts';
+import { allowsApp, firstLogin, unchangedIndexEntry } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
 import { USER } from './user-messages.ts';
 import { credentialUsed } from './user-passkeys.ts';
@@ -208,23 +208,10 @@ function sameKeySession(state: UserState, { previousId, keyId }: McpLogin): stri
   return session?.kind === 'mcp' && session.keyId === keyId ? session.id : undefined;
 }
 
-/** The application is still what it was when the login began: one that closed meanwhile would end the session at once. */
 function sameIndexEntry(command: Login | McpLogin): Change {
   if (command.type !== 'mcpLogin' || command.appId === null || command.indexEntry === undefined)
     return { events: [] };
-  const indexEntry = formatIndexEntry(command.indexEntry);
-  return {
-    events: [],
-    claims: [
-      {
-        index: 'appId',
-        key: command.appId,
-        owner: indexEntry,
-        replaces: indexEntry,
-        onConflict: 'AccessDenied',
-      },
-    ],
-  };
+  return unchangedIndexEntry(command.appId, command.indexEntry);
 }
 
 /** Ends a session of another user whose cookie was sent with the login. */

@@ -11,7 +11,7 @@ import type { SessionRecord, UserState } from './user-types.ts';
 
 /** Its key is known by the same text as the record of the key. */
 export function keptSession(session: SessionRecord, keys: UserState['keys']): SessionRecord {
-  const { keyId, loginType, signed } = session;
+  const { keyId, loginType, signed, grantId } = session;
   const kept: SessionRecord = {
     id: session.id,
     kind: shared(session.kind),
@@ -25,7 +25,8 @@ export function keptSession(session: SessionRecord, keys: UserState['keys']): Se
     ip: session.ip,
     userAgent: shared(session.userAgent),
   };
-  return signed === undefined ? kept : Object.assign(kept, { signed });
+  if (signed !== undefined) Object.assign(kept, { signed });
+  return grantId === undefined ? kept : Object.assign(kept, { grantId });
 }
 
 /** A software key without a name is all that most accounts have: the fields of others follow. */

@@ -14,6 +14,7 @@ import type { Role } from '../../domain/roles.ts';
 import {
   isProvenLogin,
   type SessionContext,
+  type SessionGrant,
   type SessionKind,
   TOUCH_INTERVAL_MS,
 } from '../../domain/sessions.ts';
@@ -21,7 +22,7 @@ import type { Turn } from '../runtime/actor.ts';
 import { findById, withRecord } from './id-list.ts';
 import { endOf } from './session-expiry.ts';
 import { activeKeys, isActive } from './user-enrollment.ts';
-import type { SessionRecord, UserState } from './user-types.ts';
+import type { HostGrant, SessionRecord, UserState } from './user-types.ts';
 
 export interface AuthenticateSession {
   readonly type: 'enterSession';
@@ -143,6 +144,9 @@ export function contextOf(
 ): SessionContext | undefined {
   const key = session.keyId === null ? null : findById(state.keys, session.keyId);
   if (key !== null && !isActive(key)) return undefined;
+  const grant = session.grantId === undefined ? undefined : findById(state.hostGrants, session.grantId);
+  // A session without its grant is over: what ended the grant ended it too.
+  if (session.grantId !== undefined && grant === undefined) return undefined;
   const isAdmin = adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys);
   const role = isAdmin ? 'admin' : given;
   const context: SessionContext = {
@@ -154,11 +158,17 @@ export function contextOf(
     keyType: key === null ? 'Unknown' : keyTypeOf(key.flags),
     publicKey: key === null ? null : key.publicKey,
     appId: session.appId,
-    proven: isProvenLogin(session.loginType, session.signed === true),
+    // The consent of a person who had logged in is a proof.
+    proven: grant !== undefined || isProvenLogin(session.loginType, session.signed === true),
     createdMs: session.createdMs,
     expiresMs: session.expiresMs,
   };
+  if (grant !== undefined) return { ...context, grant: sessionGrantOf(grant) };
   return role === undefined ? context : { ...context, role };
+}
+
+function sessionGrantOf({ id, appId, audience }: HostGrant): SessionGrant {
+  return { id, appId, audience };
 }
 
 /** Only a proven key counts: any account can claim a public key. */
@@ -226,7 +236,10 @@ function advanceWindow(volatile: UserVolatile, use: Use, window: number): void {
 }
 
 /** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
-function unprovenKeyOf({ publicKey, loginType, proven }: SessionContext): string | null {
+function unprovenKeyOf({ publicKey, loginType, proven, grant, keyType }: SessionContext): string | null {
+  // A passkey is no name of this scope: a connected host without a software key behind it has a window of its own.
+  const isSoftware = keyType === 'UserKey' || keyType === 'PasswordKey';
+  if (grant !== undefined && !isSoftware) return `grant ${grant.id}`;
   if (publicKey === null || proven) return publicKey;
   return `${publicKey} ${loginType}`;
 }

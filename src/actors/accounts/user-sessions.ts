@@ -20,7 +20,14 @@ import { findById } from './id-list.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { endOf, isExpired, outdated } from './session-expiry.ts';
 import type { EndSession } from './user-messages.ts';
-import type { SessionRecord, Sweep, UsedChallenge, UserState } from './user-types.ts';
+import type {
+  HostGrant,
+  SessionOpening,
+  SessionRecord,
+  Sweep,
+  UsedChallenge,
+  UserState,
+} from './user-types.ts';
 
 const SWEEP_TIMER = 'sweep';
 
@@ -54,6 +61,8 @@ interface NewSession {
   readonly appId: string | null;
   /** The login carried a signature that is good; kept where the login type does not say it. */
   readonly signed?: boolean;
+  /** Of a connected host. */
+  readonly grantId?: string;
   readonly origin: Origin;
   /** A session of this user that the new one replaces: its `sid` was sent with the login. */
   readonly replacesSessionId?: string;
@@ -71,13 +80,14 @@ export function openSession(
   state: UserState,
   turn: Turn,
   request: NewSession,
-  as: 'login' | 'sign_up' = 'login',
+  as: SessionOpening = 'login',
 ): Opening {
   const token = makeToken(state.userId, turn.randomBytes(32));
   const hash = hashToken(token);
   if (hash === undefined) throw new Error('a fresh token has no hash');
-  const { kind, loginType, keyId, appId, signed, origin } = request;
-  const setting = kind === 'mcp' ? 'McpSessionSeconds' : 'BrowserSessionSeconds';
+  const { kind, loginType, keyId, appId, signed, grantId, origin } = request;
+  const ofMcp = grantId === undefined ? 'McpSessionSeconds' : 'OAuthAccessSeconds';
+  const setting = kind === 'mcp' ? ofMcp : 'BrowserSessionSeconds';
   const session: SessionRecord = {
     id: turn.newId(),
     kind,
@@ -85,6 +95,7 @@ export function openSession(
     keyId,
     appId,
     ...(signed === true && loginType === 'McpApp' ? { signed } : {}),
+    ...(grantId === undefined ? {} : { grantId }),
     hash,
     createdMs: turn.nowMs,
     lastSeenMs: turn.nowMs,
@@ -117,9 +128,28 @@ export function endSessions(state: UserState, sessions: readonly SessionRecord[]
   };
 }
 
+/** Ends grants with their sessions, and further sessions. */
+export function endGrants(
+  state: UserState,
+  grants: readonly HostGrant[],
+  sessions: readonly SessionRecord[] = [],
+): Change {
+  if (grants.length === 0) return endSessions(state, sessions);
+  const grantIds = grants.map(({ id }) => id);
+  const isOver = (session: SessionRecord) =>
+    sessions.includes(session) || (session.grantId !== undefined && grantIds.includes(session.grantId));
+  return merged([
+    { events: [{ type: 'grantsEnded', grantIds }] },
+    endSessions(state, state.sessions.filter(isOver)),
+  ]);
+}
+
+/** With `kind`: without those of connected hosts, which the consent allows and not a flag of the key. */
 export function sessionsOfKey(state: UserState, keyId: string, kind?: SessionKind): SessionRecord[] {
   return state.sessions.filter(
-    (session) => session.keyId === keyId && (kind === undefined || session.kind === kind),
+    (session) =>
+      session.keyId === keyId &&
+      (kind === undefined || (session.kind === kind && session.grantId === undefined)),
   );
 }
 
@@ -164,9 +194,14 @@ export function closeSessions(
     sessionsClosed: chosen.length,
     currentClosed: chosen.some((session) => session.id === currentSessionId),
   };
-  if (chosen.length === 0) return { reply };
+  const grants = state.hostGrants.filter(({ id }) =>
+    sessionIds === undefined
+      ? others !== true || findById(state.sessions, currentSessionId)?.grantId !== id
+      : chosen.some((session) => session.grantId === id),
+  );
+  if (chosen.length === 0 && grants.length === 0) return { reply };
   const audit = audited(state, turn, 'sessions_closed', command.origin, { count: chosen.length });
-  return outcome([endSessions(state, chosen), audit], reply);
+  return outcome([endGrants(state, grants, chosen), audit], reply);
 }
 
 /** Blocking ends every session before the answer is sent. */

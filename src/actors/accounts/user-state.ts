@@ -11,7 +11,14 @@ import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended } from './login-log.ts';
 import { withoutRequest } from './user-app-request.ts';
 import { entryOf, keptKey, keptSession } from './user-records.ts';
-import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-types.ts';
+import type {
+  AppAccess,
+  HostGrant,
+  SessionOpening,
+  SessionRecord,
+  UserEvent,
+  UserState,
+} from './user-types.ts';
 
 const NONE: readonly never[] = [];
 
@@ -29,6 +36,7 @@ export function initialUser(userId: string): UserState {
     apps: NONE,
     appsPlaced: 0,
     appAccess: NONE,
+    hostGrants: NONE,
     sweepDueMs: null,
   };
 }
@@ -61,7 +69,8 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
       return withKey(state, event.keyId, { flags: event.flags });
     case 'keyRemoved': {
       const flags = findById(state.keys, event.keyId)?.flags ?? 0;
-      return withKey(state, event.keyId, { flags: withFlag(flags, KeyFlag.Deleted, true) });
+      const removed = withKey(state, event.keyId, { flags: withFlag(flags, KeyFlag.Deleted, true) });
+      return withoutGrants(removed, ({ keyId }) => keyId === event.keyId);
     }
     case 'credentialUsed':
       return withKey(state, event.keyId, { counterReported: event.counter, backedUp: event.backedUp });
@@ -82,29 +91,51 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'appRequestForgotten':
       return changed(state, { apps: withoutRequest(state.apps, event.appId) });
     case 'appDropped':
-      return changed(state, {
-        apps: state.apps.filter(({ appId }) => appId !== event.appId),
-        appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId),
-      });
+      return changed(
+        withoutGrants(state, ({ appId }) => appId === event.appId),
+        {
+          apps: state.apps.filter(({ appId }) => appId !== event.appId),
+          appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId),
+        },
+      );
     case 'appAccessGranted':
       return changed(state, { appAccess: withAccess(state.appAccess, event.access) });
     case 'appAccessRevoked': {
       const revoke = (access: AppAccess) =>
         access.appId === event.appId ? { ...access, revokedMs: event.utcMs } : access;
-      return changed(state, { appAccess: state.appAccess.map(revoke) });
+      return changed(
+        withoutGrants(state, ({ appId }) => appId === event.appId),
+        {
+          appAccess: state.appAccess.map(revoke),
+        },
+      );
     }
     case 'appAccessDropped':
-      return changed(state, { appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId) });
-    case 'blockedSet':
-      return changed(state, { blocked: event.blocked });
+      return changed(
+        withoutGrants(state, ({ appId }) => appId === event.appId),
+        {
+          appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId),
+        },
+      );
+    case 'grantOpened':
+      return changed(state, { hostGrants: withRecord(state.hostGrants, event.grant) });
+    case 'grantRotated':
+      return rotated(state, event);
+    case 'grantsEnded':
+      return changed(state, { hostGrants: withoutIds(state.hostGrants, event.grantIds) });
+    case 'blockedSet': {
+      const rest = event.blocked ? withoutGrants(state, () => true) : state;
+      return changed(rest, { blocked: event.blocked });
+    }
     case 'sweepScheduled':
       return changed(state, { sweepDueMs: event.dueMs });
   }
 }
 
-function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up'): UserState {
+function opened(state: UserState, session: SessionRecord, as: SessionOpening): UserState {
   const kept = keptSession(session, state.keys);
   const { keyId, createdMs } = kept;
+  if (as === 'refresh') return changed(state, { sessions: withRecord(state.sessions, kept) });
   return changed(state, {
     keys: keyId === null ? state.keys : changedKey(state, keyId, { lastUsedMs: createdMs }),
     sessions: withRecord(state.sessions, kept),
@@ -130,9 +161,24 @@ function changed(state: UserState, change: Partial<UserState>): UserState {
     apps: state.apps,
     appsPlaced: state.appsPlaced,
     appAccess: state.appAccess,
+    hostGrants: state.hostGrants,
     sweepDueMs: state.sweepDueMs,
   };
   return Object.assign(copy, change);
+}
+
+/** Grants end with what they rest on: the key of their login, the access of their application, the account. */
+function withoutGrants(state: UserState, ends: (grant: HostGrant) => boolean): UserState {
+  if (!state.hostGrants.some(ends)) return state;
+  return changed(state, { hostGrants: state.hostGrants.filter((grant) => !ends(grant)) });
+}
+
+function rotated(state: UserState, event: Extract<UserEvent, { type: 'grantRotated' }>): UserState {
+  const grant = findById(state.hostGrants, event.grantId);
+  if (grant === undefined) return state;
+  const { refreshHash, formerHash, sessionId, utcMs } = event;
+  const next: HostGrant = { ...grant, refreshHash, formerHash, sessionId, rotatedMs: utcMs };
+  return changed(state, { hostGrants: withRecord(state.hostGrants, next) });
 }
 
 function withKey(state: UserState, keyId: string, change: Partial<UserKey>): UserState {

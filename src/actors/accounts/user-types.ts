@@ -4,6 +4,7 @@ import type { SealedKey } from '../../domain/apps.ts';
 
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
+import type { HostKind } from '../../domain/oauth/clients.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
 import type { LogEntry } from './login-log.ts';
 
@@ -15,6 +16,8 @@ export interface SessionRecord {
   readonly appId: string | null;
   /** Of an `McpApp` login alone, and only when it was signed: sessions from before this was written proved nothing. */
   readonly signed?: true;
+  /** Of a session of a connected host alone: the grant that it lives with. */
+  readonly grantId?: string;
   /** SHA-256 of the token, base64url. */
   readonly hash: string;
   readonly createdMs: number;
@@ -43,6 +46,34 @@ export interface AppAccess {
   readonly revokedMs: number | null;
 }
 
+/** A host that the person connected (OAuth). Its sessions live no longer than it. */
+export interface HostGrant {
+  /** Tick of the opening. */
+  readonly id: string;
+  /** SHA-256 of the client id, base64url: client ids have up to 2 KiB. */
+  readonly clientKey: string;
+  readonly kind: HostKind;
+  /** The name is the client's own claim. The host is where answers go. */
+  readonly name: string;
+  readonly host: string;
+  readonly appId: string;
+  /** Path of the resource. */
+  readonly audience: string;
+  readonly scopes: readonly string[];
+  /** Key of the login in which the person consented. */
+  readonly keyId: string | null;
+  /** The code that opened it. */
+  readonly codeId: number;
+  readonly createdMs: number;
+  /** The last rotation, or the opening. */
+  readonly rotatedMs: number;
+  /** SHA-256 of the refresh token, and of the one before while it may be used once more; base64url. */
+  readonly refreshHash: string;
+  readonly formerHash: string | null;
+  /** The session that was issued with the refresh token. */
+  readonly sessionId: string;
+}
+
 export interface UserState {
   readonly userId: string;
   /** Null: there is no such account. */
@@ -64,9 +95,14 @@ export interface UserState {
   readonly appsPlaced: number;
   /** Applications that may act for the user, and those that no longer may. */
   readonly appAccess: readonly AppAccess[];
+  /** Connected hosts, in the order of their opening. */
+  readonly hostGrants: readonly HostGrant[];
   /** When the timer that clears expired sessions is due; null without one. */
   readonly sweepDueMs: number | null;
 }
+
+/** A refreshed session is in no log: a host opens one each hour. */
+export type SessionOpening = 'login' | 'sign_up' | 'host_connected' | 'refresh';
 
 export type UserEvent =
   | {
@@ -87,7 +123,7 @@ export type UserEvent =
       readonly counter: number;
       readonly backedUp: boolean;
     }
-  | { readonly type: 'sessionOpened'; readonly session: SessionRecord; readonly as: 'login' | 'sign_up' }
+  | { readonly type: 'sessionOpened'; readonly session: SessionRecord; readonly as: SessionOpening }
   | { readonly type: 'sessionTouched'; readonly sessionId: string; readonly utcMs: number }
   | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
   | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
@@ -100,6 +136,16 @@ export type UserEvent =
   | { readonly type: 'appAccessGranted'; readonly access: AppAccess }
   | { readonly type: 'appAccessRevoked'; readonly appId: string; readonly utcMs: number }
   | { readonly type: 'appAccessDropped'; readonly appId: string }
+  | { readonly type: 'grantOpened'; readonly grant: HostGrant }
+  | {
+      readonly type: 'grantRotated';
+      readonly grantId: string;
+      readonly refreshHash: string;
+      readonly formerHash: string | null;
+      readonly sessionId: string;
+      readonly utcMs: number;
+    }
+  | { readonly type: 'grantsEnded'; readonly grantIds: readonly string[] }
   | { readonly type: 'blockedSet'; readonly blocked: boolean }
   | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
 

@@ -1,6 +1,6 @@
 /**
- * Accounts of versions 1 to 4 in the present form. Version 1 had sessions by id, lists of contacts, bare ids of
- * applications; 2 keys by id; 3 no used challenges; 4 no Idempotency-Keys. The shape of a field says whether it is
+ * Accounts of versions 1 to 5 in the present form. Version 1 had sessions by id, lists of contacts, bare ids of
+ * applications; 2 keys by id; 3 no used challenges; 4 no Idempotency-Keys; 5 no connected hosts. The shape of a field says whether it is
  * old.
  */
 import type { Contact } from '../../domain/contacts.ts';
@@ -9,6 +9,7 @@ import { withRecord } from './id-list.ts';
 import type {
   AppAccess,
   AppEntry,
+  HostGrant,
   SessionRecord,
   UsedChallenge,
   UserEvent,
@@ -31,6 +32,7 @@ interface Earlier {
   readonly apps?: readonly AppEntry[];
   readonly appsPlaced?: number;
   readonly appIds?: readonly string[];
+  readonly hostGrants?: readonly HostGrant[];
   readonly appAccess?: readonly (Pick<AppAccess, 'appId' | 'grantedMs'> & Partial<AppAccess>)[];
 }
 
@@ -50,7 +52,8 @@ function listed<T extends { readonly id: string }>(
 
 function upcastState(earlier: Earlier & UserState): UserState {
   const { contacts, appIds, ...kept } = earlier;
-  const { sessions, keys, usedChallenges, contact, apps, appsPlaced, appAccess } = earlier as Earlier;
+  const { sessions, keys, usedChallenges, contact, apps, appsPlaced, appAccess, hostGrants } =
+    earlier as Earlier;
   // Names and addresses of those were kept nowhere: their own actors did not exist yet.
   const entries = apps ?? (appIds ?? []).map((appId): AppEntry => ({ appId, name: '', url: '' }));
   const access = (appAccess ?? []).map(
@@ -69,6 +72,7 @@ function upcastState(earlier: Earlier & UserState): UserState {
     apps: entries,
     appsPlaced: appsPlaced ?? entries.length,
     appAccess: access,
+    hostGrants: hostGrants ?? [],
   };
 }
 

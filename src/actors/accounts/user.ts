@@ -5,6 +5,7 @@
 
 import type { SealedKey } from '../../domain/apps.ts';
 import type { UserKey } from '../../domain/keys.ts';
+import { grantEndMs } from '../../domain/oauth/grants.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { RemovedApp, SettledApp } from '../apps/app-messages.ts';
 import { defineActor } from '../runtime/actor.ts';
@@ -24,6 +25,15 @@ import { forgetAppRequest, registeredWith } from './user-app-request.ts';
 import { type AppsCommand, appOverdue, appSettled, removeApp, upsertApp } from './user-apps.ts';
 import { type CodeLoggedIn, type CodeLogin, codeLogin, codeRefused } from './user-codes.ts';
 import { type AddedKey, activeKeys, decideEnrollment, type EnrollmentCommand } from './user-enrollment.ts';
+import {
+  decideConsent,
+  type EndedGrant,
+  endGrant,
+  type GrantCommand,
+  type IssuedAccess,
+  openGrant,
+  refreshGrant,
+} from './user-grants.ts';
 import {
   type KeyCommand,
   loseKey,
@@ -57,7 +67,15 @@ import {
 } from './user-sessions.ts';
 import { decideSignUp, type SignedUp, type SignUpCommand } from './user-sign-up.ts';
 import { evolveUser, initialUser, restoredUser } from './user-state.ts';
-import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState, UserTimer } from './user-types.ts';
+import type {
+  AppAccess,
+  AppEntry,
+  HostGrant,
+  SessionRecord,
+  UserEvent,
+  UserState,
+  UserTimer,
+} from './user-types.ts';
 import { upcastUser } from './user-upcast.ts';
 
 type UserCommand =
@@ -70,6 +88,7 @@ type UserCommand =
   | KeyCommand
   | SessionCommand
   | AppsCommand
+  | GrantCommand
   | UserMessage
   | UserTimer;
 
@@ -84,6 +103,8 @@ type UserQuery =
   | { readonly type: 'keys'; readonly removed?: boolean }
   /** Sessions that live at `nowMs`, with their last use, `SessionRecord[]`, the oldest first. */
   | { readonly type: 'sessions'; readonly nowMs: number; readonly settings: SettingsReader }
+  /** Connected hosts that live at `nowMs`, with their sessions, `LiveGrant[]`, the oldest first. */
+  | { readonly type: 'grants'; readonly nowMs: number }
   /** The newest first, `LogEntry[]`. */
   | { readonly type: 'logins' };
 
@@ -113,6 +134,7 @@ function frees(command: UserCommand): boolean {
     case 'forgetAppRequest':
     case 'appClosed':
     case 'appGone':
+    case 'endGrant':
     case 'sweep':
       return true;
     case 'updateKey':
@@ -144,11 +166,21 @@ interface UserReplies {
   readonly removeApp: RemovedApp;
   readonly revokeAppAccess: RevokedAppAccess;
   readonly grantAppAccess: AppAccess;
+  readonly decideConsent: string | null;
+  readonly openGrant: IssuedAccess;
+  readonly refreshGrant: IssuedAccess;
+  readonly endGrant: EndedGrant;
   readonly endSession: number;
   readonly closeSessions: ClosedSessions;
   readonly touchSession: null;
   readonly setBlocked: BlockedAccount;
   readonly sweep: null;
+}
+
+/** A connected host, its live sessions, and when it or one of them was last used. */
+export interface LiveGrant extends HostGrant {
+  readonly sessionIds: readonly string[];
+  readonly usedMs: number;
 }
 
 interface UserResults {
@@ -157,6 +189,7 @@ interface UserResults {
   readonly issuedKey: SealedKey | undefined;
   readonly keys: readonly UserKey[];
   readonly sessions: readonly SessionRecord[];
+  readonly grants: readonly LiveGrant[];
   readonly logins: readonly LogEntry[];
 }
 
@@ -176,7 +209,7 @@ export type UserProtocol = Protocol<
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: USER,
-  version: 5,
+  version: 6,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,
@@ -214,6 +247,10 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     endSession,
     closeSessions,
     touchSession,
+    decideConsent,
+    openGrant,
+    refreshGrant,
+    endGrant,
     setBlocked,
     sweep,
   },
@@ -226,6 +263,7 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     issuedKey: (state, { key, nowMs }) => registeredWith(state, key, nowMs)?.request.apiKey,
     keys: (state, { removed }) => (removed === true ? state.keys : activeKeys(state)),
     sessions: (state, { nowMs, settings }, volatile) => liveSessions(state, nowMs, settings, volatile),
+    grants: liveGrants,
     logins: ({ log }) => keptLog(log).toReversed(),
   },
 });
@@ -247,4 +285,18 @@ function liveSessions(
     if (nowMs < endOf(session, lastSeenMs, settings)) live.push({ ...session, lastSeenMs });
   }
   return live;
+}
+
+function liveGrants(
+  { hostGrants, sessions }: UserState,
+  { nowMs }: { readonly nowMs: number },
+  volatile: UserVolatile,
+): LiveGrant[] {
+  return hostGrants
+    .filter((grant) => nowMs < grantEndMs(grant))
+    .map((grant) => {
+      const own = sessions.filter(({ grantId, expiresMs }) => grantId === grant.id && nowMs < expiresMs);
+      const usedMs = Math.max(grant.rotatedMs, ...own.map((session) => lastSeen(volatile, session)));
+      return { ...grant, sessionIds: own.map(({ id }) => id), usedMs };
+    });
 }

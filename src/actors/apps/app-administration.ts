@@ -1,6 +1,6 @@
 /** What admins decide of an application: approval, McpApp logins, the explicit key; and the sessions that end with it. */
 
-import type { AppView } from '../../domain/apps.ts';
+import { type AppView, GATEWAY_OWNER_ID } from '../../domain/apps.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { formatIndexEntry } from './app-access-index.ts';
 import { appRecord, toUser } from './app-change.ts';
@@ -45,7 +45,7 @@ export function administer(
   const next = evolveApp(state, administered);
   const closing = state.openedTick !== null && !open;
   const notified = [
-    ...(closing ? [state.ownerId] : []),
+    ...(closing && state.ownerId !== GATEWAY_OWNER_ID ? [state.ownerId] : []),
     ...(closing || keyChanged ? state.participants : []),
   ];
   const values = changed.flatMap((name) => [

@@ -3,6 +3,8 @@ import {
   type AppKey,
   type AppPatch,
   type AppView,
+  GATEWAY_OWNER_ID,
+  HOSTS_APP_NAME,
   KEY_OVERLAP_MS,
   type SealedKey,
   sentKeyOf,
@@ -68,6 +70,13 @@ export type AppEvent =
       readonly openedTick: string | null;
       readonly keyTick: string;
     }
+  /** The gateway's own row for hosts without an application: open from the start. */
+  | {
+      readonly type: 'hostsRowOpened';
+      readonly url: string;
+      readonly openedTick: string;
+      readonly utcMs: number;
+    }
   | { readonly type: 'joined'; readonly userId: string }
   | { readonly type: 'removed' };
 
@@ -82,6 +91,7 @@ export function initialApp(id: string): AppState {
     currencies: [],
     netTypes: [],
     maxBatch: BATCH_EVENTS_MAX,
+    redirectUris: [],
     approved: false,
     mcpEnabled: false,
     disabled: false,
@@ -115,6 +125,12 @@ export function evolveApp(state: AppState, event: AppEvent): AppState {
       return { ...state, keys: state.keys.slice(0, 1) };
     case 'administered':
       return { ...state, ...event.flags, openedTick: event.openedTick, keyTick: event.keyTick };
+    case 'hostsRowOpened': {
+      const { url, openedTick, utcMs } = event;
+      const open = { phase: 'registered', approved: true, mcpEnabled: true } as const;
+      const row = { name: HOSTS_APP_NAME, ownerId: GATEWAY_OWNER_ID, url, openedTick, createdMs: utcMs };
+      return { ...state, ...open, ...row, delivery: initialDelivery(utcMs) };
+    }
     case 'joined':
       return { ...state, participants: [...state.participants, event.userId] };
     case 'removed':

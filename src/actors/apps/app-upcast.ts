@@ -1,5 +1,5 @@
 /**
- * Applications as versions 1 and 2 wrote them, in the present form. Version 1 knew no deliveries. Until version 2 a
+ * Applications as versions 1 to 3 wrote them, in the present form. Version 1 knew no deliveries, 3 no redirect URIs. Until version 2 a
  * rotation sent the new API key at once: receivers that took it over must not be sent the former one again.
  */
 import { type AppEvent, type AppState, initialApp } from './app-state.ts';
@@ -18,10 +18,16 @@ export function upcastApp({ version, events, state }: Row): { events?: unknown[]
 }
 
 function upcastState(version: number, state: AppState): AppState {
-  if (version >= 3) return state;
+  if (version >= 4) return state;
+  if (version === 3) return withRedirects(state);
   const keys = state.keys.map((key, index) => (index === 0 ? key : { ...key, signsOnly: true as const }));
-  const present = { ...state, keys };
+  const present = withRedirects({ ...state, keys });
   return version < 2 ? withDelivery(present) : present;
+}
+
+/** A row of `meta` may have been written under the same number by a version that knew them. */
+function withRedirects(state: AppState): AppState {
+  return { ...state, redirectUris: state.redirectUris ?? [] };
 }
 
 function withDelivery(state: AppState): AppState {

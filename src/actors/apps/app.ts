@@ -43,7 +43,13 @@ import type { DeliveryEvent } from './delivery-events.ts';
 import { clearMessages } from './delivery-log.ts';
 import { enableWebhook, resendEvents, type WebhookCommand } from './webhook-commands.ts';
 
-type AppCommand = AppMessage | AppKeyCommand | AdministerApp | WebhookCommand | DeliveryProtocol['command'];
+type AppCommand =
+  | AppMessage
+  | OpenHostsRow
+  | AppKeyCommand
+  | AdministerApp
+  | WebhookCommand
+  | DeliveryProtocol['command'];
 
 type AppQuery =
   | { readonly type: 'view' }
@@ -51,7 +57,14 @@ type AppQuery =
   /** API keys that are valid now, the newest first. */
   | { readonly type: 'keys'; readonly nowMs: number };
 
+/** Opens the gateway's own row, once. */
+interface OpenHostsRow {
+  readonly type: 'openHostsRow';
+  readonly url: string;
+}
+
 interface AppReplies {
+  readonly openHostsRow: null;
   readonly join: null;
   readonly rotateKey: AppView;
   readonly endKeyOverlap: AppView;
@@ -87,7 +100,7 @@ function frees(command: AppCommand): boolean {
 
 export const app = defineActor<AppState, AppProtocol, AppEvent>({
   kind: APP,
-  version: 3,
+  version: 4,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: initialApp,
   evolve: evolveApp,
@@ -96,6 +109,7 @@ export const app = defineActor<AppState, AppProtocol, AppEvent>({
 
   decide: {
     ...deliveryHandlers,
+    openHostsRow,
     configure: announced(configure),
     remove: announced(remove),
     join: announced(join),
@@ -143,6 +157,10 @@ function configure(state: AppState, command: ConfigureApp, turn: Turn): Decision
   const changed = repeat && !created ? [] : changedFields(state, patch);
   if (changed.length > 0) events.push({ type: 'configured', patch });
   if (changed.includes('webhookUrl')) events.push(webhookMoved(state, patch, turn));
+  const withdrawn = changed.includes('redirectUris') && state.approved;
+  const closing = withdrawn ? withdrawal(state, turn) : NOTHING;
+  events.push(...closing.events);
+  claims.push(...closing.claims);
   const after = events.reduce(evolveApp, state);
   const view = viewOf(after);
   if (view === undefined) throw new Error('a configured application has a view');
@@ -151,9 +169,41 @@ function configure(state: AppState, command: ConfigureApp, turn: Turn): Decision
   return {
     events,
     claims,
-    send: [settled(ownerId, commandId, reply)],
+    send: [settled(ownerId, commandId, reply), ...closing.send],
     audit:
       events.length === 0 ? [] : [appRecord(turn, created ? 'app_created' : 'app_updated', ownerId, fields)],
+  };
+}
+
+const NOTHING = { events: [], claims: [], send: [] } as const;
+
+/** An admin approved other redirect URIs: who answers to the new ones may be another. */
+function withdrawal(state: AppState, turn: Turn) {
+  const { mcpEnabled, disabled, mcpPublicKey, openedTick, keyTick, ownerId, participants } = state;
+  const flags = { approved: false, mcpEnabled, disabled, mcpPublicKey };
+  const event: AppEvent = { type: 'administered', flags, openedTick: null, keyTick };
+  if (openedTick === null) return { events: [event], claims: [], send: [] };
+  const tick = turn.newId();
+  const claim: Claim = {
+    index: 'appId',
+    key: state.id,
+    owner: formatIndexEntry(indexEntryOf(evolveApp(state, event))),
+    replaces: formatIndexEntry(indexEntryOf(state)),
+    onConflict: 'InternalError',
+  };
+  const notified = [ownerId, ...participants];
+  const send = notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick }));
+  return { events: [event], claims: [claim], send };
+}
+
+function openHostsRow(state: AppState, { url }: OpenHostsRow, turn: Turn): Decision<null> {
+  if (state.phase !== 'none') return { reply: null };
+  const event: AppEvent = { type: 'hostsRowOpened', url, openedTick: turn.newId(), utcMs: turn.nowMs };
+  const owner = formatIndexEntry(indexEntryOf(evolveApp(state, event)));
+  return {
+    events: [event],
+    claims: [{ index: 'appId', key: state.id, owner, onConflict: 'InternalError' }],
+    reply: null,
   };
 }
 

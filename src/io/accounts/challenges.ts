@@ -103,9 +103,11 @@ export class Challenges {
     this.#spent.set(id, held.endsMs);
   }
 
-  #read({ id, kinds, userId, sessionId, orAnonymous }: TakeChallenge, nowMs: number): Challenge | undefined {
+  #read(request: TakeChallenge, nowMs: number): Challenge | undefined {
+    const { id, kinds, userId, sessionId, subject, orAnonymous } = request;
     for (const kind of kinds) {
-      const own = this.#key.read(id, { kind, userId, sessionId }, nowMs);
+      const bound = { kind, userId, sessionId, ...(subject === undefined ? {} : { subject }) };
+      const own = this.#key.read(id, bound, nowMs);
       if (own !== undefined) return own;
       if (orAnonymous !== true || sessionId === null) continue;
       const anonymous = this.#key.read(id, { kind, userId: null, sessionId: null }, nowMs);

@@ -78,9 +78,19 @@ export function requireId(sent: string | number, field: string): string {
 }
 
 /** Throws `AccessRateLimit` when the network has used up its share of open challenges. */
-export function openChallenge(deps: ChallengeDeps, context: Context, kind: ChallengeKind): Challenge {
+export function openChallenge(
+  deps: ChallengeDeps,
+  context: Context,
+  kind: ChallengeKind,
+  subject?: string,
+): Challenge {
   const { session, settings } = context;
-  const binding = { kind, userId: session?.userId ?? null, sessionId: session?.id ?? null };
+  const binding = {
+    kind,
+    userId: session?.userId ?? null,
+    sessionId: session?.id ?? null,
+    ...(subject === undefined ? {} : { subject }),
+  };
   const lifetimeMs = settings.get('ChallengeSeconds') * SECOND_MS;
   return deps.challenges.open(binding, lifetimeMs, termsOf(deps, context));
 }
@@ -102,7 +112,7 @@ export function readChallengeId(challengeId: string | number): number {
   return id;
 }
 
-interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous'> {
+interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous' | 'subject'> {
   readonly challengeId: string | number;
   /** With an Idempotency-Key, a repeat gets the challenge too while the first request runs. */
   readonly repeatable?: boolean;

@@ -133,7 +133,7 @@ function openAny(keys: readonly Uint8Array[], id: string, sealed: string): strin
 }
 
 /** Nonce, tag and cipher text. The id is authenticated, so that one sealed key cannot replace another. */
-function seal(secret: Uint8Array, keyId: string, apiKey: string): string {
+export function seal(secret: Uint8Array, keyId: string, apiKey: string): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(Buffer.from(keyId));
   const text = Buffer.concat([cipher.update(apiKey, 'utf8'), cipher.final()]);
@@ -141,7 +141,7 @@ function seal(secret: Uint8Array, keyId: string, apiKey: string): string {
 }
 
 /** Undefined when it was sealed under another key, for another id, or was changed. */
-function unseal(secret: Uint8Array, keyId: string, sealed: string): string | undefined {
+export function unseal(secret: Uint8Array, keyId: string, sealed: string): string | undefined {
   const bytes = Buffer.from(sealed, 'base64url');
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
   const nonce = bytes.subarray(0, NONCE_BYTES);

@@ -51,6 +51,8 @@ export const appSchema = named(
     createdUtc: utcText(),
     /** Events of one delivery at most. */
     maxBatch: integer(),
+    /** Of a host that connects with OAuth. */
+    redirectUris: array(text({ examples: ['https://tea.example/callback'] })),
     webhook: object({
       state: oneOf(['active', 'failing', 'disabled']),
       /** Of a disabled one: the receiver said 410, days of failures, too many refused events. */
@@ -95,6 +97,7 @@ export function appItem(view: AppView): AppItem {
     last_tick: view.lastTick,
     createdUtc: toIso(view.createdMs),
     maxBatch: view.maxBatch,
+    redirectUris: [...view.redirectUris],
     webhook: webhookItem(view.webhook),
     keys: view.keys.map(({ keyId, createdMs, expiresMs }) => ({
       id: keyId,

@@ -16,3 +16,8 @@ export function takesRegistrations({ clients }: OAuthPolicy): boolean {
 export function takesDocuments({ clients }: OAuthPolicy): boolean {
   return clients !== 'registered';
 }
+/** May a metadata document come from this host? */
+export function takesDocumentsOf(policy: OAuthPolicy, host: string): boolean {
+  const { documentHosts } = policy;
+  return takesDocuments(policy) && (documentHosts.size === 0 || documentHosts.has(host.toLowerCase()));
+}

@@ -18,6 +18,8 @@ export interface Resource {
   readonly path: string;
   /** For people. */
   readonly name: string;
+  /** The profile whose address it is. */
+  readonly profile?: string;
 }
 
 export interface Resources {
@@ -36,7 +38,7 @@ export function createResources(
       const [, name] = PROFILE_PATH_FORM.exec(path) ?? [];
       if (name === undefined) return byPath.get(path);
       const profile = profileOf(name);
-      return profile === undefined ? undefined : { path, name: profile.title ?? name };
+      return profile === undefined ? undefined : { path, name: profile.title ?? name, profile: name };
     },
   };
 }
@@ -50,7 +52,7 @@ export function mcpResource({ project }: Pick<Site, 'project'>): Resource {
  * The origin that the client typed: `BaseUrl`, or where the Host was checked, an own origin with this Host. Clients compare
  * the metadata with the typed address character by character.
  */
-function originOfRequest({ site, header }: Pick<RouteContext, 'site' | 'header'>): string {
+export function originOfRequest({ site, header }: Pick<RouteContext, 'site' | 'header'>): string {
   const host = header('host')?.toLowerCase();
   const base = new URL(site.baseUrl);
   if (!site.checkHost || host === undefined || host === base.host) return site.baseUrl;
@@ -82,4 +84,18 @@ export function bearerChallenge(
 ): string {
   const metadata = `${originOfRequest(context)}${METADATA_PREFIX}${path}`;
   return `Bearer ${dead ? 'error="invalid_token", ' : ''}resource_metadata="${metadata}", scope="tools"`;
+}
+/**
+ * The resource of an absolute address of this deployment; undefined for any other. Where the Host is checked, each own name
+ * is one: a client types one of them, and sends the token request to `BaseUrl`.
+ */
+export function resourceOfAddress(site: Site, resources: Resources, address: string): Resource | undefined {
+  const origins = site.checkHost ? [...site.origins].filter((origin) => isOwn(site, origin)) : [];
+  const origin = [site.baseUrl, ...origins].find((each) => address.startsWith(`${each}/`));
+  return origin === undefined ? undefined : resources.find(address.slice(origin.length));
+}
+
+/** `AllowedOrigins` are pages of others. */
+function isOwn({ hosts }: Site, origin: string): boolean {
+  return hosts.has(new URL(origin).hostname);
 }

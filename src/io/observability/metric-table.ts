@@ -317,6 +317,20 @@ const webhooks = {
 };
 
 /** Read from the parts of the gateway at each scrape. */
+const connect = {
+  gatehouse_oauth_consents_total: counter(
+    'requests',
+    'Requests of hosts for access that a person decided.',
+    label('outcome', ['allowed', 'refused']),
+  ),
+  gatehouse_oauth_tokens_total: counter(
+    'requests',
+    'Requests for tokens by outcome; opened: a code was exchanged.',
+    label('outcome', ['opened', 'refreshed', 'refused']),
+  ),
+  gatehouse_oauth_registrations_total: counter('clients', 'Clients that registered themselves.'),
+};
+
 export const SAMPLED_METRICS = {
   ...actors,
   ...journal,
@@ -329,6 +343,7 @@ export const SAMPLED_METRICS = {
   ...events,
   ...streams,
   ...webhooks,
+  ...connect,
 };
 
 export const METRICS = { ...OBSERVED_METRICS, ...SAMPLED_METRICS, ...PROCESS_METRICS };

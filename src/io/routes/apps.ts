@@ -16,6 +16,7 @@ import {
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';
+import { judgeRedirect, REDIRECT_LENGTH_MAX, REDIRECTS_MAX } from '../../domain/oauth/clients.ts';
 import {
   array,
   boolean,
@@ -83,6 +84,14 @@ const registration = object({
   netTypes: optional(nullable(array(integer({ minimum: 0, maximum: 255 }), { maxItems: NET_TYPES_MAX }))),
   /** Events of one webhook delivery; 1 disables batches. */
   maxBatch: optional(nullable(integer({ minimum: 1, maximum: BATCH_EVENTS_MAX }))),
+  /** Of a host that connects with OAuth; another list takes the approval back. */
+  redirectUris: optional(
+    nullable(
+      array(text({ maxLength: REDIRECT_LENGTH_MAX, examples: ['https://tea.example/callback'] }), {
+        maxItems: REDIRECTS_MAX,
+      }),
+    ),
+  ),
 });
 
 export function createAppRoutes(cipher: ApiKeyCipher): AnyRoute[] {
@@ -305,7 +314,11 @@ const revokeRoute = defineRoute({
 
 /** Throws `InvalidInput` that names the field. */
 function readPatch(body: Static<typeof registration>, site: Site, settings: SettingsReader): AppPatch {
-  const { name, url, webhookUrl, currencies, netTypes, maxBatch } = body;
+  const { name, url, webhookUrl, currencies, netTypes, maxBatch, redirectUris } = body;
+  for (const uri of redirectUris ?? []) {
+    const result = judgeRedirect(uri, true);
+    if (!result.ok) throw new GatewayError('InvalidInput', `redirectUris: ${uri} ${result.reason}`);
+  }
   if (typeof url === 'string' && !isWebUrl(url))
     throw new GatewayError('InvalidInput', 'url: expected an http or https address');
   if (typeof webhookUrl === 'string' && webhookUrl !== '') {
@@ -320,5 +333,6 @@ function readPatch(body: Static<typeof registration>, site: Site, settings: Sett
     ...(Array.isArray(currencies) ? { currencies } : {}),
     ...(Array.isArray(netTypes) ? { netTypes } : {}),
     ...(typeof maxBatch === 'number' ? { maxBatch } : {}),
+    ...(Array.isArray(redirectUris) ? { redirectUris } : {}),
   };
 }

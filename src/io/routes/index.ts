@@ -12,6 +12,7 @@ import { createAppRoutes } from './apps.ts';
 import { createAuthRoutes, type LoginDeps } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
 import { type ConnectDeps, createConnectRoutes } from './connect.ts';
+import { connectedHosts, endConnectedHost } from './connected-hosts.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadDeps } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
@@ -53,6 +54,8 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     sessions,
     endSessions,
     loginLog,
+    connectedHosts,
+    endConnectedHost,
     ...createAppRoutes(deps.apiKeys),
     createEventStreamRoute(deps.eventStreams),
     ...createV1UploadRoutes(deps.v1Uploads),

@@ -2,13 +2,13 @@
  * Sends one delivery: one POST, one deadline for all phases, a bounded read of the answer. Never rejects. Follows no
  * redirect, uses no proxy from the environment and requests no content coding.
  */
-import type { Agent, request } from 'undici';
 import type { Clock } from '../../domain/time.ts';
 import { readRetryAfter } from '../../domain/webhooks/backoff.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
 import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../domain/webhooks/types.ts';
+import { type GuardedClient, NotConnected, openGuardedClient } from './guarded-client.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
-import { BlockedAddress, createGuardedLookup, type Resolve, Unresolved } from './ssrf-guard.ts';
+import { BlockedAddress, type Resolve, Unresolved } from './ssrf-guard.ts';
 
 /** For connect, TLS, headers and body together (spec 6.2 rule 6). */
 const DEADLINE_MS = 5_000;
@@ -40,50 +40,14 @@ interface SenderOptions {
   readonly deadlineMs?: number;
 }
 
-/** Connecting failed: no byte of the request was sent. */
-class NotConnected extends Error {
-  constructor(cause: unknown) {
-    super('not connected', { cause });
-    this.name = 'NotConnected';
-  }
-}
-
 type Answer = Pick<AttemptResult, 'status' | 'retryAfterMs' | 'answer'>;
-
-interface Client {
-  readonly agent: Agent;
-  readonly request: typeof request;
-}
-
-/** Takes about 0.1 s, mostly for loading undici. */
-async function openClient({ rules, resolve, deadlineMs = DEADLINE_MS }: SenderOptions): Promise<Client> {
-  const { Agent, buildConnector, request } = await import('undici');
-  const connect = buildConnector({
-    lookup: createGuardedLookup(resolve, rules),
-    timeout: deadlineMs,
-    allowH2: false,
-  });
-  const agent = new Agent({
-    connections: CONNECTIONS_PER_ORIGIN,
-    pipelining: 1,
-    // The deadline is the only timer.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: (target, callback) =>
-      connect(target, (error, socket) => {
-        if (error === null) callback(null, socket);
-        else callback(new NotConnected(error), null);
-      }),
-  });
-  return { agent, request };
-}
 
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { rules, clock, elapsed, deadlineMs = DEADLINE_MS } = options;
   // Opened with the first delivery, so that a start does not wait for undici.
-  let opened: Promise<Client> | undefined;
+  let opened: Promise<GuardedClient> | undefined;
   const attempt = async (
-    { agent, request }: Client,
+    { agent, request }: GuardedClient,
     delivery: OutgoingDelivery,
     signal: AbortSignal,
   ): Promise<Answer> => {
@@ -106,7 +70,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
   return {
     async send(delivery) {
-      opened ??= openClient(options);
+      opened ??= openGuardedClient({ ...options, deadlineMs, connections: CONNECTIONS_PER_ORIGIN });
       // Loading the client does not count towards the deadline.
       const client = await opened;
       const startMs = elapsed();

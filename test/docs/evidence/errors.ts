@@ -180,6 +180,37 @@ export const ERROR_TESTS: Evidence = {
   InvalidRequest: ['test/io/routes/mcp.test.ts: invalid requests: -32600 that echoes the id'],
   MethodNotFound: ['test/io/routes/mcp.test.ts: unknown methods: HTTP 200, -32601, the same id'],
   InvalidParams: ['test/io/mcp/call.test.ts: params: missing and unknown names are -32602'],
+  OAuthInvalidRequest: [
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+  ],
+  OAuthInvalidClient: [
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+  ],
+  OAuthInvalidGrant: [
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+  ],
+  OAuthUnsupportedGrantType: [
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+  ],
+  OAuthInvalidTarget: [
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+  ],
+  OAuthUnsupportedResponseType: [
+    'test/io/connect/authorize.test.ts: request: other faults go to the redirect URI',
+  ],
+  OAuthInvalidScope: [
+    'test/io/connect/life.test.ts: refresh: bound to client and resource, never wider than the grant',
+  ],
+  OAuthInvalidRedirectUri: [
+    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+  ],
+  OAuthInvalidClientMetadata: [
+    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+  ],
+  OAuthRegistrationOff: [
+    'test/io/connect/authorize.test.ts: register: 403 access_denied where registration is off',
+  ],
+  OAuthConsentRequired: ['test/io/connect/authorize.test.ts: request: other faults go to the redirect URI'],
   TokenRequired: [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
   ],

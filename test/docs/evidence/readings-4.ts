@@ -53,6 +53,17 @@ export const READINGS_4: Evidence = {
     'test/io/mcp/transcripts.test.ts: is answered with the same bytes',
     'test/e2e/mcp-client-2.test.ts: client 2: all modes on the real program',
   ],
+  '4.1 the authorization server of these hosts': [
+    'test/e2e/connect/client.test.ts: connect: the official client gets from the address alone to a called tool',
+    'test/io/connect/authorize.test.ts: request: a bad client or redirect URI is shown, never redirected',
+    'test/io/connect/authorize.test.ts: decide: the challenge is good once, for its session, its request and its own page',
+    'test/io/connect/life.test.ts: code: good once for 60 s; used twice it ends what it gave',
+    'test/io/connect/life.test.ts: owner: sees connected hosts and ends one; another account neither',
+  ],
+  '4.1 scope `read` lists what McpBasic': [
+    'test/io/connect/life.test.ts: scopes: read lists what McpBasic reads',
+    'test/io/connect/life.test.ts: audience: a token of /connect/mcp opens nothing elsewhere',
+  ],
   '4.1 ends the `Mcp-Session-Id`': [
     'test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body',
     'test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405',

@@ -157,6 +157,35 @@ export const ROUTE_TESTS: Evidence = {
     'test/e2e/mcp-client-2.test.ts: lists, calls, reads, pings, leaves',
     'test/e2e/mcp-client-2.test.ts: client 2: all modes on the real program',
   ],
+  'GET /connect/request': [
+    'test/io/connect/authorize.test.ts: request: a bad client or redirect URI is shown, never redirected',
+    'test/io/connect/authorize.test.ts: request: without a session step login, then consent',
+  ],
+  'POST /connect/decide': [
+    'test/io/connect/authorize.test.ts: decide: the challenge is good once, for its session, its request and its own page',
+    'test/io/connect/authorize.test.ts: decide: consent every time',
+  ],
+  'POST /connect/token': [
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+    'test/io/connect/life.test.ts: refresh: rotated at each use',
+  ],
+  'POST /connect/revoke': [
+    'test/io/connect/life.test.ts: revoke: a refresh token ends the grant, an access token its session, another client nothing',
+  ],
+  'POST /connect/register': [
+    'test/io/connect/authorize.test.ts: register: 201 without storage',
+    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+  ],
+  'GET /auth/v1/connected_hosts': ['test/io/connect/life.test.ts: owner: sees connected hosts and ends one'],
+  'POST /auth/v1/connected_hosts/revoke': [
+    'test/io/connect/life.test.ts: owner: sees connected hosts and ends one',
+  ],
+  'GET /ProxyAdmin/api/connected_hosts': [
+    'test/io/connect/life.test.ts: admin: lists and ends the connected hosts',
+  ],
+  'POST /ProxyAdmin/api/connected_hosts/revoke': [
+    'test/io/connect/life.test.ts: admin: lists and ends the connected hosts',
+  ],
   'POST /connect/mcp': [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
     'test/io/connect/endpoint.test.ts: /connect/mcp: a token of it is served as at /mcp, GET is 405',

@@ -20,6 +20,7 @@ import { toIso } from '../../../domain/time.ts';
 import { listSessions, sessionSchema } from '../../accounts/account.ts';
 import { originOf, requireId } from '../../accounts/login-parts.ts';
 import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
+import { endedHostSchema, endHost, hostSchema, listHosts } from '../../connect/hosts.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 import { accountCall } from '../sessions.ts';
 import type { StaffDeps } from './staff.ts';
@@ -42,7 +43,7 @@ export interface AdminAccountDeps extends Pick<StaffDeps, 'staff'> {
 }
 
 export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
-  return [usersRoute(deps.administration), blockRoute(deps.staff), sessionsRoute];
+  return [usersRoute(deps.administration), blockRoute(deps.staff), sessionsRoute, hostsRoute, endHostRoute];
 }
 
 function usersRoute(administration: Administration): AnyRoute {
@@ -119,6 +120,46 @@ const sessionsRoute = defineRoute({
     await requireAccount(context.actors, userId);
     const call = accountCall(context);
     return listSessions({ ...call, session: { ...call.session, userId } });
+  },
+});
+
+const hostsRoute = defineRoute({
+  method: 'GET',
+  path: '/ProxyAdmin/api/connected_hosts',
+  summary: 'Hosts that one account connected with OAuth, the one used last first',
+  docs: { description: 'Those of switched-off applications are left out: their tokens open nothing.' },
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  query: ofUser,
+  result: array(hostSchema),
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+  async handle({ actors, query, nowMs }) {
+    const userId = requireId(query.userId, 'userId');
+    await requireAccount(actors, userId);
+    return listHosts(actors, userId, nowMs);
+  },
+});
+
+const endHostRoute = defineRoute({
+  method: 'POST',
+  path: '/ProxyAdmin/api/connected_hosts/revoke',
+  role: 'support',
+  summary: 'Disconnect a host of an account',
+  docs: { description: 'Its sessions end at once. Needs a recent login.' },
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  body: object({ userId: ofUser.properties.userId, id: int64('Id of the connected host') }),
+  result: endedHostSchema,
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+  async handle(context) {
+    requireFresh(context);
+    const { actors, session, body } = context;
+    const userId = requireId(body.userId, 'userId');
+    await requireAccount(actors, userId);
+    const origin = { ...originOf(context), by: session.userId };
+    return endHost(actors, userId, requireId(body.id, 'id'), origin);
   },
 });
 

@@ -1,0 +1,285 @@
+/**
+ * Connected hosts of one account (OAuth): consent, the grant that a code opens, rotation of its refresh token, and its end.
+ * Codes and refresh tokens are good once; the turn that spends one writes what follows from it.
+ */
+import { GRANTS_MAX, grantEndMs, ROTATION_GRACE_MS } from '../../domain/oauth/grants.ts';
+import { loginTypeFor } from '../../domain/oauth/scopes.ts';
+import { FRESH_LOGIN_MS } from '../../domain/sessions.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import { type AppIndexEntry, isGrantValid } from '../apps/app-access-index.ts';
+import { audited, type Change, merged, type Origin, outcome, type UserOutcome } from '../change.ts';
+import { isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { challengeUsed, refusedChallenge } from './challenges.ts';
+import { findById } from './id-list.ts';
+import { hostLogged, type LogEventName } from './login-log.ts';
+import { connectedAccess, unchangedIndexEntry } from './user-app-access.ts';
+import { isActive } from './user-enrollment.ts';
+import { endGrants, openSession } from './user-sessions.ts';
+import type { HostGrant, SessionRecord, UsedChallenge, UserState } from './user-types.ts';
+
+/** What a consent says of the host. */
+export type ConsentedHost = Pick<
+  HostGrant,
+  'clientKey' | 'kind' | 'name' | 'host' | 'appId' | 'audience' | 'scopes'
+>;
+
+export type GrantCommand =
+  /** The person's answer to the question of a host. */
+  | {
+      readonly type: 'decideConsent';
+      readonly sessionId: string;
+      readonly challenge: UsedChallenge;
+      readonly allow: boolean;
+      /** The scopes need a recent login. */
+      readonly needsFresh: boolean;
+      readonly appId: string;
+      readonly origin: Origin;
+    }
+  /** A code is exchanged. */
+  | {
+      readonly type: 'openGrant';
+      readonly codeId: number;
+      readonly endsMs: number;
+      readonly host: ConsentedHost;
+      readonly keyId: string | null;
+      readonly refreshHash: string;
+      readonly indexEntry: AppIndexEntry | undefined;
+      readonly origin: Origin;
+    }
+  | {
+      readonly type: 'refreshGrant';
+      /** Of the code that opened it. */
+      readonly codeId: number;
+      readonly clientKey: string;
+      readonly presentedHash: string;
+      readonly nextHash: string;
+      /** Narrower than those of the grant, for this token alone. */
+      readonly scopes?: readonly string[];
+      readonly indexEntry: AppIndexEntry | undefined;
+      readonly origin: Origin;
+    }
+  /** By the owner or an admin (`origin.by`), or by the host itself, which names its code and client. */
+  | {
+      readonly type: 'endGrant';
+      readonly grant: string | { readonly codeId: number; readonly clientKey: string };
+      readonly origin: Origin;
+    };
+
+export interface IssuedAccess {
+  /** The access token. */
+  readonly token: string;
+  readonly expiresInSeconds: number;
+  readonly scopes: readonly string[];
+}
+
+/** The reply to `endGrant`. */
+export interface EndedGrant {
+  readonly id: string;
+  readonly sessionsClosed: number;
+}
+
+type Of<Type extends GrantCommand['type']> = Extract<GrantCommand, { type: Type }>;
+const NO_HOST = 'no such connected host';
+
+export function decideConsent(
+  state: UserState,
+  { sessionId, challenge, allow, needsFresh, appId, origin }: Of<'decideConsent'>,
+  turn: Turn,
+): UserOutcome<string | null> | Refusal {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined || session.kind !== 'browser' || state.blocked) return refuse('SessionNotFound');
+  const spent = refusedChallenge(state, challenge, turn);
+  if (spent !== undefined) return spent;
+  if (allow && needsFresh && turn.nowMs - session.createdMs > FRESH_LOGIN_MS)
+    return refuse('FreshLoginRequired');
+  const used = challengeUsed(challenge, turn);
+  if (allow) return outcome([used], session.keyId);
+  const { keyId } = session;
+  return outcome<string | null>(
+    [
+      used,
+      logged('host_refused', { keyId, appId, loginType: null }, origin, turn),
+      audited(state, turn, 'host_refused', origin, { appId }),
+    ],
+    keyId,
+  );
+}
+
+export function openGrant(
+  state: UserState,
+  command: Of<'openGrant'>,
+  turn: Turn,
+): UserOutcome<IssuedAccess> | Refusal {
+  const { codeId, endsMs, host, keyId, indexEntry, origin } = command;
+  const given = state.hostGrants.find((grant) => grant.codeId === codeId);
+  if (given !== undefined) return reused(state, given, 'the code was used before', origin, turn);
+  if (state.usedChallenges.some(({ id }) => id === codeId) || turn.nowMs >= endsMs)
+    return refuse('OAuthInvalidGrant', 'the code is over');
+  const spent = refusedChallenge(state, { id: codeId, endsMs }, turn);
+  if (spent !== undefined) return spent;
+  if (state.createdMs === null || state.blocked || (keyId !== null && !isActive(findById(state.keys, keyId))))
+    return refuse('OAuthInvalidGrant', 'the login of the consent is over');
+  const id = turn.newId();
+  if (indexEntry === undefined || !isGrantValid(indexEntry, id))
+    return refuse('OAuthInvalidGrant', 'the application takes no sessions');
+  const access = connectedAccess(state, host.appId, turn);
+  if (isRefusal(access)) return access;
+  const gone = leaving(state);
+  const isGone = ({ grantId }: SessionRecord) => gone.some((grant) => grant.id === grantId);
+  // Sessions of grants that give way end once, so the opening must not see them.
+  const rest = gone.length === 0 ? state : { ...state, sessions: state.sessions.filter((s) => !isGone(s)) };
+  const opening = openSession(
+    rest,
+    turn,
+    sessionOf({ ...host, id, keyId }, host.scopes, origin),
+    'host_connected',
+  );
+  const grant: HostGrant = {
+    id,
+    ...host,
+    keyId,
+    codeId,
+    createdMs: turn.nowMs,
+    rotatedMs: turn.nowMs,
+    refreshHash: command.refreshHash,
+    formerHash: null,
+    sessionId: opening.session.id,
+  };
+  const fields = { appId: host.appId, grantId: id, keyId, name: host.name, host: host.host };
+  return outcome(
+    [
+      endGrants(state, gone),
+      { events: [{ type: 'grantOpened', grant }] },
+      opening.change,
+      access,
+      challengeUsed({ id: codeId, endsMs }, turn),
+      unchangedIndexEntry(host.appId, indexEntry),
+      audited(state, turn, 'host_connected', origin, { ...fields, scopes: host.scopes.join(' ') }),
+    ],
+    issued(opening.token, opening.session, host.scopes),
+  );
+}
+
+/** Those that give way to one more: the ones used longest ago. */
+function leaving({ hostGrants }: UserState): readonly HostGrant[] {
+  const over = hostGrants.length + 1 - GRANTS_MAX;
+  return over <= 0 ? [] : hostGrants.toSorted((a, b) => a.rotatedMs - b.rotatedMs).slice(0, over);
+}
+
+export function refreshGrant(
+  state: UserState,
+  command: Of<'refreshGrant'>,
+  turn: Turn,
+): UserOutcome<IssuedAccess> | Refusal {
+  const { presentedHash, nextHash, indexEntry, origin } = command;
+  const { codeId, clientKey } = command;
+  const grant = state.hostGrants.find((each) => each.codeId === codeId);
+  if (grant === undefined || grant.clientKey !== clientKey)
+    return refuse('OAuthInvalidGrant', 'the grant is over');
+  if (turn.nowMs >= grantEndMs(grant) || state.blocked || !isGrantValid(indexEntry, grant.id))
+    return refusedWith(endGrants(state, [grant]), 'the grant is over', turn);
+  const isCurrent = presentedHash === grant.refreshHash;
+  const isRepeat = presentedHash === grant.formerHash && turn.nowMs - grant.rotatedMs <= ROTATION_GRACE_MS;
+  if (!isCurrent && !isRepeat) return reused(state, grant, 'the refresh token was used before', origin, turn);
+  const scopes = command.scopes ?? grant.scopes;
+  // The answer to the first use was lost: what it issued ends, and nothing else may use the former token again.
+  const lost = isRepeat ? findById(state.sessions, grant.sessionId) : undefined;
+  const request = sessionOf(grant, scopes, origin);
+  const opening = openSession(
+    state,
+    turn,
+    lost === undefined ? request : { ...request, replacesSessionId: lost.id },
+    'refresh',
+  );
+  return outcome(
+    [
+      opening.change,
+      {
+        events: [
+          {
+            type: 'grantRotated',
+            grantId: grant.id,
+            refreshHash: nextHash,
+            formerHash: isCurrent ? presentedHash : null,
+            sessionId: opening.session.id,
+            utcMs: turn.nowMs,
+          },
+        ],
+      },
+    ],
+    issued(opening.token, opening.session, scopes),
+  );
+}
+
+export function endGrant(
+  state: UserState,
+  { grant: named, origin }: Of<'endGrant'>,
+  turn: Turn,
+): UserOutcome<EndedGrant> | Refusal {
+  const grant =
+    typeof named === 'string'
+      ? findById(state.hostGrants, named)
+      : state.hostGrants.find((each) => each.codeId === named.codeId && each.clientKey === named.clientKey);
+  if (grant === undefined) return refuse('NotFound', NO_HOST);
+  const { id } = grant;
+  const sessionsClosed = state.sessions.filter(({ grantId }) => grantId === id).length;
+  return outcome([ending(state, grant, 'host_revoked', origin, turn)], { id, sessionsClosed });
+}
+
+/** A token that is good once came again: one of two holders is not the host, so both lose it, and the owner reads it. */
+function reused(
+  state: UserState,
+  grant: HostGrant,
+  detail: string,
+  origin: Origin,
+  turn: Turn,
+): UserOutcome<IssuedAccess> {
+  return refusedWith(ending(state, grant, 'token_reused', origin, turn), detail, turn);
+}
+
+/** A refusal that changes something: its events are on disk before it is answered. */
+function refusedWith(change: Change, detail: string, turn: Turn): UserOutcome<IssuedAccess> {
+  const { events, claims, audit } = merged([change]);
+  const refusal = refuse('OAuthInvalidGrant', detail);
+  return { events, claims, audit, answers: [{ commandId: turn.commandId, refusal }] };
+}
+
+function ending(
+  state: UserState,
+  grant: HostGrant,
+  event: 'host_revoked' | 'token_reused',
+  origin: Origin,
+  turn: Turn,
+): Change {
+  const { appId, keyId, name, host, id } = grant;
+  const shown = { appId, keyId, loginType: loginTypeFor(grant.scopes) };
+  return merged([
+    endGrants(state, [grant]),
+    logged(event, shown, origin, turn),
+    audited(state, turn, event, origin, { appId, grantId: id, keyId, name, host }),
+  ]);
+}
+
+function logged(
+  event: Extract<LogEventName, `host_${string}` | 'token_reused'>,
+  shown: Pick<SessionRecord, 'appId' | 'keyId' | 'loginType'>,
+  origin: Origin,
+  turn: Turn,
+): Change {
+  return { events: [hostLogged(event, shown, origin, turn)] };
+}
+
+function sessionOf(
+  { id, appId, keyId }: Pick<HostGrant, 'id' | 'appId' | 'keyId'>,
+  scopes: readonly string[],
+  origin: Origin,
+) {
+  const loginType = loginTypeFor(scopes);
+  const kind = 'mcp' as const;
+  return { kind, loginType, keyId, appId: loginType === 'McpApp' ? appId : null, grantId: id, origin };
+}
+
+function issued(token: string, session: SessionRecord, scopes: readonly string[]): IssuedAccess {
+  const expiresInSeconds = Math.floor((session.expiresMs - session.createdMs) / SECOND_MS);
+  return { token, expiresInSeconds, scopes };
+}

@@ -1,0 +1,60 @@
+/** Composes the authorization server for hosts that connect by URL. */
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import { GatewayError } from '../domain/errors.ts';
+import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
+import type { Site } from '../domain/site.ts';
+import { openChallenges } from '../io/accounts/challenges.ts';
+import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
+import { OAuthClientRegistry, openHostsRow } from '../io/connect/clients.ts';
+import { ConnectCounters } from '../io/connect/counters.ts';
+import { ClientDocuments } from '../io/connect/documents.ts';
+import { createResources, mcpResource } from '../io/connect/resources.ts';
+import { openSealers } from '../io/connect/sealed.ts';
+import type { LiveCatalog } from '../io/mcp/catalog.ts';
+import type { ConnectDeps } from '../io/routes/connect.ts';
+import { createResolver } from '../io/webhooks/ssrf-guard.ts';
+
+interface ConnectOptions {
+  readonly configuration: Configuration;
+  readonly settings: SettingsReader;
+  readonly actors: RunningSystem;
+  readonly cipher: ApiKeyCipher;
+  readonly catalog: LiveCatalog;
+  readonly bounds: SharedBounds;
+  readonly site: Site;
+}
+
+export interface Connect extends ConnectDeps {
+  close(): Promise<void>;
+}
+
+export async function openConnect(options: ConnectOptions): Promise<Connect> {
+  const { configuration, settings, actors, cipher, catalog, bounds, site } = options;
+  const { production, webhookAllow: allow, oauthClients, oauthClientHosts } = configuration;
+  const policy = { clients: oauthClients, documentHosts: new Set(oauthClientHosts) };
+  const sealers = openSealers(cipher);
+  const elapsed = () => performance.now();
+  const documents = new ClientDocuments({
+    rules: () => ({ production, allow, ports: settings.get('WebhookPorts') }),
+    resolve: createResolver(elapsed),
+    elapsed,
+  });
+  await openHostsRow(actors, site.baseUrl).catch(unlessRefused);
+  return {
+    resources: createResources([mcpResource(site)], (name) => catalog.current.profiles.get(name)),
+    policy,
+    sealers,
+    clients: new OAuthClientRegistry({ policy, documents, sealers }),
+    counters: new ConnectCounters(),
+    catalog,
+    challenges: { challenges: openChallenges(cipher), openBound: bounds.of('challenges') },
+    close: () => documents.close(),
+  };
+}
+
+/** A full disk must not stop the start: hosts without an application are refused until the next one. */
+function unlessRefused(error: unknown): void {
+  if (!(error instanceof GatewayError)) throw error;
+}

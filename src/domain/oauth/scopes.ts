@@ -1,0 +1,57 @@
+/** Scopes of connected hosts and what each gives: the login type of the sessions, by the widest scope. */
+import type { CallerClass } from '../access.ts';
+import type { LoginType } from '../sessions.ts';
+
+/** From the narrowest to the widest. `offline_access` changes nothing: every grant has a refresh token. */
+const ACCESS_SCOPES = ['read', 'tools', 'full'] as const;
+export type AccessScope = (typeof ACCESS_SCOPES)[number];
+const OFFLINE_SCOPE = 'offline_access';
+export const SCOPES: readonly string[] = [...ACCESS_SCOPES, OFFLINE_SCOPE];
+/** Of a request that names none. */
+const DEFAULT_SCOPES: readonly string[] = ['tools'];
+
+const LOGIN_TYPES: Readonly<Record<AccessScope, LoginType>> = {
+  read: 'McpBasic',
+  tools: 'McpApp',
+  full: 'McpVerified',
+};
+const CALLERS: Readonly<Record<AccessScope, CallerClass>> = {
+  read: 'McpBasic:proven',
+  tools: 'McpApp:proven',
+  full: 'McpVerified',
+};
+
+/**
+ * The scopes of a `scope` parameter that are known, each once. Undefined when none of them gives access: unknown ones are
+ * ignored (RFC 6749 3.3), but nothing else must be given instead.
+ */
+export function readScopes(scope: string | undefined): readonly string[] | undefined {
+  const named = (scope ?? '').split(' ').filter((name) => name !== '');
+  if (named.length === 0) return DEFAULT_SCOPES;
+  const known = SCOPES.filter((name) => named.includes(name));
+  if (widestOf(known) !== undefined) return known;
+  return named.every((name) => name === OFFLINE_SCOPE) ? [...DEFAULT_SCOPES, OFFLINE_SCOPE] : undefined;
+}
+
+export function widestOf(scopes: readonly string[]): AccessScope | undefined {
+  return ACCESS_SCOPES.findLast((name) => scopes.includes(name));
+}
+
+/** Do all of them lie within what was granted (RFC 6749 6)? A wider scope contains the narrower ones. */
+export function isWithin(scopes: readonly string[], granted: readonly string[]): boolean {
+  const most = ACCESS_SCOPES.indexOf(widestOf(granted) ?? 'read');
+  return scopes.every((name) =>
+    name === OFFLINE_SCOPE
+      ? granted.includes(OFFLINE_SCOPE)
+      : ACCESS_SCOPES.indexOf(name as AccessScope) <= most,
+  );
+}
+
+export function loginTypeFor(scopes: readonly string[]): LoginType {
+  return LOGIN_TYPES[widestOf(scopes) ?? 'read'];
+}
+
+/** Whose list of tools the scopes open. */
+export function callerClassFor(scope: AccessScope): CallerClass {
+  return CALLERS[scope];
+}

@@ -1,0 +1,228 @@
+/** What the page of a request shows, and the person's answer, which becomes a code. */
+import { randomInt } from 'node:crypto';
+import { user } from '../../actors/accounts/user.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { Destination } from '../../domain/oauth/clients.ts';
+import { CODE_LIFE_MS } from '../../domain/oauth/grants.ts';
+import { type AccessScope, callerClassFor, widestOf } from '../../domain/oauth/scopes.ts';
+import { FRESH_LOGIN_MS, type SessionContext } from '../../domain/sessions.ts';
+import { toIso } from '../../domain/time.ts';
+import {
+  type ChallengeDeps,
+  openChallenge,
+  originOf,
+  usedOf,
+  usingChallenge,
+} from '../accounts/login-parts.ts';
+import type { RouteContext } from '../http/route.ts';
+import type { Catalog } from '../mcp/catalog.ts';
+import {
+  type AuthorizationDeps,
+  type AuthorizationRequest,
+  answerTo,
+  readAuthorization,
+} from './authorization.ts';
+import type { ConnectCounters } from './counters.ts';
+import { originOfRequest, type Resource } from './resources.ts';
+import { digest, type Sealers } from './sealed.ts';
+
+/** Ids of codes share the numbers of challenges, which are spent in the same list. */
+const CODE_ID_RANGE = 2 ** 48 - 1;
+
+export interface ConsentDeps extends AuthorizationDeps {
+  readonly challenges: ChallengeDeps;
+  readonly sealers: Sealers;
+  readonly catalog: { readonly current: Catalog };
+  readonly counters: ConnectCounters;
+}
+
+interface ConsentView {
+  readonly step: 'login' | 'consent' | 'fresh_login' | 'error' | 'redirect';
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly redirect: string | null;
+  readonly client: { readonly kind: string; readonly name: string; readonly host: string | null } | null;
+  readonly destination: Destination | null;
+  readonly resource: { readonly address: string; readonly name: string } | null;
+  readonly scopes: readonly string[];
+  readonly access: AccessScope | null;
+  readonly tools: readonly ToolView[];
+  readonly account: AccountShown | null;
+  readonly challenge: {
+    readonly challengeId: number;
+    readonly code: string;
+    readonly expiresUtc: string;
+  } | null;
+}
+
+interface ToolView {
+  readonly name: string;
+  readonly title: string | null;
+  readonly description: string;
+  readonly destructive: boolean;
+  readonly readOnly: boolean;
+}
+
+interface AccountShown {
+  readonly userId: string;
+  readonly keyName: string | null;
+  readonly keyType: string;
+  readonly loginUtc: string;
+}
+
+const NOTHING: Omit<ConsentView, 'step'> = {
+  error: null,
+  redirect: null,
+  client: null,
+  destination: null,
+  resource: null,
+  scopes: [],
+  access: null,
+  tools: [],
+  account: null,
+  challenge: null,
+};
+
+export async function viewConsent(deps: ConsentDeps, context: RouteContext): Promise<ConsentView> {
+  requireOwnPage(context, false);
+  const { rawQuery, session } = context;
+  const result = await readAuthorization(deps, context, rawQuery).catch(shownError);
+  const account = session === undefined ? null : await accountOf(context, session);
+  if ('code' in result) return { ...NOTHING, step: 'error', error: result, account };
+  if (result.step === 'redirect') return { ...NOTHING, step: 'redirect', redirect: result.redirect };
+  if (result.step === 'login') {
+    const client = { kind: 'document', name: '', host: result.documentHost };
+    return { ...NOTHING, step: 'login', client };
+  }
+  const { request } = result;
+  const shown = { ...NOTHING, ...viewOf(deps, context, request), account };
+  if (session === undefined) return { ...shown, step: 'login' };
+  if (isStale(context, session, request)) return { ...shown, step: 'fresh_login' };
+  const { id, code, expiresMs } = openChallenge(deps.challenges, context, 'consent', digest(rawQuery));
+  const challenge = { challengeId: id, code, expiresUtc: toIso(expiresMs) };
+  return { ...shown, step: 'consent', challenge };
+}
+
+export interface Decision {
+  readonly request: string;
+  readonly challengeId: string | number;
+  readonly code: string;
+  readonly allow: boolean;
+}
+
+/** The address that the browser goes to: with a code, or with the refusal. */
+export async function decide(
+  deps: ConsentDeps,
+  context: RouteContext<unknown, Decision, SessionContext>,
+): Promise<string> {
+  requireOwnPage(context, true);
+  const { body, session, actors, nowMs } = context;
+  const result = await readAuthorization(deps, context, body.request);
+  if (result.step !== 'ready') throw new GatewayError('InvalidInput', 'request: is not one to decide');
+  const { request } = result;
+  const { client, redirectUri, resource, scopes, state } = request;
+  const use = { challengeId: body.challengeId, kinds: ['consent'] as const, subject: digest(body.request) };
+  const keyId = await usingChallenge(deps.challenges, context, use, (challenge) => {
+    // The id is a number that can be seen; the handle is not.
+    if (challenge.code !== body.code) throw new GatewayError('ChallengeExpired');
+    return actors.ask(user, session.userId, {
+      type: 'decideConsent',
+      sessionId: session.id,
+      challenge: usedOf(context, challenge),
+      allow: body.allow,
+      needsFresh: widestOf(scopes) === 'full',
+      appId: client.appId,
+      origin: originOf(context),
+    });
+  });
+  deps.counters.consent(body.allow ? 'allowed' : 'refused');
+  if (!body.allow) return answerTo(context, redirectUri, state, { error: 'access_denied' });
+  const code = deps.sealers.codes.seal({
+    id: randomInt(CODE_ID_RANGE),
+    endsMs: nowMs + CODE_LIFE_MS,
+    userId: session.userId,
+    keyId,
+    redirectUri,
+    challenge: request.challenge,
+    host: {
+      clientKey: digest(client.id),
+      kind: client.kind,
+      name: client.name,
+      host: request.destination.host,
+      appId: client.appId,
+      audience: resource.path,
+      scopes,
+    },
+  });
+  return answerTo(context, redirectUri, state, { code });
+}
+
+/** Throws `Forbidden` for a page of another origin, also of one in `AllowedOrigins`. `POST` requires the field. */
+function requireOwnPage(context: Pick<RouteContext, 'site' | 'header'>, isRequired: boolean): void {
+  const { header, site } = context;
+  const fetchSite = header('sec-fetch-site');
+  if (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
+    throw new GatewayError('Forbidden', 'Sec-Fetch-Site');
+  const origin = header('origin');
+  const own = [new URL(site.baseUrl).origin, new URL(originOfRequest(context)).origin];
+  if (origin === undefined ? isRequired : !own.includes(origin))
+    throw new GatewayError('Forbidden', 'Origin');
+}
+
+function shownError(error: unknown): { code: string; message: string } {
+  const isShown =
+    error instanceof GatewayError &&
+    (error.row === 'OAuthInvalidClient' || error.row === 'OAuthInvalidRequest');
+  if (!isShown) throw error;
+  const code = error.row === 'OAuthInvalidClient' ? 'invalid_client' : 'invalid_request';
+  return { code, message: error.detail ?? error.message };
+}
+
+function isStale(
+  { nowMs }: RouteContext,
+  session: SessionContext,
+  { scopes }: AuthorizationRequest,
+): boolean {
+  return widestOf(scopes) === 'full' && nowMs - session.createdMs > FRESH_LOGIN_MS;
+}
+
+function viewOf({ catalog }: ConsentDeps, context: RouteContext, request: AuthorizationRequest) {
+  const { client, destination, resource, scopes } = request;
+  const access = widestOf(scopes) ?? 'read';
+  const { kind, name, host } = client;
+  return {
+    client: { kind, name, host },
+    destination,
+    resource: { address: `${originOfRequest(context)}${resource.path}`, name: resource.name },
+    scopes,
+    access,
+    tools: toolsFor(catalog.current, access, resource),
+  };
+}
+
+/** The tools that the access opens at the resource, in the order of the catalog. */
+function toolsFor(
+  { tools, whole, profiles }: Catalog,
+  access: AccessScope,
+  { profile }: Resource,
+): ToolView[] {
+  const caller = callerClassFor(access);
+  const view = profile === undefined ? whole : profiles.get(profile);
+  return [...tools.values()]
+    .filter(({ name, callers }) => callers.has(caller) && view?.hasTool(name) === true)
+    .map(({ name, row: { title, description, annotations } }) => ({
+      name,
+      title: title ?? null,
+      description,
+      destructive: annotations?.destructiveHint === true,
+      readOnly: annotations?.readOnlyHint === true,
+    }));
+}
+
+async function accountOf(
+  { actors }: RouteContext,
+  { userId, keyId, keyType, createdMs }: SessionContext,
+): Promise<AccountShown> {
+  const keys = await actors.query(user, userId, { type: 'keys' });
+  const keyName = keys.find(({ id }) => id === keyId)?.name ?? null;
+  return { userId, keyName, keyType, loginUtc: toIso(createdMs) };
+}

@@ -1,0 +1,419 @@
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { MINUTE_MS } from '../../../src/domain/time.ts';
+import type { GuardedClient } from '../../../src/io/webhooks/guarded-client.ts';
+import type { Answer } from '../../../tools/agent.ts';
+import { request } from '../../../tools/agent.ts';
+import { cookie } from '../../support/account.ts';
+import { type ConnectFixture, type ConnectFixtureOptions, startConnect } from '../../support/connect.ts';
+import {
+  askRequest,
+  authorizeQuery,
+  challengeOfView,
+  connectHost,
+  consent,
+  decideRequest,
+  exchange,
+  hostClient,
+  registerHost,
+  sendMcp,
+  tokensOf,
+} from '../../support/hosts.ts';
+
+async function start(t: Test, options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
+  const fixture = await startConnect(options);
+  t.teardown(() => fixture.stop());
+  return fixture;
+}
+
+function register({ url }: ConnectFixture, body: unknown, type = 'application/json'): Promise<Answer> {
+  return request(`${url}/connect/register`, { method: 'POST', headers: { 'Content-Type': type }, body });
+}
+
+function refusedAs(t: Test, answer: Answer, error: string, status = 400, name = error): void {
+  t.equal(answer.status, status, name);
+  t.equal(String(answer.json['error']), error, name);
+  t.equal(answer.headers.get('cache-control'), 'no-store', name);
+}
+
+async function redirectOf(answer: Promise<Answer>): Promise<URL> {
+  return new URL(String((await answer).json['result']?.['redirect']));
+}
+
+t.test('register: 201 without storage, the name cut and without invisible characters', async (t) => {
+  const fixture = await start(t);
+  const before = fixture.actors.system.count('appId');
+  const name = `No\u202ete\u0000book ${'x'.repeat(80)}`;
+  const answer = await register(fixture, {
+    client_name: name,
+    redirect_uris: ['https://host.example/cb'],
+    token_endpoint_auth_method: 'client_secret_basic',
+  });
+  t.equal(answer.status, 201);
+  t.match(answer.json, { client_id: /^dcr\./, token_endpoint_auth_method: 'none' });
+  t.equal(String(answer.json['client_name']), `Notebook ${'x'.repeat(55)}`);
+  t.equal(answer.headers.get('access-control-allow-origin'), null, 'no Origin was sent');
+  t.equal(fixture.actors.system.count('appId'), before);
+});
+
+t.test(
+  'register: bad redirect URIs are invalid_redirect_uri, other faults invalid_client_metadata',
+  async (t) => {
+    const fixture = await start(t);
+    for (const uri of [
+      'http://host.example/cb',
+      'https://host.example/cb#fragment',
+      'https://user@host.example/cb',
+      'https://user:secret@host.example/cb',
+      'https://*.host.example/cb',
+      'https://host.example/*',
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'file:///etc/passwd',
+      'cursor://callback',
+      'com.example.host:/callback',
+      'https:host.example',
+      '/cb',
+      'https://host.example/\u0000',
+      'https://host.example/ü',
+      '',
+      7,
+    ])
+      refusedAs(
+        t,
+        await register(fixture, { redirect_uris: [uri] }),
+        'invalid_redirect_uri',
+        400,
+        String(uri),
+      );
+    for (const list of [undefined, [], 'https://host.example/cb', Array(6).fill('https://host.example/cb')])
+      refusedAs(t, await register(fixture, { redirect_uris: list }), 'invalid_redirect_uri');
+    const redirect_uris = ['https://host.example/cb'];
+    for (const fault of [
+      { redirect_uris, client_name: 7 },
+      { redirect_uris, grant_types: ['implicit'] },
+      { redirect_uris, response_types: ['token'] },
+      { redirect_uris: Array.from({ length: 3 }, (_, n) => `https://host.example/${'x'.repeat(700)}${n}`) },
+      [],
+      'text',
+    ])
+      refusedAs(t, await register(fixture, fault), 'invalid_client_metadata');
+    refusedAs(t, await register(fixture, { redirect_uris }, 'text/plain'), 'invalid_client_metadata');
+  },
+);
+
+t.test('register: 403 access_denied where registration is off', async (t) => {
+  for (const clients of ['cimd', 'registered'] as const) {
+    const fixture = await start(t, { policy: { clients } });
+    const answer = await register(fixture, { redirect_uris: ['https://host.example/cb'] });
+    refusedAs(t, answer, 'access_denied', 403);
+  }
+});
+
+t.test('request: a bad client or redirect URI is shown, never redirected', async (t) => {
+  const fixture = await start(t);
+  const host = await registerHost(fixture.url);
+  const web = await registerHost(fixture.url, 'Web', 'https://host.example/cb');
+  const sid = fixture.cookieOf(fixture.owner);
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['no client', authorizeQuery(host, { client_id: undefined }), 'invalid_request'],
+    ['unknown client', authorizeQuery(host, { client_id: 'dcr.AAAA' }), 'invalid_client'],
+    ['unknown application', authorizeQuery(host, { client_id: '4711' }), 'invalid_client'],
+    ['the row itself', authorizeQuery(host, { client_id: '1' }), 'invalid_client'],
+    ['no redirect URI', authorizeQuery(host, { redirect_uri: undefined }), 'invalid_request'],
+    ['another path', authorizeQuery(host, { redirect_uri: 'http://127.0.0.1:33418/x' }), 'invalid_request'],
+    [
+      'another name',
+      authorizeQuery(host, { redirect_uri: 'http://localhost:33418/callback' }),
+      'invalid_request',
+    ],
+    [
+      'another scheme',
+      authorizeQuery(host, { redirect_uri: 'https://127.0.0.1:1/callback' }),
+      'invalid_request',
+    ],
+    ['a query more', authorizeQuery(web, { redirect_uri: 'https://host.example/cb?x=1' }), 'invalid_request'],
+    ['a port more', authorizeQuery(web, { redirect_uri: 'https://host.example:444/cb' }), 'invalid_request'],
+    ['upper case', authorizeQuery(web, { redirect_uri: 'https://HOST.example/cb' }), 'invalid_request'],
+    ['sent twice', `${authorizeQuery(host)}&client_id=x`, 'invalid_request'],
+  ];
+  for (const [name, query, code] of cases) {
+    const { json } = await askRequest(fixture.url, sid, query);
+    t.match(json, { result: { step: 'error', redirect: null, challenge: null, error: { code } } }, name);
+    const decided = await request(`${fixture.url}/connect/decide`, {
+      headers: { cookie: sid, origin: fixture.url },
+      body: { request: query, challengeId: 1, code: 'x', allow: true },
+    });
+    t.not(decided.status, 200, name);
+  }
+  const free = authorizeQuery(host, { redirect_uri: 'http://127.0.0.1:5000/callback' });
+  t.match(
+    (await askRequest(fixture.url, sid, free)).json,
+    { result: { step: 'consent' } },
+    'the port is free',
+  );
+});
+
+t.test('request: other faults go to the redirect URI, with state and iss', async (t) => {
+  const fixture = await start(t);
+  const host = await registerHost(fixture.url);
+  const cases: readonly (readonly [Record<string, string | undefined>, string])[] = [
+    [{ response_type: 'token' }, 'unsupported_response_type'],
+    [{ response_type: undefined }, 'unsupported_response_type'],
+    [{ code_challenge: undefined }, 'invalid_request'],
+    [{ code_challenge_method: undefined }, 'invalid_request'],
+    [{ code_challenge_method: 'plain' }, 'invalid_request'],
+    [{ code_challenge: 'short' }, 'invalid_request'],
+    [{ response_mode: 'fragment' }, 'invalid_request'],
+    [{ request_uri: 'https://host.example/r' }, 'invalid_request'],
+    [{ prompt: 'none' }, 'consent_required'],
+    [{ resource: 'https://other.example/connect/mcp' }, 'invalid_target'],
+    [{ resource: `${fixture.url}/connect/mcp/` }, 'invalid_target'],
+    [{ resource: `${fixture.url}/mcp` }, 'invalid_target'],
+    [{ scope: 'admin' }, 'invalid_scope'],
+  ];
+  for (const [changes, error] of cases) {
+    const { json } = await askRequest(fixture.url, undefined, authorizeQuery(host, changes));
+    const redirect = new URL(String(json['result']?.['redirect']));
+    t.equal(redirect.searchParams.get('error'), error, JSON.stringify(changes));
+    t.equal(redirect.searchParams.get('state'), 'as it came');
+    t.equal(redirect.searchParams.get('iss'), `http://localhost:${fixture.http.port}/connect`);
+    t.equal(redirect.searchParams.get('code'), null);
+  }
+});
+
+t.test(
+  'request: without a session step login, then consent with client, destination, tools and account',
+  async (t) => {
+    const fixture = await start(t);
+    const host = await registerHost(fixture.url);
+    const query = authorizeQuery(host);
+    const before = await askRequest(fixture.url, undefined, query);
+    t.match(before.json, { result: { step: 'login', challenge: null, account: null } });
+    const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), query);
+    t.match(json, {
+      result: {
+        step: 'consent',
+        client: { kind: 'registration', name: 'Notebook', host: null },
+        destination: { kind: 'computer', host: '127.0.0.1:33418' },
+        resource: { address: `${fixture.url}/connect/mcp` },
+        access: 'tools',
+        account: { userId: fixture.owner.userId },
+        challenge: { code: /./ },
+      },
+    });
+    const tools = json['result']?.['tools'] as unknown as readonly { name: string }[];
+    t.ok(
+      tools.some(({ name }) => name === 'payorder_create'),
+      'tools are listed by name',
+    );
+  },
+);
+
+t.test(
+  'decide: consent every time; a refusal is access_denied with state and iss, in the login log',
+  async (t) => {
+    const fixture = await start(t);
+    const sid = fixture.cookieOf(fixture.owner);
+    const { host } = await connectHost(fixture.url, sid);
+    const again = await askRequest(fixture.url, sid, authorizeQuery(host));
+    t.match(again.json, { result: { step: 'consent' } }, 'a known host is asked for again');
+    const refused = await redirectOf(decideRequest(fixture.url, sid, authorizeQuery(host), false));
+    t.equal(refused.searchParams.get('error'), 'access_denied');
+    t.equal(refused.searchParams.get('state'), 'as it came');
+    t.equal(refused.searchParams.get('iss'), `http://localhost:${fixture.http.port}/connect`);
+    const { result } = await fixture.get('/auth/v1/login_log', cookie(fixture.owner.sid));
+    t.ok((result as readonly { event: string }[]).some(({ event }) => event === 'host_refused'));
+  },
+);
+
+t.test('decide: the challenge is good once, for its session, its request and its own page', async (t) => {
+  const fixture = await start(t);
+  const host = await registerHost(fixture.url);
+  const sid = fixture.cookieOf(fixture.owner);
+  const query = authorizeQuery(host);
+  const challengeOf = async (forQuery = query) => {
+    return challengeOfView(await askRequest(fixture.url, sid, forQuery));
+  };
+  const send = async (headers: Record<string, string>, body: object) =>
+    (await request(`${fixture.url}/connect/decide`, { headers: { cookie: sid, ...headers }, body })).status;
+  const own = { origin: fixture.url };
+  const body = async (changes: object = {}) => ({
+    request: query,
+    allow: true,
+    ...(await challengeOf()),
+    ...changes,
+  });
+  t.equal(await send({}, await body()), 403, 'no Origin');
+  t.equal(await send({ origin: 'https://evil.example' }, await body()), 403);
+  t.equal(await send({ ...own, 'sec-fetch-site': 'same-site' }, await body()), 403);
+  const foreign = { ...own, cookie: fixture.cookieOf(fixture.admin) };
+  t.equal(await send(foreign, await body()), 401, 'another session');
+  t.equal(await send({ ...own, cookie: '' }, await body()), 401, 'no session');
+  t.equal(await send(own, await body({ code: 'A'.repeat(43) })), 401, 'another handle');
+  t.equal(
+    await send(own, await body({ request: authorizeQuery(host, { scope: 'full' }) })),
+    401,
+    'another request',
+  );
+  const once = await body();
+  t.equal(await send(own, once), 200);
+  t.equal(await send(own, once), 401, 'used');
+  const late = await body();
+  fixture.actors.clock.nowMs += 11 * MINUTE_MS;
+  t.equal(await send(own, late), 401, 'over');
+});
+
+t.test('full: only after a login of at most 15 minutes', async (t) => {
+  const fixture = await start(t);
+  const host = await registerHost(fixture.url);
+  const sid = fixture.cookieOf(fixture.owner);
+  const query = authorizeQuery(host, { scope: 'full' });
+  fixture.actors.clock.nowMs += 14 * MINUTE_MS;
+  const shown = await askRequest(fixture.url, sid, query);
+  t.match(shown.json, { result: { step: 'consent', access: 'full' } });
+  const { challengeId, code } = challengeOfView(shown);
+  fixture.actors.clock.nowMs += 2 * MINUTE_MS;
+  t.match((await askRequest(fixture.url, sid, query)).json, {
+    result: { step: 'fresh_login', challenge: null },
+  });
+  const headers = { cookie: sid, origin: fixture.url };
+  const body = { request: query, challengeId, code, allow: true };
+  t.equal(
+    (await request(`${fixture.url}/connect/decide`, { headers, body })).status,
+    403,
+    'also at the answer',
+  );
+});
+
+t.test('application: private schemes, until its redirect URIs change', async (t) => {
+  const fixture = await start(t, { policy: { clients: 'registered' } });
+  const redirectUris = ['com.example.host:/callback'];
+  const appId = await fixture.register({ name: 'Shop', url: 'https://shop.example', redirectUris });
+  const host = hostClient(appId, 'com.example.host:/callback');
+  const sid = fixture.cookieOf(fixture.admin);
+  const ask = () => askRequest(fixture.url, sid, authorizeQuery(host));
+  t.match((await ask()).json, { result: { step: 'error' } }, 'not approved yet');
+  await fixture.administer(appId, { approved: true, mcpEnabled: true });
+  t.match((await ask()).json, {
+    result: { step: 'consent', client: { kind: 'application', name: 'Shop', host: 'shop.example' } },
+  });
+  const code = await consent(fixture.url, sid, authorizeQuery(host));
+  const { access } = tokensOf(await exchange(fixture.url, host, code));
+  t.equal((await sendMcp(fixture.url, access, { method: 'tools/list' })).status, 200);
+  await fixture.register({ id: appId, redirectUris: ['https://elsewhere.example/cb'] });
+  await fixture.actors.settle();
+  t.equal((await sendMcp(fixture.url, access, { method: 'tools/list' })).status, 401);
+  t.match((await ask()).json, { result: { step: 'error' } });
+  const { result } = await fixture.get('/auth/v1/app/list', cookie(fixture.owner.sid));
+  t.match(result, [{ approved: false, redirectUris: ['https://elsewhere.example/cb'] }]);
+  const refused = await fixture.post(
+    '/auth/v1/app/upsert_usr_app',
+    { id: appId, redirectUris: ['javascript:alert(1)'] },
+    cookie(fixture.owner.sid),
+  );
+  t.equal(refused.status, 400);
+});
+
+const DOCUMENT_ID = 'https://host.example/client.json';
+
+/** A host that serves one document; `asked` counts the fetches. */
+function documentHost(body: unknown, options: { status?: number; type?: string } = {}) {
+  const counts = { asked: 0 };
+  const { status = 200, type = 'application/json' } = options;
+  const ask = async () => {
+    counts.asked += 1;
+    const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+    const headers = { 'content-type': type, location: 'https://other.example/' };
+    return { statusCode: status, headers, body: Readable.from([bytes]) };
+  };
+  const client = { request: ask, agent: { destroy: async () => undefined } };
+  const openClient = async () => client as unknown as GuardedClient;
+  return { counts, openClient };
+}
+
+const DOCUMENT = {
+  client_id: DOCUMENT_ID,
+  client_name: 'Studio',
+  redirect_uris: ['https://host.example/cb', 'studio://private'],
+  token_endpoint_auth_method: 'none',
+};
+
+t.test('document: fetched only for a session, once while it is cached; the client works', async (t) => {
+  const { counts, openClient } = documentHost(DOCUMENT);
+  const elapsed = { nowMs: 0 };
+  const documents = { openClient, elapsed: () => elapsed.nowMs };
+  const fixture = await start(t, { policy: { clients: 'cimd' }, documents });
+  const host = hostClient(DOCUMENT_ID, 'https://host.example/cb');
+  const query = authorizeQuery(host);
+  const before = await askRequest(fixture.url, undefined, query);
+  t.match(before.json, { result: { step: 'login', client: { kind: 'document', host: 'host.example' } } });
+  t.equal(counts.asked, 0);
+  const sid = fixture.cookieOf(fixture.owner);
+  const shown = await askRequest(fixture.url, sid, query);
+  t.match(shown.json, {
+    result: {
+      step: 'consent',
+      client: { name: 'Studio' },
+      destination: { kind: 'web', host: 'host.example' },
+    },
+  });
+  const code = await consent(fixture.url, sid, query);
+  const { access } = tokensOf(await exchange(fixture.url, host, code));
+  t.equal((await sendMcp(fixture.url, access, { method: 'tools/list' })).status, 200);
+  t.equal(counts.asked, 1);
+  const own = await askRequest(fixture.url, sid, authorizeQuery(host, { redirect_uri: 'studio://private' }));
+  t.match(own.json, { result: { step: 'error' } }, 'private schemes are for applications');
+  elapsed.nowMs += 5 * MINUTE_MS;
+  await askRequest(fixture.url, sid, query);
+  t.equal(counts.asked, 2);
+});
+
+t.test('document: redirects, sizes, other types and other contents are refused', async (t) => {
+  const cases: readonly (readonly [string, unknown, { status?: number; type?: string }])[] = [
+    ['redirect', '', { status: 302 }],
+    ['not found', '', { status: 404 }],
+    ['type', DOCUMENT, { type: 'text/html' }],
+    ['size', { ...DOCUMENT, padding: 'x'.repeat(16 * 1024) }, {}],
+    ['no JSON', '{', {}],
+    ['no object', '[]', {}],
+    ['another client_id', { ...DOCUMENT, client_id: 'https://host.example/other.json' }, {}],
+    ['a secret', { ...DOCUMENT, token_endpoint_auth_method: 'client_secret_basic' }, {}],
+    ['no redirect', { ...DOCUMENT, redirect_uris: ['http://host.example/cb'] }, {}],
+  ];
+  for (const [name, body, options] of cases) {
+    const { openClient } = documentHost(body, options);
+    const fixture = await start(t, { documents: { openClient } });
+    const query = authorizeQuery(hostClient(DOCUMENT_ID, 'https://host.example/cb'));
+    const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), query);
+    t.match(json, { result: { step: 'error', error: { code: 'invalid_client' } } }, name);
+  }
+});
+
+t.test('document: private addresses, other hosts and other forms of the id are not fetched', async (t) => {
+  const fixture = await start(t, { documents: { resolve: async () => ['10.0.0.1'] } });
+  const listed = await start(t, { policy: { clients: 'cimd', documentHosts: new Set(['other.example']) } });
+  const off = await start(t, { policy: { clients: 'registered' } });
+  const ask = async ({ url, cookieOf, owner }: ConnectFixture, clientId: string) => {
+    const query = authorizeQuery(hostClient(clientId, 'https://host.example/cb'));
+    return (await askRequest(url, cookieOf(owner), query)).json;
+  };
+  const refused = { result: { step: 'error', error: { code: 'invalid_client' } } };
+  t.match(await ask(fixture, DOCUMENT_ID), refused, 'resolves to a private address');
+  t.match(await ask(fixture, 'https://10.0.0.1/client.json'), refused);
+  t.match(await ask(fixture, 'http://host.example/client.json'), refused);
+  t.match(await ask(fixture, 'https://host.example/'), refused, 'no path');
+  t.match(await ask(fixture, 'https://host.example/client.json#x'), refused);
+  t.match(await ask(fixture, 'https://user@host.example/client.json'), refused);
+  t.match(await ask(fixture, 'https://HOST.example/client.json'), refused, 'another spelling');
+  t.match(await ask(listed, DOCUMENT_ID), refused, 'a host that is not listed');
+  t.match(await ask(off, DOCUMENT_ID), refused);
+});
+
+t.test('row of unregistered hosts: switched off, clients without an application are refused', async (t) => {
+  const fixture = await start(t);
+  const host = await registerHost(fixture.url);
+  await fixture.administer('1', { disabled: true });
+  const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
+  t.match(json, { result: { step: 'error', error: { code: 'invalid_client' } } });
+});

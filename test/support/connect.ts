@@ -1,0 +1,99 @@
+/**
+ * The authorization server and /connect/mcp over real actors on a free loopback port: an admin, an owner, a clock that the
+ * test moves, and metadata documents that the test gives.
+ */
+
+import { openChallenges } from '../../src/io/accounts/challenges.ts';
+import { OAuthClientRegistry, openHostsRow } from '../../src/io/connect/clients.ts';
+import { ConnectCounters } from '../../src/io/connect/counters.ts';
+import { ClientDocuments, type DocumentOptions } from '../../src/io/connect/documents.ts';
+import { protectedEndpoint } from '../../src/io/connect/mcp-endpoint.ts';
+import type { OAuthPolicy } from '../../src/io/connect/policy.ts';
+import { CONNECT_PROFILE_PATH, createResources, mcpResource } from '../../src/io/connect/resources.ts';
+import { openSealers } from '../../src/io/connect/sealed.ts';
+import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
+import { LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
+import { GATEWAY_SERVICES } from '../../src/io/mcp/tools/gateway.ts';
+import { createModuleClient } from '../../src/io/modules/client.ts';
+import { createConnectRoutes } from '../../src/io/routes/connect.ts';
+import { connectedHosts, endConnectedHost } from '../../src/io/routes/connected-hosts.ts';
+import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
+import { type Account, cookie } from './account.ts';
+import { freshBounds } from './actors/bounds.ts';
+import { type AdminFixture, type AdminFixtureOptions, CIPHER, startAdmin } from './admin.ts';
+import { openStreams } from './mcp.ts';
+
+/** A profile to connect to. */
+const ROWS = { tools: {}, resources: {}, profiles: { one: { tools: ['user_keys'] } } };
+
+export interface ConnectFixture extends AdminFixture {
+  readonly url: string;
+  readonly counters: ConnectCounters;
+  /** The `Cookie` of an account. */
+  cookieOf(account: Account): string;
+}
+
+export interface ConnectFixtureOptions extends AdminFixtureOptions {
+  readonly policy?: Partial<OAuthPolicy>;
+  readonly documents?: Partial<DocumentOptions>;
+}
+
+export async function startConnect(options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
+  const policy: OAuthPolicy = { clients: 'any', documentHosts: new Set(), ...options.policy };
+  const counters = new ConnectCounters();
+  const loaded = loadCatalog(BUILT_IN, ROWS, new Map(), { personalReads: true });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+  const catalog = new LiveCatalog(loaded.catalog);
+  const sealers = openSealers(CIPHER);
+  const documents = new ClientDocuments({
+    rules: () => ({ production: true, allow: [], ports: '' }),
+    resolve: async () => ['203.0.113.7'],
+    elapsed: () => performance.now(),
+    ...options.documents,
+  });
+  const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
+  const fixture = await startAdmin({
+    ...options,
+    routes: (actors, bounds, sessions) => [
+      connectedHosts,
+      endConnectedHost,
+      ...createConnectRoutes({
+        resources: createResources([mcpResource({ project: 'demo' })], (name) =>
+          catalog.current.profiles.get(name),
+        ),
+        policy,
+        sealers,
+        clients: new OAuthClientRegistry({ policy, documents, sealers }),
+        counters,
+        catalog,
+        challenges: { challenges: openChallenges(CIPHER), openBound: bounds.of('challenges') },
+      }),
+      ...createMcpRoutes(
+        {
+          sessions,
+          catalog,
+          modules,
+          gateway: GATEWAY_SERVICES,
+          listChanges: openStreams(catalog, bounds, actors.clock.read).listChanges,
+          codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
+        },
+        undefined,
+        [protectedEndpoint(), protectedEndpoint(CONNECT_PROFILE_PATH)],
+      ),
+      ...(options.routes?.(actors, bounds, sessions) ?? []),
+    ],
+  });
+  await openHostsRow(fixture.actors.system, 'http://localhost');
+  return {
+    ...fixture,
+    url: fixture.http.url,
+    counters,
+    cookieOf: ({ sid }) => cookie(sid)['Cookie'] ?? '',
+    async stop() {
+      await documents.close();
+      await modules.close();
+      await fixture.stop();
+    },
+  };
+}
