@@ -7,6 +7,7 @@ import { SECOND_MS } from '../../src/domain/time.ts';
 import { type Person, verifiedHeaders } from '../../tools/agent.ts';
 import { startVerifier } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
+import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
 import { type Bench, rawRequest, type Scenario } from './definition.ts';
 
@@ -25,11 +26,13 @@ export const mcpLogin: Scenario = {
   name: 'mcp-login',
   summary: 'McpVerified logins, each a durable session, against native verifications of the free cores',
   defaults: BUSY,
+  baseline: true,
   targets: [
     { against: NATIVE, by: 'rate', atLeast: 0.68, row: 'McpVerified logins against native verifications' },
   ],
   async run(bench) {
-    const subjects = [await gateway(bench)];
+    const subjects: Subject[] = [];
+    for (const build of bench.builds) subjects.push(await gateway(bench, build));
     if (!bench.invite('native-ed25519')) return { comparison: await bench.compare(subjects), notes: [] };
     const freeCores = Math.max(1, availableParallelism() - 1);
     subjects.push(await native(bench, freeCores));
@@ -37,8 +40,8 @@ export const mcpLogin: Scenario = {
   },
 };
 
-async function gateway(bench: Bench): Promise<Subject> {
-  const { name, url, pids } = await gatewayUnderLoad(bench);
+async function gateway(bench: Bench, build: Build): Promise<Subject> {
+  const { name, url, pids } = await gatewayUnderLoad(bench, undefined, { build });
   const people = await makeAgents(bench, url, bench.options.users || USERS);
   let requests: string[] = [];
   let signedAtMs = Number.NEGATIVE_INFINITY;
