@@ -16,7 +16,14 @@ import {
   LINES_MAX,
   lengthFaults,
 } from './tidy/files.ts';
-import { clientFaults, cycleFaults, layerFaults, ownerFaults, packageFaults } from './tidy/imports.ts';
+import {
+  clientFaults,
+  cycleFaults,
+  layerFaults,
+  ownerFaults,
+  packageFaults,
+  threadFaults,
+} from './tidy/imports.ts';
 import { nameFaults, unusedFaults } from './tidy/names.ts';
 import { listFiles, readFiles } from './tidy/sources.ts';
 import { TEXTS, wordFaults } from './tidy/words.ts';
@@ -31,6 +38,7 @@ const RULES = {
   depthFaults,
   clientFaults,
   cycleFaults,
+  threadFaults,
   nameFaults,
   unusedFaults,
 };
@@ -95,6 +103,20 @@ t.test('tidy: folders: one file too many is found', async (t) => {
   t.equal(folderFaults(many).length, 1);
   t.same(folderFaults(many.slice(1)), []);
 });
+
+t.test(
+  'tidy: threads: the schema library is found behind other files, types of it are no fault',
+  async (t) => {
+    const tree = new Map([
+      ['src/workers/thread.ts', "import { a } from '../domain/a.ts';\na;\n"],
+      ['src/domain/a.ts', "import { b } from './schema.ts';\nexport const a = b;\n"],
+      ['src/domain/schema.ts', 'export const b = 1;\n'],
+    ]);
+    t.same(threadFaults(tree), ['src/workers/thread.ts: worker threads load src/domain/schema.ts']);
+    tree.set('src/domain/a.ts', "import type { B } from './schema.ts';\nexport const a: B = 1;\n");
+    t.same(threadFaults(tree), []);
+  },
+);
 
 t.test('tidy: names and cycles: planted violations over several files are found', async (t) => {
   const used = "import { A } from '../io/a.ts';\nimport { b } from '../io/b.ts';\nA(b);\n";

@@ -6,7 +6,7 @@ import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as zlib from 'node:zlib';
 import CRC32 from 'crc-32';
-import { type ChunkEntry, packChunkEntry } from '../domain/files/chunk-table.ts';
+import { type ChunkEntry, packChunkEntry } from '../domain/files/chunk-entry.ts';
 import { type FileRangeTask, readRange } from './file-range.ts';
 
 export interface WriteBufferTask {

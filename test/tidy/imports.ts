@@ -1,6 +1,6 @@
 /** Which file may import which: layers, one owner for each package, the contract client, no cycle. */
 import { join } from 'node:path';
-import { importsOf, type Sources } from './sources.ts';
+import { type Import, importsOf, type Sources } from './sources.ts';
 
 /** Folders that wire the others together; they may import everything. */
 const ENTRY_FOLDERS = ['main.cts', 'bootstrap', 'cli'];
@@ -103,17 +103,20 @@ export function clientFaults(sources: Sources): string[] {
   return faults;
 }
 
+/** What worker threads load, as the schema library takes 5 MiB of each. */
+export function threadFaults(sources: Sources): string[] {
+  const reached = reachedFrom(
+    'src/workers/thread.ts',
+    targetsOf(sources, (each) => !each.typeOnly),
+  );
+  return ['src/domain/schema.ts', 'src/domain/json-schema.ts']
+    .filter((path) => reached.has(path))
+    .map((path) => `src/workers/thread.ts: worker threads load ${path}`);
+}
+
 /** Import cycles in src, imports of types included: each group of files that reach each other. */
 export function cycleFaults(sources: Sources): string[] {
-  const targets = new Map<string, string[]>();
-  for (const [path, source] of sources) {
-    if (!path.startsWith('src/')) continue;
-    const relative = importsOf(source).filter(({ specifier }) => specifier.startsWith('.'));
-    targets.set(
-      path,
-      relative.map(({ specifier }) => join(path, '..', specifier)),
-    );
-  }
+  const targets = targetsOf(sources, () => true);
   const reached = new Map([...targets.keys()].map((path) => [path, reachedFrom(path, targets)]));
   const faults = new Set<string>();
   for (const [path, others] of reached) {
@@ -122,6 +125,20 @@ export function cycleFaults(sources: Sources): string[] {
     faults.add(`import cycle: ${group.join(', ')}`);
   }
   return [...faults];
+}
+
+/** The files of src that each file of src imports. */
+function targetsOf(sources: Sources, counts: (each: Import) => boolean): Map<string, string[]> {
+  const targets = new Map<string, string[]>();
+  for (const [path, source] of sources) {
+    if (!path.startsWith('src/')) continue;
+    const relative = importsOf(source).filter((each) => each.specifier.startsWith('.') && counts(each));
+    targets.set(
+      path,
+      relative.map(({ specifier }) => join(path, '..', specifier)),
+    );
+  }
+  return targets;
 }
 
 function reachedFrom(path: string, targets: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {

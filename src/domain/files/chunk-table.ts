@@ -2,18 +2,11 @@
  * Table of written chunks behind the bytes of a v1 upload, within its part (decision 0145). An entry has 8 bytes, little
  * endian: the CRC-32 of the chunk, and its complement xor the chunk's number, so that a hole is no entry.
  */
+import { type ChunkEntry, chunkEntryCheck, ENTRY_BYTES } from './chunk-entry.ts';
 import { chunkCount } from './files.ts';
 
 /** The table begins at a page of its own, so that writing an entry never reads a page of the file. */
 const PAGE_BYTES = 4096;
-const ENTRY_BYTES = 8;
-
-/** One entry that is to be written. */
-export interface ChunkEntry {
-  readonly chunkNumber: number;
-  /** Of the entry in the part, in bytes. */
-  readonly position: number;
-}
 
 /** Where the table of a file of `sizeBytes` begins in its part. */
 export function chunkTableOffsetBytes(sizeBytes: number): number {
@@ -33,14 +26,6 @@ export function chunkEntry(chunkNumber: number, sizeBytes: number): ChunkEntry {
   return { chunkNumber, position: chunkTableOffsetBytes(sizeBytes) + chunkNumber * ENTRY_BYTES };
 }
 
-export function packChunkEntry({ chunkNumber }: ChunkEntry, crc32: number): Uint8Array {
-  const bytes = new Uint8Array(ENTRY_BYTES);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(0, crc32, true);
-  view.setUint32(4, checkOf(chunkNumber, crc32), true);
-  return bytes;
-}
-
 /** CRC-32 by chunk number, null where there is no entry. `table` may end anywhere, also within an entry. */
 export function readChunkTable(table: Uint8Array, sizeBytes: number): (number | null)[] {
   const view = new DataView(table.buffer, table.byteOffset, table.byteLength);
@@ -48,10 +33,6 @@ export function readChunkTable(table: Uint8Array, sizeBytes: number): (number | 
     const at = chunkNumber * ENTRY_BYTES;
     if (at + ENTRY_BYTES > table.byteLength) return null;
     const crc32 = view.getUint32(at, true);
-    return view.getUint32(at + 4, true) === checkOf(chunkNumber, crc32) ? crc32 : null;
+    return view.getUint32(at + 4, true) === chunkEntryCheck(chunkNumber, crc32) ? crc32 : null;
   });
-}
-
-function checkOf(chunkNumber: number, crc32: number): number {
-  return (~crc32 ^ chunkNumber) >>> 0;
 }

@@ -1,12 +1,12 @@
 /** The table of written chunks: what is read back of it, and what is no entry. */
 import fc from 'fast-check';
 import t from 'tap';
+import { packChunkEntry } from '../../../src/domain/files/chunk-entry.ts';
 import {
   chunkEntry,
   chunkedPartBytesMax,
   chunkTableBytes,
   chunkTableOffsetBytes,
-  packChunkEntry,
   readChunkTable,
 } from '../../../src/domain/files/chunk-table.ts';
 import { CHUNK_BYTES, chunkCount } from '../../../src/domain/files/files.ts';

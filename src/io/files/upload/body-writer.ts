@@ -6,7 +6,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
-import { type ChunkEntry, packChunkEntry } from '../../../domain/files/chunk-table.ts';
+import { type ChunkEntry, packChunkEntry } from '../../../domain/files/chunk-entry.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 import type { PartLease } from '../storage/port.ts';
