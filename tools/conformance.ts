@@ -88,6 +88,9 @@ function configurationOf(backend: string, proxy: string): object {
     AllowedOrigins: [proxy],
     McpTools: {
       test_simple_text: { ...tool, endpoint: `${backend}/text` },
+      // The suite listens for messages that these tools of its reference server would cause. Here there are none.
+      test_logging_tool: { ...tool, endpoint: `${backend}/text` },
+      test_streaming_elicitation: { ...tool, endpoint: `${backend}/text` },
       test_error_handling: { ...tool, endpoint: `${backend}/error` },
       json_schema_2020_12_tool: { ...tool, endpoint: `${backend}/schema`, inputSchema: SCHEMA_2020 },
     },

@@ -22,6 +22,32 @@ export function toolResult(text: string, isError: boolean): string {
   return `{"content":[{"type":"text","text":${JSON.stringify(text)}}]${isError ? ',"isError":true}' : '}'}`;
 }
 
+/** The same with `structuredContent`, where the text is a JSON object and no failure. The text stays as the module wrote it. */
+export function structuredResult(text: string, isError: boolean): string {
+  const plain = toolResult(text, isError);
+  const object = isError ? undefined : structuredText(text);
+  return object === undefined ? plain : `${plain.slice(0, -1)},"structuredContent":${object}}`;
+}
+
+/** Strings and numbers of a JSON text. */
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/g;
+/** Only an integer of so many digits can be beyond 2^53. */
+const LONG_INTEGER = /^-?[0-9]{16,}$/;
+
+/** A JSON object whose integers beyond 2^53 are strings; undefined for any other text. */
+function structuredText(text: string): string | undefined {
+  if (!/^\s*\{/.test(text)) return undefined;
+  const quoted = text.replace(STRING_OR_NUMBER, (found) =>
+    LONG_INTEGER.test(found) && !Number.isSafeInteger(Number(found)) ? `"${found}"` : found,
+  );
+  try {
+    JSON.parse(quoted);
+  } catch {
+    return undefined;
+  }
+  return quoted;
+}
+
 /** JSON of the result of resources/read; every item carries its `uri`, which all official clients need. */
 export function resourceResult(uri: string, mimeType: string, text: string, isError: boolean): string {
   const item = `{"uri":${JSON.stringify(uri)},"mimeType":${JSON.stringify(mimeType)},"text":${JSON.stringify(text)}}`;

@@ -275,8 +275,8 @@ function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, 
 
 /** An item of tools/list: spec 2.4, with title and annotations where the row has them. Absent ones are left out. */
 function toolItem({ name, row }: ToolEntry): object {
-  const { title, description, inputSchema, annotations } = row;
-  return { name, title, description, inputSchema, annotations };
+  const { title, description, inputSchema, outputSchema, annotations } = row;
+  return { name, title, description, inputSchema, outputSchema, annotations };
 }
 
 /** An item of resources/list. Clients require `uri` and `name`, and reject null members. */

@@ -69,6 +69,7 @@ const tool = named(
     title: optional(text({ examples: ['Wallet balance'] })),
     description: text({ examples: ['Returns the balance of the logged-in user.'] }),
     inputSchema: open,
+    outputSchema: optional(open),
     annotations: optional(open),
   }),
 );
@@ -96,6 +97,7 @@ const result = union([
     'ToolResult',
     object({
       content: array(object({ type: literal('text'), text: text({ examples: ['{"result":{}}'] }) })),
+      structuredContent: optional(open),
       isError: optional(literal(true)),
     }),
   ),

@@ -9,7 +9,7 @@ import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../http-cli
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
 import type { CallObserver } from '../observability/metrics.ts';
-import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
+import { errorText, isErrorAnswer, resourceResult, structuredResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
 import {
   audit,
@@ -91,7 +91,8 @@ export class ToolCalls {
   /** `outgoing`: the request to the backend; undefined for a tool of the gateway itself. */
   #execute(entry: ToolEntry, values: JsonObject, outgoing: Sendable | undefined, call: ToolCall): Answer {
     if (outgoing === undefined || entry.endpoint === null) return this.#serve(entry, values, call);
-    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, toolResult);
+    const wrap = entry.row.outputSchema === undefined ? toolResult : structuredResult;
+    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, wrap);
   }
 
   /** A destructive call is sent only after its audit record is on disk. */

@@ -41,7 +41,7 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** Spec 2.5, with four optional extensions. */
+/** Spec 2.5, with optional extensions. */
 export interface ToolRow extends ToolAccess {
   /** `module:/path` of a configured module, or an http(s) URL. */
   readonly endpoint: string;
@@ -49,6 +49,8 @@ export interface ToolRow extends ToolAccess {
   readonly method: ToolMethod;
   readonly description: string;
   readonly inputSchema: JsonObject;
+  /** The form of the module's answer. Results then carry it as `structuredContent`, with long integers as strings. */
+  readonly outputSchema?: JsonObject;
   /** Arguments sent in the query beside a body. */
   readonly queryParams?: readonly string[];
   /** The argument whose value is the whole body. */
@@ -98,6 +100,7 @@ const toolShape = compileSchema(
       method: oneOf(TOOL_METHODS),
       description: prose(),
       inputSchema: unknown(),
+      outputSchema: optional(unknown()),
       queryParams: optional(array(line())),
       bodyRootProperty: optional(line()),
       capabilityCodeBodyProperty: optional(line()),
@@ -149,9 +152,10 @@ export function toolFaults(name: string, row: unknown): Fault[] {
   if (!TOOL_NAME.test(name))
     faults.push({ path: '', message: 'the name must be 1 to 64 letters, digits, "_", ".", "/" or "-"' });
   if (!isObject(row)) return faults;
-  if ('inputSchema' in row) {
-    const input = compileInputSchema(row['inputSchema']);
-    if (!input.ok) faults.push(...input.faults.map((fault) => within('/inputSchema', fault)));
+  for (const name of ['inputSchema', 'outputSchema'] as const) {
+    if (!(name in row)) continue;
+    const schema = compileInputSchema(row[name]);
+    if (!schema.ok) faults.push(...schema.faults.map((fault) => within(`/${name}`, fault)));
   }
   if ('bodyRootProperty' in row && (row['method'] === 'GET' || row['method'] === 'DELETE'))
     faults.push({ path: '/bodyRootProperty', message: 'needs the method POST, PUT or PATCH' });

@@ -120,6 +120,9 @@ export const READINGS_1_TO_3: Evidence = {
     'test/io/mcp/catalog.test.ts: load gate: every fault of every row',
     'test/io/mcp/catalog.test.ts: list and call agree: every tool for every caller',
   ],
+  '2.5 a tool may declare an `outputSchema`': [
+    'test/io/mcp/structured.test.ts: structuredContent: is the object of the module, with long integers as strings',
+  ],
   '2.5 `method` may also be': [
     'test/e2e/named-module.test.ts: tools with PUT and PATCH send a body, tools with DELETE a query',
   ],
