@@ -1,12 +1,12 @@
 /**
- * `node build/tools/chroot-check.js [--root DIR] [--node VERSIONS] [--step STEPS] [TEST…]`, as root on Debian: tries the
+ * `node build/tools/packaging/chroot-check.js [--root DIR] [--node VERSIONS] [--step STEPS] [TEST…]`, as root on Debian: tries the
  * gateway on Debian 13 and newer lines of Node, in a folder that debootstrap fills. docs/deployment.md has the results.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pickPort } from './free-port.ts';
+import { pickPort } from '../free-port.ts';
 
 const ROOT = '/var/tmp/gatehouse-debian-13';
 const MIRROR = 'http://deb.debian.org/debian';

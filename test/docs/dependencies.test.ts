@@ -1,0 +1,40 @@
+/** docs/dependencies.md explains every package that a run needs, and no other. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { plainEnvironment } from '../../tools/launch.ts';
+import { dependencies, statedOf } from '../../tools/packaging/print-dependencies.ts';
+
+const rows = readFileSync('docs/dependencies.md', 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| `'));
+
+t.test('dependencies: npm ls --omit=dev names the packages of the page', async (t) => {
+  const args = ['ls', '--omit=dev', '--package-lock-only', '--json'];
+  const listed = JSON.parse(execFileSync('npm', args, { env: plainEnvironment(), encoding: 'utf8' })) as {
+    dependencies: Record<string, unknown>;
+  };
+  const named = rows.map((row) => /^\| `([^`]+)`/.exec(row)?.[1]);
+  t.same(named.sort(), Object.keys(listed.dependencies).sort());
+});
+
+t.test(
+  'dependencies: version, licence and reason of the page are those of the lock, with figures',
+  async (t) => {
+    const stated = dependencies().map(statedOf);
+    t.same(
+      rows.map((row) => row.split(' | ').slice(0, 4).join(' | ').concat(' |')),
+      stated,
+      'print the page again: node build/tools/packaging/print-dependencies.js',
+    );
+    for (const row of rows) t.match(row, /\| \d+ \| \d+\.\d MiB \| (?:\d+ ms|–) \|$/);
+  },
+);
+
+t.test('dependencies: every licence is permissive', async (t) => {
+  const permissive = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT'];
+  t.same(
+    dependencies().filter(({ licence }) => !permissive.includes(licence)),
+    [],
+  );
+});

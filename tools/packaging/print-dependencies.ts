@@ -1,0 +1,143 @@
+/**
+ * `node build/tools/packaging/print-dependencies.js` writes docs/dependencies.md: every package that a run needs, with what it
+ * brings, measured here. A test compares names, versions and licences with the lock.
+ */
+import { execFileSync } from 'node:child_process';
+import { lstatSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Why each is here rather than code of our own, and when it is loaded. */
+const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>> = {
+  '@noble/ed25519': ['Strict Ed25519 checks where OpenSSL is lenient', 'thread'],
+  '@node-rs/crc32': ['CRC-32 at the rate of the disk', 'thread'],
+  '@simplewebauthn/server': ['Passkeys and hardware keys: CBOR, attestations, certificates', 'thread'],
+  'crc-32': ['CRC-32 where the native package has no binary', 'fallback'],
+  htm: ['Pages without a build step: Preact and templates', 'browser'],
+  'ipaddr.js': ['Parses addresses and ranges of both families', 'start'],
+  'jsonc-parser': ['The configuration file with comments, and the line of each fault', 'start'],
+  koffi: ['Calls flock and setsockopt, which Node does not have', 'start'],
+  lmdb: ['The journal: transactions on disk, crash safe', 'start'],
+  msgpackr: ['Rows of the journal, encoded by the version that we pin', 'start'],
+  pino: ['Log lines that do not delay answers', 'start'],
+  piscina: ['Worker threads with a queue', 'start'],
+  'prom-client': ['Metrics in the format of Prometheus', 'start'],
+  'swagger-ui-dist': ['API explorer', 'browser'],
+  typebox: ['Checks of JSON Schema, compiled', 'start'],
+  undici: ['Connections of webhooks and storage servers to checked addresses', 'first use'],
+  uplot: ['Charts of the dashboard', 'browser'],
+  'uWebSockets.js': ['HTTP server for Node 20 to 23', 'start'],
+  'uWebSockets.js-next': [
+    'HTTP server for Node 22 and 24 with glibc 2.38; the newest that loads is used',
+    'start',
+  ],
+};
+
+type Loaded = 'start' | 'first use' | 'thread' | 'fallback' | 'browser';
+
+interface LockEntry {
+  readonly version?: string;
+  readonly license?: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+interface Dependency {
+  readonly name: string;
+  readonly version: string;
+  readonly licence: string;
+  readonly why: string;
+  readonly loaded: Loaded;
+  /** Folders in node_modules: its own, and those of all that it needs on this machine. */
+  readonly folders: readonly string[];
+}
+
+const STARTS = 5;
+const MEBIBYTE = 1024 * 1024;
+
+/** Direct dependencies of a run, by the lock. Throws for one that `PACKAGES` does not explain. */
+export function dependencies(): Dependency[] {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+    packages: Record<string, LockEntry>;
+  };
+  return Object.keys(packages['']?.dependencies ?? {}).map((name) => {
+    const [why, loaded] = PACKAGES[name] ?? [];
+    const entry = packages[`node_modules/${name}`];
+    if (why === undefined || loaded === undefined || entry === undefined)
+      throw new Error(`tools/packaging/print-dependencies.ts does not say why ${name} is needed`);
+    const { version = '', license: licence = '' } = entry;
+    return { name, version, licence, why, loaded, folders: closureOf(name, packages) };
+  });
+}
+
+/** By the rules of Node: the nearest node_modules first. */
+function closureOf(name: string, packages: Readonly<Record<string, LockEntry>>): string[] {
+  const found = new Set<string>();
+  const open = [{ from: '', name }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const path = find(next.from, next.name, packages);
+    if (path === undefined || found.has(path) || !isInstalled(path)) continue;
+    found.add(path);
+    const { dependencies: needed = {}, optionalDependencies = {} } = packages[path] ?? {};
+    for (const each of Object.keys({ ...needed, ...optionalDependencies }))
+      open.push({ from: path, name: each });
+  }
+  return [...found];
+}
+
+function find(from: string, name: string, packages: Readonly<Record<string, LockEntry>>): string | undefined {
+  for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf('node_modules/') - 1))) {
+    const path = `${base === '' ? '' : `${base}/`}node_modules/${name}`;
+    if (packages[path] !== undefined) return path;
+    if (base === '') return undefined;
+  }
+}
+
+function isInstalled(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function sizeOf(path: string): number {
+  const entry = lstatSync(path);
+  if (!entry.isDirectory()) return entry.size;
+  const names = readdirSync(path).filter((name) => name !== 'node_modules');
+  return names.reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
+}
+
+/** Milliseconds to load it in a fresh process, the median of `STARTS`. */
+function loadMs(name: string): number {
+  const code = `const at = performance.now(); require(${JSON.stringify(name)}); process.stdout.write(String(performance.now() - at))`;
+  const times = Array.from({ length: STARTS }, () =>
+    Number(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8', cwd: realpathSync('.') })),
+  );
+  return times.sort((a, b) => a - b)[STARTS >> 1] ?? 0;
+}
+
+/** What a row says apart from figures: the test compares it. */
+export function statedOf({ name, version, licence, why, loaded }: Dependency): string {
+  return `| \`${name}\` ${version} | ${licence} | ${why} | ${loaded} |`;
+}
+
+function rowOf(dependency: Dependency): string {
+  const sizeBytes = dependency.folders.reduce((sum, path) => sum + sizeOf(path), 0);
+  const isLoaded = dependency.loaded === 'start' && dependency.name !== 'uWebSockets.js-next';
+  const cost = isLoaded ? `${loadMs(dependency.name).toFixed(0)} ms` : '–';
+  return `${statedOf(dependency)} ${dependency.folders.length - 1} | ${(sizeBytes / MEBIBYTE).toFixed(1)} MiB | ${cost} |`;
+}
+
+function dependenciesPage(): string {
+  return [
+    '# Dependencies of a run',
+    '',
+    `Generated by \`node build/tools/packaging/print-dependencies.js\`; \`npm ls --omit=dev\` names no other. "Brings" counts the packages that it needs itself. Size and start cost were measured on linux-x64 with Node ${process.versions.node.split('.')[0]}: the size with all that it brings, so that shared packages count twice; the cost is \`require\` in a fresh process, so that shared files count twice too. Of typebox the gateway loads a part.`,
+    '',
+    '| Package | Licence | Why | Loaded | Brings | Size | Start cost |',
+    '|---|---|---|---|---|---|---|',
+    ...dependencies().map(rowOf),
+    '',
+    'Loaded: at the start; at its first use; in a worker thread; as a fallback of another package; or by the browser alone.',
+    '',
+  ].join('\n');
+}
+
+if (process.argv[1]?.endsWith('print-dependencies.js'))
+  writeFileSync('docs/dependencies.md', dependenciesPage());
