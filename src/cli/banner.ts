@@ -1,6 +1,6 @@
 /**
- * The text that a start prints: addresses, and the configuration of an MCP host. Its only secret is the set-up link,
- * which is printed nowhere else.
+ * The text that a start prints: the address for MCP hosts first, then the other addresses, then the configuration of a
+ * host that sends a header. Its only secret is the set-up link, which is printed nowhere else.
  */
 
 interface BannerFacts {
@@ -42,6 +42,8 @@ export function banner(facts: BannerFacts): string {
   const lines = [
     '',
     `Gatehouse ${facts.version}`,
+    `  for MCP hosts  ${facts.home}/connect/mcp`,
+    '                 (paste this address; the host opens a page to log in and agree)',
     `  home page      ${facts.home}/`,
     `  API explorer   ${facts.home}/docs/swagger/`,
     `  MCP endpoint   ${facts.home}/mcp`,
@@ -56,6 +58,7 @@ export function banner(facts: BannerFacts): string {
   else lines.push(`  admin set-up   ${facts.setupAddress}`, '                 (once, within 30 minutes)');
   if (facts.sandbox !== undefined)
     lines.push(`  sandbox        ${sameHost(facts.sandbox, facts.home)} (simulated modules, demo money)`);
-  lines.push('', 'For an MCP host:', JSON.stringify(clientConfiguration(facts.home), null, 2), '');
+  const configuration = JSON.stringify(clientConfiguration(facts.home), null, 2);
+  lines.push('', 'For an MCP host that sends a header:', configuration, '');
   return `${lines.join('\n')}\n`;
 }

@@ -318,6 +318,17 @@ t.test('program: the first line says where it listens, and SIGTERM ends the prog
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
 
+t.test(
+  'program: a start shows the address for MCP hosts first, by BaseUrl and not by the listener',
+  async (t) => {
+    const gateway = await launch({ configuration: { BaseUrl: 'https://gate.example' } });
+    await gateway.stop();
+    const [, , title, address] = gateway.output().stdout.split('\n');
+    t.match(title, /^Gatehouse \d/);
+    t.equal(address, '  for MCP hosts  https://gate.example/connect/mcp');
+  },
+);
+
 t.test('program: keygen prints a pair that logs in', async (t) => {
   const run = await runToEnd(['keygen']);
   t.equal(run.code, 0);

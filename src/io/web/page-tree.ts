@@ -19,6 +19,7 @@ const ADMIN_PAGES = [
   'Users',
   'UserKeys',
   'Sessions',
+  'Hosts',
   'Apps',
   'Uploads',
   'Events',
@@ -32,6 +33,7 @@ const ADMIN_PAGES = [
 const PAGES: Readonly<Record<string, readonly string[]>> = {
   'home/index.html': ['/'],
   'admin/index.html': ['/ProxyAdmin', '/ProxyAdmin/', ...ADMIN_PAGES.map((name) => `/ProxyAdmin/${name}`)],
+  'connect/index.html': ['/connect/authorize'],
   'docs/index.html': ['/docs/swagger', '/docs/swagger/'],
 };
 

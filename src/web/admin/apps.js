@@ -5,6 +5,8 @@ import { Act, Ask, PagedTable, usePages } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 const PAGE = 100;
+/** Holds every MCP host that no application describes; no account owns it, so only its switch can be changed. */
+const UNREGISTERED = '1';
 
 export function AppsPage({ role }) {
   const pages = usePages(
@@ -18,7 +20,12 @@ export function AppsPage({ role }) {
     await post('/ProxyAdmin/api/apps/update', { appId, ...flags });
     await pages.reload();
   };
-  const acts = (app) => html`<div class="row">
+  const acts = (app) => (app.id === UNREGISTERED ? unregisteredActs(app) : ownActs(app));
+  const unregisteredActs = (app) =>
+    app.disabled
+      ? html`<${Act} kind="primary" done="Unregistered hosts may connect." run=${() => change(app.id, { disabled: false })}>Switch on<//>`
+      : html`<${Ask} label="Switch off" title="Switch unregistered hosts off?" confirm="Switch them off" done="Unregistered hosts are switched off." question="All MCP hosts that no application describes lose access immediately, in every account. People must connect them again after you switch them on." run=${() => change(app.id, { disabled: true })} />`;
+  const ownActs = (app) => html`<div class="row">
     ${
       app.approved
         ? html`<${Ask} label="Withdraw" title="Withdraw the approval?" confirm="Withdraw the approval" done="The approval is withdrawn." question="Agents can no longer log in for it, and their sessions end." run=${() => change(app.id, { approved: false })} />`
@@ -30,17 +37,19 @@ export function AppsPage({ role }) {
     {
       title: 'Application',
       cell: (app) =>
-        html`<strong>${app.name}</strong><br /><span class="small soft wraps">${app.url}</span><br /><span class="mono small">${app.id}</span>`,
+        html`<strong>${app.name}</strong><br /><span class="small soft wraps">${app.id === UNREGISTERED ? 'MCP hosts that no application describes' : app.url}</span><br /><span class="mono small">${app.id}</span>${app.redirectUris?.length > 0 && html`<br /><span class="small soft">Connects by ${app.redirectUris.map((uri) => html`<span key=${uri} class="mono wraps">${uri} </span>`)}</span>`}`,
     },
     {
       title: 'Owner',
       cell: ({ ownerId }) =>
-        html`<a class="mono" href=${`/ProxyAdmin/UserKeys?userId=${ownerId}`}>${ownerId}</a>`,
+        ownerId === '0'
+          ? html`<span class="soft">the gateway</span>`
+          : html`<a class="mono" href=${`/ProxyAdmin/UserKeys?userId=${ownerId}`}>${ownerId}</a>`,
     },
     {
       title: 'State',
       cell: (app) =>
-        html`<span class="tags"><span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'pending approval'}</span>${app.mcpEnabled && html`<span class="tag good">MCP</span>`}</span>`,
+        html`<span class="tags">${app.disabled ? html`<span class="tag bad">switched off</span>` : html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'pending approval'}</span>`}${app.mcpEnabled && html`<span class="tag good">MCP</span>`}</span>`,
     },
     {
       title: 'Webhook',

@@ -12,7 +12,7 @@ import { UserKeysPage } from './keys.js';
 import { LogIn } from './log-in.js';
 import { EventsPage, UploadsPage } from './records.js';
 import { SettingsPage } from './settings.js';
-import { SessionsPage, UsersPage } from './users.js';
+import { HostsPage, SessionsPage, UsersPage } from './users.js';
 
 const PAGES = [
   { name: 'Dashboard', title: 'Dashboard', page: DashboardPage },
@@ -20,6 +20,7 @@ const PAGES = [
   { name: 'Users', title: 'Users', page: UsersPage },
   { name: 'UserKeys', title: 'User keys', page: UserKeysPage },
   { name: 'Sessions', title: 'Sessions', page: SessionsPage },
+  { name: 'Hosts', title: 'Connected hosts', page: HostsPage },
   { name: 'Apps', title: 'Applications', page: AppsPage },
   { name: 'Uploads', title: 'Uploads', page: UploadsPage },
   { name: 'Events', title: 'Events', page: EventsPage },

@@ -1,5 +1,6 @@
 /** Accounts: the list with block and role, and sessions of one account. */
 import { get, post } from '../shared/api.js';
+import { hostColumns } from '../shared/hosts.js';
 import {
   Act,
   Ask,
@@ -13,6 +14,7 @@ import {
   usePages,
 } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
+import { moveTo } from './address.js';
 
 const PAGE = 100;
 const ROLES = ['viewer', 'support', 'admin'];
@@ -108,14 +110,23 @@ function RoleOf({ value, userId, canGive, isOwn, give }) {
     <//>`;
 }
 
-/** Takes the account id from the address. The form is submitted by GET, so that the address can be shared. */
+/** Takes the account id from the address, so that it can be shared. */
 function OfUser({ query, children }) {
   const userId = query.get('userId') ?? '';
-  return html`<form class="filter" method="get">
+  const show = (event) => {
+    event.preventDefault();
+    moveTo({ userId: String(new FormData(event.currentTarget).get('userId')).trim() });
+  };
+  return html`<form class="filter" onSubmit=${show}>
       <label for="userId">Account id</label>
-      <div class="row"><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" required value=${userId} /><button type="submit">Show</button></div>
+      <div class="row"><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" required defaultValue=${userId} /><button type="submit">Show</button></div>
     </form>
     ${userId === '' ? html`<div class="card"><${Empty}><p>Enter an account id, or choose one under <a href="/ProxyAdmin/Users">Users</a>.</p><//></div>` : children(userId)}`;
+}
+
+/** MCP hosts that may act for an account. */
+export function HostsPage({ query, role }) {
+  return html`<${OfUser} query=${query}>${(userId) => html`<${Hosts} userId=${userId} canEnd=${role !== 'viewer'} />`}<//>`;
 }
 
 export function SessionsPage({ query }) {
@@ -144,4 +155,19 @@ function Sessions({ userId }) {
     list.length === 0
       ? html`<${Empty}><p>This account has no open sessions.</p><//>`
       : html`<${Table} caption="Sessions" rows=${list} columns=${SESSION_COLUMNS} keyOf=${({ id }) => id} />`}<//></section>`;
+}
+
+function Hosts({ userId, canEnd }) {
+  const hosts = useLoad(() => get('/ProxyAdmin/api/connected_hosts', { userId }), [userId]);
+  const end = async ({ id }) => {
+    await post('/ProxyAdmin/api/connected_hosts/revoke', { userId, id });
+    await hosts.reload();
+  };
+  const action = (host) =>
+    html`<${Ask} label="Disconnect" title=${`Disconnect “${host.name}”?`} confirm="Disconnect it" done="The host is disconnected." question=${`It loses access to account ${userId} immediately. To come back it must ask the person again.`} run=${() => end(host)} />`;
+  const columns = hostColumns(canEnd ? action : undefined);
+  return html`<section class="card"><${Loaded} of=${hosts}>${(list) =>
+    list.length === 0
+      ? html`<${Empty}><p>No host is connected to this account.</p><//>`
+      : html`<${Table} caption="Connected hosts" rows=${list} columns=${columns} keyOf=${({ id }) => id} />`}<//></section>`;
 }

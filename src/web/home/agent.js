@@ -4,6 +4,7 @@ import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';
 import { Act, Copy, Time } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
+import { AddressPart } from './address.js';
 import { agentSession, logInAgent, rpc } from './mcp-client.js';
 
 /** The `mcpServers` entry of an MCP host's configuration. */
@@ -29,20 +30,23 @@ export function AgentPart({ info }) {
   };
   const tryOut = async () => setAnswer(await rpc('tools/call', { name: 'sessions', arguments: {} }));
   return html`<h1>Connect an agent</h1>
+    <${AddressPart} info=${info} />
+    <h2>For hosts that send a header</h2>
+    <p class="soft">Some hosts cannot open a page. Give them a session of a key of their own. A program without a browser uses the connector: <code>gatehouse-connect ${info.baseUrl}</code>.</p>
     <ol class="steps">
       <li class=${agent === undefined ? '' : 'done'}><div>
-        <h2>Create a key</h2>
+        <h3>Create a key</h3>
         <p>This page generates an Ed25519 key, adds it to your account and enables MCP for it. You can revoke it at any time under <a href="#keys">Keys</a>.</p>
         <${Act} kind=${agent === undefined ? 'primary' : ''} run=${create} done="The agent has a key and a session.">${agent === undefined ? 'Create an agent' : 'Create another agent'}<//>
       </div></li>
       <li class=${answer === undefined ? '' : 'done'}><div>
-        <h2>Test a tool call</h2>
+        <h3>Test a tool call</h3>
         <p>This calls the <code>sessions</code> tool through <code>POST /mcp</code>, as your agent would.</p>
         <${Act} disabled=${agent === undefined} kind=${agent !== undefined && answer === undefined ? 'primary' : ''} run=${tryOut} done="The agent called a tool.">Call a tool<//>
         ${answer !== undefined && html`<pre tabindex="0" role="region" aria-label="Answer of the tool">${pretty(answer.content?.[0]?.text ?? '')}</pre><p>See all tools under <a href="#tools">Try tools</a>.</p>`}
       </div></li>
       <li><div>
-        <h2>Add it to your MCP host</h2>
+        <h3>Add it to your MCP host</h3>
         ${
           agent === undefined
             ? html`<p class="soft">Create an agent to see its configuration.</p>`

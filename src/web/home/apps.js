@@ -68,6 +68,7 @@ function App({ app, edit, rotate, finish, enable, remove }) {
       <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
       ${app.webhookUrl && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
       <dt>Delivered</dt><dd>${app.success_count}, failed ${app.failed_count}</dd>
+      ${app.redirectUris?.length > 0 && html`<dt>Redirects to</dt><dd class="mono">${app.redirectUris.join(' ')}</dd>`}
       <dt>Id</dt><dd class="mono">${app.id}</dd>
     </dl>
     <div class="row">
@@ -92,8 +93,11 @@ function Form({ app, save, cancel }) {
     webhookUrl: app.webhookUrl ?? '',
     currencies: (app.currencies ?? []).join(', '),
     netTypes: (app.netTypes ?? []).join(', '),
+    redirectUris: (app.redirectUris ?? []).join('\n'),
   });
   const set = (field) => (event) => setForm({ ...form, [field]: event.currentTarget.value });
+  const redirectUris = form.redirectUris.split(/\s+/).filter((uri) => uri !== '');
+  const hasRedirects = redirectUris.length > 0 || (app.redirectUris ?? []).length > 0;
   const submit = () =>
     save({
       ...(app.id === undefined ? {} : { appId: app.id }),
@@ -102,6 +106,7 @@ function Form({ app, save, cancel }) {
       webhookUrl: form.webhookUrl.trim(),
       currencies: listOf(form.currencies),
       netTypes: listOf(form.netTypes).map(Number),
+      ...(hasRedirects ? { redirectUris } : {}),
     });
   const field = (name, label, hint, more = {}) => html`<div>
     <label for=${`app-${name}`}>${label}</label>
@@ -114,6 +119,11 @@ function Form({ app, save, cancel }) {
     ${field('webhookUrl', 'Webhook', 'Events are sent to this address by POST. Leave empty for none.', { type: 'url' })}
     ${field('currencies', 'Currencies', 'Receive events of these currency codes only, at most 20. Leave empty for all.')}
     ${field('netTypes', 'Network types', 'Receive events of these network types only: numbers from 0 to 255, at most 30. Leave empty for all. Events without a network type are always sent.')}
+    <div>
+      <label for="app-redirectUris">Redirect URIs</label>
+      <textarea id="app-redirectUris" rows="2" aria-describedby="app-redirectUris-hint" value=${form.redirectUris} onInput=${set('redirectUris')}></textarea>
+      <p class="hint" id="app-redirectUris-hint">For applications that connect by /connect/mcp: up to 5, one per line. A change needs a new approval. Leave empty for none.</p>
+    </div>
     <div class="row"><${Act} kind="primary" inline done="Saved." run=${submit}>Save<//><button type="button" onClick=${cancel}>Cancel</button></div>
   </form>`;
 }

@@ -9,6 +9,7 @@ import { AppsPart } from './apps.js';
 import { EnrollPart } from './enroll.js';
 import { EventsPart } from './events.js';
 import { FilesPart } from './files.js';
+import { HostsPart } from './hosts.js';
 import { KeysPart } from './keys.js';
 import { keepAgentOf } from './mcp-client.js';
 import { SessionsPart } from './sessions.js';
@@ -17,6 +18,7 @@ import { Welcome } from './welcome.js';
 
 const PARTS = [
   { name: 'agent', title: 'Connect an agent', part: AgentPart },
+  { name: 'hosts', title: 'Connected hosts', part: HostsPart },
   { name: 'tools', title: 'Try tools', part: ToolsPart },
   { name: 'files', title: 'Files', part: FilesPart },
   { name: 'events', title: 'Live events', part: EventsPart },

@@ -1,6 +1,7 @@
 /** The home page without a session: what the gateway is for, log-in and sign-up. */
 import { LogIn, SignUp } from '../shared/enter.js';
 import { html } from '../vendor/preact.js';
+import { Address } from './address.js';
 
 /** `children`: a note above the log-in. */
 export function Welcome({ info, onEnter, children }) {
@@ -13,6 +14,9 @@ export function Welcome({ info, onEnter, children }) {
         <li>Files with checksums and resumable uploads</li>
         <li>Events in real time, here and as webhooks</li>
       </ul>
+      <h2>Paste this address into an MCP host</h2>
+      <p>The host opens a page here, where you log in or sign up and agree.</p>
+      <${Address} info=${info} />
       <p class="small soft">${info.project}, version ${info.version}</p>
     </section>
     <section>

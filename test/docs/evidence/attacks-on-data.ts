@@ -8,6 +8,22 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/actors/runtime/journal/contract.test.ts: audit records without a ring are read in order, and age out',
     'test/actors/runtime/audit.test.ts: records of versions without rings go after AuditDays',
   ],
+  'a foreign link to enroll an agent': [
+    'test/e2e/pages/enroll.test.ts: the link of an agent leads through the sign-up, and its letters allow the key',
+    'test/e2e/pages/enroll.test.ts: a link without a whole key says so and sends nothing',
+    'test/e2e/pages/admin-keys.test.ts: added by the link of an agent',
+  ],
+  'a click meant for another window on the consent': [
+    'test/e2e/pages/connect.test.ts: a page in the background takes no answer',
+  ],
+  'a program that takes the name of another': [
+    'test/e2e/pages/connect.test.ts: a sign-up and a consent lead back to the host',
+    'test/e2e/pages/connect.test.ts: a refusal leads back with access_denied and no code',
+    'test/e2e/pages/connect.test.ts: markup in a name is shown as text',
+  ],
+  'a wrong client or redirect': [
+    'test/e2e/pages/connect.test.ts: a wrong client, redirect or resource is an error page that leads nowhere',
+  ],
   'the key of an agent in a browser': [
     'test/io/accounts/mcp-keys.test.ts: register_key makes a key that may only use MCP, with a proof too',
     'test/io/accounts/mcp-keys.test.ts: an owner changes it only within 15 minutes of a login',

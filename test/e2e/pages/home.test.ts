@@ -20,9 +20,16 @@ const part = (page: Page, name: string) =>
 t.test('home: from nothing to an agent that called a tool in three clicks', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('heading', { name: 'One entry point for people and agents' }).waitFor();
+  const address = `${HOME}connect/mcp`;
+  await page.locator('.address').getByText(address, { exact: true }).waitFor();
   t.same(await violations(), []);
   await picture('welcome');
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
+  await page.locator('.address').getByText(address, { exact: true }).waitFor();
+  await page.getByText('VS Code', { exact: true }).click();
+  t.match(JSON.parse((await page.getByLabel('For VS Code').textContent()) ?? ''), {
+    servers: { gatehouse: { type: 'http', url: address } },
+  });
   await page.getByRole('button', { name: 'Create an agent' }).click();
   await page.getByRole('button', { name: 'Call a tool' }).click();
   const answer = page.getByLabel('Answer of the tool');

@@ -1,0 +1,41 @@
+/** Columns of connected hosts, for the home page and the admin panel. */
+import { html } from '../vendor/preact.js';
+import { Time } from './ui.js';
+
+/** What a scope means, in a few words. */
+const SCOPES = {
+  read: 'look things up',
+  tools: 'use tools',
+  full: 'all tools',
+  offline_access: 'stay connected',
+};
+
+const KINDS = {
+  application: 'registered application',
+  document: 'described by its own site',
+  registration: 'name not checked',
+};
+
+const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
+
+/** `action(host)`: the buttons of a row; none without it. */
+export function hostColumns(action) {
+  const columns = [
+    {
+      title: 'Host',
+      cell: ({ name, host, kind }) =>
+        html`<strong>${name === '' ? host : `“${name}”`}</strong><br /><span class="small soft">${host !== null && name !== '' && html`<span class="wraps">${LOOPBACK.has(host) ? 'a program on a computer' : host}</span>, `}${KINDS[kind]}</span>`,
+    },
+    {
+      title: 'May',
+      cell: ({ scopes }) =>
+        html`<span class="tags">${scopes.map((scope) => html`<span key=${scope} class=${scope === 'full' ? 'tag warn' : 'tag'} title=${scope}>${SCOPES[scope] ?? scope}</span>`)}</span>`,
+    },
+    {
+      title: 'When',
+      cell: ({ createdUtc, lastUsedUtc, expiresUtc }) =>
+        html`<dl class="details lines"><div><dt>Connected</dt><dd><${Time} of=${createdUtc} /></dd></div><div><dt>Last used</dt><dd><${Time} of=${lastUsedUtc} /></dd></div><div><dt>Ends</dt><dd><${Time} of=${expiresUtc} /></dd></div></dl>`,
+    },
+  ];
+  return action === undefined ? columns : [...columns, { title: 'Actions', action: true, cell: action }];
+}

@@ -1,0 +1,43 @@
+/** README.md shows the snippets of the home page: the same hosts, the same places, the same content. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t from 'tap';
+
+interface Snippet {
+  readonly name: string;
+  readonly where: string;
+  text(address: string): string;
+}
+
+const ADDRESS = 'http://localhost:8080/connect/mcp';
+const README = readFileSync('README.md', 'utf8');
+const { HOST_SNIPPETS } = (await import(pathToFileURL(resolve('src/web/home/host-snippets.js')).href)) as {
+  HOST_SNIPPETS: readonly Snippet[];
+};
+
+/** JSON by its value, so that a page may write it on one line. */
+function content(text: string): unknown {
+  return text.startsWith('{') ? JSON.parse(text) : text.trim();
+}
+
+/** The code block below `Name:`. */
+function blockOf(name: string): unknown {
+  const [, block = ''] =
+    new RegExp(`^${name}:\\n\\n\`\`\`[a-z]*\\n([\\s\\S]*?)\`\`\`$`, 'm').exec(README) ?? [];
+  return content(block);
+}
+
+t.test('connect: README.md has the snippets of the home page, each with its place', (t) => {
+  t.same(
+    HOST_SNIPPETS.map(({ name }) => [name, blockOf(name)]),
+    HOST_SNIPPETS.map(({ name, text }) => [name, content(text(ADDRESS))]),
+  );
+  const rows = [...README.matchAll(/^\| (.*) \| (In .*) \|$/gm)].map(([, name, where]) => [name, where]);
+  t.same(
+    rows,
+    HOST_SNIPPETS.map(({ name, where }) => [name, where]),
+  );
+  t.ok(README.includes(`\n${ADDRESS}\n`), 'the address alone comes first');
+  t.end();
+});

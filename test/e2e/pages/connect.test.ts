@@ -1,0 +1,201 @@
+/** The page of /connect/authorize in a browser: sign-up and consent, refusal, another account, expiry, errors. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { launch } from '../../../tools/launch.ts';
+import { sharedBrowser } from '../../support/pages/browser.ts';
+import { CLAUDE, connectHost, LOOPBACK } from '../../support/pages/connect.ts';
+import { openPage } from '../../support/pages/pages.ts';
+
+t.setTimeout(240_000);
+const browser = await sharedBrowser(t);
+const gateway = await launch();
+t.teardown(() => gateway.stop());
+const HOME = gateway.url.replace('127.0.0.1', 'localhost');
+const CHALLENGE_MS = 300_000;
+const host = connectHost(HOME);
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const heading = (page: Page, name: string) => page.getByRole('heading', { name }).waitFor();
+
+t.test(
+  'connect: a sign-up and a consent lead back to the host with a code that gives the shown tools',
+  async (t) => {
+    const { page, complaints, violations, picture, clientId, landed } = await host.openRequest(
+      t,
+      browser,
+      CLAUDE,
+    );
+    await heading(page, 'Log in to connect');
+    t.equal(await page.title(), 'Log in to connect · Gatehouse');
+    t.same(await violations(), []);
+    await picture('connect-login');
+    await button(page, 'Sign up with a passkey').click();
+    await heading(page, 'Connect a program to your account?');
+    t.equal(await page.locator('.where').textContent(), 'claude.ai');
+    t.equal(await page.locator('q').first().textContent(), 'Claude', 'the own claim, quoted');
+    t.equal(await page.locator('img:not([src^="/web/"])').count(), 0, 'no picture from elsewhere');
+    t.same(await violations(), []);
+    await picture('connect-consent');
+    const shown = (await page.locator('.names code').allTextContents()).sort();
+    t.ok(shown.includes('payorder_create'), 'named although it pays');
+    t.same(complaints(), []);
+    await button(page, 'Agree').click();
+    const answer = await landed();
+    t.match(Object.fromEntries(answer), { state: 'a state & more', iss: `${HOME}/connect` });
+    const accessToken = await host.exchange(clientId, CLAUDE, answer.get('code') ?? '');
+    t.same(await host.tools(accessToken), shown);
+  },
+);
+
+t.test('connect: a refusal leads back with access_denied and no code', async (t) => {
+  const { page, violations, picture, landed } = await host.openRequest(
+    t,
+    browser,
+    LOOPBACK,
+    { scope: 'read' },
+    'Editor',
+  );
+  await button(page, 'Use this browser only').click();
+  await heading(page, 'Connect a program to your account?');
+  t.equal(await page.locator('.where').textContent(), 'a program on this computer');
+  await page.getByText('Any program on this computer can ask').waitFor();
+  t.same(await violations(), []);
+  await picture('connect-computer');
+  await button(page, 'Refuse').click();
+  const answer = await landed();
+  t.match(Object.fromEntries(answer), { error: 'access_denied', state: 'a state & more' });
+  t.equal(answer.get('code'), null);
+});
+
+t.test('connect: another account is chosen before the consent', async (t) => {
+  const { page } = await host.openRequest(t, browser, CLAUDE);
+  const who = page.locator('.who .mono');
+  await button(page, 'Use this browser only').click();
+  await who.waitFor();
+  const first = await who.textContent();
+  await button(page, 'Use another account').click();
+  await heading(page, 'Log in to connect');
+  await button(page, 'Sign up with a passkey').click();
+  await who.waitFor();
+  t.not(await who.textContent(), first);
+  await button(page, 'Agree').waitFor();
+});
+
+t.test('connect: full access wants a login of the last 15 minutes and shows every tool', async (t) => {
+  const { page, violations, picture } = await host.openRequest(t, browser, CLAUDE, {
+    scope: 'full offline_access',
+  });
+  await button(page, 'Sign up with a passkey').click();
+  await heading(page, 'Connect a program to your account?');
+  await page.getByText('as if you had logged in yourself').waitFor();
+  await page.getByText('Stay connected while you are away').waitFor();
+  t.ok((await page.locator('.names code').count()) > 50);
+  t.same(await violations(), []);
+  await picture('connect-full');
+});
+
+t.test('connect: a question that is over is asked again', async (t) => {
+  const { page, violations, picture, landed } = await host.openRequest(t, browser, CLAUDE);
+  await button(page, 'Use this browser only').click();
+  await button(page, 'Agree').waitFor();
+  const asked = page.waitForResponse((response) => response.url().includes('/connect/request'));
+  await page.reload();
+  const { result } = (await (await asked).json()) as { result: { challenge: object } };
+  const { challengeId, code } = result.challenge as { challengeId: number; code: string };
+  await button(page, 'Agree').waitFor();
+  const used = await page.evaluate(
+    `fetch('/connect/decide', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ request: location.search.slice(1), challengeId: ${challengeId}, code: '${code}', allow: false }) }).then(({ status }) => status)`,
+  );
+  t.equal(used, 200, 'answered in another tab');
+  await button(page, 'Agree').click();
+  await heading(page, 'The question has expired');
+  t.same(await violations(), []);
+  await picture('connect-expired');
+  await page.clock.install();
+  await button(page, 'Ask again').click();
+  await button(page, 'Agree').waitFor();
+  await page.clock.fastForward(CHALLENGE_MS + 1_000);
+  await heading(page, 'The question has expired');
+  await page.clock.resume();
+  await button(page, 'Ask again').click();
+  await button(page, 'Agree').click();
+  t.ok((await landed()).get('code'));
+});
+
+t.test('connect: a wrong client, redirect or resource is an error page that leads nowhere', async (t) => {
+  const clientId = await host.register(CLAUDE);
+  const { page, violations, picture } = await openPage(t, browser, `${HOME}/health`, { passkeys: true });
+  const requests: [string, string][] = [
+    [host.authorizeUrl('dcr.unknown', CLAUDE), 'is not known to this gateway'],
+    [
+      host.authorizeUrl(clientId, 'https://evil.example/cb'),
+      'redirect_uri is not one that the client registered',
+    ],
+    [`${HOME}/connect/authorize`, 'client_id is required'],
+  ];
+  const seen: [string, boolean][] = [];
+  for (const [url, text] of requests) {
+    await page.goto(url);
+    await heading(page, 'This link cannot be used');
+    await page.getByText(text).waitFor();
+    seen.push([page.url(), (await button(page, 'Agree').count()) === 0]);
+  }
+  t.same(
+    seen,
+    requests.map(([url]) => [url, true]),
+  );
+  t.same(await violations(), []);
+  await picture('connect-error');
+});
+
+t.test('connect: usable by keyboard alone, and a page in the background takes no answer', async (t) => {
+  const { page, landed } = await host.openRequest(t, browser, CLAUDE);
+  const tab = async (name: string) => {
+    for (let steps = 0; steps < 30; steps += 1) {
+      await page.keyboard.press('Tab');
+      if (String(await page.evaluate('document.activeElement.textContent')) === name) return;
+    }
+    t.fail(`${name} is not reached by the keyboard`);
+  };
+  await heading(page, 'Log in to connect');
+  await tab('Use this browser only');
+  await page.keyboard.press('Enter');
+  await heading(page, 'Connect a program to your account?');
+  t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'the step begins at its heading');
+  await page.evaluate("dispatchEvent(new Event('blur'))");
+  await page.evaluate("document.hasFocus = () => false; dispatchEvent(new Event('blur'))");
+  t.equal(await button(page, 'Agree').isDisabled(), true);
+  await page.evaluate("document.hasFocus = () => true; dispatchEvent(new Event('focus'))");
+  t.equal(await button(page, 'Agree').isDisabled(), true, 'not yet');
+  await page.locator('button:enabled', { hasText: 'Agree' }).waitFor();
+  await tab('Agree');
+  await page.keyboard.press('Enter');
+  t.ok((await landed()).get('code'));
+});
+
+t.test('connect: markup in a name is shown as text', async (t) => {
+  const markup = '<img src=x onerror=alert(1)>';
+  const { page } = await host.openRequest(t, browser, CLAUDE, {}, markup);
+  await button(page, 'Use this browser only').click();
+  await heading(page, 'Connect a program to your account?');
+  t.equal(await page.locator('q').first().textContent(), markup);
+  t.equal(await page.locator('img[src="x"]').count(), 0);
+});
+
+t.test('home: a connected host is listed with its access, and ends with Disconnect', async (t) => {
+  const { page, violations, picture, clientId, landed } = await host.openRequest(t, browser, CLAUDE);
+  await button(page, 'Sign up with a passkey').click();
+  await button(page, 'Agree').click();
+  const accessToken = await host.exchange(clientId, CLAUDE, (await landed()).get('code') ?? '');
+  await page.goto(`${HOME}/#hosts`);
+  const row = page.getByRole('row').filter({ hasText: 'Claude' });
+  await row.getByText('use tools').waitFor();
+  t.same(await violations(), []);
+  await picture('hosts');
+  await button(page, 'Disconnect').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Disconnect it' }).click();
+  await page.getByText('No host is connected.').waitFor();
+  t.same(await violations(), []);
+  await picture('hosts-empty');
+  t.equal(await host.tools(accessToken), 401);
+});
