@@ -258,7 +258,7 @@ t.test('program: SIGHUP loads new tools and keeps the old ones if a definition i
   };
   t.same(await names(), ['first']);
   t.same(await reload({ McpTools: { second: tool } }, /catalog reloaded/), ['second']);
-  t.same(await reload({ McpTools: { third: { ...tool, method: 'PUT' } } }, /McpTools\.third\.method/), [
+  t.same(await reload({ McpTools: { third: { ...tool, method: 'HEAD' } } }, /McpTools\.third\.method/), [
     'second',
   ]);
   const module = { Modules: { core: { url: 'http://127.0.0.1:1' } }, McpTools: { third: tool } };
