@@ -291,4 +291,53 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/routes/downloads.test.ts: access: a file of others answers as one that is not there, to the byte, by both versions',
     'test/e2e/files/downloads.test.ts: chat members fetch a file; other users and former members are refused',
   ],
+  'a code or token sent to another address': [
+    'test/io/connect/authorize.test.ts: request: a bad client or redirect URI is shown, never redirected',
+    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+  ],
+  'a code or token in a log line': [
+    'test/e2e/connect/client.test.ts: connect: a dead token is refreshed and the call repeated',
+  ],
+  'a stolen code': [
+    'test/io/connect/authorize.test.ts: request: other faults go to the redirect URI',
+    'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
+    'test/io/connect/life.test.ts: code: good once for 60 s; used twice it ends what it gave',
+  ],
+  'a stolen refresh token': [
+    'test/io/connect/life.test.ts: refresh: rotated at each use; the former token works once more within 60 s',
+    'test/io/connect/life.test.ts: refresh: the former token 61 s later ends the grant',
+  ],
+  'a token used at another address': [
+    'test/io/connect/life.test.ts: audience: a token of /connect/mcp opens nothing elsewhere',
+    'test/io/connect/life.test.ts: audience: a token of a profile lists its tools and opens its address alone',
+  ],
+  'consent without the person': [
+    'test/io/connect/authorize.test.ts: decide: consent every time',
+    'test/io/connect/authorize.test.ts: decide: the challenge is good once, for its session, its request and its own page',
+    'test/io/connect/authorize.test.ts: request: other faults go to the redirect URI',
+  ],
+  'full access from a forgotten browser': [
+    'test/io/connect/authorize.test.ts: full: only after a login of at most 15 minutes',
+  ],
+  'answers mixed up between servers': [
+    'test/io/connect/authorize.test.ts: request: other faults go to the redirect URI',
+    'test/io/connect/authorize.test.ts: decide: consent every time',
+  ],
+  'a client that poses as another': [
+    'test/io/connect/authorize.test.ts: request: without a session step login, then consent',
+    'test/io/connect/authorize.test.ts: application: private schemes, until its redirect URIs change',
+  ],
+  'metadata documents, to make the gateway fetch': [
+    'test/io/connect/authorize.test.ts: document: fetched only for a session, once while it is cached',
+    'test/io/connect/authorize.test.ts: document: redirects, sizes, other types and other contents are refused',
+    'test/io/connect/authorize.test.ts: document: private addresses, other hosts and other forms of the id are not fetched',
+  ],
+  'registrations that fill the disk': ['test/io/connect/authorize.test.ts: register: 201 without storage'],
+  'a host that was disconnected, or whose key, application or account is gone': [
+    'test/io/connect/life.test.ts: ends: a grant ends with a block, its key, its application and close_sessions',
+    'test/io/connect/life.test.ts: owner: sees connected hosts and ends one; another account neither',
+  ],
+  'kills between consent, token and refresh': [
+    'test/e2e/connect/kills.test.ts: kill -9: no answered grant is lost',
+  ],
 };

@@ -35,7 +35,7 @@ class Host implements OAuthClientProvider {
   tokensNow: OAuthTokens | undefined;
   code = '';
   #client: OAuthClientInformationMixed | undefined;
-  #verifier = '';
+  verifierNow = '';
   readonly #decide: (query: string) => Promise<string>;
 
   constructor(decide: (query: string) => Promise<string>) {
@@ -58,10 +58,10 @@ class Host implements OAuthClientProvider {
     this.code = await this.#decide(address.search.slice(1));
   }
   saveCodeVerifier(verifier: string) {
-    this.#verifier = verifier;
+    this.verifierNow = verifier;
   }
   codeVerifier() {
-    return this.#verifier;
+    return this.verifierNow;
   }
 }
 
@@ -99,4 +99,11 @@ t.test('connect: a dead token is refreshed and the call repeated by the client i
   const answer = await client.callTool({ name: 'wallet_get_balance', arguments: {} });
   t.equal(answer.isError, undefined);
   t.not(host.tokensNow.refresh_token, before.refresh_token, 'the refresh token was rotated');
+  const { stdout, stderr } = gateway.output();
+  t.match(stderr, /connect\/token/, 'the requests are logged');
+  const secrets = [host.code, host.verifierNow, ...Object.values(before), ...Object.values(host.tokensNow)];
+  const shown = secrets.filter(
+    (each) => String(each).length > 20 && (stdout + stderr).includes(String(each)),
+  );
+  t.strictSame(shown, [], 'no code, verifier or token in a log line');
 });

@@ -1,0 +1,153 @@
+/**
+ * Hosts that connect, exchange and refresh while the program is killed: no grant is lost whose token was answered, no code is
+ * good twice, and a former refresh token works once more at most.
+ */
+import { signUp } from '../../tools/agent.ts';
+import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from '../../tools/kills.ts';
+import type { RunningGateway } from '../../tools/launch.ts';
+import {
+  authorizeQuery,
+  consent,
+  exchange,
+  type HostClient,
+  type HostTokens,
+  refreshTokens,
+  registerHost,
+  sendMcp,
+  tokensOf,
+} from './hosts.ts';
+
+export interface HostKillReport extends KillReport {
+  /** Answers with tokens. */
+  issued: number;
+  /** Kills that met a host between a consent and its token, and between a refresh and its answer. */
+  codesMet: number;
+  refreshesMet: number;
+}
+
+const MAXIMUM = 1_000;
+const Settings = {
+  ApiRPSLimit: MAXIMUM,
+  IpRPSLimit: MAXIMUM,
+  SessionApiRPSLimit: MAXIMUM,
+  UserApiRPSLimit: MAXIMUM,
+  PubKeyApiRPSLimit: MAXIMUM,
+};
+const DELAY_MS = [20, 400] as const;
+const REFRESHES = 4;
+
+class KilledHost {
+  readonly #report: HostKillReport;
+  readonly #cookie: string;
+  readonly #client: HostClient;
+  readonly #random: () => number;
+  /** A code that was answered; `isSent`: its exchange may have been decided. */
+  #code: { readonly text: string; isSent: boolean } | undefined;
+  #tokens: HostTokens | undefined;
+  #isRefreshing = false;
+  /** Codes whose tokens were answered. */
+  #spent: string | undefined;
+
+  constructor(report: HostKillReport, cookie: string, client: HostClient, random: () => number) {
+    this.#report = report;
+    this.#cookie = cookie;
+    this.#client = client;
+    this.#random = random;
+  }
+
+  /** Until the connection ends. */
+  async work({ url }: RunningGateway): Promise<void> {
+    for (;;) {
+      if (this.#tokens === undefined) await this.#connect(url);
+      const refreshes = Math.ceil(this.#random() * REFRESHES);
+      for (let turn = 0; turn < refreshes; turn += 1) await this.#refresh(url);
+      this.#tokens = undefined;
+    }
+  }
+
+  async check({ url }: RunningGateway): Promise<void> {
+    if (this.#code !== undefined) await this.#checkCode(url, this.#code);
+    else if (this.#tokens !== undefined) await this.#checkTokens(url, this.#tokens);
+    if (this.#spent !== undefined) {
+      const again = await exchange(url, this.#client, this.#spent);
+      if (again.status === 200) this.#report.faults.push('a code was good twice');
+    }
+    this.#code = undefined;
+    this.#tokens = undefined;
+    this.#spent = undefined;
+    this.#isRefreshing = false;
+  }
+
+  async #connect(url: string): Promise<void> {
+    const text = await consent(url, this.#cookie, authorizeQuery(this.#client));
+    this.#code = { text, isSent: false };
+    // A kill meets some hosts between the consent and the exchange.
+    if (this.#random() < 0.5) await sendMcp(url, 'none', { method: 'ping' });
+    this.#code.isSent = true;
+    this.#tokens = tokensOf(await exchange(url, this.#client, text));
+    this.#code = undefined;
+    this.#spent = text;
+    this.#report.issued += 1;
+  }
+
+  async #refresh(url: string): Promise<void> {
+    const { refresh } = this.#tokens ?? { refresh: '' };
+    this.#isRefreshing = true;
+    this.#tokens = tokensOf(await refreshTokens(url, this.#client, refresh));
+    this.#isRefreshing = false;
+    this.#report.issued += 1;
+  }
+
+  /** A code whose exchange was sent may be spent: then the person is asked again. */
+  async #checkCode(url: string, { text, isSent }: { text: string; isSent: boolean }): Promise<void> {
+    this.#report.codesMet += 1;
+    const { status } = await exchange(url, this.#client, text);
+    if (!isSent && status !== 200) this.#report.faults.push(`a code is lost: ${status}`);
+    const again = await exchange(url, this.#client, text);
+    if (again.status === 200) this.#report.faults.push('a code was good twice');
+  }
+
+  async #checkTokens(url: string, { access, refresh }: HostTokens): Promise<void> {
+    const { faults } = this.#report;
+    if (this.#isRefreshing) this.#report.refreshesMet += 1;
+    else {
+      const { status } = await sendMcp(url, access, { method: 'ping' });
+      if (status !== 200) faults.push(`an answered access token is lost: ${status}`);
+    }
+    const first = await refreshTokens(url, this.#client, refresh);
+    if (first.status !== 200) faults.push(`an answered refresh token is lost: ${first.status}`);
+    // It was the current token or the former one, so one further use is left at most.
+    const further = [
+      await refreshTokens(url, this.#client, refresh),
+      await refreshTokens(url, this.#client, refresh),
+    ];
+    if (further.filter(({ status }) => status === 200).length > 1)
+      faults.push('a refresh token was good three times');
+    if (first.status !== 200) return;
+    const { status } = await sendMcp(url, tokensOf(first).access, { method: 'ping' });
+    if (status !== 401) faults.push(`the grant of a reused token lives: ${status}`);
+  }
+}
+
+export async function runHostKillLoop(options: Omit<KillOptions, 'plant'>): Promise<HostKillReport> {
+  const { clients, seed } = options;
+  const report: HostKillReport = { seed, kills: 0, faults: [], issued: 0, codesMet: 0, refreshesMet: 0 };
+  await killLoop(options, { configuration: { Settings } }, report, async (first) => {
+    const hosts: KilledHost[] = [];
+    for (let index = 0; index < clients; index += 1) {
+      const { cookie } = await signUp(first.url);
+      const client = await registerHost(first.url);
+      hosts.push(new KilledHost(report, cookie, client, numbersOf(seed, index)));
+    }
+    return {
+      async work(gateway) {
+        const cut = Promise.all(hosts.map((host) => untilCut(report, () => host.work(gateway))));
+        return { ripe: Promise.resolve(), cut, delayMs: DELAY_MS };
+      },
+      async check(gateway) {
+        for (const host of hosts) await host.check(gateway);
+      },
+    };
+  });
+  return report;
+}
