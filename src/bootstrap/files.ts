@@ -90,12 +90,14 @@ export interface FileTransport {
 /** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be created or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
   const { configuration, settings, modules, chatUrl, log } = options;
+  // Before the threads start: a folder that cannot be used ends the start.
+  const folder = makeStorageFolder(configuration);
   const workers = createWorkerPool({
     threads: THREADS,
     queueMax: QUEUE_MAX,
     onFault: (message) => log.write('fileWorkerFault', { detail: message }),
   });
-  const { storage, folder } = openStorage(configuration, workers, log);
+  const storage = openStorage(configuration, folder, workers, log);
   const throttle = new Throttle({
     settings,
     elapsed: () => performance.now(),
@@ -187,28 +189,40 @@ export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions)
 }
 
 /** A configured folder wins over servers; without both, a folder beside the journal is used (spec 4.8). */
+function isRemote({ localFileStoragePath, fileServers }: Configuration): boolean {
+  return localFileStoragePath === undefined && Object.keys(fileServers).length > 0;
+}
+
+/** The folder of the bytes, or of uploads on their way to a storage server. */
+function makeStorageFolder(configuration: Configuration): string {
+  const { localFileStoragePath, dataPath } = configuration;
+  const folder = localFileStoragePath ?? join(dataPath, isRemote(configuration) ? 'uploads' : 'files');
+  makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
+  return folder;
+}
+
 function openStorage(
-  { localFileStoragePath, fileServers, dataPath, sendfileBehind }: Configuration,
+  configuration: Configuration,
+  folder: string,
   workers: WorkerPort,
   log: Log,
-): { storage: FileStorage; folder: string } {
-  const onFault = (message: string) => log.write('storageFault', { detail: message });
+): FileStorage {
+  const { fileServers, sendfileBehind } = configuration;
   const full = {
     onFull: (message: string) => log.write('storageFull', { detail: message }),
     elapsed: () => performance.now(),
   };
-  if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
-    const folder = join(dataPath, 'uploads');
-    makeWritableFolder(folder, 'DataPath');
-    return {
-      storage: new RemoteStorage({ servers: fileServers, staging: folder, workers, onFault, full }),
-      folder,
-    };
-  }
-  const folder = localFileStoragePath ?? join(dataPath, 'files');
-  makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  const readers = sendfileBehind === undefined ? 'own' : 'group';
-  return { storage: new LocalStorage({ root: folder, workers, onFault, full, readers }), folder };
+  const deps = {
+    workers,
+    full,
+    onFault: (message: string) => log.write('storageFault', { detail: message }),
+  };
+  if (isRemote(configuration)) return new RemoteStorage({ servers: fileServers, staging: folder, ...deps });
+  return new LocalStorage({
+    root: folder,
+    readers: sendfileBehind === undefined ? 'own' : 'group',
+    ...deps,
+  });
 }
 
 /**
