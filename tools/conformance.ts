@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expectOk, mcpLogin, signUp, updateKey } from './agent.ts';
+import { runAuthorization } from './connect/conformance.ts';
 import { launch, plainEnvironment } from './launch.ts';
 
 const SUITE = [
@@ -132,7 +133,10 @@ const code = await runSuite(`${origin}/mcp`, further);
 // One that this service has to pass and the suite does not run by itself.
 const schemas =
   further.length > 0 ? 0 : await runSuite(`${origin}/mcp`, ['--scenario', 'json-schema-2020-12']);
-process.exitCode = code || schemas;
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-conformance-'));
+const authorization = further.length > 0 ? 0 : await runAuthorization(SUITE, gateway.url, person, folder);
+rmSync(folder, { recursive: true, force: true });
+process.exitCode = code || schemas || authorization;
 proxy.closeAllConnections();
 proxy.close();
 await gateway.stop();

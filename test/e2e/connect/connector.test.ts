@@ -9,7 +9,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
-import { gatehouseFetch, keyOf } from '../../packages/connect/src/index.ts';
+import { gatehouseFetch, keyOf } from '../../../packages/connect/src/index.ts';
 import {
   callTool,
   challenge,
@@ -20,14 +20,14 @@ import {
   request,
   signUp,
   updateKey,
-} from '../../tools/agent.ts';
-import { pickPort } from '../../tools/free-port.ts';
-import { launch, plainEnvironment, type RunningGateway } from '../../tools/launch.ts';
-import { INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
+} from '../../../tools/agent.ts';
+import { pickPort } from '../../../tools/free-port.ts';
+import { launch, plainEnvironment, type RunningGateway } from '../../../tools/launch.ts';
+import { INSPECTOR, startPeer, unavailable } from '../../support/connect/peers.ts';
 
 t.setTimeout(120_000);
 
-const PROGRAM = fileURLToPath(new URL('../../packages/connect/src/main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../../packages/connect/src/main.js', import.meta.url));
 const SANDBOX = ['--sandbox'];
 const BALANCE = { name: 'wallet_get_balance', arguments: {} };
 const AVAILABLE = { content: [{ type: 'text', text: /"available":"1000\.00"/ }] };

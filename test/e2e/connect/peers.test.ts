@@ -1,0 +1,152 @@
+/**
+ * Clients of other projects at /connect/mcp: from the address alone to a called tool, a refresh that the client makes by
+ * itself, and a new consent after a revocation.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { type Person, request, signUp } from '../../../tools/agent.ts';
+import { agree, disconnect, endAccess } from '../../../tools/connect/consent.ts';
+import { pickPort } from '../../../tools/free-port.ts';
+import { launch } from '../../../tools/launch.ts';
+import {
+  AI_SDK,
+  INSPECTOR,
+  MCP_REMOTE,
+  type Peer,
+  startPeer,
+  unavailable,
+} from '../../support/connect/peers.ts';
+
+t.setTimeout(180_000);
+
+const AVAILABLE = /available\\*":\\*"1000\.00/;
+const AUTHORIZE = /(http\S+\/connect\/authorize\?\S+)/;
+/** The clients ask for all metadata again at each step. */
+const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
+const TOOL = 'wallet_get_balance';
+
+interface Setting {
+  readonly url: string;
+  readonly person: Person;
+  readonly home: string;
+  readonly start: (args: readonly string[]) => Peer;
+}
+
+async function prepare(t: Test): Promise<Setting> {
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings } });
+  t.teardown(() => gateway.stop());
+  const home = mkdtempSync(join(tmpdir(), 'peers-'));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const start = (args: readonly string[]) => {
+    const peer = startPeer(args, home);
+    t.teardown(() => peer.stop());
+    return peer;
+  };
+  return { url: gateway.url, person: await signUp(gateway.url), home, start };
+}
+
+/** What a host stored: a member of some JSON file in its folder, perhaps of JSON within JSON. */
+function storedMember(home: string, name: string): string {
+  const entries = readdirSync(home, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const pattern = new RegExp(`\\b${name}\\\\*":\\s*\\\\*"([^"\\\\]+)`);
+  const found = paths.map((path) => pattern.exec(readFileSync(path, 'utf8'))?.[1]);
+  return found.find((value) => value !== undefined) ?? '';
+}
+
+const endStoredAccess = (url: string, home: string) =>
+  endAccess(url, storedMember(home, 'client_id'), storedMember(home, 'access_token'));
+
+t.test(
+  'connect, @ai-sdk/mcp: consent, call, refresh, revocation, consent',
+  { skip: unavailable },
+  async (t) => {
+    const { url, person, start } = await prepare(t);
+    const peer = start([AI_SDK, `${url}/connect/mcp`]);
+    const consent = async () => {
+      const [, address = ''] = await peer.next(AUTHORIZE);
+      await peer.next(/failed .*\n/);
+      peer.tell(String(await agree(url, person, address)));
+      const [, tokens = ''] = await peer.next(/tokens (.*)\n/);
+      t.match((await peer.next(/result .*\n/))[0], AVAILABLE);
+      return JSON.parse(tokens) as { clientId: string; token: string };
+    };
+    const { clientId, token } = await consent();
+    await endAccess(url, clientId, token);
+    peer.tell('call');
+    await peer.next(/tokens .*\n/);
+    t.match((await peer.next(/result .*\n/))[0], AVAILABLE, 'after a refresh');
+    await disconnect(url, person);
+    peer.tell('call');
+    await consent();
+  },
+);
+
+t.test(
+  'connect, mcp-remote: consent, call, refresh, revocation, consent',
+  { skip: unavailable },
+  async (t) => {
+    const { url, person, home, start } = await prepare(t);
+    const port = String(await pickPort());
+    const run = () => start([MCP_REMOTE, `${url}/connect/mcp`, port]);
+    const call = (peer: Peer, id: number) => {
+      peer.tell(
+        JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: TOOL, arguments: {} } }),
+      );
+      return peer.next(new RegExp(`"id":${id},[^\\n]*\\n|[^\\n]*"id":${id}}\\n`));
+    };
+    const open = (peer: Peer) => {
+      const clientInfo = { name: 'test', version: '1.0.0' };
+      const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
+      peer.tell(JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }));
+    };
+    const consent = async (peer: Peer) => {
+      const [, address = ''] = await peer.next(AUTHORIZE);
+      const callback = await agree(url, person, address);
+      await peer.next(/Waiting for authorization/);
+      t.equal((await request(callback.href)).status, 200);
+      await peer.next(/Proxy established/);
+      open(peer);
+      t.match((await call(peer, 1))[0], AVAILABLE);
+    };
+    const peer = run();
+    await consent(peer);
+    await endStoredAccess(url, home);
+    t.match((await call(peer, 2))[0], AVAILABLE, 'after a refresh');
+    await peer.stop();
+    await disconnect(url, person);
+    await consent(run());
+  },
+);
+
+t.test(
+  'connect, inspector: consent, call, refresh, revocation, consent',
+  { skip: unavailable },
+  async (t) => {
+    const { url, person, home, start } = await prepare(t);
+    const callback = `http://127.0.0.1:${await pickPort()}/oauth/callback`;
+    const target = ['--cli', `${url}/connect/mcp`, '--callback-url', callback, '--format', 'json'];
+    const call = () => start([INSPECTOR, ...target, '--method', 'tools/call', '--tool-name', TOOL]);
+    const consent = async () => {
+      const peer = call();
+      const [, address = ''] = await peer.next(AUTHORIZE);
+      t.equal((await request((await agree(url, person, address)).href)).status, 200);
+      t.equal(await peer.exited, 0, peer.text());
+      t.match(peer.text(), AVAILABLE);
+    };
+    const again = async (title: string) => {
+      const peer = call();
+      t.equal(await peer.exited, 0, peer.text());
+      t.match(peer.text(), AVAILABLE, title);
+      t.notMatch(peer.text(), AUTHORIZE, title);
+    };
+    await consent();
+    await again('with the stored token');
+    await endStoredAccess(url, home);
+    await again('after a refresh');
+    await disconnect(url, person);
+    await consent();
+  },
+);

@@ -1,0 +1,58 @@
+/** The authorization scenarios of the conformance suite: a client registers itself, and a person agrees to what it asks. */
+import { spawn } from 'node:child_process';
+import { expectOk, type Person, request } from '../agent.ts';
+import { pickPort } from '../free-port.ts';
+import { plainEnvironment } from '../launch.ts';
+import { agree } from './consent.ts';
+
+const ASKED = /(http\S+\/connect\/authorize\?\S+)/;
+
+async function registerClient(url: string, redirectUri: string): Promise<string> {
+  const body = {
+    client_name: 'Conformance suite',
+    redirect_uris: [redirectUri],
+    token_endpoint_auth_method: 'none',
+  };
+  const answer = await request(`${url}/connect/register`, { body });
+  if (answer.status !== 201) expectOk('register', answer);
+  return String(answer.json['client_id']);
+}
+
+/** The exit code of the suite. `suite`: arguments of npx that start it; `folder`: where it leaves its results. */
+export async function runAuthorization(
+  suite: readonly string[],
+  url: string,
+  person: Person,
+  folder: string,
+): Promise<number> {
+  const port = await pickPort();
+  const clientId = await registerClient(url, `http://127.0.0.1:${port}/callback`);
+  const options = ['--port', String(port), '--client-id', clientId, '--resource', `${url}/connect/mcp`];
+  const metadata = await request(`${url}/.well-known/oauth-authorization-server/connect`);
+  const issuer = String(expectOk('metadata', metadata).json['issuer']);
+  const child = spawn('npx', [...suite, 'authorization', '--url', issuer, ...options], {
+    cwd: folder,
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  let isAnswered = false;
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    process.stdout.write(piece);
+    text += piece;
+    const [, asked] = ASKED.exec(text) ?? [];
+    if (asked === undefined || isAnswered || !text.includes('Callback server started')) return;
+    isAnswered = true;
+    // A fault ends the suite, which waits for the browser.
+    agree(url, person, asked)
+      .then((callback) => request(callback.href))
+      .catch((error: unknown) => {
+        process.stderr.write(`${String(error)}\n`);
+        child.kill();
+      });
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve(code ?? 1));
+  });
+}
