@@ -3,6 +3,7 @@
  * uWS + undici proxy, and through the official SDK's server, all to the same backend.
  */
 import { expectOk, request } from '../../tools/agent.ts';
+import { connectHost } from '../../tools/connect/consent.ts';
 import { startServer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
 import type { Build } from '../subjects/baseline.ts';
@@ -27,6 +28,7 @@ const ACCEPT = 'application/json, text/event-stream';
 const EXPECT = '1000.00000000';
 /** Any key of the length that the configuration asks for: this backend looks at none. */
 const MODULE_KEY = 'bench-module-key-0001';
+const CONNECTED = 'gatehouse at /connect/mcp';
 /** Accounts that share the connections, each with a key and a session of its own. */
 const USERS = 64;
 
@@ -36,13 +38,14 @@ export const mcpCall: Scenario = {
   baseline: true,
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
+    { of: CONNECTED, against: 'gatehouse', by: 'rate', reaches: 0.97, row: 'tools/call at /connect/mcp' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
   ],
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
     const subjects: Subject[] = [];
-    for (const build of bench.builds) subjects.push(await gateway(bench, backend.url, build));
+    for (const build of bench.builds) subjects.push(...(await gateway(bench, backend.url, build)));
     if (bench.invite('bare-proxy')) subjects.push(await bareProxy(bench, backend.url));
     if (bench.invite('fastify')) subjects.push(await fastify(bench, backend.url));
     if (bench.invite('sdk')) subjects.push(await sdk(bench, backend.url));
@@ -53,17 +56,24 @@ export const mcpCall: Scenario = {
   },
 };
 
-async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject> {
+/** Two subjects of this checkout: both addresses of one process, with the same accounts. */
+async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject[]> {
   const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
   const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build });
   const people = await makeAgents(bench, url, bench.options.users || USERS);
-  const requests: string[] = [];
-  for (const person of people) {
-    const authorization = `Bearer ${await sessionOf(url, person)}`;
-    requests.push(rawRequest('POST', `${url}/mcp`, { Authorization: authorization, Accept: ACCEPT }, CALL));
-  }
-  const expect = bench.options.target === undefined ? EXPECT : '"result"';
-  return bench.subject(name, pids, () => ({ url, requests, expect }));
+  const isOurs = bench.options.target === undefined;
+  const expect = isOurs ? EXPECT : '"result"';
+  const subject = async (title: string, path: string, login: typeof sessionOf) => {
+    const requests: string[] = [];
+    for (const person of people) {
+      const headers = { Authorization: `Bearer ${await login(url, person)}`, Accept: ACCEPT };
+      requests.push(rawRequest('POST', `${url}${path}`, headers, CALL));
+    }
+    return bench.subject(title, pids, () => ({ url, requests, expect }));
+  };
+  const direct = await subject(name, '/mcp', sessionOf);
+  const hasHosts = isOurs && build.checkout === undefined;
+  return hasHosts ? [direct, await subject(CONNECTED, '/connect/mcp', connectHost)] : [direct];
 }
 
 async function bareProxy(bench: Bench, backendUrl: string): Promise<Subject> {

@@ -3,20 +3,9 @@ import { spawn } from 'node:child_process';
 import { expectOk, type Person, request } from '../agent.ts';
 import { pickPort } from '../free-port.ts';
 import { plainEnvironment } from '../launch.ts';
-import { agree } from './consent.ts';
+import { agree, registerClient } from './consent.ts';
 
 const ASKED = /(http\S+\/connect\/authorize\?\S+)/;
-
-async function registerClient(url: string, redirectUri: string): Promise<string> {
-  const body = {
-    client_name: 'Conformance suite',
-    redirect_uris: [redirectUri],
-    token_endpoint_auth_method: 'none',
-  };
-  const answer = await request(`${url}/connect/register`, { body });
-  if (answer.status !== 201) expectOk('register', answer);
-  return String(answer.json['client_id']);
-}
 
 /** The exit code of the suite. `suite`: arguments of npx that start it; `folder`: where it leaves its results. */
 export async function runAuthorization(
@@ -26,7 +15,7 @@ export async function runAuthorization(
   folder: string,
 ): Promise<number> {
   const port = await pickPort();
-  const clientId = await registerClient(url, `http://127.0.0.1:${port}/callback`);
+  const clientId = await registerClient(url, 'Conformance suite', `http://127.0.0.1:${port}/callback`);
   const options = ['--port', String(port), '--client-id', clientId, '--resource', `${url}/connect/mcp`];
   const metadata = await request(`${url}/.well-known/oauth-authorization-server/connect`);
   const issuer = String(expectOk('metadata', metadata).json['issuer']);
