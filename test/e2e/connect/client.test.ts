@@ -99,6 +99,9 @@ t.test('connect: a dead token is refreshed and the call repeated by the client i
   const answer = await client.callTool({ name: 'wallet_get_balance', arguments: {} });
   t.equal(answer.isError, undefined);
   t.not(host.tokensNow.refresh_token, before.refresh_token, 'the refresh token was rotated');
+  await client.close();
+  // A stop writes the last lines.
+  await gateway.stop();
   const { stdout, stderr } = gateway.output();
   t.match(stderr, /connect\/token/, 'the requests are logged');
   const secrets = [host.code, host.verifierNow, ...Object.values(before), ...Object.values(host.tokensNow)];
