@@ -43,7 +43,7 @@ function run(program: string, args: readonly string[], options: { cwd?: string }
 
 /** The command that runs a shell line in the folder, with its own process tree and mounts. */
 function inside({ root, node }: Target, line: string): readonly [string, readonly string[]] {
-  const mounts = `mount -t proc proc ${root}/proc; mount --rbind /dev ${root}/dev; mount -t tmpfs tmpfs ${root}/tmp`;
+  const mounts = `mount -t proc proc ${root}/proc; mount --rbind /dev ${root}/dev; mount --rbind /sys ${root}/sys; mount -t tmpfs tmpfs ${root}/tmp`;
   const environment = `HOME=/root LANG=C.UTF-8 PATH=/opt/node-${node}/bin:${PATHS} NODE_EXTRA_CA_CERTS=${CERTIFICATES} npm_config_update_notifier=false`;
   const shell = `${mounts}; exec chroot ${root} /usr/bin/env -i ${environment} /bin/sh -ec "$0"`;
   return ['unshare', ['--mount', '--pid', '--fork', '--kill-child', '/bin/sh', '-ec', shell, line]];
@@ -172,7 +172,7 @@ const STEPS: Readonly<Record<string, (target: Target, tests: readonly string[]) 
     if (tests.length === 0) return runInside(target, `cd ${path}; npm test`);
     const each = tests.map(
       (test) =>
-        `TAP_TIMEOUT=240 node build/test/${test}.test.js >/tmp/out || { grep -B2 -A30 'not ok' /tmp/out; failed=1; }; echo ${test}: $(tail -n 3 /tmp/out | tr '\\n' ' ')`,
+        `TAP_TIMEOUT=240 node build/test/${test}.test.js >/tmp/out || { grep -a -B2 -A30 'not ok' /tmp/out; failed=1; }; echo ${test}: $(tail -n 3 /tmp/out | tr '\\n' ' ')`,
     );
     return runInside(target, `cd ${path}; npm run build; ${each.join('\n')}\n exit \${failed:-0}`);
   },
