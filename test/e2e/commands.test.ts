@@ -1,9 +1,10 @@
 /** Commands of the program beside `serve`: help, version, schema, status, restore, an upgrade and the way back. */
+import { spawn } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { request, signUp } from '../../tools/agent.ts';
-import { launch, runToEnd } from '../../tools/launch.ts';
+import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
 
 t.setTimeout(240_000);
 
@@ -180,5 +181,35 @@ t.test(
     t.match(run, { code: 69, stdout: '', stderr: /no gateway serves/ });
     t.notOk(existsSync(`${folder}/data`));
     t.equal((await runToEnd(['admin', 'forget'])).code, 64);
+  },
+);
+
+t.test(
+  'commands: a start on a terminal prints the addresses alone, with one host and absolute paths',
+  async (t) => {
+    const folder = t.testdir({});
+    // `script` gives its command a terminal.
+    const line = `exec ${process.execPath} ${entryOf()} --port 0 --internal-port 0 --data data`;
+    const child = spawn('script', ['-qefc', line, '/dev/null'], {
+      cwd: folder,
+      env: plainEnvironment(),
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let text = '';
+    await new Promise<void>((resolve, reject) => {
+      child.once('exit', (code) => reject(new Error(`it ended with ${code}: ${text}`)));
+      child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece;
+        if (/"headers"[\s\S]*\}\s*\}\s*\}\s*$/.test(text)) resolve();
+      });
+    });
+    const pid = Number(/process +([0-9]+)/.exec(text)?.[1]);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    process.kill(pid, 'SIGTERM');
+    await ended;
+    t.notMatch(text, /listening \{/);
+    t.match(text, new RegExp(`data +${folder}/data\r?$`, 'm'));
+    const hosts = [...text.matchAll(/http:\/\/([^:/]+)/g)].map(([, host]) => host);
+    t.same([...new Set(hosts)], ['localhost']);
   },
 );

@@ -1,7 +1,9 @@
 /** Listens on a free loopback port and reports to the parent; ends with the parent. */
-import uws, { type TemplatedApp } from 'uWebSockets.js';
+import type { TemplatedApp } from 'uWebSockets.js';
+import { httpLibrary } from '../../../src/io/http/library.ts';
 
 export function listen(define: (app: TemplatedApp) => void): Promise<string> {
+  const { uws } = httpLibrary();
   const app = uws.App();
   define(app);
   return new Promise((resolve, reject) => {

@@ -110,6 +110,9 @@ export const ATTACKS_ON_DATA: Evidence = {
   'a second gateway on the same data folder, also in another network namespace': [
     'test/e2e/damaged-journal.test.ts: two gateways on one folder: one in another network namespace is refused',
   ],
+  'a request for an admin link by another user of the machine': [
+    'test/bootstrap/admin-recovery.test.ts: admin recovery: a file that others could have written is refused and removed',
+  ],
   'two writers without a working lock': [
     'test/actors/runtime/journal/durability.test.ts: durability: two writers without a lock',
   ],
