@@ -1,6 +1,6 @@
 /**
  * `npm run conformance [-- options of the suite]`: the conformance suite of MCP against the gateway with a mock backend.
- * A loopback proxy adds the bearer, because the suite sends none. Scenarios in conformance-failures.yml must fail and all
+ * A loopback proxy adds the bearer, because the suite sends none. Scenarios in conformance-failures*.yml must fail and all
  * others must pass; npx fetches the suite and the newer Node that it needs.
  */
 import { spawn } from 'node:child_process';
@@ -22,7 +22,11 @@ const SUITE = [
   '@modelcontextprotocol/conformance@0.2.0-alpha.12',
   'conformance',
 ];
-const FAILURES = fileURLToPath(new URL('../../tools/conformance-failures.yml', import.meta.url));
+/** Expected failures, by the requirements that a run names. */
+const FAILURES: Readonly<Record<string, string>> = {
+  '2026-07-28': 'conformance-failures-2026-07-28.yml',
+};
+const FAILURES_OTHERWISE = 'conformance-failures.yml';
 /** Raised, never bypassed: the suite sends some hundred requests from one address. */
 const RPS = 10_000;
 
@@ -104,7 +108,10 @@ function configurationOf(backend: string, proxy: string): object {
 /** Runs the suite against a URL, its words on this terminal; its exit code. */
 function runSuite(url: string, further: readonly string[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-conformance-'));
-  const args = [...SUITE, 'server', '--url', url, '--expected-failures', FAILURES, ...further];
+  const requirements = further[further.indexOf('--requirements') + 1] ?? '';
+  const name = FAILURES[requirements] ?? FAILURES_OTHERWISE;
+  const failures = fileURLToPath(new URL(`../../tools/${name}`, import.meta.url));
+  const args = [...SUITE, 'server', '--url', url, '--expected-failures', failures, ...further];
   // It leaves a folder of results where it is run.
   const child = spawn('npx', args, { cwd: folder, env: plainEnvironment(), stdio: 'inherit' });
   return new Promise((resolve, reject) => {

@@ -239,7 +239,7 @@ t.test(
         .filter((name) => BUILT_IN.tools[name] === undefined);
     };
     t.strictSame(
-      await reloaded({ McpTools: { second: { ...row, method: 'PUT' } } }, /McpTools\.second\.method/),
+      await reloaded({ McpTools: { second: { ...row, method: 'TRACE' } } }, /McpTools\.second\.method/),
       ['first'],
     );
     t.strictSame(await reloaded({ McpTools: { second: row } }, /reload/), ['second']);
@@ -252,7 +252,7 @@ t.test(
         body: {},
       });
     };
-    const broken = await byAdmin({ McpTools: { third: { ...row, method: 'PUT' }, 'bad name': row } });
+    const broken = await byAdmin({ McpTools: { third: { ...row, method: 'TRACE' }, 'bad name': row } });
     t.equal(broken.status, 409);
     t.match(broken.json, {
       error: { code: 1017, faults: [{ path: 'McpTools.third.method' }, { path: 'McpTools.bad name' }] },

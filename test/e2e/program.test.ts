@@ -48,7 +48,7 @@ t.test('program: an unsupported Node version ends the start with 78 and one sent
 t.test('program: an invalid configuration ends with 78 and names every fault with its path', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/bad.json`;
-  const tool = { endpoint: 'wallet:/x', method: 'PUT', description: '', inputSchema: { type: 'array' } };
+  const tool = { endpoint: 'wallet:/x', method: 'TRACE', description: '', inputSchema: { type: 'array' } };
   writeFileSync(
     file,
     JSON.stringify({
@@ -88,7 +88,7 @@ t.test('program: faults of custom tools end with 78 and are all listed', async (
           description: 'x',
           inputSchema: { type: 'array' },
         },
-        no_text: { endpoint: 'ftp://x', method: 'PUT', description: '', inputSchema: { type: 'object' } },
+        no_text: { endpoint: 'ftp://x', method: 'TRACE', description: '', inputSchema: { type: 'object' } },
       },
     }),
   );

@@ -63,6 +63,8 @@ export interface CatalogView extends Subset {
   readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** The result of resources/list. */
   readonly resourceLists: Readonly<Record<CallerClass, RepeatedResult>>;
+  /** Items of tools/list. */
+  toolCount(caller: CallerClass): number;
   /** Of a profile. */
   readonly title: string | undefined;
   readonly instructions: string | undefined;
@@ -237,9 +239,11 @@ function assemble(
     entry,
     json: JSON.stringify(resourceItem(entry)),
   }));
+  const toolsOf = (caller: CallerClass, hasTool: Subset['hasTool']) =>
+    toolJson.filter(({ entry }) => listsTool(entry.row, caller, policy) && hasTool(entry.name));
   const toolsText = (caller: CallerClass, hasTool: Subset['hasTool']) => {
-    const shown = toolJson.filter(({ entry }) => listsTool(entry.row, caller, policy) && hasTool(entry.name));
-    return `{"tools":[${shown.map(({ json }) => json).join(',')}]}`;
+    const shown = toolsOf(caller, hasTool).map(({ json }) => json);
+    return `{"tools":[${shown.join(',')}]}`;
   };
   const resourcesText = (caller: CallerClass, hasResource: Subset['hasResource']) => {
     const shown = resourceJson.filter(
@@ -251,6 +255,7 @@ function assemble(
     ...subset,
     toolLists: perClass((caller) => toolsText(caller, subset.hasTool)),
     resourceLists: perClass((caller) => resourcesText(caller, subset.hasResource)),
+    toolCount: (caller) => toolsOf(caller, subset.hasTool).length,
     title,
     instructions,
   });

@@ -269,6 +269,9 @@ export const ROUTE_TESTS: Evidence = {
   'GET /ProxyAdmin/api/bounds': [
     'test/io/admin/admin.test.ts: admin: the bounds with their shares, what is held and refused',
   ],
+  'GET /ProxyAdmin/api/catalog': [
+    'test/io/admin/admin.test.ts: admin: the catalog shows the size of each list of tools',
+  ],
   'GET /ProxyAdmin/api/overview': ['test/io/admin/admin.test.ts: admin: the overview counts sessions'],
   'GET /ProxyAdmin/api/staff': ['test/io/admin/staff.test.ts: staff: a viewer reads'],
   'POST /ProxyAdmin/api/staff': [

@@ -1,5 +1,6 @@
 /** Admin JSON of accounts, applications, audit and overview: who gets in, what is shown, what is refused. */
 import t, { type Test } from 'tap';
+import { CALLER_CLASSES } from '../../../src/domain/access.ts';
 import { BOUND_NAMES } from '../../../src/domain/limits/bounds.ts';
 import { toIso } from '../../../src/domain/time.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
@@ -33,7 +34,7 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const { owner, get, post } = await start(t);
   const routes = routeTable().filter(({ path }) => path.startsWith('/ProxyAdmin/'));
   const guarded = routes.filter(({ path }) => path !== '/ProxyAdmin/api/claim');
-  t.equal(guarded.length, 29);
+  t.equal(guarded.length, 30);
   const differing: unknown[] = [];
   for (const { method, path, auth } of guarded) {
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);
@@ -360,6 +361,21 @@ t.test('admin: a reload says what is served, and is audited', async (t) => {
   const answer = await change('reload', {});
   t.match(answer, { status: 200, result: { tools: Object.keys(BUILT_IN.tools).length, resources: Number } });
   t.match(rowsOf(await ask('audit'))[0], { event: 'admin.reload', fields: { outcome: 'ok' } });
+});
+
+t.test('admin: the catalog shows the size of each list of tools', async (t) => {
+  const { ask } = await start(t);
+  const { status, result } = await ask('catalog');
+  t.equal(status, 200);
+  t.same(
+    (result as { caller: string }[]).map(({ caller }) => caller),
+    CALLER_CLASSES,
+  );
+  const [anonymous] = result as Record<string, unknown>[];
+  const sizeBytes = Number(anonymous?.['sizeBytes']);
+  t.match(anonymous, { profile: null, caller: 'anonymous', tools: Object.keys(BUILT_IN.tools).length });
+  t.ok(sizeBytes > 50_000);
+  t.equal(anonymous?.['estimatedTokens'], Math.ceil(sizeBytes / 4));
 });
 
 t.test('admin: a refused reload names every fault, and is audited', async (t) => {

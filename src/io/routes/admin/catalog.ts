@@ -1,6 +1,7 @@
-/** Admin JSON of the catalog: reloads the custom tools and resources of the configuration file. */
+/** Admin JSON of the catalog: the sizes of its lists, and a reload of the custom tools and resources of the file. */
+import { CALLER_CLASSES } from '../../../domain/access.ts';
 import { errorRow } from '../../../domain/errors.ts';
-import { type Fault, integer, object } from '../../../domain/schema.ts';
+import { array, type Fault, integer, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { errorBody } from '../../http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
@@ -13,6 +14,42 @@ export type Reload = () => readonly Fault[];
 export interface CatalogDeps {
   readonly catalog: { readonly current: Catalog };
   readonly reload: Reload;
+}
+
+/** Bytes of a list for one token of a model: a rule of thumb for English JSON. */
+const BYTES_PER_TOKEN = 4;
+
+/** What each list of tools costs a client, so that an admin sees what a profile saves. */
+export function createAdminListsRoute({ catalog }: CatalogDeps): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/catalog',
+    summary: 'Lists of tools by profile and class of callers, with their sizes',
+    docs: { description: 'Without a profile: the list of `/mcp`. Tokens are an estimate, four bytes each.' },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    result: array(
+      object({
+        profile: nullable(text({ examples: ['shop'] })),
+        caller: oneOf(CALLER_CLASSES),
+        tools: integer({ examples: [55] }),
+        sizeBytes: integer({ examples: [40_586] }),
+        estimatedTokens: integer({ examples: [10_147] }),
+      }),
+    ),
+    errors: ['SessionNotFound', 'Forbidden'],
+    handle() {
+      const { whole, profiles } = catalog.current;
+      return [[null, whole] as const, ...profiles].flatMap(([profile, view]) =>
+        CALLER_CLASSES.map((caller) => {
+          const { sizeBytes } = view.toolLists[caller];
+          const estimatedTokens = Math.ceil(sizeBytes / BYTES_PER_TOKEN);
+          return { profile, caller, tools: view.toolCount(caller), sizeBytes, estimatedTokens };
+        }),
+      );
+    },
+  });
 }
 
 /** The envelope lists all faults beside code and message, so that an admin can correct them in one round. */

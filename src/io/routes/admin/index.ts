@@ -3,7 +3,7 @@ import type { Administration } from '../../../actors/runtime/administration.ts';
 import type { AnyRoute } from '../../http/route.ts';
 import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
-import { type CatalogDeps, createAdminCatalogRoute } from './catalog.ts';
+import { type CatalogDeps, createAdminCatalogRoute, createAdminListsRoute } from './catalog.ts';
 import { createAdminKeyRoutes } from './keys.ts';
 import { createAdminOperationRoutes, type OperationDeps } from './operations.ts';
 import { createAdminRecordRoutes, type RecordDeps } from './records.ts';
@@ -33,6 +33,7 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
     ...createAdminRecordRoutes(deps.records),
     ...createAdminStaffRoutes(deps.staff),
     ...createAdminOperationRoutes(deps.operations),
+    createAdminListsRoute(deps.catalog),
     createAdminCatalogRoute(deps.catalog),
   ];
 }
