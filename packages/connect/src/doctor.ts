@@ -18,7 +18,7 @@ export interface DoctorOptions extends LoginOptions {
   readonly mcp: string;
   /** Addresses of a host name. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
-  readonly explain: (refused: LoginRefused) => string;
+  readonly explain: (refused: LoginRefused) => Promise<string>;
 }
 
 /** What is off by more than the gateway accepts (spec 4.2: 300 s). */
@@ -139,7 +139,7 @@ async function* examineKey(options: DoctorOptions): AsyncGenerator<Finding> {
     yield { step: 'Key', ok: true, says: `The key logs in as ${loginType}, until ${expiresUtc}.` };
   } catch (error) {
     if (!(error instanceof LoginRefused)) throw error;
-    yield { step: 'Key', ok: false, says: options.explain(error) };
+    yield { step: 'Key', ok: false, says: await options.explain(error) };
   }
 }
 

@@ -2,9 +2,33 @@
 import { hostname } from 'node:os';
 import { type AgentKey, enrollmentLink, lettersOf } from './agent-key.ts';
 import { LOGIN_CODES, type LoginRefused } from './login.ts';
+import { type Fetch, SYSTEM } from './send.ts';
+
+/** What a refusal means. The public address of the gateway is asked for, where the page of the key is. */
+export async function explainRefusal(
+  refused: LoginRefused,
+  origin: string,
+  key: AgentKey,
+  fetch: Fetch = SYSTEM.fetch,
+): Promise<string> {
+  const page = refused.code === LOGIN_CODES.unknownKey ? await publicAddress(origin, fetch) : origin;
+  return sentenceOf(refused, page, key);
+}
+
+/** Its passkeys work at `BaseUrl` alone. Without an answer, the address that is known. */
+async function publicAddress(origin: string, fetch: Fetch): Promise<string> {
+  try {
+    const response = await fetch(`${origin}/auth/v1/info`);
+    const { result } = (await response.json()) as { result?: { baseUrl?: unknown } };
+    const baseUrl = String(result?.baseUrl);
+    return /^https?:\/\//.test(baseUrl) && URL.canParse(baseUrl) ? baseUrl : origin;
+  } catch {
+    return origin;
+  }
+}
 
 /** One sentence for each reason; the first one leads to the page that allows the key. */
-export function explainRefusal(refused: LoginRefused, origin: string, key: AgentKey): string {
+function sentenceOf(refused: LoginRefused, origin: string, key: AgentKey): string {
   if (refused.code === LOGIN_CODES.unknownKey) {
     const link = enrollmentLink(origin, key.publicKey, hostname());
     return `The key of this agent is not allowed yet: open ${link} and type the letters ${lettersOf(key.publicKey)}.`;

@@ -34,7 +34,7 @@ interface Setup {
   readonly address: GatewayAddress;
   readonly key: AgentKey;
   readonly appId: string | undefined;
-  readonly explain: (refused: LoginRefused) => string;
+  readonly explain: (refused: LoginRefused) => Promise<string>;
 }
 
 /** Wrong arguments. */
@@ -107,7 +107,7 @@ async function serve({ address: { origin, mcp }, key, appId, explain }: Setup): 
     onLogin: ({ loginType, expiresUtc }) => log(`logged in as ${loginType} until ${expiresUtc}`),
   });
   // A host that waits for nothing sees the link before its first call.
-  session.token().catch((error: unknown) => log(reasonOf(error, explain)));
+  session.token().catch(async (error: unknown) => log(await reasonOf(error, explain)));
   const fetch = fetchOf(session, { url: origin });
   const { stdin: input, stdout: output } = process;
   await serveStdio({ mcp, fetch, plain: SYSTEM, input, output, log, explain });
@@ -120,7 +120,7 @@ async function header({ address, key, appId, explain }: Setup): Promise<number> 
     process.stdout.write(`${JSON.stringify({ Authorization: `Bearer ${sessionId}` })}\n`);
     return EXIT.ok;
   } catch (error) {
-    log(reasonOf(error, explain));
+    log(await reasonOf(error, explain));
     return EXIT.failed;
   }
 }
@@ -134,8 +134,8 @@ async function doctor({ address, key, appId, explain }: Setup): Promise<number> 
   return failed ? EXIT.failed : EXIT.ok;
 }
 
-function reasonOf(error: unknown, explain: Setup['explain']): string {
-  if (error instanceof LoginRefused) return explain(error);
+async function reasonOf(error: unknown, explain: Setup['explain']): Promise<string> {
+  if (error instanceof LoginRefused) return await explain(error);
   const cause = causeOf(error);
   return `the gateway does not answer: ${cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : String(cause)}`;
 }

@@ -23,7 +23,7 @@ export interface StdioServerOptions {
   /** What a person may need to know. */
   readonly log: (line: string) => void;
   /** What the caller of a tool reads when the gateway refuses the login. */
-  readonly explain: (refused: LoginRefused) => string;
+  readonly explain: (refused: LoginRefused) => Promise<string>;
 }
 
 interface Message {
@@ -98,7 +98,7 @@ class StdioServer {
       return isRequest ? text : undefined;
     } catch (error) {
       if (abort.signal.aborted) return undefined;
-      const { code, reason } = this.#failure(error);
+      const { code, reason } = await this.#failure(error);
       this.#options.log(reason);
       return isRequest ? failure(id, code, reason) : undefined;
     } finally {
@@ -166,8 +166,8 @@ class StdioServer {
     return failure(id, -32000, `Overloaded: ${IN_FLIGHT_MAX} requests are in flight, send it again later`);
   }
 
-  #failure(error: unknown): { code: number; reason: string } {
-    if (error instanceof LoginRefused) return { code: -32001, reason: this.#options.explain(error) };
+  async #failure(error: unknown): Promise<{ code: number; reason: string }> {
+    if (error instanceof LoginRefused) return { code: -32001, reason: await this.#options.explain(error) };
     const cause = causeOf(error);
     const { code, message } = (
       cause instanceof AggregateError ? cause.errors[0] : cause

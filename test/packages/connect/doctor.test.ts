@@ -4,6 +4,7 @@ import { addressOf } from '../../../packages/connect/src/address.ts';
 import { lettersOf } from '../../../packages/connect/src/agent-key.ts';
 import { examine } from '../../../packages/connect/src/doctor.ts';
 import { explainRefusal } from '../../../packages/connect/src/enrollment.ts';
+import { LoginRefused } from '../../../packages/connect/src/login.ts';
 import {
   type FakeAnswer,
   failed,
@@ -35,7 +36,8 @@ async function diagnose({ info, login, mcp, resolve, ownMs = START_MS }: Broken)
     return mcp?.() ?? json({ result: {} });
   });
   system.time.ownMs = ownMs;
-  const explain = (refused: Parameters<typeof explainRefusal>[0]) => explainRefusal(refused, ORIGIN, KEY);
+  const explain = (refused: Parameters<typeof explainRefusal>[0]) =>
+    explainRefusal(refused, ORIGIN, KEY, system.fetch);
   const options = { ...addressOf(ORIGIN), url: ORIGIN, key: KEY, explain, ...system };
   const findings = [];
   for await (const finding of examine({ ...options, resolve: resolve ?? (async () => ['192.0.2.1']) }))
@@ -96,4 +98,16 @@ t.test('doctor: a wrong clock is named and is no failure', async (t) => {
     );
     t.equal(findings.at(-1)?.step, 'MCP');
   }
+});
+
+t.test('connector: the link leads to the public address of the gateway', async (t) => {
+  const refused = new LoginRefused(401, 1101, 'Session not found');
+  const linkAt = async (info: FakeAnswer) => {
+    const { fetch } = fakeSystem(() => info);
+    const text = await explainRefusal(refused, 'http://10.0.0.7:8080', KEY, fetch);
+    return /open (\S+?)#/.exec(text)?.[1];
+  };
+  t.equal(await linkAt(json(INFO)), `${ORIGIN}/`);
+  for (const wrong of [json({ result: { baseUrl: 'javascript:x' } }), json({}), failed('ECONNRESET')])
+    t.equal(await linkAt(wrong), 'http://10.0.0.7:8080/');
 });

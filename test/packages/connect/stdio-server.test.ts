@@ -15,7 +15,7 @@ async function talk(lines: readonly string[], fetch: Fetch, plain = fakeSystem()
   const logged: string[] = [];
   for (const line of lines) input.write(`${line}\n`);
   input.end();
-  const explain = () => 'open the link';
+  const explain = async () => 'open the link';
   await serveStdio({ mcp: MCP, fetch, plain, input, output, log: (line) => logged.push(line), explain });
   output.end();
   const written = (await output.toArray()).join('').split('\n');
