@@ -59,7 +59,7 @@ function App() {
           if (value.step === 'error') return html`<${Unusable} error=${value.error} />`;
           if (value.step === 'consent')
             return html`<${Consent} key=${value.challenge.code} request=${value} info=${info.value} query=${QUERY.slice(1)} leave=${leave} expire=${() => setEnd({ step: 'expired' })} change=${change} again=${again} />`;
-          return html`<${Enter} request=${value} info=${info.value} again=${again} change=${change} />`;
+          return html`<${Enter} key=${value.step} request=${value} info=${info.value} again=${again} change=${change} />`;
         }}
       <//>
     </main>

@@ -94,6 +94,32 @@ t.test('connect: full access wants a login of the last 15 minutes and shows ever
   await picture('connect-full');
 });
 
+t.test('connect: a login that is too old for full access is repeated before the consent', async (t) => {
+  const { page, violations, picture } = await host.openRequest(t, browser, CLAUDE, { scope: 'full' });
+  // The gateway's answer with an older login: fifteen minutes do not pass in a test.
+  await page.route(
+    '**/connect/request?*',
+    async (route) => {
+      const response = await route.fetch();
+      const { result } = (await response.json()) as { result: object };
+      await route.fulfill({
+        response,
+        json: { result: { ...result, step: 'fresh_login', challenge: null } },
+      });
+    },
+    { times: 1 },
+  );
+  await button(page, 'Use this browser only').click();
+  await heading(page, 'Log in again to connect');
+  await page.getByText('That needs a login of the last 15 minutes').waitFor();
+  t.equal(await button(page, 'Sign up with a passkey').count(), 0, 'no other account by accident');
+  t.same(await violations(), []);
+  await picture('connect-fresh');
+  await button(page, "Log in with this browser's key").click();
+  await heading(page, 'Connect a program to your account?');
+  await page.getByText('as if you had logged in yourself').waitFor();
+});
+
 t.test('connect: a question that is over is asked again', async (t) => {
   const { page, violations, picture, landed } = await host.openRequest(t, browser, CLAUDE);
   await button(page, 'Use this browser only').click();
