@@ -186,10 +186,12 @@ t.test('home: markup in a name is shown as text, and typed input survives a refu
   t.match(complaints(), [/400/], 'the refusal alone');
   await page.getByLabel('Address').fill('https://app.example');
   await page.getByLabel('Webhook').fill('http://127.0.0.1:9/hook');
+  await page.getByLabel('Redirect URIs').fill('https://app.example/cb\nhttp://127.0.0.1/cb');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('It is shown once').waitFor();
   await page.getByRole('button', { name: 'Done' }).click();
   await page.getByRole('heading', { name: markup }).waitFor();
+  await page.getByText('https://app.example/cb http://127.0.0.1/cb').waitFor();
   t.equal(await page.locator('img[src="x"]').count(), 0);
   t.same(await violations(), []);
   await picture('apps');
