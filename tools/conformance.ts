@@ -42,6 +42,10 @@ const TEXTS: Readonly<Record<string, { status: number; type: string; body: strin
   '/static': { status: 200, type: 'text/plain', body: 'This is the content of the static text resource.' },
 };
 const NO_ARGUMENTS = { type: 'object', properties: {} };
+const HEADER_SCHEMA = {
+  type: 'object',
+  properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+};
 const SCHEMA_2020 = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
@@ -96,6 +100,7 @@ function configurationOf(backend: string, proxy: string): object {
       // The suite listens for messages that these tools of its reference server would cause. Here there are none.
       test_logging_tool: { ...tool, endpoint: `${backend}/text` },
       test_streaming_elicitation: { ...tool, endpoint: `${backend}/text` },
+      test_header_param: { ...tool, endpoint: `${backend}/text`, inputSchema: HEADER_SCHEMA },
       test_error_handling: { ...tool, endpoint: `${backend}/error` },
       json_schema_2020_12_tool: { ...tool, endpoint: `${backend}/schema`, inputSchema: SCHEMA_2020 },
     },

@@ -20,6 +20,7 @@ import {
   plainUrl,
   type Target,
 } from '../modules/endpoint.ts';
+import { type HeaderParam, headerParamsOf } from './header-params.ts';
 import { inputCheck, isObject } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';
 import { type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
@@ -46,6 +47,8 @@ export interface ToolEntry {
   /** The address, unless arguments change it. */
   readonly url: Target | undefined;
   readonly timeoutMs: number;
+  /** Arguments that clients of 2026-07-28 repeat in headers. */
+  readonly headerParams: readonly HeaderParam[];
 }
 
 export interface ResourceEntry {
@@ -214,6 +217,7 @@ function toolEntry(
     endpoint,
     url: plainUrl(endpoint),
     timeoutMs: row.timeoutMs ?? TIMEOUT_MS,
+    headerParams: headerParamsOf(row.inputSchema),
   };
 }
 

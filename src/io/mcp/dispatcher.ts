@@ -10,6 +10,7 @@ import { type Authentication, requestContextOf } from './authenticate.ts';
 import type { CapabilityCodes } from './capability.ts';
 import { type Catalog, type CatalogView, viewAt } from './catalog.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
+import type { HeaderParam } from './header-params.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import type { ListChanges } from './list-changes.ts';
@@ -106,6 +107,12 @@ export class McpDispatcher {
         ? this.#calls.callTool(request, requestContext)
         : this.#calls.readResource(request, requestContext),
     );
+  }
+
+  /** Arguments of a tool that clients of stateless revisions repeat in headers. */
+  headerParamsOf(tool: unknown): readonly HeaderParam[] {
+    const entry = typeof tool === 'string' ? this.#catalog.current.tools.get(tool) : undefined;
+    return entry?.headerParams ?? [];
   }
 
   /** subscriptions/listen of stateless revisions. */

@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
+import { requireHeader } from './header-params.ts';
 import { isObject } from './input-schema.ts';
 import { VERSION_KEY, versionInMeta } from './revisions.ts';
 import type { RpcRequest } from './rpc.ts';
@@ -15,9 +16,6 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   'prompts/get': 'name',
 };
 const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
-/** Values that are no plain ASCII come in this form. */
-const ENCODED = /^=\?base64\?(.*)\?=$/s;
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** Throws `HeaderMismatch`, or `InvalidRequestMeta` for a missing field of `_meta`. */
 export function requireMatchingHead(request: RpcRequest, context: RouteContext): void {
@@ -36,21 +34,4 @@ export function requireMatchingHead(request: RpcRequest, context: RouteContext):
   const value = param === undefined ? undefined : params[param];
   // A missing or malformed name is refused by the method itself.
   if (typeof value === 'string') requireHeader(context, 'Mcp-Name', value, true);
-}
-
-function requireHeader(context: RouteContext, name: string, expected: string, mayBeEncoded: boolean): void {
-  const sent = context.header(name.toLowerCase());
-  if (sent === undefined) {
-    const fault = context.repeatedHeaders.has(name.toLowerCase()) ? 'was sent twice' : 'is missing';
-    throw new GatewayError('HeaderMismatch', `${name} ${fault}`);
-  }
-  const value = mayBeEncoded ? decoded(sent) : sent;
-  if (value !== expected) throw new GatewayError('HeaderMismatch', `${name} does not match the body`);
-}
-
-/** Undefined for malformed Base64. */
-function decoded(value: string): string | undefined {
-  const [, base64] = ENCODED.exec(value) ?? [];
-  if (base64 === undefined) return value;
-  return BASE64.test(base64) ? Buffer.from(base64, 'base64').toString('utf8') : undefined;
 }

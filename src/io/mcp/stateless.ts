@@ -8,6 +8,7 @@ import { Reply, type RouteContext } from '../http/route.ts';
 import { StreamReply } from '../http/stream.ts';
 import type { Authentication } from './authenticate.ts';
 import type { McpDispatcher } from './dispatcher.ts';
+import { requireHeaderParams } from './header-params.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import { failureReply, rpcReply } from './replies.ts';
 import { requireMatchingHead } from './request-headers.ts';
@@ -100,6 +101,8 @@ export class StatelessMessages {
 
   /** What a module answers may change at any time, so a read may not be cached. */
   #call(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+    const { name, arguments: values } = request.params;
+    requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
     const identity = this.#identity(context.site);
     const members =
       request.method === 'resources/read' ? cacheable(identity, 0, 'private') : complete(identity);

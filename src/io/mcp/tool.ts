@@ -17,6 +17,7 @@ import {
   unknown,
 } from '../../domain/schema.ts';
 import { LOGIN_TYPES } from '../../domain/sessions.ts';
+import { headerParamFaults } from './header-params.ts';
 import { compileInputSchema, isObject, type JsonObject, pointer } from './input-schema.ts';
 
 /** Time-out of a call unless the row says otherwise. The official client libraries give up after 60 s. */
@@ -157,6 +158,9 @@ export function toolFaults(name: string, row: unknown): Fault[] {
     const schema = compileInputSchema(row[name]);
     if (!schema.ok) faults.push(...schema.faults.map((fault) => within(`/${name}`, fault)));
   }
+  const { inputSchema } = row;
+  if (isObject(inputSchema))
+    faults.push(...headerParamFaults(inputSchema).map((fault) => within('/inputSchema', fault)));
   if ('bodyRootProperty' in row && (row['method'] === 'GET' || row['method'] === 'DELETE'))
     faults.push({ path: '/bodyRootProperty', message: 'needs the method POST, PUT or PATCH' });
   const { queryParams, bodyRootProperty } = row;

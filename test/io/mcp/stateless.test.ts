@@ -1,6 +1,7 @@
 /** Revision 2026-07-28 on /mcp: what it adds to results, what it refuses, and with which statuses. */
 import t from 'tap';
 import { REVISION_NAMES } from '../../../src/io/mcp/revisions.ts';
+import { toolFaults } from '../../../src/io/mcp/tool.ts';
 import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const REVISION = '2026-07-28';
@@ -10,8 +11,26 @@ const META = { [VERSION_KEY]: REVISION, [CAPABILITIES_KEY]: {} };
 const SERVER = { 'io.modelcontextprotocol/serverInfo': { name: 'test', version: '0.0.1' } };
 const COMPLETE = { resultType: 'complete', _meta: SERVER };
 
+const REGION = { type: 'string', 'x-mcp-header': 'Region' };
 const mcp: McpFixture = await startMcp({
   backend: () => ({ body: '{"result":{"id":9223372036854775807}}' }),
+  configured: (backend) => ({
+    tools: {
+      by_region: {
+        endpoint: `${backend}/x`,
+        method: 'GET',
+        description: 'A tool whose arguments are repeated in headers.',
+        inputSchema: {
+          type: 'object',
+          properties: {
+            region: REGION,
+            at: { type: 'object', properties: { level: { type: 'integer', 'x-mcp-header': 'Level' } } },
+          },
+        },
+      },
+    },
+    resources: {},
+  }),
 });
 t.teardown(() => mcp.close());
 
@@ -224,4 +243,50 @@ t.test('revision: an ended Mcp-Session-Id does not matter in 2026-07-28', async 
   await fetch(`${mcp.http.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } });
   const { status } = await send({ method: 'tools/list', headers: { 'mcp-session-id': id } });
   t.equal(status, 200);
+});
+
+t.test('Mcp-Param: a header that repeats an argument must be there and match it', async (t) => {
+  const call = async (values: object, headers: Message['headers'] = {}) =>
+    refusal(await send({ method: 'tools/call', params: { name: 'by_region', arguments: values }, headers }));
+  const encoded = `=?base64?${Buffer.from('Münster').toString('base64')}?=`;
+  const good: readonly (readonly [object, Record<string, string>])[] = [
+    [{}, {}],
+    [{ at: {} }, {}],
+    [{ region: 'eu' }, { 'mcp-param-region': 'eu' }],
+    [{ region: 'Münster' }, { 'mcp-param-region': encoded }],
+    [{ at: { level: 42 } }, { 'mcp-param-level': '42.0' }],
+  ];
+  for (const [values, headers] of good)
+    t.strictSame((await call(values, headers))[1], undefined, JSON.stringify(values));
+  const bad: readonly (readonly [object, Record<string, string>])[] = [
+    [{ region: 'eu' }, {}],
+    [{ region: 'eu' }, { 'mcp-param-region': 'us' }],
+    [{ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG8?=' }],
+    [{}, { 'mcp-param-region': 'eu' }],
+    [{ at: { level: 42 } }, { 'mcp-param-level': '43' }],
+  ];
+  for (const [values, headers] of bad)
+    t.strictSame(await call(values, headers), [400, -32020], JSON.stringify([values, headers]));
+  const former = await mcp.rpc(
+    'tools/call',
+    { name: 'by_region', arguments: { region: 'eu' } },
+    TOKENS.McpVerified,
+  );
+  t.ok(former.result, 'other revisions do not read them');
+});
+
+t.test('x-mcp-header: what clients would refuse is a fault at load', async (t) => {
+  const row = { endpoint: 'http://127.0.0.1:1/x', method: 'GET', description: 'x' };
+  const faultsOf = (properties: object) =>
+    toolFaults('a', { ...row, inputSchema: { type: 'object', properties } }).map(({ path }) => path);
+  const at = (path: string) => [`/inputSchema/properties/${path}/x-mcp-header`];
+  t.strictSame(
+    faultsOf({ a: REGION, b: { type: 'object', properties: { c: { ...REGION, 'x-mcp-header': 'C' } } } }),
+    [],
+  );
+  t.strictSame(faultsOf({ a: { ...REGION, 'x-mcp-header': '' } }), at('a'));
+  t.strictSame(faultsOf({ a: { ...REGION, 'x-mcp-header': 'a b' } }), at('a'));
+  t.strictSame(faultsOf({ a: { ...REGION, type: 'number' } }), at('a'));
+  t.strictSame(faultsOf({ a: REGION, b: { ...REGION, 'x-mcp-header': 'REGION' } }), at('b'));
+  t.strictSame(faultsOf({ a: { type: 'array', items: REGION } }), at('a/items'));
 });
