@@ -18,6 +18,14 @@ import {
 } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import {
+  askRequest,
+  authorizeQuery,
+  challengeOfView,
+  connectHost,
+  consent,
+  registerHost,
+} from '../support/hosts.ts';
+import {
   type Call,
   type Description,
   examplesOf,
@@ -53,6 +61,7 @@ const gateway = await launch({
       McpApiRPSLimit: 1000,
     },
     Admin: { publicKeys: [admin.publicKey] },
+    McpProfiles: { shop: { tools: ['wallet'] } },
     Modules: { core: { url: moduleUrl, key: 'core-module-key-0123456789' } },
   },
 });
@@ -60,20 +69,22 @@ t.teardown(() => gateway.stop());
 
 /** Header fields of every response, and those that depend on the origin or on the type of a file. */
 const TRANSPORT =
-  /^(date|connection|keep-alive|transfer-encoding|content-(type|length|encoding|security-policy)|x-content-type-options|cache-control|vary|x-accel-buffering)$/;
+  /^(date|connection|keep-alive|transfer-encoding|content-(type|length|encoding|security-policy)|x-content-type-options|cache-control|vary|access-control-[a-z-]+|x-accel-buffering)$/;
 const HELLO_CRC32 = 907_060_870;
 
 interface World {
   readonly person: Person;
   readonly other: Person;
   bearer: string;
+  /** Of a connected host. */
+  token: string;
   appId: string;
   keyId: string;
   fileId: string;
   fileCode: string;
   draftId: string;
 }
-type As = 'anonymous' | 'person' | 'agent';
+type As = 'anonymous' | 'person' | 'agent' | 'host';
 interface Step {
   readonly id: string;
   readonly as?: As;
@@ -117,6 +128,23 @@ const proxied = (method: string): Step => ({
 });
 const nameless = ids(() => ({ kind: 'user', id: '1' }));
 
+/** A host that the person connected now, and its id among the connected ones. */
+async function connected({ person }: World) {
+  const made = await connectHost(gateway.url, person.cookie, { resource: `${gateway.url}/connect/mcp` });
+  const headers = { Cookie: person.cookie };
+  const list = await request(`${gateway.url}/auth/v1/connected_hosts`, { headers });
+  const [newest] = list.json['result'] as unknown as readonly { id: string }[];
+  return { ...made, id: newest?.id };
+}
+/** A request for access and what the page repeats of its view. */
+async function asked({ person }: World) {
+  const host = await registerHost(gateway.url);
+  const query = authorizeQuery(host);
+  return { host, query, ...challengeOfView(await askRequest(gateway.url, person.cookie, query)) };
+}
+const ofProfile = { path: { profile: 'shop' } };
+const ended = { head: { 'Mcp-Session-Id': 'a-session' } };
+
 const STEPS: readonly Step[] = [
   { id: 'post_auth_v1_login_email', as: 'anonymous' },
   {
@@ -155,6 +183,62 @@ const STEPS: readonly Step[] = [
   { id: 'post_auth_v1_keys_remove_key', call: ids(({ keyId }) => ({ keyId })) },
   { id: 'post_mcp', as: 'agent' },
   { id: 'delete_mcp', as: 'agent', call: () => ({ head: { 'Mcp-Session-Id': 'a-session' } }) },
+  { id: 'delete_mcp_p_profile', as: 'agent', call: () => ({ ...ofProfile, ...ended }) },
+  { id: 'post_mcp_p_profile', as: 'agent' },
+  {
+    id: 'post_connect_mcp',
+    as: 'host',
+    async call(world) {
+      world.token = (await connected(world)).tokens.access;
+      return { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } };
+    },
+  },
+  { id: 'delete_connect_mcp', as: 'host', call: () => ended },
+  {
+    id: 'post_connect_p_profile_mcp',
+    as: 'host',
+    async call(world) {
+      const resource = `${gateway.url}/connect/p/shop/mcp`;
+      const { tokens } = await connectHost(gateway.url, world.person.cookie, { resource });
+      world.token = tokens.access;
+      return { ...ofProfile, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } };
+    },
+  },
+  { id: 'delete_connect_p_profile_mcp', as: 'host', call: () => ({ ...ofProfile, ...ended }) },
+  {
+    id: 'post_connect_decide',
+    async call(world) {
+      const { query, challengeId, code } = await asked(world);
+      return { head: { Origin: gateway.url }, body: { request: query, challengeId, code, allow: true } };
+    },
+  },
+  {
+    id: 'post_connect_token',
+    as: 'anonymous',
+    async call({ person }) {
+      const host = await registerHost(gateway.url);
+      const code = await consent(gateway.url, person.cookie, authorizeQuery(host));
+      const { clientId: client_id, verifier: code_verifier } = host;
+      return { body: { grant_type: 'authorization_code', client_id, code, code_verifier } };
+    },
+  },
+  {
+    id: 'post_connect_revoke',
+    as: 'anonymous',
+    async call(world) {
+      const { host, tokens } = await connected(world);
+      return { body: { token: tokens.refresh, client_id: host.clientId } };
+    },
+  },
+  {
+    id: 'post_auth_v1_connected_hosts_revoke',
+    call: async (world) => ({ body: { id: (await connected(world)).id } }),
+  },
+  { id: 'get_ProxyAdmin_api_connected_hosts', call: ({ person }) => ({ query: { userId: person.userId } }) },
+  {
+    id: 'post_ProxyAdmin_api_connected_hosts_revoke',
+    call: async (world) => ({ body: { userId: world.person.userId, id: (await connected(world)).id } }),
+  },
   {
     id: 'post_auth_v1_app_upsert_usr_app',
     call: ids(() => ({ name: 'Tea', url: 'https://tea.example', webhookUrl: `${moduleUrl}/hook` })),
@@ -274,15 +358,19 @@ t.test(
       person,
       other,
       bearer: '',
+      token: '',
       appId: '',
       keyId: '',
       fileId: '',
       fileCode: '',
       draftId: '',
     };
-    const headers = { anonymous: () => ({}), person: () => ({ Cookie: person.cookie }), agent };
+    const headers = { anonymous: () => ({}), person: () => ({ Cookie: person.cookie }), agent, host };
     function agent() {
       return { Authorization: `Bearer ${world.bearer}` };
+    }
+    function host() {
+      return { Authorization: `Bearer ${world.token}` };
     }
     const planned = new Set([...STEPS, LAST].map(({ id }) => id));
     const rest = [...operations.keys()].filter((id) => !planned.has(id)).map((id): Step => ({ id }));

@@ -148,7 +148,9 @@ function valuesOf(operation: Operation, call: Call, bytes: (text: string) => unk
 
 /** `X-MCP-Code` gives `xMcpCode`. */
 function camel(name: string): string {
-  const words = name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).filter((word) => word !== '');
+  const words = name
+    .split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/)
+    .filter((word) => word !== '');
   const capital = (word: string) => `${word.charAt(0).toUpperCase()}${word.slice(1).toLowerCase()}`;
   return words.map((word, place) => (place === 0 ? word.toLowerCase() : capital(word))).join('');
 }

@@ -5,6 +5,7 @@ import {
   boolean,
   idText,
   integer,
+  named,
   nullable,
   object,
   oneOf,
@@ -29,6 +30,14 @@ export interface ConnectDeps extends ConsentDeps, TokenDeps {
 const QUERY_LENGTH_MAX = 16 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const REGISTRATION_MAX_BYTES = 16 * 1024;
+/** RFC 6749 5.2. */
+const failure = named(
+  'OAuthError',
+  object({
+    error: text({ examples: ['invalid_grant'] }),
+    error_description: optional(text({ examples: ['the code is over'] })),
+  }),
+);
 /** Requests of hosts: no cookie is read, and pages of every origin may send them. */
 const open = {
   group: 'connect',
@@ -144,6 +153,7 @@ function decideRoute(deps: ConnectDeps): AnyRoute {
     path: '/connect/decide',
     summary: "The person's answer to a request for access",
     docs: {
+      reads: { Origin: 'required' },
       description:
         'Taken from pages of the gateway itself alone, with the challenge that `/connect/request` gave for this request, once. The answer is the address that the browser goes to.',
     },
@@ -190,6 +200,7 @@ function tokenRoute(deps: ConnectDeps): AnyRoute {
     path: '/connect/token',
     summary: 'Exchange a code or a refresh token (RFC 6749 3.2)',
     docs: {
+      failure,
       description:
         'A code is good once for 60 s; used twice, it ends what it gave. A refresh token is rotated at each use; the former one works once more within 60 s. Any later use of a former token ends the grant.',
       body: {
@@ -231,6 +242,7 @@ function revokeRoute(deps: ConnectDeps): AnyRoute {
     path: '/connect/revoke',
     summary: 'Give a token back (RFC 7009)',
     docs: {
+      failure,
       description:
         'A refresh token ends its grant and all sessions of it, an access token its own session. Unknown tokens are 200 too.',
       body: {
@@ -259,6 +271,7 @@ function registerRoute({ policy, sealers, counters }: ConnectDeps): AnyRoute {
     path: '/connect/register',
     summary: 'Register a client (RFC 7591)',
     docs: {
+      failure,
       description:
         'Nothing is stored: the id is the registration, sealed. 403 where `OAuthClients` does not take registrations.',
       body: {

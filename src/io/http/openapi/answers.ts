@@ -43,14 +43,15 @@ export function errorSchema(): object {
 
 /** One example of each error that these routes may return; their answers refer to it. */
 export function errorExamples(routes: readonly AnyRoute[]): Record<string, object> {
-  const named = new Set(routes.flatMap((route) => [...errorNamesOf(route).values()].flat()));
+  const enveloped = routes.filter(({ docs }) => docs?.failure === undefined);
+  const named = new Set(enveloped.flatMap((route) => [...errorNamesOf(route).values()].flat()));
   const names = (Object.keys(ERRORS) as ErrorName[]).filter((name) => named.has(name));
   return Object.fromEntries(names.map((name) => [name, { value: { error: errorBody(name) } }]));
 }
 
 /** Answers by status. `name`: of the operation, for schemas without a name. */
 export function answersOf(route: AnyRoute, name: string, registry: SchemaRegistry): Answers {
-  const failures = failuresOf(route);
+  const failures = failuresOf(route, registry);
   const shown = Object.entries(route.docs?.answers ?? {}).map(([status, answer]) => [
     status,
     shownAnswer(route, Number(status), answer, name, registry),
@@ -141,15 +142,20 @@ function errorNamesOf(route: AnyRoute): Map<number, ErrorName[]> {
   return byStatus;
 }
 
-function failuresOf(route: AnyRoute): Answers {
+function failuresOf(route: AnyRoute, registry: SchemaRegistry): Answers {
   const byStatus = errorNamesOf(route);
   const failures: Answers = {};
   for (const status of [...byStatus.keys()].sort((a, b) => a - b))
-    failures[status] = failureOf(route, status, byStatus.get(status) ?? []);
+    failures[status] = failureOf(route, status, byStatus.get(status) ?? [], registry);
   return failures;
 }
 
-function failureOf(route: AnyRoute, status: number, names: readonly ErrorName[]): OperationAnswer {
+function failureOf(
+  route: AnyRoute,
+  status: number,
+  names: readonly ErrorName[],
+  registry: SchemaRegistry,
+): OperationAnswer {
   const lines = names.map((name) => `${errorRow(name).code} ${errorRow(name).message}`);
   const examples = names.map((name) => [name, { $ref: `#/components/examples/${name}` }]);
   const waits = status === 429 || names.some((name) => errorRow(name).retryAfterSeconds !== undefined);
@@ -157,12 +163,19 @@ function failureOf(route: AnyRoute, status: number, names: readonly ErrorName[])
     'X-Request-Id',
     ...(isCounted(route) ? LIMIT_FIELDS : []),
     ...(waits ? (['Retry-After'] as const) : []),
+    ...(names.includes('TokenRequired') ? (['WWW-Authenticate'] as const) : []),
     ...(status === 405 ? (['Allow'] as const) : []),
     ...(status === 416 ? (['Content-Range', 'ETag', 'Last-Modified'] as const) : []),
   ]);
+  const description = [...new Set(lines)].join('; ');
+  const own = route.docs?.failure;
+  if (own !== undefined) {
+    const content = { [JSON_TYPE]: { schema: registry.register('OAuthError', own) } };
+    return { description, headers, content };
+  }
   const schema = { $ref: '#/components/schemas/Error' };
   const content = { [JSON_TYPE]: { schema, examples: Object.fromEntries(examples) } };
-  return { description: [...new Set(lines)].join('; '), headers, content };
+  return { description, headers, content };
 }
 
 function impliedErrors(route: AnyRoute): ErrorName[] {

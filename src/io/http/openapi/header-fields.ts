@@ -54,6 +54,10 @@ export const REQUEST_FIELDS = {
     description: 'The name of the tool or the URI of the resource, again: required in revision 2026-07-28',
     schema: line('wallet_get_balance'),
   },
+  Origin: {
+    description: 'Fetch standard: the origin of the page that asks',
+    schema: line('https://gate.example'),
+  },
   pkey: {
     description: 'Public key in base64url; adds the public-key scope of the rate limit',
     schema: line(KEY_EXAMPLE),
@@ -125,6 +129,12 @@ export const RESPONSE_FIELDS = {
     schema: line('"s";q=15;w=5'),
   },
   'Retry-After': { description: 'Seconds to wait', schema: { type: 'integer', minimum: 1, examples: [5] } },
+  'WWW-Authenticate': {
+    description: 'RFC 9728 5.1: where the metadata of the resource is',
+    schema: line(
+      'Bearer resource_metadata="https://gate.example/.well-known/oauth-protected-resource/connect/mcp", scope="tools"',
+    ),
+  },
   Allow: { description: 'Methods of this address', schema: line('POST, DELETE') },
   'Set-Cookie': {
     description: 'The cookie `sid` of a browser session, or its end',

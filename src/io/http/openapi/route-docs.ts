@@ -17,6 +17,8 @@ export interface RouteDocs {
   readonly body?: BodyDocs | null;
   /** Answers without the envelope by status; they replace those that the definition implies. */
   readonly answers?: Readonly<Record<number, AnswerDocs>>;
+  /** The body of every error, where it is not the envelope. */
+  readonly failure?: TSchema;
   /** Fields of the head of a success. */
   readonly sends?: readonly ResponseFieldName[];
   /** With `auth: 'none'`: the handler itself reads a bearer if there is one. */
