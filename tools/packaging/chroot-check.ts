@@ -58,6 +58,7 @@ function prepare({ root, node }: Target): void {
   if (!existsSync(join(root, 'usr/bin/nginx')) && !existsSync(join(root, 'usr/sbin/nginx')))
     run('debootstrap', ['--variant=minbase', `--include=${DEBIAN_PACKAGES}`, 'trixie', root, MIRROR]);
   for (const file of ['/etc/resolv.conf', CERTIFICATES]) cpSync(file, join(root, file));
+  writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
   const home = join(root, `opt/node-${node}`);
   if (existsSync(join(home, 'bin/npm'))) return;
   rmSync(home, { recursive: true, force: true });
