@@ -130,7 +130,9 @@ export class Threads {
     thread.state = 'starting';
     thread.port = port1;
     thread.withdraw = new AbortController();
-    port1.on('message', (answer: ThreadAnswer) => this.#onAnswer(thread, answer));
+    port1.on('message', (answers: readonly ThreadAnswer[]) => {
+      for (const answer of answers) this.#onAnswer(thread, answer);
+    });
     const { signal } = thread.withdraw;
     this.#pool.run({ port: port2 }, { transferList: [port2], signal }).then(
       () => this.#onEnd(thread, new Error('it stopped serving')),
