@@ -29,6 +29,27 @@ const EXPECT = '1000.00000000';
 /** Any key of the length that the configuration asks for: this backend looks at none. */
 const MODULE_KEY = 'bench-module-key-0001';
 const CONNECTED = 'gatehouse at /connect/mcp';
+const STATELESS = 'gatehouse, MCP 2026-07-28';
+/** The same call in the revision without sessions. */
+const STATELESS_CALL = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: {
+    name: 'wallet_get_balance',
+    arguments: {},
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  },
+});
+const STATELESS_HEADERS = {
+  'MCP-Protocol-Version': '2026-07-28',
+  'Mcp-Method': 'tools/call',
+  'Mcp-Name': 'wallet_get_balance',
+};
 /** Accounts that share the connections, each with a key and a session of its own. */
 const USERS = 64;
 
@@ -39,6 +60,7 @@ export const mcpCall: Scenario = {
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
     { of: CONNECTED, against: 'gatehouse', by: 'rate', reaches: 0.97, row: 'tools/call at /connect/mcp' },
+    { of: STATELESS, against: 'gatehouse', by: 'rate', reaches: 0.95, row: 'tools/call of MCP 2026-07-28' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
   ],
   async run(bench) {
@@ -56,24 +78,35 @@ export const mcpCall: Scenario = {
   },
 };
 
-/** Two subjects of this checkout: both addresses of one process, with the same accounts. */
+/** Three subjects of this checkout: both addresses and both forms of MCP of one process, with the same accounts. */
 async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject[]> {
   const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
   const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build });
   const people = await makeAgents(bench, url, bench.options.users || USERS);
   const isOurs = bench.options.target === undefined;
   const expect = isOurs ? EXPECT : '"result"';
-  const subject = async (title: string, path: string, login: typeof sessionOf) => {
+  const subject = async (
+    title: string,
+    path: string,
+    login: typeof sessionOf,
+    { call = CALL, fields = {} }: { readonly call?: string; readonly fields?: Record<string, string> } = {},
+  ) => {
     const requests: string[] = [];
     for (const person of people) {
-      const headers = { Authorization: `Bearer ${await login(url, person)}`, Accept: ACCEPT };
-      requests.push(rawRequest('POST', `${url}${path}`, headers, CALL));
+      const headers = { Authorization: `Bearer ${await login(url, person)}`, Accept: ACCEPT, ...fields };
+      requests.push(rawRequest('POST', `${url}${path}`, headers, call));
     }
     return bench.subject(title, pids, () => ({ url, requests, expect }));
   };
   const direct = await subject(name, '/mcp', sessionOf);
   const hasHosts = isOurs && build.checkout === undefined;
-  return hasHosts ? [direct, await subject(CONNECTED, '/connect/mcp', connectHost)] : [direct];
+  if (!hasHosts) return [direct];
+  const stateless = { call: STATELESS_CALL, fields: STATELESS_HEADERS };
+  return [
+    direct,
+    await subject(CONNECTED, '/connect/mcp', connectHost),
+    await subject(STATELESS, '/mcp', sessionOf, stateless),
+  ];
 }
 
 async function bareProxy(bench: Bench, backendUrl: string): Promise<Subject> {

@@ -245,6 +245,16 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/accounts/network-limits.test.ts: the first login with a code counts',
     'test/io/accounts/network-limits.test.ts: loopback is counted in Production alone',
   ],
+  'lists for endless values of `?tools=`, to fill memory': [
+    'test/io/mcp/subsets.test.ts: ?tools=: entries after the hundredth match nothing',
+  ],
+  'open streams of `subscriptions/listen`': [
+    'test/io/mcp/list-changes.test.ts: subscriptions/listen: refusals without a filter, a session, a good bearer or room',
+    'test/io/mcp/list-changes.test.ts: subscriptions/listen: ends with its session, its lifetime and its client',
+  ],
+  'a proxy that routes by `Mcp-Name`, and a body that says otherwise': [
+    'test/io/mcp/stateless.test.ts: headers of 2026-07-28: a missing or another one is 400 with -32020',
+  ],
   'one POST of 100 lists or calls on `/mcp`': [
     'test/io/mcp/batch.test.ts: 100 lists answer with 4 MiB at most',
     'test/io/mcp/batch.test.ts: calls behind an answer that was too large',
