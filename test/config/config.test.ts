@@ -63,6 +63,23 @@ t.test(
   },
 );
 
+t.test(
+  'configuration: OAuthClients is any, in Production cimd; hosts of documents are lower-case',
+  async (t) => {
+    const clientsOf = (content: object) => {
+      const loaded = loadConfiguration(file(t, content), {});
+      return loaded.ok && [loaded.configuration.oauthClients, loaded.configuration.oauthClientHosts];
+    };
+    t.same(clientsOf({}), ['any', []]);
+    t.same(clientsOf({ Production: true, BaseUrl: 'https://gate.example' }), ['cimd', []]);
+    t.same(clientsOf({ OAuthClients: 'registered', OAuthClientHosts: ['Host.Example'] }), [
+      'registered',
+      ['host.example'],
+    ]);
+    t.match(faultsOf(file(t, { OAuthClients: 'all' })), [/^OAuthClients: /]);
+  },
+);
+
 t.test('configuration: SendfileBehind needs trusted peers, a free field and a whole path', async (t) => {
   const SendfileBehind = { header: 'X-Accel', prefix: '/_files/' };
   const TrustedProxies = ['10.0.0.0/8'];

@@ -85,8 +85,9 @@ t.test('settings: WebhookPorts takes ports alone, blanks and empty items ignored
   t.match(checkSetting('WebhookPorts', 8443), { ok: false, message: /a text/ });
 });
 
-t.test('keys: six flag bits by the names of spec 2.2, and the kind that they say', async (t) => {
-  t.same(Object.keys(KeyFlag), ['PasswordKey', 'UserKey', 'Fido2Key', 'McpAccess', 'CardDav', 'Deleted']);
+t.test('keys: six flag bits by the names of spec 2.2, one of ours, and the kind that they say', async (t) => {
+  const specified = ['PasswordKey', 'UserKey', 'Fido2Key', 'McpAccess', 'CardDav', 'Deleted'];
+  t.same(Object.keys(KeyFlag), [...specified, 'NoBrowserLogin']);
   const bits = Object.values(KeyFlag);
   t.equal(
     bits.reduce<number>((sum, bit) => sum | bit, 0),

@@ -5,6 +5,7 @@ import { user } from '../../../src/actors/accounts/user.ts';
 import { initialUser } from '../../../src/actors/accounts/user-state.ts';
 import { app } from '../../../src/actors/apps/app.ts';
 import { type AppState, initialApp } from '../../../src/actors/apps/app-state.ts';
+import { upcastApp } from '../../../src/actors/apps/app-upcast.ts';
 import { deliveryLog } from '../../../src/actors/apps/delivery-log.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { sentKeyOf } from '../../../src/domain/apps.ts';
@@ -283,4 +284,16 @@ t.test('applications of version 1: they have a webhook that begins with their re
       t.same(actors.bugs, []);
     }
   }
+});
+
+t.test('applications before version 4: they have no redirect URIs', async (t) => {
+  for (const written of GOLDEN.app) {
+    for (const snapshot of [true, false]) {
+      const actors = await planted('app', '70', written, snapshot);
+      const view = await actors.system.query(app, '70', { type: 'view' });
+      t.strictSame(view?.redirectUris, []);
+    }
+  }
+  const { redirectUris: _, ...earlier } = initialApp('70');
+  for (const version of [2, 3]) t.strictSame(upcastApp({ version, state: earlier }).state, initialApp('70'));
 });
