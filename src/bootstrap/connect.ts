@@ -41,7 +41,7 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
     resolve: createResolver(elapsed),
     elapsed,
   });
-  await openHostsRow(actors, site.baseUrl).catch(unlessRefused);
+  await openHostsRow(actors, site.baseUrl).catch(unlessFull);
   return {
     resources: createResources([mcpResource(site)], (name) => catalog.current.profiles.get(name)),
     policy,
@@ -55,6 +55,6 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
 }
 
 /** A full disk must not stop the start: hosts without an application are refused until the next one. */
-function unlessRefused(error: unknown): void {
-  if (!(error instanceof GatewayError)) throw error;
+function unlessFull(error: unknown): void {
+  if (!(error instanceof GatewayError) || error.row !== 'StorageFull') throw error;
 }
