@@ -40,6 +40,7 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
     rules: () => ({ production, allow, ports: settings.get('WebhookPorts') }),
     resolve: createResolver(elapsed),
     elapsed,
+    bound: bounds.of('clientDocuments'),
   });
   await openHostsRow(actors, site.baseUrl).catch(unlessFull);
   return {

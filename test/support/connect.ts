@@ -3,6 +3,7 @@
  * test moves, and metadata documents that the test gives.
  */
 
+import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { openChallenges } from '../../src/io/accounts/challenges.ts';
 import { OAuthClientRegistry, openHostsRow } from '../../src/io/connect/clients.ts';
 import { ConnectCounters } from '../../src/io/connect/counters.ts';
@@ -46,12 +47,18 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalog = new LiveCatalog(loaded.catalog);
   const sealers = openSealers(CIPHER);
-  const documents = new ClientDocuments({
-    rules: () => ({ production: true, allow: [], ports: '' }),
-    resolve: async () => ['203.0.113.7'],
-    elapsed: () => performance.now(),
-    ...options.documents,
-  });
+  let closeDocuments: () => Promise<void> = async () => undefined;
+  const openDocuments = (bounds: SharedBounds) => {
+    const documents = new ClientDocuments({
+      rules: () => ({ production: true, allow: [], ports: '' }),
+      resolve: async () => ['203.0.113.7'],
+      elapsed: () => performance.now(),
+      bound: bounds.of('clientDocuments'),
+      ...options.documents,
+    });
+    closeDocuments = () => documents.close();
+    return documents;
+  };
   const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
   const fixture = await startAdmin({
     ...options,
@@ -64,7 +71,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
         ),
         policy,
         sealers,
-        clients: new OAuthClientRegistry({ policy, documents, sealers }),
+        clients: new OAuthClientRegistry({ policy, documents: openDocuments(bounds), sealers }),
         counters,
         catalog,
         challenges: { challenges: openChallenges(CIPHER), openBound: bounds.of('challenges') },
@@ -91,7 +98,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
     counters,
     cookieOf: ({ sid }) => cookie(sid)['Cookie'] ?? '',
     async stop() {
-      await documents.close();
+      await closeDocuments();
       await modules.close();
       await fixture.stop();
     },

@@ -160,10 +160,17 @@ export function openGrant(
   );
 }
 
-/** Those that give way to one more: the ones used longest ago. */
-function leaving({ hostGrants }: UserState): readonly HostGrant[] {
+/** Those that give way to one more: the ones used longest ago, as far as uses are written (once a minute). */
+function leaving({ hostGrants, sessions }: UserState): readonly HostGrant[] {
   const over = hostGrants.length + 1 - GRANTS_MAX;
-  return over <= 0 ? [] : hostGrants.toSorted((a, b) => a.rotatedMs - b.rotatedMs).slice(0, over);
+  if (over <= 0) return [];
+  const usedMs = new Map(hostGrants.map(({ id, rotatedMs }) => [id, rotatedMs]));
+  for (const { grantId, lastSeenMs } of sessions) {
+    const before = grantId === undefined ? undefined : usedMs.get(grantId);
+    if (grantId !== undefined && before !== undefined) usedMs.set(grantId, Math.max(before, lastSeenMs));
+  }
+  const used = ({ id }: HostGrant) => usedMs.get(id) ?? 0;
+  return hostGrants.toSorted((a, b) => used(a) - used(b)).slice(0, over);
 }
 
 export function refreshGrant(

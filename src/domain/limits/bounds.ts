@@ -123,6 +123,14 @@ export const BOUNDS = {
     error: 'AccessRateLimit',
     summary: 'Challenges of registrations and logins: open ones, and used ones that opened nothing.',
   },
+  clientDocuments: {
+    unit: 'documents',
+    maximum: 32,
+    user: 2,
+    network: { part: 1 / 4 },
+    error: 'AccessRateLimit',
+    summary: 'Client-id metadata documents that are fetched: each for at most 3 s.',
+  },
 } as const satisfies Record<string, Bound>;
 
 export type BoundName = keyof typeof BOUNDS;

@@ -43,7 +43,7 @@ type AuthorizationResult =
   | { readonly step: 'login'; readonly documentHost: string };
 
 type Fields = ReadonlyMap<string, string>;
-type Context = Pick<RouteContext, 'site' | 'header' | 'actors' | 'session'>;
+type Context = Pick<RouteContext, 'site' | 'header' | 'actors' | 'session' | 'holder'>;
 
 /** Throws `OAuthInvalidRequest`, `OAuthInvalidClient` and `AccessRateLimit` for what no redirect may follow from. */
 export async function readAuthorization(
@@ -53,10 +53,10 @@ export async function readAuthorization(
 ): Promise<AuthorizationResult> {
   const fields = readFields(query);
   const clientId = required(fields, 'client_id', CLIENT_ID_MAX);
-  const { session, actors } = context;
+  const { session, actors, holder } = context;
   const named = deps.clients.named(actors, clientId);
   if (named.kind === 'document' && session === undefined) return { step: 'login', documentHost: named.host };
-  const client = await deps.clients.find(actors, clientId, session?.userId ?? '');
+  const client = await deps.clients.find(actors, clientId, holder);
   const redirectUri = required(fields, 'redirect_uri', STATE_LENGTH_MAX);
   const judged = judgeRedirect(redirectUri, client.kind === 'application');
   const isKnown = client.redirectUris.some((known) => isSameRedirect(known, redirectUri));

@@ -4,6 +4,7 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { HOSTS_APP_ID } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { parseId } from '../../domain/ids.ts';
+import type { Holder } from '../../domain/limits/holders.ts';
 import type { HostKind } from '../../domain/oauth/clients.ts';
 import { viewApp } from '../apps/apps.ts';
 import { indexEntryOf } from '../http/session-lookup.ts';
@@ -65,11 +66,11 @@ export class OAuthClientRegistry {
     return client;
   }
 
-  /** `userId` of the session: documents are fetched for logged-in accounts alone. Throws `OAuthInvalidClient`, `AccessRateLimit`. */
-  async find(actors: ActorSystem, clientId: string, userId: string): Promise<OAuthClient> {
+  /** `holder`: the caller, with its session: documents are fetched for logged-in accounts alone. Throws `OAuthInvalidClient`, `AccessRateLimit`. */
+  async find(actors: ActorSystem, clientId: string, holder: Holder): Promise<OAuthClient> {
     const client = this.named(actors, clientId);
     if (client.kind === 'document') {
-      const document = await this.#deps.documents.find(clientId, userId);
+      const document = await this.#deps.documents.find(clientId, holder);
       return { id: clientId, ...client, ...document };
     }
     return this.local(actors, clientId);

@@ -3,6 +3,8 @@
  * redirects, within a deadline and a size, and cached.
  */
 import { GatewayError } from '../../domain/errors.ts';
+import type { Holder } from '../../domain/limits/holders.ts';
+import type { SharedBound } from '../../domain/limits/shares.ts';
 import { CLIENT_NAME_MAX, judgeRedirect } from '../../domain/oauth/clients.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
@@ -13,9 +15,6 @@ import { shownName } from './client-name.ts';
 const DEADLINE_MS = 3 * SECOND_MS;
 const DOCUMENT_MAX_BYTES = 16 * 1024;
 const CONNECTIONS_PER_ORIGIN = 2;
-/** Fetches at once: of one account, and of all. */
-const FETCHES_PER_ACCOUNT_MAX = 2;
-const FETCHES_MAX = 32;
 const ID_LENGTH_MAX = 1_024;
 const CACHED_MAX = 500;
 const CACHE_LEAST_MS = 5 * MINUTE_MS;
@@ -41,6 +40,8 @@ export interface DocumentOptions {
   readonly resolve: Resolve;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
+  /** Fetches at once. */
+  readonly bound: SharedBound;
   readonly openClient?: () => Promise<GuardedClient>;
 }
 
@@ -58,16 +59,15 @@ export class ClientDocuments {
   readonly #options: DocumentOptions;
   readonly #cached = new Map<string, Cached>();
   readonly #running = new Map<string, Promise<Found>>();
-  readonly #byAccount = new Map<string, number>();
   #client: Promise<GuardedClient> | undefined;
 
   constructor(options: DocumentOptions) {
     this.#options = options;
   }
 
-  /** Fetches for an account that is logged in. Throws `OAuthInvalidClient`, `AccessRateLimit`. */
-  async find(clientId: string, userId: string): Promise<ClientDocument> {
-    const found = this.#current(clientId) ?? (await this.#shared(clientId, userId));
+  /** Fetches for an account that is logged in, its holder. Throws `OAuthInvalidClient`, `AccessRateLimit`. */
+  async find(clientId: string, holder: Holder): Promise<ClientDocument> {
+    const found = this.#current(clientId) ?? (await this.#shared(clientId, holder));
     if ('fault' in found) throw new GatewayError('OAuthInvalidClient', found.fault);
     return found.document;
   }
@@ -81,18 +81,13 @@ export class ClientDocuments {
     return cached !== undefined && this.#options.elapsed() < cached.endsMs ? cached.found : undefined;
   }
 
-  #shared(clientId: string, userId: string): Promise<Found> {
+  #shared(clientId: string, holder: Holder): Promise<Found> {
     const running = this.#running.get(clientId);
     if (running !== undefined) return running;
-    const own = this.#byAccount.get(userId) ?? 0;
-    if (own >= FETCHES_PER_ACCOUNT_MAX || this.#running.size >= FETCHES_MAX)
-      throw new GatewayError('AccessRateLimit', 'too many metadata documents at once', 1, 's');
-    this.#byAccount.set(userId, own + 1);
+    const lease = this.#options.bound.require(holder);
     const fetched = this.#fetch(clientId).finally(() => {
       this.#running.delete(clientId);
-      const left = (this.#byAccount.get(userId) ?? 1) - 1;
-      if (left === 0) this.#byAccount.delete(userId);
-      else this.#byAccount.set(userId, left);
+      lease.release();
     });
     this.#running.set(clientId, fetched);
     return fetched;

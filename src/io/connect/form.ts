@@ -3,6 +3,7 @@ import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
 export const FORM_MAX_BYTES = 16 * 1024;
+const BASIC_CHALLENGE = ['WWW-Authenticate', 'Basic realm="connect"'] as const;
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 export type Form = ReadonlyMap<string, string>;
@@ -27,11 +28,14 @@ export function requireField(form: Form, name: string): string {
 }
 
 /** The form of every error of these routes, those of the pipeline included. */
-export function oauthError(error: GatewayError): Reply {
+export function oauthError(error: GatewayError, { header }: Pick<RouteContext, 'header'>): Reply {
   const { status, oauth, message } = errorRow(error.row);
   const retry = error.retryAfterSeconds;
-  const headers: HeaderList =
-    retry === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(retry)))]];
+  const headers: HeaderList = [
+    ...(retry === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(retry)))] as const]),
+    // RFC 6749 5.2: a client that tried to authenticate with the field is answered with one.
+    ...(status === 401 && header('authorization') !== undefined ? [BASIC_CHALLENGE] : []),
+  ];
   const body = {
     error: oauth ?? usualError(status),
     error_description: descriptionOf(error.detail ?? message),

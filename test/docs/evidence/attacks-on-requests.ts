@@ -341,6 +341,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/connect/authorize.test.ts: document: fetched only for a session, once while it is cached',
     'test/io/connect/authorize.test.ts: document: redirects, sizes, other types and other contents are refused',
     'test/io/connect/authorize.test.ts: document: private addresses, other hosts and other forms of the id are not fetched',
+    'test/io/connect/documents.test.ts: document: of fetches at once an account has two, a network a quarter of all',
   ],
   'registrations that fill the disk': ['test/io/connect/authorize.test.ts: register: 201 without storage'],
   'a host that was disconnected, or whose key, application or account is gone': [

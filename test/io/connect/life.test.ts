@@ -283,14 +283,40 @@ t.test('ends: a grant ends with a block, its key, its application and close_sess
 
 t.test('grants: the one used longest ago gives way to the 51st', async (t) => {
   const { fixture, tokens } = await startConnected(t);
-  let last = tokens;
-  for (let turn = 0; turn < 50; turn += 1) {
-    fixture.actors.clock.nowMs += 6 * SECOND_MS;
-    ({ tokens: last } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner)));
-  }
+  const connectMore = async (count: number): Promise<HostTokens> => {
+    let last = tokens;
+    for (let turn = 0; turn < count; turn += 1) {
+      fixture.actors.clock.nowMs += 6 * SECOND_MS;
+      ({ tokens: last } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner)));
+    }
+    return last;
+  };
+  const second = await connectMore(1);
+  await connectMore(48);
+  fixture.actors.clock.nowMs += 61 * SECOND_MS;
+  t.equal(await statusWith(fixture, tokens.access), 200, 'used now, without a refresh');
+  await fixture.actors.settle();
+  const last = await connectMore(1);
   t.equal((await hostsOf(fixture, fixture.owner)).length, 50);
-  t.equal(await statusWith(fixture, tokens.access), 401);
+  t.equal(await statusWith(fixture, second.access), 401);
+  t.equal(await statusWith(fixture, tokens.access), 200);
   t.equal(await statusWith(fixture, last.access), 200);
+});
+
+t.test('token: a client that authenticates with the field learns so with a challenge', async (t) => {
+  const { fixture, host, tokens } = await startConnected(t);
+  const body = { grant_type: 'refresh_token', client_id: host.clientId, refresh_token: tokens.refresh };
+  const answer = await fetch(`${fixture.url}/connect/token`, {
+    method: 'POST',
+    headers: { authorization: 'Basic eDp5' },
+    body: new URLSearchParams(body),
+  });
+  t.equal(answer.status, 401);
+  t.match(answer.headers.get('www-authenticate'), /^Basic /);
+  t.match(await answer.json(), { error: 'invalid_client' });
+  const without = await refreshTokens(fixture.url, host, tokens.refresh, { client_secret: 'any' });
+  t.equal(without.headers.get('www-authenticate'), null);
+  t.equal((await refreshTokens(fixture.url, host, tokens.refresh)).status, 200, 'neither spent the token');
 });
 
 t.test('restart: grants, codes and rotation live in the journal', async (t) => {

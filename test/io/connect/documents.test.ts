@@ -1,0 +1,50 @@
+import t from 'tap';
+import type { GuardedClient } from '../../../src/io/webhooks/guarded-client.ts';
+import type { Account } from '../../support/account.ts';
+import { startConnect } from '../../support/connect.ts';
+import { askRequest, authorizeQuery, hostClient } from '../../support/hosts.ts';
+
+/** A host that answers nothing until `release`, which waits for so many fetches first. */
+function silentHost() {
+  const waiting: (() => void)[] = [];
+  const request = async () => {
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    throw new Error('closed');
+  };
+  const client = { request, agent: { destroy: async () => undefined } };
+  return {
+    openClient: async () => client as unknown as GuardedClient,
+    async reached(count: number) {
+      while (waiting.length < count) await new Promise<void>((resolve) => setImmediate(resolve));
+    },
+    release() {
+      for (const resolve of waiting.splice(0)) resolve();
+    },
+  };
+}
+
+t.test('document: of fetches at once an account has two, a network a quarter of all', async (t) => {
+  const host = silentHost();
+  const { openClient } = host;
+  const fixture = await startConnect({ documents: { openClient } });
+  t.teardown(() => fixture.stop());
+  const { url, owner, admin, cookieOf } = fixture;
+  const others = [await fixture.signUp(), await fixture.signUp()];
+  const ask = (account: Account, name: string) => {
+    const client = hostClient(`https://host.example/${name}.json`, 'https://host.example/cb');
+    return askRequest(url, cookieOf(account), authorizeQuery(client));
+  };
+  const asked = [owner, admin, ...others].flatMap((account) =>
+    ['one', 'two'].map((name) => ask(account, `${account.userId}/${name}`)),
+  );
+  await host.reached(8);
+  t.equal((await ask(owner, 'third')).status, 429, 'a third of one account');
+  const last = await fixture.signUp();
+  t.equal((await ask(last, 'ninth')).status, 429, 'a ninth of one network');
+  host.release();
+  for (const answer of await Promise.all(asked)) t.equal(answer.status, 200);
+  const later = ask(last, 'later');
+  await host.reached(1);
+  host.release();
+  t.equal((await later).status, 200, 'what ended is given back');
+});
