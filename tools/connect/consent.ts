@@ -44,8 +44,8 @@ export async function endAccess(url: string, clientId: string, token: string): P
 /** Never opened: the tests read where the browser would go. */
 const CALLBACK = 'http://127.0.0.1:33418/callback';
 
-/** A host that the person agreed to: its access token, for /connect/mcp alone. */
-export async function connectHost(url: string, person: Person): Promise<string> {
+/** A host that the person agreed to: its access token, for one address alone. */
+export async function connectHost(url: string, person: Person, path = '/connect/mcp'): Promise<string> {
   const clientId = await registerClient(url, 'Test host', CALLBACK);
   const verifier = randomBytes(32).toString('base64url');
   const asked = new URL('/connect/authorize', url);
@@ -56,7 +56,7 @@ export async function connectHost(url: string, person: Person): Promise<string> 
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
     scope: 'tools',
-    resource: `${url}/connect/mcp`,
+    resource: `${url}${path}`,
   }).toString();
   const callback = await agree(url, person, asked);
   const answer = await postForm(`${url}/connect/token`, {

@@ -210,6 +210,7 @@ export const ROUTE_TESTS: Evidence = {
   'DELETE /mcp/p/:profile': ['test/io/mcp/subsets.test.ts: profile: an unknown one is 404 for every method'],
   'POST /connect/p/:profile/mcp': [
     'test/io/connect/profiles.test.ts: /connect/p/NAME/mcp: the challenge names its own metadata',
+    'test/e2e/connect/profile.test.ts: connect profile: a token of it lists and calls its tools',
   ],
   'GET /connect/p/:profile/mcp': [
     'test/io/connect/profiles.test.ts: /connect/p/NAME/mcp: an unknown profile is 404',
