@@ -2,7 +2,7 @@
  * Connected hosts of one account (OAuth): consent, the grant that a code opens, rotation of its refresh token, and its end.
  * Codes and refresh tokens are good once; the turn that spends one writes what follows from it.
  */
-import { GRANTS_MAX, grantEndMs, ROTATION_GRACE_MS } from '../../domain/oauth/grants.ts';
+import { CODE_LIFE_MS, GRANTS_MAX, grantEndMs, ROTATION_GRACE_MS } from '../../domain/oauth/grants.ts';
 import { loginTypeFor } from '../../domain/oauth/scopes.ts';
 import { FRESH_LOGIN_MS } from '../../domain/sessions.ts';
 import { SECOND_MS } from '../../domain/time.ts';
@@ -12,7 +12,7 @@ import { isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts'
 import { challengeUsed, refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import { hostLogged, type LogEventName } from './login-log.ts';
-import { connectedAccess, unchangedIndexEntry } from './user-app-access.ts';
+import { accessOf, connectedAccess, unchangedIndexEntry } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
 import { endGrants, openSession } from './user-sessions.ts';
 import type { HostGrant, SessionRecord, UsedChallenge, UserState } from './user-types.ts';
@@ -41,6 +41,8 @@ export type GrantCommand =
       readonly codeId: number;
       readonly endsMs: number;
       readonly host: ConsentedHost;
+      /** Of the consent: what ended it took the consent back. */
+      readonly sessionId: string;
       readonly keyId: string | null;
       readonly refreshHash: string;
       readonly indexEntry: AppIndexEntry | undefined;
@@ -110,24 +112,27 @@ export function openGrant(
   command: Of<'openGrant'>,
   turn: Turn,
 ): UserOutcome<IssuedAccess> | Refusal {
-  const { codeId, endsMs, host, keyId, indexEntry, origin } = command;
+  const { codeId, endsMs, host, sessionId, keyId, indexEntry, origin } = command;
   const given = state.hostGrants.find((grant) => grant.codeId === codeId);
   if (given !== undefined) return reused(state, given, 'the code was used before', origin, turn);
   if (state.usedChallenges.some(({ id }) => id === codeId) || turn.nowMs >= endsMs)
     return refuse('OAuthInvalidGrant', 'the code is over');
   const spent = refusedChallenge(state, { id: codeId, endsMs }, turn);
   if (spent !== undefined) return spent;
-  if (state.createdMs === null || state.blocked || (keyId !== null && !isActive(findById(state.keys, keyId))))
+  const isGone = keyId !== null && !isActive(findById(state.keys, keyId));
+  if (state.blocked || isGone || findById(state.sessions, sessionId) === undefined)
     return refuse('OAuthInvalidGrant', 'the login of the consent is over');
+  if ((accessOf(state, host.appId)?.revokedMs ?? 0) >= endsMs - CODE_LIFE_MS)
+    return refuse('OAuthInvalidGrant', 'the access was taken back');
   const id = turn.newId();
   if (indexEntry === undefined || !isGrantValid(indexEntry, id))
     return refuse('OAuthInvalidGrant', 'the application takes no sessions');
   const access = connectedAccess(state, host.appId, turn);
   if (isRefusal(access)) return access;
   const gone = leaving(state);
-  const isGone = ({ grantId }: SessionRecord) => gone.some((grant) => grant.id === grantId);
+  const gives = ({ grantId }: SessionRecord) => gone.some((grant) => grant.id === grantId);
   // Sessions of grants that give way end once, so the opening must not see them.
-  const rest = gone.length === 0 ? state : { ...state, sessions: state.sessions.filter((s) => !isGone(s)) };
+  const rest = gone.length === 0 ? state : { ...state, sessions: state.sessions.filter((s) => !gives(s)) };
   const opening = openSession(
     rest,
     turn,

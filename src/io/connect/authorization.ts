@@ -39,8 +39,13 @@ type AuthorizationResult =
   | { readonly step: 'ready'; readonly request: AuthorizationRequest }
   /** Client and redirect URI are good, something else is not: the host learns it there. */
   | { readonly step: 'redirect'; readonly redirect: string }
-  /** A metadata document is not fetched before a login. */
-  | { readonly step: 'login'; readonly documentHost: string };
+  /**
+   * A metadata document is not fetched before a login. No fault goes to a redirect URI that anybody registered either: a link
+   * to the gateway would lead people elsewhere (RFC 9700 4.11.2).
+   */
+  | { readonly step: 'login'; readonly client: ShownClient };
+
+export type ShownClient = Pick<OAuthClient, 'kind' | 'name' | 'host'>;
 
 type Fields = ReadonlyMap<string, string>;
 type Context = Pick<RouteContext, 'site' | 'header' | 'actors' | 'session' | 'holder'>;
@@ -55,7 +60,8 @@ export async function readAuthorization(
   const clientId = required(fields, 'client_id', CLIENT_ID_MAX);
   const { session, actors, holder } = context;
   const named = deps.clients.named(actors, clientId);
-  if (named.kind === 'document' && session === undefined) return { step: 'login', documentHost: named.host };
+  if (named.kind === 'document' && session === undefined)
+    return loginFor({ kind: 'document', name: '', host: named.host });
   const client = await deps.clients.find(actors, clientId, holder);
   const redirectUri = required(fields, 'redirect_uri', STATE_LENGTH_MAX);
   const judged = judgeRedirect(redirectUri, client.kind === 'application');
@@ -71,10 +77,15 @@ export async function readAuthorization(
     };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
+    if (client.kind === 'registration' && session === undefined) return loginFor(client);
     const { oauth } = errorRow(error.row);
     const fault = { error: oauth ?? 'invalid_request', error_description: error.detail };
     return { step: 'redirect', redirect: answerTo(context, redirectUri, state, fault) };
   }
+}
+
+function loginFor({ kind, name, host }: ShownClient): AuthorizationResult {
+  return { step: 'login', client: { kind, name, host } };
 }
 
 /** The address of an answer, with `state` as it came and the issuer (RFC 9207). */

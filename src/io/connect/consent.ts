@@ -21,6 +21,7 @@ import {
   type AuthorizationRequest,
   answerTo,
   readAuthorization,
+  type ShownClient,
 } from './authorization.ts';
 import type { ConnectCounters } from './counters.ts';
 import { originOfRequest, type Resource } from './resources.ts';
@@ -40,7 +41,7 @@ interface ConsentView {
   readonly step: 'login' | 'consent' | 'fresh_login' | 'error' | 'redirect';
   readonly error: { readonly code: string; readonly message: string } | null;
   readonly redirect: string | null;
-  readonly client: { readonly kind: string; readonly name: string; readonly host: string | null } | null;
+  readonly client: ShownClient | null;
   readonly destination: Destination | null;
   readonly resource: { readonly address: string; readonly name: string } | null;
   readonly scopes: readonly string[];
@@ -89,10 +90,7 @@ export async function viewConsent(deps: ConsentDeps, context: RouteContext): Pro
   const account = session === undefined ? null : await accountOf(context, session);
   if ('code' in result) return { ...NOTHING, step: 'error', error: result, account };
   if (result.step === 'redirect') return { ...NOTHING, step: 'redirect', redirect: result.redirect };
-  if (result.step === 'login') {
-    const client = { kind: 'document', name: '', host: result.documentHost };
-    return { ...NOTHING, step: 'login', client };
-  }
+  if (result.step === 'login') return { ...NOTHING, step: 'login', client: result.client };
   const { request } = result;
   const shown = { ...NOTHING, ...viewOf(deps, context, request), account };
   if (session === undefined) return { ...shown, step: 'login' };
@@ -140,6 +138,7 @@ export async function decide(
     id: randomInt(CODE_ID_RANGE),
     endsMs: nowMs + CODE_LIFE_MS,
     userId: session.userId,
+    sessionId: session.id,
     keyId,
     redirectUri,
     challenge: request.challenge,

@@ -20,6 +20,8 @@ interface SealedCode {
   readonly id: number;
   readonly endsMs: number;
   readonly userId: string;
+  /** Of the consent. */
+  readonly sessionId: string;
   readonly keyId: string | null;
   readonly host: ConsentedHost;
   readonly redirectUri: string;

@@ -77,6 +77,7 @@ async function exchangeCode(deps: TokenDeps, context: Context, form: Form): Prom
     codeId: code.id,
     endsMs: code.endsMs,
     host,
+    sessionId: code.sessionId,
     keyId: code.keyId,
     refreshHash: digest(refreshToken),
     indexEntry: indexEntryOf(actors, host.appId),

@@ -73,6 +73,8 @@ t.test(
       'cursor://callback',
       'com.example.host:/callback',
       'https:host.example',
+      'https:///host.example/cb',
+      'http:///127.0.0.1/cb',
       '/cb',
       'https://host.example/\u0000',
       'https://host.example/ü',
@@ -154,9 +156,10 @@ t.test('request: a bad client or redirect URI is shown, never redirected', async
   );
 });
 
-t.test('request: other faults go to the redirect URI, with state and iss', async (t) => {
+t.test('request: other faults go to the redirect URI, with state and iss, after a login', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
+  const sid = fixture.cookieOf(fixture.owner);
   const cases: readonly (readonly [Record<string, string | undefined>, string])[] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ response_type: undefined }, 'unsupported_response_type'],
@@ -173,7 +176,10 @@ t.test('request: other faults go to the redirect URI, with state and iss', async
     [{ scope: 'admin' }, 'invalid_scope'],
   ];
   for (const [changes, error] of cases) {
-    const { json } = await askRequest(fixture.url, undefined, authorizeQuery(host, changes));
+    const query = authorizeQuery(host, changes);
+    const before = await askRequest(fixture.url, undefined, query);
+    t.match(before.json, { result: { step: 'login', redirect: null, client: { name: 'Notebook' } } });
+    const { json } = await askRequest(fixture.url, sid, query);
     const redirect = new URL(String(json['result']?.['redirect']));
     t.equal(redirect.searchParams.get('error'), error, JSON.stringify(changes));
     t.equal(redirect.searchParams.get('state'), 'as it came');

@@ -281,6 +281,27 @@ t.test('ends: a grant ends with a block, its key, its application and close_sess
   }
 });
 
+t.test('ends: a code that was not exchanged yet ends with them too', async (t) => {
+  const ends: Readonly<Record<string, (fixture: ConnectFixture) => Promise<unknown>>> = {
+    'unblock after a block': async ({ change, owner }) => {
+      await change('users/block', { userId: owner.userId, blocked: true });
+      return change('users/block', { userId: owner.userId, blocked: false });
+    },
+    'access of the application': ({ post, owner }) =>
+      post('/auth/v1/app/revoke_access', { appId: '1' }, cookie(owner.sid)),
+    'all sessions': ({ post, owner }) => post('/auth/v1/close_sessions', {}, cookie(owner.sid)),
+    logout: ({ post, owner }) => post('/auth/v1/logout', {}, cookie(owner.sid)),
+  };
+  for (const [name, end] of Object.entries(ends)) {
+    const { fixture } = await startConnected(t);
+    const host = await registerHost(fixture.url);
+    const code = await consent(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
+    t.match(await end(fixture), { status: 200 }, name);
+    await fixture.actors.settle();
+    refusedAs(t, await exchange(fixture.url, host, code), 'invalid_grant');
+  }
+});
+
 t.test('grants: the one used longest ago gives way to the 51st', async (t) => {
   const { fixture, tokens } = await startConnected(t);
   const connectMore = async (count: number): Promise<HostTokens> => {
