@@ -130,7 +130,7 @@ export const COMMANDS = {
     help: 'print this text, or the options of a command',
     options: [],
     run([name, ...rest]) {
-      refuseMore(rest);
+      refuseMore(name === 'admin' && rest[0] === 'recover' ? rest.slice(1) : rest);
       if (name !== undefined && !Object.hasOwn(COMMANDS, name))
         throw new UsageError(`there is no command ${JSON.stringify(name)}`);
       print(helpText(VERSION, name as CommandName | undefined));

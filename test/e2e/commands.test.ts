@@ -38,12 +38,18 @@ t.test('commands: help names every command, and help of a command its options al
   const { stdout: one } = await runToEnd(['help', 'status']);
   t.match(one, /gatehouse status .*\n[\s\S]*--json/);
   t.notMatch(one, /gatehouse serve|--sandbox/);
+  t.match(
+    (await runToEnd(['help', 'admin', 'recover'])).stdout,
+    /gatehouse admin recover .*\n[\s\S]*--data DIR/,
+  );
 });
 
 t.test('commands: unknown names and arguments too many end with 64 and one line', async (t) => {
   for (const args of [
     ['frobnicate'],
     ['help', 'frobnicate'],
+    ['help', 'admin', 'remove'],
+    ['help', 'admin', 'recover', 'x'],
     ['version', 'x'],
     ['keygen', 'x'],
     ['restore'],

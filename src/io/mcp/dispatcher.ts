@@ -204,11 +204,16 @@ export function failureOf(error: unknown, id: string | undefined): RpcFailure {
   return rpcFailure(id, error.row, error.detail, retryAfterSeconds);
 }
 
-function initialized({ site }: RouteContext, { title, instructions }: CatalogView): string {
+/** Name and version of the server, and the title of a profile. */
+export function serverInfo({ site }: RouteContext, { title }: CatalogView) {
+  return { name: site.project, ...(title === undefined ? {} : { title }), version: site.version };
+}
+
+function initialized(context: RouteContext, view: CatalogView): string {
   return JSON.stringify({
     protocolVersion: PROTOCOL_VERSION,
     capabilities: { tools: {}, resources: {} },
-    serverInfo: { name: site.project, ...(title === undefined ? {} : { title }), version: site.version },
-    instructions: instructions ?? INSTRUCTIONS,
+    serverInfo: serverInfo(context, view),
+    instructions: view.instructions ?? INSTRUCTIONS,
   });
 }

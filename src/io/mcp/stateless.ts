@@ -7,7 +7,8 @@ import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { Reply, type RouteContext } from '../http/route.ts';
 import { StreamReply } from '../http/stream.ts';
 import type { Authentication } from './authenticate.ts';
-import type { McpDispatcher } from './dispatcher.ts';
+import type { CatalogView } from './catalog.ts';
+import { type McpDispatcher, serverInfo } from './dispatcher.ts';
 import { requireHeaderParams } from './header-params.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import { failureReply, rpcReply } from './replies.ts';
@@ -37,8 +38,8 @@ type Method = (request: RpcRequest, context: RouteContext, authentication: Authe
 export class StatelessMessages {
   readonly #dispatcher: McpDispatcher;
   readonly #methods: Readonly<Record<string, Method>>;
-  /** The member `_meta` of results, by site: there is one. */
-  readonly #identities = new WeakMap<RouteContext['site'], string>();
+  /** The member `_meta` of results, by what the address shows: the whole catalog or a profile. */
+  readonly #identities = new WeakMap<CatalogView, string>();
 
   constructor(dispatcher: McpDispatcher) {
     this.#dispatcher = dispatcher;
@@ -77,7 +78,7 @@ export class StatelessMessages {
   }
 
   #discovered(context: RouteContext): string {
-    const members = cacheable(this.#identity(context.site), LIST_TTL_MS, 'public');
+    const members = cacheable(this.#identity(context), LIST_TTL_MS, 'public');
     const instructions = this.#dispatcher.viewOf(context).instructions ?? INSTRUCTIONS;
     const facts = { supportedVersions: REVISION_NAMES, capabilities: CAPABILITIES, instructions };
     return `{${members},${JSON.stringify(facts).slice(1)}`;
@@ -85,17 +86,17 @@ export class StatelessMessages {
 
   #list(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
     requireFirstPage(request);
-    const identity = this.#identity(context.site);
+    const identity = this.#identity(context);
     return this.#dispatcher.list(request, context, authentication, (caller: CallerClass) =>
       cacheable(identity, LIST_TTL_MS, caller === 'anonymous' ? 'public' : 'private'),
     );
   }
 
-  #empty(request: RpcRequest, { site }: RouteContext, name: string): RpcAnswer {
+  #empty(request: RpcRequest, context: RouteContext, name: string): RpcAnswer {
     requireFirstPage(request);
     return resultEnvelope(
       request.id,
-      `{${cacheable(this.#identity(site), LIST_TTL_MS, 'public')},"${name}":[]}`,
+      `{${cacheable(this.#identity(context), LIST_TTL_MS, 'public')},"${name}":[]}`,
     );
   }
 
@@ -103,7 +104,7 @@ export class StatelessMessages {
   #call(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
     const { name, arguments: values } = request.params;
     requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
-    const identity = this.#identity(context.site);
+    const identity = this.#identity(context);
     const members =
       request.method === 'resources/read' ? cacheable(identity, 0, 'private') : complete(identity);
     const extended = (answer: RpcAnswer) => withMembers(request.id, answer, members);
@@ -111,12 +112,13 @@ export class StatelessMessages {
     return answer instanceof Promise ? answer.then(extended) : extended(answer);
   }
 
-  #identity(site: RouteContext['site']): string {
-    const known = this.#identities.get(site);
+  #identity(context: RouteContext): string {
+    const view = this.#dispatcher.viewOf(context);
+    const known = this.#identities.get(view);
     if (known !== undefined) return known;
-    const serverInfo = JSON.stringify({ name: site.project, version: site.version });
-    const made = `"_meta":{"io.modelcontextprotocol/serverInfo":${serverInfo}}`;
-    this.#identities.set(site, made);
+    const facts = JSON.stringify(serverInfo(context, view));
+    const made = `"_meta":{"io.modelcontextprotocol/serverInfo":${facts}}`;
+    this.#identities.set(view, made);
     return made;
   }
 

@@ -5,6 +5,11 @@ import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { startMcp, TOKENS } from '../../support/mcp.ts';
 
+const REVISION = '2026-07-28';
+const META = {
+  'io.modelcontextprotocol/protocolVersion': REVISION,
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
 const profiles = {
   shop: {
     tools: ['wallet_get_*', 'market'],
@@ -96,6 +101,25 @@ t.test(
     t.ok(plain.instructions.length > 100 && plain.instructions.length <= 600);
   },
 );
+
+t.test('profile: 2026-07-28 has its title and instructions, and 404 for an unknown one', async (t) => {
+  const discover = (profile: string) =>
+    fetch(`${mcp.http.url}/mcp/p/${profile}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'mcp-protocol-version': REVISION,
+        'mcp-method': 'server/discover',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: META } }),
+    });
+  const { result } = (await (await discover('shop')).json()) as { result: object };
+  t.match(result, {
+    _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'test', title: 'Shop' } },
+    instructions: 'Only reads.',
+  });
+  t.equal((await discover('nope')).status, 404);
+});
 
 t.test('profile: an unknown one is 404 for every method', async (t) => {
   for (const name of ['nope', 'toString', 'Shop', '__proto__']) {
