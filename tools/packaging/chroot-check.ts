@@ -36,9 +36,14 @@ interface Target {
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Runs a program and shows its output. Throws when it fails. */
+/** Runs a program and shows its output. Ends the process when it fails. */
 function run(program: string, args: readonly string[], options: { cwd?: string } = {}): void {
-  execFileSync(program, args, { stdio: 'inherit', ...options });
+  try {
+    execFileSync(program, args, { stdio: 'inherit', ...options });
+  } catch (error) {
+    process.stderr.write(`chroot-check: ${program} ended with ${(error as { status?: number }).status}\n`);
+    process.exit(1);
+  }
 }
 
 /** The command that runs a shell line in the folder, with its own process tree and mounts. */
@@ -173,7 +178,7 @@ const STEPS: Readonly<Record<string, (target: Target, tests: readonly string[]) 
     if (tests.length === 0) return runInside(target, `cd ${path}; npm test`);
     const each = tests.map(
       (test) =>
-        `TAP_TIMEOUT=240 node build/test/${test}.test.js >/tmp/out || { grep -a -B2 -A30 'not ok' /tmp/out; failed=1; }; echo ${test}: $(tail -n 3 /tmp/out | tr '\\n' ' ')`,
+        `TAP_TIMEOUT=240 node build/test/${test}.test.js >/tmp/out || { grep -a -B2 -A30 'not ok' /tmp/out || true; failed=1; }; echo ${test}: $(tail -n 3 /tmp/out | tr '\\n' ' ')`,
     );
     return runInside(target, `cd ${path}; npm run build; ${each.join('\n')}\n exit \${failed:-0}`);
   },
