@@ -9,7 +9,10 @@ import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launch();
+const gateway = await launch({
+  args: ['--sandbox'],
+  configuration: { McpProfiles: { shop: { tools: ['wallet'], title: 'Shop' } } },
+});
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
@@ -30,6 +33,8 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   t.match(JSON.parse((await page.getByLabel('For VS Code').textContent()) ?? ''), {
     servers: { gatehouse: { type: 'http', url: address } },
   });
+  await page.locator('.address').getByText(`${HOME}connect/p/shop/mcp`, { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Copy the address of Shop' }).waitFor();
   await page.getByRole('button', { name: 'Create an agent' }).click();
   await page.getByRole('button', { name: 'Call a tool' }).click();
   const answer = page.getByLabel('Answer of the tool');
