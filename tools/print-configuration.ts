@@ -25,8 +25,8 @@ interface Node {
 function typeOf(node: Node): string {
   if (node.anyOf !== undefined) return node.anyOf.map(typeOf).join(' or ');
   if (node.type === 'array') return `list of ${node.items?.type ?? 'values'}`;
-  if (node.type === 'integer' && node.maximum !== undefined)
-    return `integer, ${node.minimum ?? 0} to ${node.maximum}`;
+  if ((node.type === 'integer' || node.type === 'number') && node.maximum !== undefined)
+    return `${node.type}, ${node.minimum ?? 0} to ${node.maximum}`;
   if (node.enum !== undefined) return node.enum.map((value) => `"${value}"`).join(', ');
   return node.type ?? 'object';
 }

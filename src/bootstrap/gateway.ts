@@ -33,6 +33,7 @@ import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { createSetupLink, openStaff } from './staff.ts';
+import { openTelemetry } from './telemetry.ts';
 import { startWebhooks, type WebhookDelivery } from './webhooks.ts';
 
 /** Tasks that wait for or run on the worker threads. */
@@ -93,7 +94,6 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const events = startEventDelivery({ ...eventDeps, bounds, sandbox, modules });
   const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher });
   delivery = webhooks;
-  const reload = createReload({ read: options.readAgain, configuration, catalog, addresses, log });
   const deps: HttpDeps = {
     configuration,
     options,
@@ -114,11 +114,12 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     publicPaths: publicPaths(configuration),
     catalog,
     listChanges: openListChanges(actors, catalog, bounds),
-    reload,
+    reload: createReload({ read: options.readAgain, configuration, catalog, addresses, log }),
     bounds,
     metrics,
     dashboard,
     requests,
+    telemetry: openTelemetry({ ...base, version: options.version }),
     ...listeners,
     sandbox,
   };
@@ -220,6 +221,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();
+  await deps.telemetry.close();
   await deps.connect.close();
   await modules.close();
   await workers.close();

@@ -23,6 +23,7 @@ import type { FileTransport } from './files.ts';
 import type { FinishedRequests } from './metrics.ts';
 import type { AssemblyOptions } from './options.ts';
 import type { OpenedStaff } from './staff.ts';
+import type { Telemetry } from './telemetry.ts';
 import type { WebhookDelivery } from './webhooks.ts';
 
 export interface HttpDeps extends OpenedStaff {
@@ -49,6 +50,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly bounds: SharedBounds;
   readonly metrics: Metrics;
   readonly requests: FinishedRequests;
+  readonly telemetry: Telemetry;
   readonly dashboard: Dashboard;
   readonly publicServer: Server;
   readonly internalServer: Server;

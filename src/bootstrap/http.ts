@@ -12,6 +12,7 @@ import { residentMemory } from '../io/observability/machine.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
 import { createInternalRoutes } from '../io/routes/internal.ts';
+import type { Tracing } from '../io/tracing/tracing.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { readMetrics } from './metrics.ts';
 import { countersOf } from './part-counters.ts';
@@ -43,6 +44,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     listener: {
       site: Site;
       proxyProtocol: boolean;
+      tracing?: Tracing | undefined;
       sendfileHeader?: string | undefined;
       notFound?: Services['notFound'];
     },
@@ -77,6 +79,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       proxyProtocol: configuration.listen.proxyProtocol,
       sendfileHeader: configuration.sendfileBehind?.header.toLowerCase(),
       notFound: pages.notFound,
+      tracing: deps.telemetry.tracing,
     },
     deps.bounds,
   );

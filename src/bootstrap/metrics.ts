@@ -22,6 +22,7 @@ import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import type { WorkerPool } from '../workers/pool.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
+import type { Telemetry } from './telemetry.ts';
 
 export interface MetricSources {
   readonly configuration: Configuration;
@@ -37,6 +38,7 @@ export interface MetricSources {
   readonly webhooks: { counters(): WebhookCounters };
   readonly requests: FinishedRequests;
   readonly connect: { readonly counters: ConnectCounters };
+  readonly telemetry: Pick<Telemetry, 'counters'>;
 }
 
 /** One snapshot of all parts. A missing or undeclared metric does not compile. */
@@ -54,6 +56,7 @@ export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricR
     ...streamReadings(sources),
     ...webhookReadings(sources),
     ...connectReadings(sources),
+    ...traceReadings(sources),
   };
 }
 
@@ -288,6 +291,15 @@ function webhookReadings({ webhooks }: MetricSources) {
     gatehouse_webhook_events_delivered_total: counters.deliveredEvents,
     gatehouse_webhook_turns_deferred_total: counters.deferred,
     gatehouse_webhook_oldest_pending_seconds: counters.oldestUndeliveredSeconds,
+  } satisfies Partial<MetricReadings>;
+}
+
+function traceReadings({ telemetry }: MetricSources) {
+  const { sampled, waiting, ...outcomes } = telemetry.counters();
+  return {
+    gatehouse_trace_requests_total: sampled,
+    gatehouse_trace_spans_total: outcomes,
+    gatehouse_trace_spans_waiting: waiting,
   } satisfies Partial<MetricReadings>;
 }
 

@@ -49,7 +49,8 @@ export function twins(modules: readonly string[] = []): ReadonlyMap<string, Twin
     }
     // One value or a list of them: a text with commas is both.
     const type = node.anyOf?.find((one) => one.type === 'array')?.type ?? node.type ?? '';
-    if (['string', 'integer', 'boolean', 'array'].includes(type)) found.set(twinName(path), { path, type });
+    if (['string', 'integer', 'number', 'boolean', 'array'].includes(type))
+      found.set(twinName(path), { path, type });
   };
   walk(configurationSchema as Node, []);
   for (const name of [...BUILT_IN_MODULES, ...modules]) walk(moduleSchema as Node, ['Modules', name]);
@@ -80,6 +81,7 @@ export function environmentTwins(file: unknown, environment: Environment, faults
 /** A text that is not of the expected type stays unchanged, and the schema reports it. */
 function readTwin(type: string, value: string): unknown {
   if (type === 'integer') return /^-?[0-9]+$/.test(value) ? Number(value) : value;
+  if (type === 'number') return /^-?[0-9]+(?:\.[0-9]+)?$/.test(value) ? Number(value) : value;
   if (type === 'boolean')
     return value === 'true' || value === '1' ? true : value === 'false' || value === '0' ? false : value;
   if (type === 'array') return value === '' ? [] : value.split(',').map((part) => part.trim());

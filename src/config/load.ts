@@ -244,7 +244,16 @@ function resolve(
     sealKeys: [file.Secrets?.sealKey ?? []].flat(),
     sealKeyLost: file.Secrets?.sealKeyLost ?? DEFAULTS['Secrets.sealKeyLost'],
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
-    log: { requests: file.Log?.requests ?? DEFAULTS['Log.requests'] },
+    log: {
+      requests: file.Log?.requests ?? DEFAULTS['Log.requests'],
+      format: file.Log?.format ?? DEFAULTS['Log.format'],
+      level: file.Log?.level ?? DEFAULTS['Log.level'],
+    },
+    telemetry: file.Telemetry && {
+      url: file.Telemetry.url,
+      headers: file.Telemetry.headers ?? {},
+      sampleRatio: file.Telemetry.sampleRatio ?? DEFAULTS['Telemetry.sampleRatio'],
+    },
     staticPath: file.StaticPath,
   };
 }

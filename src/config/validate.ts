@@ -50,6 +50,20 @@ const OTHER_FIELDS =
 const isFreeField: Judge = (value) =>
   OTHER_FIELDS.test(value) ? 'has another meaning; X-Accel is usual' : undefined;
 
+/** Framing fields are the client's own. */
+const isFieldName: Judge = (value) =>
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(value) && !isHopByHopName(value)
+    ? undefined
+    : 'the key is not the name of a header that can be set';
+
+const isHopByHopName = (value: string) =>
+  /^(?:host|connection|content-length|content-type|transfer-encoding)$/i.test(value);
+
+const isFieldValue: Judge = (value) =>
+  /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)
+    ? undefined
+    : 'is not ASCII text without blanks at its ends';
+
 const isThreshold: Judge = (value) =>
   /^(0|[1-9][0-9]{0,18})$/.test(value) ? undefined : 'the key is not a decimal number';
 
@@ -80,6 +94,9 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Internal.allowHosts.*', isHost],
   ['Secrets.sealKey', isSealKey],
   ['Secrets.sealKey.*', isSealKey],
+  ['Telemetry.url', isUrl],
+  ['Telemetry.headers.!', isFieldName],
+  ['Telemetry.headers.*', isFieldValue],
 ];
 
 /** Every unusable value with the path of its key. Values of another type are the schema's business. */

@@ -62,6 +62,7 @@ export const union = typed<typeof Type.Union>((anyOf: readonly object[], options
 
 export const string = typed<typeof Type.String>((options?: object) => ({ type: 'string', ...options }));
 export const integer = typed<typeof Type.Integer>((options?: object) => ({ type: 'integer', ...options }));
+export const number = typed<typeof Type.Number>((options?: object) => ({ type: 'number', ...options }));
 export const boolean = typed<typeof Type.Boolean>((options?: object) => ({ type: 'boolean', ...options }));
 export const nothing = typed<typeof Type.Null>((options?: object) => ({ type: 'null', ...options }));
 export const unknown = typed<typeof Type.Unknown>((options?: object) => ({ ...options }));

@@ -22,6 +22,7 @@ export {
   named,
   nameOf,
   nothing,
+  number,
   object,
   optional,
   record,

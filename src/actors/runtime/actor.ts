@@ -177,6 +177,8 @@ export interface AskOptions {
    * where either has none, nothing is compared.
    */
   readonly fingerprint?: string;
+  /** Called when the answer is known and waits for a commit; for traces. */
+  readonly onGated?: () => void;
 }
 
 /** Public API of the actor system. Refusals reject (ask, query) or throw (now) as `GatewayError`. */

@@ -163,6 +163,7 @@ export class AskWaiter implements Waiter {
   readonly fingerprint: string | undefined;
   /** A turn has announced that the answer comes from a later one. */
   later = false;
+  readonly onGated: (() => void) | undefined;
   #joined: AskWaiter[] | undefined;
 
   constructor(
@@ -172,8 +173,10 @@ export class AskWaiter implements Waiter {
     resolve: (reply: unknown) => void,
     reject: (error: Error) => void,
     fingerprint?: string,
+    onGated?: () => void,
   ) {
     this.fingerprint = fingerprint;
+    this.onGated = onGated;
     this.#cell = cell;
     this.#count = count;
     this.#resolve = resolve;

@@ -4,6 +4,8 @@ import type { Operation } from './journal/port.ts';
 /** A caller that waits for an answer. Settled exactly once. */
 export interface Waiter {
   settle(reply: unknown, error: Error | undefined): void;
+  /** Called when the answer is known and leaves after a commit; for traces. */
+  readonly onGated?: (() => void) | undefined;
 }
 
 /** Who remembers the newest group that holds writes of its own. */
@@ -52,5 +54,6 @@ export class CommitGroup {
     this.waiters.push(waiter);
     this.replies.push(reply);
     this.errors.push(error);
+    waiter.onGated?.();
   }
 }

@@ -58,7 +58,7 @@ export class RunningSystem implements ActorSystem {
     return new Promise<Reply>((resolve, reject) => {
       try {
         const cell = this.#admission.admit(kind, id, command);
-        const { idempotencyKey: key, fingerprint } = options ?? {};
+        const { idempotencyKey: key, fingerprint, onGated } = options ?? {};
         if (key !== undefined && !isName(key, IDEMPOTENCY_KEY_MAX_BYTES)) {
           throw new GatewayError('InvalidInput', 'Idempotency-Key');
         }
@@ -67,13 +67,17 @@ export class RunningSystem implements ActorSystem {
         const kept = key === undefined ? undefined : cell.ring?.get(key);
         if (kept !== undefined) {
           requireSame(kept[2], fingerprint);
-          cell.answer(new AskWaiter(cell, count, undefined, settle, reject), kept[1], undefined);
+          cell.answer(
+            new AskWaiter(cell, count, undefined, settle, reject, undefined, onGated),
+            kept[1],
+            undefined,
+          );
           if (cell.gate !== undefined) this.#wiring.commit.hurry(cell.gate);
           return;
         }
         const first = key === undefined ? undefined : cell.unanswered?.get(key);
         requireSame(first?.fingerprint, fingerprint);
-        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint);
+        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint, onGated);
         if (first === undefined)
           turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
       } catch (error) {

@@ -31,6 +31,7 @@ const NAMES: Readonly<Record<Exclude<keyof Configuration, Reloaded | FromFlags>,
   sealKeyLost: 'Secrets.sealKeyLost',
   workerThreads: 'Workers.threads',
   log: 'Log',
+  telemetry: 'Telemetry',
   staticPath: 'StaticPath',
 };
 /** Names below a section that carry a unit here and none in the file. */

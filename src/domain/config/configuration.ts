@@ -47,6 +47,9 @@ export const DEFAULTS = {
   'Secrets.sealKeyLost': false,
   'Workers.threads': 0,
   'Log.requests': 'all',
+  'Log.format': 'json',
+  'Log.level': 'info',
+  'Telemetry.sampleRatio': 0,
 } as const;
 
 export interface ModuleConfiguration {
@@ -107,7 +110,20 @@ export interface Configuration {
   readonly sealKeyLost: boolean;
   /** 0: cores − 1, at least 1. */
   readonly workerThreads: number;
-  readonly log: { readonly requests: 'all' | 'errors' | 'off' };
+  readonly log: {
+    readonly requests: 'all' | 'errors' | 'off';
+    readonly format: 'json' | 'pretty';
+    readonly level: 'info' | 'warn' | 'error';
+  };
+  /** Undefined: no traces. */
+  readonly telemetry:
+    | {
+        readonly url: string;
+        readonly headers: Readonly<Record<string, string>>;
+        /** 0 to 1. */
+        readonly sampleRatio: number;
+      }
+    | undefined;
   readonly staticPath: string | undefined;
   /** Modules that are not configured are served by the sandbox. */
   readonly sandbox: boolean;

@@ -6,6 +6,7 @@ import {
   array,
   boolean,
   integer,
+  number,
   object,
   oneOf,
   optional,
@@ -251,8 +252,35 @@ export const configurationSchema = object(
               'Which log lines "request" and "webhook attempt" are written. "errors": requests that were refused, failed or left without an answer, and attempts that did not deliver.',
             ),
           ),
+          format: optional(
+            oneOf(['json', 'pretty'], 'One JSON object a line, or a line for people with the same fields.'),
+          ),
+          level: optional(
+            oneOf(['info', 'warn', 'error'], 'Lines below this level are not written. Of all lines.'),
+          ),
         },
         closed,
+      ),
+    ),
+    Telemetry: optional(
+      object(
+        {
+          url: url('Collector that takes OTLP over HTTP with JSON; `/v1/traces` is added to its path.'),
+          headers: optional(
+            record(text(), text({ maxLength: 4096 }), {
+              description: 'Headers of every export, such as a token; best as env:NAME.',
+            }),
+          ),
+          sampleRatio: optional(
+            number({
+              minimum: 0,
+              maximum: 1,
+              description:
+                'Part of the requests that is traced. Above 0, a `traceparent` of TrustedProxies decides by its own flag.',
+            }),
+          ),
+        },
+        { ...closed, description: 'Traces of requests for an OpenTelemetry collector.' },
       ),
     ),
     StaticPath: optional(

@@ -9,6 +9,8 @@ import type { Lease } from '../../domain/limits/shares.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
+import type { Span } from '../tracing/span.ts';
+import { TracedActors } from '../tracing/traced-actors.ts';
 import { DISCARD, type IncomingHooks, IncomingStream } from './body/incoming.ts';
 import { OPEN_BODIES, type OpenBodies } from './body/open-bodies.ts';
 import { type BodyResult, readWholeBody } from './body/whole-body.ts';
@@ -18,7 +20,7 @@ import { answerEarly, isShort } from './early-answer.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
 import { OutgoingStream } from './outgoing.ts';
-import { isBodiless, type ResponseOptions, writeAnswer, writeHead } from './reply.ts';
+import { isBodiless, type ResponseOptions, type ResponsePhase, writeAnswer, writeHead } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
@@ -30,16 +32,6 @@ const LONG_BODY_BYTES = 64 * 1024;
 /** How long an answered connection that must close waits for its client to do so; uWS's idle timeout is as long. */
 const KEEP_OPEN_MS = 10_000;
 const NO_BYTES = Buffer.alloc(0);
-
-/**
- * State of the response, which only moves down this list.
- * - `open`: no answer yet.
- * - `decided`: the answer is fixed and is written in the next event-loop tick (of `last` requests).
- * - `headersSent`: the body of the answer is still being sent.
- * - `ended`: the answer is complete.
- * - `aborted`: the connection is gone, by the client or by us.
- */
-type ResponsePhase = 'open' | 'decided' | 'headersSent' | 'ended' | 'aborted';
 
 /** Shared by all exchanges of a pipeline. */
 export interface ExchangeListener {
@@ -90,6 +82,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly last: boolean;
   status = 0;
   sentBytes = 0;
+  /** Of the request, then of its handler; undefined unless it is sampled for a trace. */
+  span: Span | undefined;
   /** Reported as finished. */
   settled = false;
   readonly startedMs: number;
@@ -162,7 +156,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     return this.head.repeatedHeaders;
   }
   get actors(): ActorSystem {
-    return this.services.actors;
+    return this.span === undefined ? this.services.actors : new TracedActors(this.services.actors, this.span);
   }
   get settings(): SettingsReader {
     return this.services.settings;

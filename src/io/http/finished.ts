@@ -21,6 +21,7 @@ export interface FinishedRequest {
   readonly requestId: string;
   /** The caller's own id of the request. */
   readonly clientRequestId: string | undefined;
+  /** Of a sampled request its own, else the caller's. */
   readonly traceparent: string | undefined;
 }
 
@@ -44,7 +45,7 @@ export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest
     userId: exchange.session?.userId,
     requestId: exchange.requestId,
     clientRequestId: exchange.clientRequestId,
-    traceparent: exchange.traceparent,
+    traceparent: exchange.span?.root.traceparent ?? exchange.traceparent,
   };
 }
 

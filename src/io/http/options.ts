@@ -1,5 +1,6 @@
 /** What the pipeline is made of, and what it counts. */
 import type { Clock } from '../../domain/time.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { FinishedRequest } from './finished.ts';
 import type { InFlightCounters } from './in-flight.ts';
 import type { AnyRoute } from './route.ts';
@@ -24,6 +25,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly onBug: (error: unknown, requestId: string) => void;
   /** A request for an admin route was refused because its proxy is not trusted. */
   readonly onUntrustedProxy?: (address: string) => void;
+  /** Undefined: no request is traced. */
+  readonly tracing?: Tracing | undefined;
   readonly onFinished?: (record: FinishedRequest) => void;
   /** Asked at every answer: does the connection close with it? See `Server.isNearCapacity`. */
   readonly isNearCapacity?: () => boolean;

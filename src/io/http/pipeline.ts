@@ -156,6 +156,8 @@ class RequestPipeline implements Pipeline {
     const id = newRequestId();
     const exchange = new Exchange(response, head, client, this.#services, listener, id, clock(), elapsed());
     exchange.proxySendsFiles = asksForFiles && this.#addresses.trusts(peer);
+    const { tracing } = this.#options;
+    if (tracing !== undefined) exchange.span = tracing.begin(exchange, this.#addresses.trusts(peer));
     return exchange;
   }
 
@@ -269,7 +271,9 @@ class RequestPipeline implements Pipeline {
   #settle(exchange: Exchange): void {
     if (exchange.settled) return;
     exchange.settled = true;
-    this.#options.onFinished?.(recordOf(exchange, this.#options.elapsed()));
+    const record = recordOf(exchange, this.#options.elapsed());
+    if (exchange.span !== undefined) this.#options.tracing?.end(exchange.span.root, record);
+    this.#options.onFinished?.(record);
     if (!exchange.running) this.#release(exchange);
   }
 

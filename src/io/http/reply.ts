@@ -19,6 +19,16 @@ const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
 /** The usual type; it needs no check. */
 const JSON_TYPE = 'application/json';
 
+/**
+ * State of the response, which only moves down this list.
+ * - `open`: no answer yet.
+ * - `decided`: the answer is fixed and is written in the next event-loop tick (of `last` requests).
+ * - `headersSent`: the body of the answer is still being sent.
+ * - `ended`: the answer is complete.
+ * - `aborted`: the connection is gone, by the client or by us.
+ */
+export type ResponsePhase = 'open' | 'decided' | 'headersSent' | 'ended' | 'aborted';
+
 /** Options of a response besides the reply. */
 export interface ResponseOptions {
   /** The gateway's own id; its pattern is valid in a header. */

@@ -12,6 +12,7 @@ import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
+import type { Span } from '../tracing/span.ts';
 import type { PrebufferableBody } from './body/incoming-body.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
 
@@ -120,6 +121,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly clientRequestId: string | undefined;
   /** W3C trace context as received, if well formed; pass it to modules. */
   readonly traceparent: string | undefined;
+  /** The parent of what the route does; undefined unless the request is sampled for a trace. */
+  readonly span: Span | undefined;
   readonly nowMs: number;
   readonly idempotencyKey: string | undefined;
   readonly limiter: RequestLimiter;

@@ -39,6 +39,7 @@ export class RequestScheduler {
       this.#done(exchange);
       return;
     }
+    if (exchange.span !== undefined) exchange.span = exchange.span.child(`route ${route.path}`);
     try {
       const result = route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
       if (!(result instanceof Promise)) this.#onResult(exchange, result);
@@ -62,6 +63,7 @@ export class RequestScheduler {
 
   #onResult(exchange: Exchange, value: unknown): void {
     exchange.value = value;
+    endRoute(exchange);
     this.#answers.add(exchange);
   }
 
@@ -78,6 +80,7 @@ export class RequestScheduler {
   }
 
   #fail(exchange: Exchange, error: unknown): void {
+    endRoute(exchange);
     try {
       this.#listener.fail(exchange, error);
     } finally {
@@ -89,4 +92,9 @@ export class RequestScheduler {
     exchange.running = false;
     this.#listener.done(exchange);
   }
+}
+
+/** The span of a sampled request's handler. */
+function endRoute({ span }: Exchange): void {
+  if (span !== undefined && span !== span.root) span.end();
 }

@@ -10,6 +10,8 @@ import type { RouteContext } from '../http/route.ts';
 import type { ModuleError } from '../http-client/types.ts';
 import { requestIdsOf } from '../observability/audit-fields.ts';
 import type { CallObserver } from '../observability/metrics.ts';
+import { endCall } from '../tracing/calls.ts';
+import type { Span } from '../tracing/span.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Characters of a tool name or URI that are stored, because callers may send any text. */
@@ -47,6 +49,8 @@ export interface CallRecord {
   /** Milliseconds that the module took; set once it answered or failed. */
   backendMs?: number;
   readonly observe: CallObserver | undefined;
+  /** In a sampled request. */
+  span?: Span;
 }
 
 export function recordOf(event: CallRecord['event'], name: unknown, observe?: CallObserver): CallRecord {
@@ -64,7 +68,9 @@ export function audit(requestContext: RequestContext, record: CallRecord, outcom
   else actors.audit(made);
 }
 
-function observed({ event, name, startedMs, backendMs, observe }: CallRecord, outcome: CallOutcome): void {
+function observed(record: CallRecord, outcome: CallOutcome): void {
+  const { event, name, startedMs, backendMs, observe, span } = record;
+  if (span !== undefined) endCall(span, record, outcome);
   observe?.({ event, name, outcome, elapsedMs: performance.now() - startedMs, backendMs });
 }
 

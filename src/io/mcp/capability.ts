@@ -10,6 +10,7 @@ import type { ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
+import { endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import { isObject } from './input-schema.ts';
 
 /** Modules that issue codes, and the family of each: a module cannot open the tools of another. */
@@ -78,12 +79,15 @@ export class CapabilityCodes {
     const parsed = parseEndpoint(endpoint, this.#options.moduleAddresses);
     const made = parsed.ok ? endpointUrl(parsed.endpoint, {}, { code }) : undefined;
     if (made?.ok !== true) return 'failed';
+    const span = openModuleCall(context.span, 'GET', made.url, made.url.pathname);
     const headers = {
-      ...gatewayHeaders({ kind: 'anonymous' }, factsOf(context)),
+      ...withTraceparent(gatewayHeaders({ kind: 'anonymous' }, factsOf(context)), span),
       accept: 'application/json',
     };
     const request = { method: 'GET', url: made.url, headers, timeoutMs: TIMEOUT_MS, endpoint } as const;
-    return checkOf(await this.#options.modules.call(request), FAMILIES[module]);
+    const result = await this.#options.modules.call(request);
+    if (span !== undefined) endModuleCall(span, result);
+    return checkOf(result, FAMILIES[module]);
   }
 
   #store(code: string, family: CapabilityFamily, untilMs: number): void {

@@ -5,10 +5,12 @@
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
+import type { RouteContext } from '../http/route.ts';
 import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
 import type { CallObserver } from '../observability/metrics.ts';
+import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import { errorText, isErrorAnswer, resourceResult, structuredResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
 import {
@@ -206,10 +208,11 @@ export class ToolCalls {
     const { inFlight } = this.#options;
     const scope = callScope(call);
     let flight: CallInFlight | undefined;
+    const span = openModuleCall(context.span, outgoing.method, outgoing.url, endpoint.path);
     const request: ModuleRequest = {
       method: outgoing.method,
       url: outgoing.url,
-      headers: backendHeaders(call, outgoing.body !== undefined),
+      headers: withTraceparent(backendHeaders(call, outgoing.body !== undefined), span),
       body: outgoing.body,
       timeoutMs,
       endpoint: endpoint.reference,
@@ -221,6 +224,7 @@ export class ToolCalls {
     };
     return this.#options.modules.call(request).then((result) => {
       call.record.backendMs = result.elapsedMs;
+      if (span !== undefined) endModuleCall(span, result);
       if (flight !== undefined) inFlight.done(flight);
       return this.#answer(result, call, wrap);
     });
@@ -250,10 +254,21 @@ interface ToolCall extends RequestContext {
   readonly record: CallRecord;
 }
 
-function toolCall(id: string, { context, caller, capability }: RequestContext, record: CallRecord): ToolCall {
+function toolCall(id: string, requestContext: RequestContext, record: CallRecord): ToolCall {
+  const { caller, capability } = requestContext;
+  const context = contextOf(id, requestContext.context, record);
   return capability === undefined
     ? { id, context, caller, record }
     : { id, context, caller, capability, record };
+}
+
+/** Of a sampled request: its own span is the parent of what the call does. */
+function contextOf(id: string, context: RouteContext, record: CallRecord): RouteContext {
+  if (context.span === undefined) return context;
+  const span = context.span.child(record.event, 'server');
+  span.set({ 'jsonrpc.request.id': id });
+  record.span = span;
+  return contextBelow(context, span);
 }
 
 type Sendable = Extract<Outgoing, { ok: true }>;

@@ -20,6 +20,7 @@ export interface CallFacts {
   readonly clientAddress?: string;
   /** W3C Trace Context, for the backend's span. */
   readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
 }
 
 const VALUE_CHARACTERS_MAX = 512;
@@ -166,13 +167,19 @@ export function viaOf(headers: readonly (readonly [name: string, value: string])
 }
 
 /** The facts of a module call for this request. */
-export function factsOf({
-  site,
-  requestId,
-  client,
-  traceparent,
-}: Pick<RouteContext, 'site' | 'requestId' | 'client' | 'traceparent'>): CallFacts {
-  return { project: site.project, requestId, clientAddress: client.address, traceparent };
+export function factsOf(
+  context: Pick<RouteContext, 'site' | 'requestId' | 'client' | 'traceparent' | 'header'>,
+): CallFacts {
+  const { site, requestId, client, traceparent } = context;
+  const facts = { project: site.project, requestId, clientAddress: client.address, traceparent };
+  const tracestate = tracestateOf(context);
+  return tracestate === undefined ? facts : { ...facts, tracestate };
+}
+
+/** Of the caller; one that cannot be passed on is left out (W3C Trace Context 3.3.1.3). */
+export function tracestateOf(context: Pick<RouteContext, 'traceparent' | 'header'>): string | undefined {
+  const tracestate = context.traceparent === undefined ? undefined : context.header('tracestate');
+  return tracestate !== undefined && isSafe(tracestate) ? tracestate : undefined;
 }
 
 /**
@@ -187,6 +194,7 @@ export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<s
   if (facts.clientAddress !== undefined)
     headers['x-forwarded-for'] = safe('X-Forwarded-For', facts.clientAddress);
   if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
+  if (facts.tracestate !== undefined) headers['tracestate'] = safe('tracestate', facts.tracestate);
   if (caller.kind === 'anonymous') return headers;
   if (caller.kind === 'capability') {
     headers['x-scopes'] = `Capability:${caller.family}`;

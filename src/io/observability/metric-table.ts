@@ -331,6 +331,16 @@ const connect = {
   gatehouse_oauth_registrations_total: counter('clients', 'Clients that registered themselves.'),
 };
 
+const traces = {
+  gatehouse_trace_requests_total: counter('requests', 'Requests that were sampled for a trace.'),
+  gatehouse_trace_spans_total: counter(
+    'spans',
+    'Spans by outcome; refused: by the collector; unreachable: it did not answer; overflowed: the queue was full; oversized: too many of one request.',
+    label('outcome', ['exported', 'refused', 'unreachable', 'overflowed', 'oversized']),
+  ),
+  gatehouse_trace_spans_waiting: gauge('spans', 'Spans that wait for the collector or are under way.'),
+};
+
 export const SAMPLED_METRICS = {
   ...actors,
   ...journal,
@@ -344,6 +354,7 @@ export const SAMPLED_METRICS = {
   ...streams,
   ...webhooks,
   ...connect,
+  ...traces,
 };
 
 export const METRICS = { ...OBSERVED_METRICS, ...SAMPLED_METRICS, ...PROCESS_METRICS };

@@ -18,6 +18,8 @@ import type { ModuleClient } from '../modules/client.ts';
 import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
 import { factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { CallObserver } from '../observability/metrics.ts';
+import { endAnswered, openModuleCall, withTraceparent } from '../tracing/calls.ts';
+import type { Span } from '../tracing/span.ts';
 import { ProxiedCall, type ProxiedEnding } from './answer.ts';
 import { endpointOf, moduleOf } from './reach.ts';
 
@@ -45,6 +47,7 @@ export async function forward(deps: ForwardDeps, context: RouteContext, caller: 
   const writes = request.method !== 'GET' && request.method !== 'HEAD';
   if (writes && !(await auditAttempt(requestContext, record))) throw new GatewayError('ModuleFailed');
   const startedMs = performance.now();
+  const span = openModuleCall(context.span, request.method, request.url, undefined);
   const call = new ProxiedCall({
     isHead: request.method === 'HEAD',
     isPersonal: context.session !== undefined,
@@ -52,10 +55,15 @@ export async function forward(deps: ForwardDeps, context: RouteContext, caller: 
     rawPath: context.rawPath,
     onEnded(ending) {
       record.backendMs = performance.now() - startedMs;
+      if (span !== undefined) endForwarded(span, ending);
       audit(requestContext, record, outcomeOfEnding(ending));
     },
   });
-  const flow = deps.modules.relay({ ...request, body: context.incoming, holder: context.holder }, call);
+  const headers = withTraceparent(request.headers, span);
+  const flow = deps.modules.relay(
+    { ...request, headers, body: context.incoming, holder: context.holder },
+    call,
+  );
   call.attach(flow);
   context.onAbort(() => flow.stop());
   return call.reply;
@@ -75,6 +83,11 @@ function callRecordOf({ onCall }: ForwardDeps, { method, rawPath }: RouteContext
 function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
   if (ending.kind === 'failed') return outcomeOf(ending.error);
   return ending.status >= 400 ? 'error' : 'ok';
+}
+
+function endForwarded(span: Span, ending: ProxiedEnding): void {
+  if (ending.kind === 'failed') span.end(ending.error);
+  else endAnswered(span, ending.status);
 }
 
 /** Throws `InvalidInput` for an upgrade, a path that is not plain, and a GET or HEAD with a body. */

@@ -1,0 +1,90 @@
+/**
+ * Spans of tool calls and of the module calls below them, with the names of the HTTP, MCP and GenAI conventions. Arguments,
+ * queries and bodies never enter a span.
+ */
+import type { RouteContext } from '../http/route.ts';
+import type { ModuleResult } from '../http-client/types.ts';
+import type { Target } from '../modules/endpoint.ts';
+import type { Span } from './span.ts';
+import { TracedActors } from './traced-actors.ts';
+
+const CLIENT_ERROR = 400;
+
+/** `template`: path of the endpoint without its values; undefined where the path comes from a caller. */
+export function openModuleCall(
+  parent: Span | undefined,
+  method: string,
+  { origin }: Pick<Target, 'origin'>,
+  template: string | undefined,
+): Span | undefined {
+  if (parent === undefined) return undefined;
+  const { hostname, port, protocol } = new URL(origin);
+  const span = parent.child(template === undefined ? method : `${method} ${template}`, 'client');
+  span.set({
+    'http.request.method': method,
+    'url.template': template,
+    'server.address': hostname,
+    'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+  });
+  return span;
+}
+
+/** The headers of a module call whose parent is its span. */
+export function withTraceparent(
+  headers: Readonly<Record<string, string>>,
+  span: Span | undefined,
+): Readonly<Record<string, string>> {
+  return span === undefined ? headers : { ...headers, traceparent: span.traceparent };
+}
+
+export function endModuleCall(span: Span, result: ModuleResult): void {
+  if (result.ok) endAnswered(span, result.answer.status);
+  else span.end(result.error);
+}
+
+/** A status of 400 or more is an error of the call (HTTP conventions, client spans). */
+export function endAnswered(span: Span, status: number): void {
+  span.set({ 'http.response.status_code': status });
+  span.end(status >= CLIENT_ERROR ? String(status) : undefined);
+}
+
+/** A call of a tool or a read of a resource, for its span. */
+interface SpannedCall {
+  readonly event: string;
+  /** Of the catalog; a name that a caller made up counts as an outcome only. */
+  readonly name: string;
+}
+
+export function endCall(span: Span, { event, name }: SpannedCall, outcome: string): void {
+  const isTool = event === 'mcp.tool';
+  const method = isTool ? 'tools/call' : 'resources/read';
+  const known = outcome === 'unknown' ? undefined : name;
+  span.name = isTool && known !== undefined ? `${method} ${known}` : method;
+  span.set({
+    'mcp.method.name': method,
+    'jsonrpc.protocol.version': '2.0',
+    'gen_ai.operation.name': isTool ? 'execute_tool' : undefined,
+    'gen_ai.tool.name': isTool ? known : undefined,
+    'mcp.resource.uri': isTool ? undefined : known,
+    'gatehouse.call.outcome': outcome,
+  });
+  // The MCP conventions name a result with `isError` so.
+  if (outcome === 'error') span.end('tool_error');
+  else span.end(outcome === 'ok' ? undefined : outcome);
+}
+
+/**
+ * The context of one call in a sampled request: calls of a batch share everything but the span that theirs are below. A
+ * proxy, because a context is an object with private state.
+ */
+export function contextBelow(context: RouteContext, span: Span): RouteContext {
+  const { actors } = context;
+  return new Proxy(context, {
+    get(target, name) {
+      if (name === 'span') return span;
+      if (name === 'actors') return actors instanceof TracedActors ? actors.below(span) : actors;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

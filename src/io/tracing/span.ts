@@ -1,0 +1,136 @@
+/**
+ * Spans of one sampled request (OpenTelemetry data model, W3C Trace Context). They exist only for sampled requests; every
+ * other request has `undefined` in their place.
+ */
+import { randomBytes } from 'node:crypto';
+
+/** Spans of one request that are exported; a batch of tool calls may have more. */
+export const REQUEST_SPANS_MAX = 256;
+/** Characters of an attribute's value; longer ones are cut. */
+const VALUE_CHARACTERS_MAX = 256;
+const TRACE_ID_BYTES = 16;
+const SPAN_ID_BYTES = 8;
+
+/** OTLP's `SpanKind`. */
+export const SPAN_KINDS = { internal: 1, server: 2, client: 3 } as const;
+export type SpanKind = keyof typeof SPAN_KINDS;
+
+type AttributeValue = string | number;
+export type SpanAttributes = Readonly<Record<string, AttributeValue | undefined>>;
+
+/** Where ended spans go. */
+export interface SpanSink {
+  /** Takes an ended span. */
+  add(span: Span): void;
+  /** A span beyond `REQUEST_SPANS_MAX` of its request. */
+  dropped(): void;
+}
+
+/** What all spans of a request share. */
+interface TraceOptions {
+  /** Of the caller, well formed. */
+  readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
+  readonly sink: SpanSink;
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+  /** Unix milliseconds at which `elapsed` was 0. */
+  readonly originMs: number;
+}
+
+class Trace {
+  readonly id: string;
+  readonly options: TraceOptions;
+  spans = 0;
+
+  constructor(options: TraceOptions) {
+    this.options = options;
+    this.id = traceIdOf(options.traceparent) ?? randomBytes(TRACE_ID_BYTES).toString('hex');
+  }
+}
+
+export class Span {
+  readonly id = randomBytes(SPAN_ID_BYTES).toString('hex');
+  readonly parentId: string | undefined;
+  readonly kind: SpanKind;
+  /** The span of the whole request. */
+  readonly root: Span;
+  readonly startMs: number;
+  readonly attributes: Record<string, AttributeValue> = {};
+  name: string;
+  endMs: number | undefined;
+  /** `error.type` of the conventions; undefined for a success. */
+  errorType: string | undefined;
+  readonly #trace: Trace;
+  readonly #isKept: boolean;
+
+  constructor(trace: Trace, parent: Span | undefined, name: string, kind: SpanKind, startMs?: number) {
+    this.#trace = trace;
+    this.root = parent?.root ?? this;
+    this.parentId = parent === undefined ? spanIdOf(trace.options.traceparent) : parent.id;
+    this.name = name;
+    this.kind = kind;
+    this.startMs = startMs ?? trace.options.elapsed();
+    trace.spans += 1;
+    this.#isKept = trace.spans <= REQUEST_SPANS_MAX;
+  }
+
+  child(name: string, kind: SpanKind = 'internal', startMs?: number): Span {
+    return new Span(this.#trace, this, name, kind, startMs);
+  }
+
+  set(attributes: SpanAttributes): void {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === undefined) continue;
+      this.attributes[name] = typeof value === 'string' ? value.slice(0, VALUE_CHARACTERS_MAX) : value;
+    }
+  }
+
+  /** Ends the span once; a later call changes nothing. */
+  end(errorType?: string): void {
+    if (this.endMs !== undefined) return;
+    const { elapsed, sink } = this.#trace.options;
+    this.endMs = elapsed();
+    this.errorType = errorType;
+    if (errorType !== undefined) this.attributes['error.type'] = errorType;
+    if (this.#isKept) sink.add(this);
+    else sink.dropped();
+  }
+
+  get traceId(): string {
+    return this.#trace.id;
+  }
+
+  get tracestate(): string | undefined {
+    return this.#trace.options.tracestate;
+  }
+
+  /** Of a call that this span is the parent of. */
+  get traceparent(): string {
+    return `00-${this.#trace.id}-${this.id}-01`;
+  }
+
+  /** Unix nanoseconds as decimal digits, to the microsecond. `atMs`: on the clock of `startMs`. */
+  nanosecondsOf(atMs: number): string {
+    return `${Math.round((this.#trace.options.originMs + atMs) * 1_000)}000`;
+  }
+}
+
+/** The span of a whole request. */
+export function openTrace(options: TraceOptions, startMs: number): Span {
+  return new Span(new Trace(options), undefined, 'request', 'server', startMs);
+}
+
+/** `00-<32 digits>-<16 digits>-<2 digits>` (W3C Trace Context 3.2). */
+function traceIdOf(traceparent: string | undefined): string | undefined {
+  return traceparent?.split('-')[1];
+}
+
+function spanIdOf(traceparent: string | undefined): string | undefined {
+  return traceparent?.split('-')[2];
+}
+
+/** Does the caller record its own span? */
+export function isSampled(traceparent: string): boolean {
+  return (Number.parseInt(traceparent.slice(-2), 16) & 1) === 1;
+}

@@ -1,0 +1,147 @@
+/** The program with a collector: the tree of tool calls, its conventions, context in and out, bounds and secrets. */
+import t from 'tap';
+import { callTool, expectOk, mcpLogin, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { metricValue } from '../../tools/metric-value.ts';
+import { type ReceivedSpan, startCollector, treeOf } from '../support/collector.ts';
+
+t.setTimeout(120_000);
+
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT_ID = '00f067aa0ba902b7';
+
+async function bearerOf({ url }: RunningGateway): Promise<string> {
+  const person = await signUp(url);
+  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  const login = await mcpLogin(url, person.key, Date.now());
+  return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
+}
+
+async function metricsOf({ internal }: RunningGateway): Promise<string> {
+  return (await request(`${internal}/metrics`)).text;
+}
+
+const call = (id: number, name: string, given: object = {}) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name, arguments: given },
+});
+
+t.test('traces: a batch of two tool calls is one tree down to turn, commit and module call', async (t) => {
+  const collector = await startCollector();
+  t.teardown(() => collector.close());
+  const gateway = await launch({
+    configuration: {
+      Project: 'traced',
+      Telemetry: { url: collector.url, headers: { 'X-Token': 'let-me-in' }, sampleRatio: 1 },
+    },
+    args: ['--sandbox'],
+  });
+  t.teardown(() => gateway.stop());
+  const bearer = await bearerOf(gateway);
+  const batch = [call(1, 'wallet_get_balance'), call(2, 'close_sessions', { others: true })];
+  expectOk('batch', await rpc(gateway.url, bearer, batch));
+  const spans = await collector.trace(({ name }) => name === 'tools/call close_sessions');
+  t.strictSame(treeOf(spans), [
+    'POST /mcp',
+    '  route /mcp',
+    '    tools/call wallet_get_balance',
+    '      GET /wallet/v1/balance/get',
+    '    tools/call close_sessions',
+    '      commit',
+    '      ask user.closeSessions',
+    '        turn',
+    '        commit',
+  ]);
+  const named = (name: string) => spans.find((span) => span.name === name);
+  t.match(named('POST /mcp'), {
+    kind: 2,
+    parentSpanId: undefined,
+    attributes: {
+      'http.request.method': 'POST',
+      'http.route': '/mcp',
+      'http.response.status_code': '200',
+      'client.address': '127.0.0.1',
+    },
+    status: {},
+  });
+  t.match(named('tools/call wallet_get_balance'), {
+    kind: 2,
+    attributes: {
+      'mcp.method.name': 'tools/call',
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'wallet_get_balance',
+      'jsonrpc.request.id': '1',
+      'gatehouse.call.outcome': 'ok',
+    },
+  });
+  t.match(named('GET /wallet/v1/balance/get'), {
+    kind: 3,
+    attributes: {
+      'http.request.method': 'GET',
+      'url.template': '/wallet/v1/balance/get',
+      'http.response.status_code': '200',
+      'server.address': '127.0.0.1',
+    },
+  });
+  const [first] = collector.batches;
+  t.match(first, { path: '/v1/traces', headers: { 'x-token': 'let-me-in' } });
+  t.match(first?.resource, { 'service.name': 'gatehouse', 'service.namespace': 'traced' });
+  for (const span of spans)
+    t.ok(BigInt(span.startTimeUnixNano) <= BigInt(span.endTimeUnixNano), `${span.name} ends after its start`);
+  t.notMatch(JSON.stringify(collector.batches), new RegExp(bearer), 'no span holds the bearer');
+});
+
+t.test('traces: an untrusted caller is sampled by the ratio alone, a trusted one by its own flag', async (t) => {
+  const collector = await startCollector();
+  t.teardown(() => collector.close());
+  const Telemetry = { url: collector.url, sampleRatio: 1 };
+  const asked = async (gateway: RunningGateway, flags: string) =>
+    expectOk(
+      'info',
+      await request(`${gateway.url}/auth/v1/info`, {
+        headers: { traceparent: `00-${TRACE_ID}-${PARENT_ID}-${flags}`, tracestate: 'vendor=1' },
+      }),
+    );
+  const isContinued = ({ traceId, name }: ReceivedSpan) => traceId === TRACE_ID && name.startsWith('GET ');
+  const outside = await launch({ configuration: { Telemetry }, args: ['--sandbox'] });
+  await asked(outside, '00');
+  await outside.stop();
+  const continued = (await collector.trace(isContinued)).filter(isContinued);
+  t.match(continued, [{ parentSpanId: PARENT_ID, traceState: 'vendor=1' }], 'the ratio decided');
+
+  collector.batches.length = 0;
+  const trusted = await launch({
+    configuration: { Telemetry, TrustedProxies: ['127.0.0.0/8'] },
+    args: ['--sandbox'],
+  });
+  await asked(trusted, '00');
+  await asked(trusted, '01');
+  await trusted.stop();
+  const all = (await collector.trace(isContinued)).filter(isContinued);
+  t.equal(all.length, 1, 'the flag decided');
+});
+
+t.test('traces: a collector that refuses costs no answer; what is lost is counted and logged once', async (t) => {
+  const collector = await startCollector(() => 401);
+  t.teardown(() => collector.close());
+  const gateway = await launch({
+    configuration: { Telemetry: { url: collector.url, sampleRatio: 1 } },
+    args: ['--sandbox'],
+  });
+  t.teardown(() => gateway.stop());
+  const bearer = await bearerOf(gateway);
+  expectOk('call', await callTool(gateway.url, bearer, 'wallet_get_balance'));
+  await gateway.said(/"msg":"spans lost"[^\n]*HTTP status 401/);
+  const text = await metricsOf(gateway);
+  t.ok(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'refused' }) > 0);
+  t.equal(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'exported' }), 0);
+});
+
+t.test('traces: without Telemetry nothing is sampled', async (t) => {
+  const gateway = await launch({ args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  expectOk('call', await callTool(gateway.url, await bearerOf(gateway), 'wallet_get_balance'));
+  t.equal(metricValue(await metricsOf(gateway), 'gatehouse_trace_requests_total', {}), 0);
+});
