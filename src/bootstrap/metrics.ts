@@ -16,6 +16,7 @@ import type { ModuleClient } from '../io/modules/client.ts';
 import { type LineSink, openLineSink } from '../io/observability/log.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
+import { styledSink } from '../io/observability/pretty.ts';
 import { createRequestLog } from '../io/observability/request-log.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { WebhookCounters } from '../io/webhooks/metrics.ts';
@@ -317,7 +318,7 @@ export function observeRequests(
   metrics: Metrics,
   clock: () => number,
 ): FinishedRequests {
-  const sink = openLineSink();
+  const sink = styledSink(openLineSink(), configuration.log);
   const log = createRequestLog(configuration.log.requests, sink, clock);
   return {
     sink,

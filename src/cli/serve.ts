@@ -17,7 +17,7 @@ function loadGateway(): typeof import('../bootstrap/gateway.ts') {
 
 export async function serve(flags: Flags): Promise<void> {
   const configuration = loadOrEnd(flags);
-  const log = createLog();
+  const log = createLog(configuration.log);
   const running: { gateway?: Assembly } = {};
   handleSignals(running, log);
   const { assemble } = loadGateway();

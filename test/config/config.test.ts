@@ -80,6 +80,31 @@ t.test(
   },
 );
 
+t.test(
+  'configuration: Telemetry needs an address, a ratio of 0 to 1 and headers that can be set',
+  async (t) => {
+    const url = 'http://127.0.0.1:4318';
+    const ratioOf = (Telemetry: object, environment = {}) => {
+      const result = loadConfiguration(file(t, { Telemetry }), environment);
+      return result.ok ? result.configuration.telemetry?.sampleRatio : result.faults.map(({ path }) => path);
+    };
+    t.equal(ratioOf({ url }), 0, 'no traces unless a ratio is given');
+    t.equal(ratioOf({ url, sampleRatio: 0.25 }), 0.25);
+    t.equal(ratioOf({ url }, { GATEHOUSE_TELEMETRY_SAMPLE_RATIO: '0.5' }), 0.5, 'its twin takes a fraction');
+    t.same(ratioOf({ url }, { GATEHOUSE_TELEMETRY_SAMPLE_RATIO: 'half' }), ['Telemetry.sampleRatio']);
+    for (const sampleRatio of [-0.1, 1.1, '1'])
+      t.same(ratioOf({ url, sampleRatio }), ['Telemetry.sampleRatio']);
+    t.same(ratioOf({ url: 'http://a:b@c/' }), ['Telemetry.url']);
+    t.same(ratioOf({ sampleRatio: 1 }), ['Telemetry.url']);
+    for (const [name, value] of [
+      ['content-length', '1'],
+      ['a b', '1'],
+      ['x-token', 'a\nb'],
+    ] as const)
+      t.same(ratioOf({ url, headers: { [name]: value } }), [`Telemetry.headers.${name}`]);
+  },
+);
+
 t.test('configuration: SendfileBehind needs trusted peers, a free field and a whole path', async (t) => {
   const SendfileBehind = { header: 'X-Accel', prefix: '/_files/' };
   const TrustedProxies = ['10.0.0.0/8'];
@@ -305,7 +330,8 @@ t.test('configuration: changed keys that need a restart, by the names of the fil
     SendfileBehind: { header: 'X-Accel', prefix: '/_files/' },
     Secrets: { sealKey: '0f'.repeat(32), sealKeyLost: true },
     Workers: { threads: 2 },
-    Log: { requests: 'off' },
+    Log: { requests: 'off', format: 'pretty', level: 'warn' },
+    Telemetry: { url: 'http://127.0.0.1:3', sampleRatio: 0.5 },
     Admin: { allow: [] },
     StaticPath: 'x',
   });
@@ -315,6 +341,8 @@ t.test('configuration: changed keys that need a restart, by the names of the fil
     'FileServers.0',
     'Listen.port',
     'Listen.tls',
+    'Log.format',
+    'Log.level',
     'Log.requests',
     'Modules.chat',
     'Modules.core.key',
@@ -325,6 +353,7 @@ t.test('configuration: changed keys that need a restart, by the names of the fil
     'Settings.ApiRPSLimit',
     'Settings.IpRPSLimit',
     'StaticPath',
+    'Telemetry',
     'TrustedProxies',
     'Workers.threads',
   ]);

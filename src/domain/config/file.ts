@@ -256,7 +256,10 @@ export const configurationSchema = object(
             oneOf(['json', 'pretty'], 'One JSON object a line, or a line for people with the same fields.'),
           ),
           level: optional(
-            oneOf(['info', 'warn', 'error'], 'Lines below this level are not written. Of all lines.'),
+            oneOf(
+              ['info', 'warn', 'error'],
+              'Lines below this level are not written, of the process and of traffic.',
+            ),
           ),
         },
         closed,

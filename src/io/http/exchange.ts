@@ -9,7 +9,7 @@ import type { Lease } from '../../domain/limits/shares.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Span } from '../tracing/span.ts';
+import type { TraceSpan } from '../tracing/span.ts';
 import { TracedActors } from '../tracing/traced-actors.ts';
 import { DISCARD, type IncomingHooks, IncomingStream } from './body/incoming.ts';
 import { OPEN_BODIES, type OpenBodies } from './body/open-bodies.ts';
@@ -83,7 +83,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   status = 0;
   sentBytes = 0;
   /** Of the request, then of its handler; undefined unless it is sampled for a trace. */
-  span: Span | undefined;
+  span: TraceSpan | undefined;
   /** Reported as finished. */
   settled = false;
   readonly startedMs: number;

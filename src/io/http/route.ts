@@ -12,7 +12,7 @@ import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Span } from '../tracing/span.ts';
+import type { TraceSpan } from '../tracing/span.ts';
 import type { PrebufferableBody } from './body/incoming-body.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
 
@@ -122,7 +122,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   /** W3C trace context as received, if well formed; pass it to modules. */
   readonly traceparent: string | undefined;
   /** The parent of what the route does; undefined unless the request is sampled for a trace. */
-  readonly span: Span | undefined;
+  readonly span: TraceSpan | undefined;
   readonly nowMs: number;
   readonly idempotencyKey: string | undefined;
   readonly limiter: RequestLimiter;

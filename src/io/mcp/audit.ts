@@ -11,7 +11,7 @@ import type { ModuleError } from '../http-client/types.ts';
 import { requestIdsOf } from '../observability/audit-fields.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { endCall } from '../tracing/calls.ts';
-import type { Span } from '../tracing/span.ts';
+import type { TraceSpan } from '../tracing/span.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Characters of a tool name or URI that are stored, because callers may send any text. */
@@ -50,7 +50,7 @@ export interface CallRecord {
   backendMs?: number;
   readonly observe: CallObserver | undefined;
   /** In a sampled request. */
-  span?: Span;
+  span?: TraceSpan;
 }
 
 export function recordOf(event: CallRecord['event'], name: unknown, observe?: CallObserver): CallRecord {

@@ -5,21 +5,24 @@
 import { fstatSync } from 'node:fs';
 import { destination, pino } from 'pino';
 import { type LogLineDefinition, PROGRAM_LINES, type ProgramFields, type ProgramLine } from './log-lines.ts';
+import { type LogStyle, prettyLine } from './pretty.ts';
 
 export interface Log {
   write<Name extends ProgramLine>(name: Name, ...fields: ProgramFields<Name>): void;
 }
 
 /** `sync` because lines are few: starts, stops, bugs. A crash must not swallow its own reason. */
-export function createLog(level: 'info' | 'silent' = 'info'): Log {
+export function createLog(style: LogStyle | 'silent' = { format: 'json', level: 'info' }): Log {
+  const stream = destination({ dest: 2, sync: true });
+  const isPretty = style !== 'silent' && style.format === 'pretty';
   const logger = pino(
     {
-      level,
+      level: style === 'silent' ? style : style.level,
       base: null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    destination({ dest: 2, sync: true }),
+    isPretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
   return {
     write(name, ...[fields]) {

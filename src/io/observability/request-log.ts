@@ -7,6 +7,7 @@ import { toIso } from '../../domain/time.ts';
 import type { FinishedRequest } from '../http/finished.ts';
 import type { LineSink } from './log.ts';
 import { TRAFFIC_LINES } from './log-lines.ts';
+import { escapedToAscii } from './pretty.ts';
 
 /** Which requests leave a line: all, those that were answered 400 or more or not at all, none. */
 export type RequestLogMode = 'all' | 'errors' | 'off';
@@ -19,9 +20,6 @@ const SHORT_CHARACTERS_MAX = 64;
 
 /** Printable ASCII that JSON does not escape. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
-/** What `JSON.stringify` leaves alone and a terminal or another parser may not: DEL, C1, everything beyond ASCII. */
-const BEYOND_ASCII = /[\x7f-\uffff]/g;
-
 const { message: MESSAGE } = TRAFFIC_LINES.request;
 
 const SERVER_ERROR = 500;
@@ -102,10 +100,7 @@ function isFailure(status: number, error: ErrorName | undefined): boolean {
 function shown(value: string, charactersMax: number): string {
   const text = value.length > charactersMax ? `${value.slice(0, charactersMax)}...` : value;
   if (PLAIN.test(text)) return `"${text}"`;
-  return JSON.stringify(text).replace(
-    BEYOND_ASCII,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return escapedToAscii(JSON.stringify(text));
 }
 
 /** `.000` to `.999` without zeros at the end: a number with a fraction is dear to make a text of. */

@@ -19,7 +19,7 @@ import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
 import { factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { endAnswered, openModuleCall, withTraceparent } from '../tracing/calls.ts';
-import type { Span } from '../tracing/span.ts';
+import type { TraceSpan } from '../tracing/span.ts';
 import { ProxiedCall, type ProxiedEnding } from './answer.ts';
 import { endpointOf, moduleOf } from './reach.ts';
 
@@ -85,7 +85,7 @@ function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
   return ending.status >= 400 ? 'error' : 'ok';
 }
 
-function endForwarded(span: Span, ending: ProxiedEnding): void {
+function endForwarded(span: TraceSpan, ending: ProxiedEnding): void {
   if (ending.kind === 'failed') span.end(ending.error);
   else endAnswered(span, ending.status);
 }

@@ -5,18 +5,18 @@
 import type { RouteContext } from '../http/route.ts';
 import type { ModuleResult } from '../http-client/types.ts';
 import type { Target } from '../modules/endpoint.ts';
-import type { Span } from './span.ts';
+import type { TraceSpan } from './span.ts';
 import { TracedActors } from './traced-actors.ts';
 
 const CLIENT_ERROR = 400;
 
 /** `template`: path of the endpoint without its values; undefined where the path comes from a caller. */
 export function openModuleCall(
-  parent: Span | undefined,
+  parent: TraceSpan | undefined,
   method: string,
   { origin }: Pick<Target, 'origin'>,
   template: string | undefined,
-): Span | undefined {
+): TraceSpan | undefined {
   if (parent === undefined) return undefined;
   const { hostname, port, protocol } = new URL(origin);
   const span = parent.child(template === undefined ? method : `${method} ${template}`, 'client');
@@ -32,18 +32,18 @@ export function openModuleCall(
 /** The headers of a module call whose parent is its span. */
 export function withTraceparent(
   headers: Readonly<Record<string, string>>,
-  span: Span | undefined,
+  span: TraceSpan | undefined,
 ): Readonly<Record<string, string>> {
   return span === undefined ? headers : { ...headers, traceparent: span.traceparent };
 }
 
-export function endModuleCall(span: Span, result: ModuleResult): void {
+export function endModuleCall(span: TraceSpan, result: ModuleResult): void {
   if (result.ok) endAnswered(span, result.answer.status);
   else span.end(result.error);
 }
 
 /** A status of 400 or more is an error of the call (HTTP conventions, client spans). */
-export function endAnswered(span: Span, status: number): void {
+export function endAnswered(span: TraceSpan, status: number): void {
   span.set({ 'http.response.status_code': status });
   span.end(status >= CLIENT_ERROR ? String(status) : undefined);
 }
@@ -55,7 +55,7 @@ interface SpannedCall {
   readonly name: string;
 }
 
-export function endCall(span: Span, { event, name }: SpannedCall, outcome: string): void {
+export function endCall(span: TraceSpan, { event, name }: SpannedCall, outcome: string): void {
   const isTool = event === 'mcp.tool';
   const method = isTool ? 'tools/call' : 'resources/read';
   const known = outcome === 'unknown' ? undefined : name;
@@ -77,7 +77,7 @@ export function endCall(span: Span, { event, name }: SpannedCall, outcome: strin
  * The context of one call in a sampled request: calls of a batch share everything but the span that theirs are below. A
  * proxy, because a context is an object with private state.
  */
-export function contextBelow(context: RouteContext, span: Span): RouteContext {
+export function contextBelow(context: RouteContext, span: TraceSpan): RouteContext {
   const { actors } = context;
   return new Proxy(context, {
     get(target, name) {

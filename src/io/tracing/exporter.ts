@@ -3,7 +3,7 @@
  * that a collector that is slow or down costs a bounded amount of memory and no request any time.
  */
 import { otlpBody, rejectedSpans, type TelemetryResource } from './otlp.ts';
-import type { Span, SpanSink } from './span.ts';
+import type { SpanSink, TraceSpan } from './span.ts';
 
 export const QUEUE_SPANS_MAX = 4_096;
 export const BATCH_SPANS_MAX = 512;
@@ -43,9 +43,9 @@ export interface SpanCounters {
 
 export class SpanExporter implements SpanSink {
   readonly #options: ExporterOptions;
-  #queue: Span[] = [];
+  #queue: TraceSpan[] = [];
   /** Taken from the queue and not settled yet. */
-  #batch: Span[] = [];
+  #batch: TraceSpan[] = [];
   #cancelTimer: (() => void) | undefined;
   #sending: Promise<void> | undefined;
   #attempts = 0;
@@ -65,7 +65,7 @@ export class SpanExporter implements SpanSink {
     return this.#queue.length + this.#batch.length;
   }
 
-  add(span: Span): void {
+  add(span: TraceSpan): void {
     if (this.#queue.length >= QUEUE_SPANS_MAX || this.#closing) {
       this.#counts.overflowed += 1;
       return;

@@ -1,5 +1,5 @@
 /** OTLP over HTTP in its JSON form (opentelemetry-proto 1, ExportTraceServiceRequest): the body of one batch. */
-import { SPAN_KINDS, type Span, type SpanAttributes } from './span.ts';
+import { SPAN_KINDS, type SpanAttributes, type TraceSpan } from './span.ts';
 
 /** OTLP's `STATUS_CODE_ERROR`. */
 const STATUS_ERROR = 2;
@@ -14,7 +14,7 @@ export interface TelemetryResource {
 
 /** UTF-8 text of the body. */
 export function otlpBody(
-  spans: readonly Span[],
+  spans: readonly TraceSpan[],
   { version, project, instanceId }: TelemetryResource,
 ): string {
   const resource = {
@@ -34,7 +34,7 @@ export function otlpBody(
   });
 }
 
-function spanOf(span: Span): object {
+function spanOf(span: TraceSpan): object {
   const { startMs, endMs = startMs, errorType, parentId, tracestate } = span;
   return {
     traceId: span.traceId,

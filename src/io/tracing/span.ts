@@ -13,7 +13,7 @@ const SPAN_ID_BYTES = 8;
 
 /** OTLP's `SpanKind`. */
 export const SPAN_KINDS = { internal: 1, server: 2, client: 3 } as const;
-export type SpanKind = keyof typeof SPAN_KINDS;
+type SpanKind = keyof typeof SPAN_KINDS;
 
 type AttributeValue = string | number;
 export type SpanAttributes = Readonly<Record<string, AttributeValue | undefined>>;
@@ -21,7 +21,7 @@ export type SpanAttributes = Readonly<Record<string, AttributeValue | undefined>
 /** Where ended spans go. */
 export interface SpanSink {
   /** Takes an ended span. */
-  add(span: Span): void;
+  add(span: TraceSpan): void;
   /** A span beyond `REQUEST_SPANS_MAX` of its request. */
   dropped(): void;
 }
@@ -49,12 +49,12 @@ class Trace {
   }
 }
 
-export class Span {
+export class TraceSpan {
   readonly id = randomBytes(SPAN_ID_BYTES).toString('hex');
   readonly parentId: string | undefined;
   readonly kind: SpanKind;
   /** The span of the whole request. */
-  readonly root: Span;
+  readonly root: TraceSpan;
   readonly startMs: number;
   readonly attributes: Record<string, AttributeValue> = {};
   name: string;
@@ -64,7 +64,7 @@ export class Span {
   readonly #trace: Trace;
   readonly #isKept: boolean;
 
-  constructor(trace: Trace, parent: Span | undefined, name: string, kind: SpanKind, startMs?: number) {
+  constructor(trace: Trace, parent: TraceSpan | undefined, name: string, kind: SpanKind, startMs?: number) {
     this.#trace = trace;
     this.root = parent?.root ?? this;
     this.parentId = parent === undefined ? spanIdOf(trace.options.traceparent) : parent.id;
@@ -75,8 +75,8 @@ export class Span {
     this.#isKept = trace.spans <= REQUEST_SPANS_MAX;
   }
 
-  child(name: string, kind: SpanKind = 'internal', startMs?: number): Span {
-    return new Span(this.#trace, this, name, kind, startMs);
+  child(name: string, kind: SpanKind = 'internal', startMs?: number): TraceSpan {
+    return new TraceSpan(this.#trace, this, name, kind, startMs);
   }
 
   set(attributes: SpanAttributes): void {
@@ -117,8 +117,8 @@ export class Span {
 }
 
 /** The span of a whole request. */
-export function openTrace(options: TraceOptions, startMs: number): Span {
-  return new Span(new Trace(options), undefined, 'request', 'server', startMs);
+export function openTrace(options: TraceOptions, startMs: number): TraceSpan {
+  return new TraceSpan(new Trace(options), undefined, 'request', 'server', startMs);
 }
 
 /** `00-<32 digits>-<16 digits>-<2 digits>` (W3C Trace Context 3.2). */

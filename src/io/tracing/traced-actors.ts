@@ -12,19 +12,19 @@ import type {
 } from '../../actors/runtime/actor.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from '../../actors/runtime/protocol.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import type { Span } from './span.ts';
+import type { TraceSpan } from './span.ts';
 
 export class TracedActors implements ActorSystem {
   readonly #actors: ActorSystem;
-  readonly #parent: Span;
+  readonly #parent: TraceSpan;
 
-  constructor(actors: ActorSystem, parent: Span) {
+  constructor(actors: ActorSystem, parent: TraceSpan) {
     this.#actors = actors;
     this.#parent = parent;
   }
 
   /** The same system below another span. */
-  below(parent: Span): TracedActors {
+  below(parent: TraceSpan): TracedActors {
     return new TracedActors(this.#actors, parent);
   }
 
@@ -36,7 +36,7 @@ export class TracedActors implements ActorSystem {
   ): Promise<P['replies'][T]> {
     const span = this.#open('ask', kind, command);
     const turn = span.child('turn');
-    let commit: Span | undefined;
+    let commit: TraceSpan | undefined;
     const onGated = () => {
       turn.end();
       commit = span.child('commit');
@@ -122,7 +122,7 @@ export class TracedActors implements ActorSystem {
     this.#actors.auditRefusal(record, caller);
   }
 
-  #open(way: string, { kind }: AnyKind, { type }: Typed): Span {
+  #open(way: string, { kind }: AnyKind, { type }: Typed): TraceSpan {
     const span = this.#parent.child(`${way} ${kind}.${type}`);
     span.set({ 'gatehouse.actor.kind': kind, 'gatehouse.actor.command': type });
     return span;

@@ -4,7 +4,7 @@
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { tracestateOf } from '../modules/headers.ts';
-import { isSampled, openTrace, type Span, type SpanSink } from './span.ts';
+import { isSampled, openTrace, type SpanSink, type TraceSpan } from './span.ts';
 
 const SERVER_ERROR = 500;
 
@@ -52,7 +52,7 @@ export class Tracing {
    * The span of a request, or undefined. A trusted peer's decision counts; any other caller could have all its requests
    * recorded. Its trace id is continued either way.
    */
-  begin(request: NewRequest, isTrusted: boolean): Span | undefined {
+  begin(request: NewRequest, isTrusted: boolean): TraceSpan | undefined {
     const { traceparent, nowMs, startedMs } = request;
     const { sink, elapsed, random, sampleRatio } = this.#options;
     const isChosen = isTrusted && traceparent !== undefined ? isSampled(traceparent) : random() < sampleRatio;
@@ -63,7 +63,7 @@ export class Tracing {
   }
 
   /** Names and attributes of the HTTP conventions; never a query, a header or a user. */
-  end(span: Span, request: TracedRequest): void {
+  end(span: TraceSpan, request: TracedRequest): void {
     const { method, route, path, status, error, responseBytes, clientAddress, userAgent } = request;
     span.name = route === '' ? method : `${method} ${route}`;
     span.set({

@@ -7,6 +7,7 @@ import { classify } from '../../domain/webhooks/outcome.ts';
 import type { AttemptResult, DeliverySource, WebhookState } from '../../domain/webhooks/types.ts';
 import type { LineSink } from '../observability/log.ts';
 import { type LogFieldsOf, TRAFFIC_LINES } from '../observability/log-lines.ts';
+import { escapedToAscii } from '../observability/pretty.ts';
 import type { RequestLogMode } from '../observability/request-log.ts';
 
 /** What a line is written of. */
@@ -33,9 +34,6 @@ export type AttemptLog = (attempt: LoggedAttempt) => void;
 const ID_CHARACTERS_MAX = 128;
 /** A host name has at most 253 characters (RFC 1035 2.3.4). */
 const HOST_CHARACTERS_MAX = 260;
-/** What JSON leaves alone and a terminal may not: DEL, C1, everything beyond ASCII. */
-const BEYOND_ASCII = /[\x7f-\uffff]/g;
-
 /** Undefined when nothing is to be written. `errors`: attempts that did not deliver. */
 export function createAttemptLog(
   mode: RequestLogMode,
@@ -71,11 +69,7 @@ export function attemptLine(attempt: LoggedAttempt, time: string): string {
   };
   const level = outcome === 'delivered' ? 'info' : 'warn';
   const { message: msg } = TRAFFIC_LINES.webhookAttempt;
-  const text = JSON.stringify({ level, time, msg, ...fields }).replace(
-    BEYOND_ASCII,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-  return `${text}\n`;
+  return `${escapedToAscii(JSON.stringify({ level, time, msg, ...fields }))}\n`;
 }
 
 function bounded(value: string, charactersMax: number): string {

@@ -1,9 +1,9 @@
 /** The program with a collector: the tree of tool calls, its conventions, context in and out, bounds and secrets. */
 import t from 'tap';
-import { callTool, expectOk, mcpLogin, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
-import { metricValue } from '../../tools/metric-value.ts';
-import { type ReceivedSpan, startCollector, treeOf } from '../support/collector.ts';
+import { callTool, expectOk, mcpLogin, request, rpc, signUp, updateKey } from '../../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { metricValue } from '../../../tools/metric-value.ts';
+import { type ReceivedSpan, startCollector, treeOf } from '../../support/collector.ts';
 
 t.setTimeout(120_000);
 
@@ -47,7 +47,7 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
     'POST /mcp',
     '  route /mcp',
     '    tools/call wallet_get_balance',
-    '      GET /wallet/v1/balance/get',
+    '      GET /at/wallet/wallet/v1/balance/get',
     '    tools/call close_sessions',
     '      commit',
     '      ask user.closeSessions',
@@ -76,11 +76,11 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
       'gatehouse.call.outcome': 'ok',
     },
   });
-  t.match(named('GET /wallet/v1/balance/get'), {
+  t.match(named('GET /at/wallet/wallet/v1/balance/get'), {
     kind: 3,
     attributes: {
       'http.request.method': 'GET',
-      'url.template': '/wallet/v1/balance/get',
+      'url.template': '/at/wallet/wallet/v1/balance/get',
       'http.response.status_code': '200',
       'server.address': '127.0.0.1',
     },
@@ -93,51 +93,57 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
   t.notMatch(JSON.stringify(collector.batches), new RegExp(bearer), 'no span holds the bearer');
 });
 
-t.test('traces: an untrusted caller is sampled by the ratio alone, a trusted one by its own flag', async (t) => {
-  const collector = await startCollector();
-  t.teardown(() => collector.close());
-  const Telemetry = { url: collector.url, sampleRatio: 1 };
-  const asked = async (gateway: RunningGateway, flags: string) =>
-    expectOk(
-      'info',
-      await request(`${gateway.url}/auth/v1/info`, {
-        headers: { traceparent: `00-${TRACE_ID}-${PARENT_ID}-${flags}`, tracestate: 'vendor=1' },
-      }),
-    );
-  const isContinued = ({ traceId, name }: ReceivedSpan) => traceId === TRACE_ID && name.startsWith('GET ');
-  const outside = await launch({ configuration: { Telemetry }, args: ['--sandbox'] });
-  await asked(outside, '00');
-  await outside.stop();
-  const continued = (await collector.trace(isContinued)).filter(isContinued);
-  t.match(continued, [{ parentSpanId: PARENT_ID, traceState: 'vendor=1' }], 'the ratio decided');
+t.test(
+  'traces: an untrusted caller is sampled by the ratio alone, a trusted one by its own flag',
+  async (t) => {
+    const collector = await startCollector();
+    t.teardown(() => collector.close());
+    const Telemetry = { url: collector.url, sampleRatio: 1 };
+    const asked = async (gateway: RunningGateway, flags: string) =>
+      expectOk(
+        'info',
+        await request(`${gateway.url}/auth/v1/info`, {
+          headers: { traceparent: `00-${TRACE_ID}-${PARENT_ID}-${flags}`, tracestate: 'vendor=1' },
+        }),
+      );
+    const isContinued = ({ traceId, name }: ReceivedSpan) => traceId === TRACE_ID && name.startsWith('GET ');
+    const outside = await launch({ configuration: { Telemetry }, args: ['--sandbox'] });
+    await asked(outside, '00');
+    await outside.stop();
+    const continued = (await collector.trace(isContinued)).filter(isContinued);
+    t.match(continued, [{ parentSpanId: PARENT_ID, traceState: 'vendor=1' }], 'the ratio decided');
 
-  collector.batches.length = 0;
-  const trusted = await launch({
-    configuration: { Telemetry, TrustedProxies: ['127.0.0.0/8'] },
-    args: ['--sandbox'],
-  });
-  await asked(trusted, '00');
-  await asked(trusted, '01');
-  await trusted.stop();
-  const all = (await collector.trace(isContinued)).filter(isContinued);
-  t.equal(all.length, 1, 'the flag decided');
-});
+    collector.batches.length = 0;
+    const trusted = await launch({
+      configuration: { Telemetry, TrustedProxies: ['127.0.0.0/8'] },
+      args: ['--sandbox'],
+    });
+    await asked(trusted, '00');
+    await asked(trusted, '01');
+    await trusted.stop();
+    const all = (await collector.trace(isContinued)).filter(isContinued);
+    t.equal(all.length, 1, 'the flag decided');
+  },
+);
 
-t.test('traces: a collector that refuses costs no answer; what is lost is counted and logged once', async (t) => {
-  const collector = await startCollector(() => 401);
-  t.teardown(() => collector.close());
-  const gateway = await launch({
-    configuration: { Telemetry: { url: collector.url, sampleRatio: 1 } },
-    args: ['--sandbox'],
-  });
-  t.teardown(() => gateway.stop());
-  const bearer = await bearerOf(gateway);
-  expectOk('call', await callTool(gateway.url, bearer, 'wallet_get_balance'));
-  await gateway.said(/"msg":"spans lost"[^\n]*HTTP status 401/);
-  const text = await metricsOf(gateway);
-  t.ok(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'refused' }) > 0);
-  t.equal(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'exported' }), 0);
-});
+t.test(
+  'traces: a collector that refuses costs no answer; what is lost is counted and logged once',
+  async (t) => {
+    const collector = await startCollector(() => 401);
+    t.teardown(() => collector.close());
+    const gateway = await launch({
+      configuration: { Telemetry: { url: collector.url, sampleRatio: 1 } },
+      args: ['--sandbox'],
+    });
+    t.teardown(() => gateway.stop());
+    const bearer = await bearerOf(gateway);
+    expectOk('call', await callTool(gateway.url, bearer, 'wallet_get_balance'));
+    await gateway.said(/HTTP status 401[^\n]*spans lost/);
+    const text = await metricsOf(gateway);
+    t.ok(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'refused' }) > 0);
+    t.equal(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'exported' }), 0);
+  },
+);
 
 t.test('traces: without Telemetry nothing is sampled', async (t) => {
   const gateway = await launch({ args: ['--sandbox'] });
