@@ -22,6 +22,7 @@ import { createHealthRoute, createInfoRoute, getInfo, type HealthFacts } from '.
 import { createKeyRoutes } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
 import { mcpLogin } from './mcp-login.ts';
+import { createMcpProfilesRoute } from './mcp-profiles.ts';
 import { createProxyRoutes, type ProxyDeps } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
@@ -61,6 +62,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     ...createV1UploadRoutes(deps.v1Uploads),
     ...createAppWebhookRoutes(deps.webhooks),
     mcpLogin,
+    createMcpProfilesRoute(deps.mcp),
     ...createMcpRoutes(deps.mcp, undefined, [protectedEndpoint(), protectedEndpoint(CONNECT_PROFILE_PATH)]),
     ...createConnectRoutes(deps.connect),
     ...createDownloadRoutes(deps.downloads),

@@ -203,6 +203,9 @@ export const ROUTE_TESTS: Evidence = {
   'GET /.well-known/oauth-authorization-server/connect': [
     'test/io/connect/endpoint.test.ts: metadata: the server names its endpoints, registration only where it is on',
   ],
+  'GET /auth/v1/mcp_profiles': [
+    'test/e2e/connect/profile.test.ts: connect profile: a page lists the addresses',
+  ],
   'POST /mcp/p/:profile': [
     'test/io/mcp/subsets.test.ts: profile: lists and calls its tools and resources alone',
   ],

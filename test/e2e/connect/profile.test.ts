@@ -45,3 +45,12 @@ t.test('connect profile: a token of /connect/mcp is refused at it', async (t) =>
   t.equal((await ask(PROFILE, token, 'tools/list')).status, 401);
   t.equal((await ask('/connect/mcp', token, 'tools/list')).status, 200);
 });
+
+t.test('connect profile: a page lists the addresses, for users alone', async (t) => {
+  const { cookie } = await signUp(gateway.url);
+  const at = `${gateway.url}/auth/v1/mcp_profiles`;
+  const { json } = await request(at, { headers: { Cookie: cookie } });
+  const { result } = json as unknown as { result: { name: string; title: string; address: string }[] };
+  t.match(result, [{ name: 'shop', title: 'Shop', address: new RegExp(`${PROFILE}$`) }]);
+  t.equal((await request(at)).status, 401);
+});
