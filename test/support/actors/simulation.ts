@@ -185,12 +185,14 @@ class Simulation {
     const entry = this.#operations[operation - 1];
     if (entry === undefined) return;
     const run = this.#runs;
-    this.#asking += 1;
-    const answered = () => {
-      if (run === this.#runs) this.#asking -= 1;
-    };
     this.#trace(`ask ${entry.id} ${JSON.stringify(entry.command)}`);
     const former = this.#former.length > 0 && this.#random() < 0.5 ? this.#pick(this.#former) : undefined;
+    // A former owner counts its own callers, and may never answer them.
+    const counted = former === undefined ? 1 : 0;
+    this.#asking += counted;
+    const answered = () => {
+      if (run === this.#runs) this.#asking -= counted;
+    };
     (former ?? this.#system)
       .ask(this.#kind, entry.id, entry.command, { idempotencyKey: `key-${operation}` })
       .then(
