@@ -82,7 +82,7 @@ export function Client({ request }) {
   if (name === '') return html`<p>A program of <strong>${host}</strong> asks for access.</p>`;
   const claim = html`A program that calls itself <q>${name}</q>`;
   if (kind === 'application')
-    return html`<p><q>${name}</q> asks for access. An admin approved this application${host === null ? '' : html` of <strong>${host}</strong>`}.</p>`;
+    return html`<p>${claim}${host === null ? '' : html` of <strong>${host}</strong>`} asks for access. An admin approved where the access goes, not the name.</p>`;
   if (kind === 'document') return html`<p>${claim} asks for access. The name comes from ${host}.</p>`;
   return html`<p>${claim} asks for access. That name was not checked.</p>`;
 }

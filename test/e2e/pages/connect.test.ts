@@ -174,6 +174,23 @@ t.test('connect: a wrong client, redirect or resource is an error page that lead
   await picture('connect-error');
 });
 
+t.test('connect: the name of an approved application is shown as its own claim', async (t) => {
+  const { page } = await openPage(t, browser, `${HOME}/health`, { passkeys: true });
+  await page.route('**/connect/request?**', async (route) => {
+    const response = await route.fetch();
+    const { result } = (await response.json()) as { result: object };
+    const client = { kind: 'application', name: 'Claude', host: 'shop.example' };
+    await route.fulfill({ response, json: { result: { ...result, client } } });
+  });
+  await page.goto(host.authorizeUrl(await host.register(CLAUDE), CLAUDE));
+  await heading(page, 'Log in to connect');
+  const shown = await page.locator('p', { has: page.locator('q') }).textContent();
+  t.equal(
+    shown,
+    'A program that calls itself Claude of shop.example asks for access. An admin approved where the access goes, not the name.',
+  );
+});
+
 t.test('connect: usable by keyboard alone, and a page in the background takes no answer', async (t) => {
   const { page, landed } = await host.openRequest(t, browser, CLAUDE);
   const tab = async (name: string) => {
