@@ -35,12 +35,15 @@ const Settings = {
 };
 const DELAY_MS = [20, 400] as const;
 const REFRESHES = 4;
+/** Answers with tokens that the delay before a kill waits for: a busy machine may take long for the first. */
+const ISSUED_BEFORE_DELAY = 2;
 
 class KilledHost {
   readonly #report: HostKillReport;
   readonly #cookie: string;
   readonly #client: HostClient;
   readonly #random: () => number;
+  readonly #onIssued: () => void;
   /** A code that was answered; `isSent`: its exchange may have been decided. */
   #code: { readonly text: string; isSent: boolean } | undefined;
   #tokens: HostTokens | undefined;
@@ -48,8 +51,15 @@ class KilledHost {
   /** Codes whose tokens were answered. */
   #spent: string | undefined;
 
-  constructor(report: HostKillReport, cookie: string, client: HostClient, random: () => number) {
+  constructor(
+    report: HostKillReport,
+    cookie: string,
+    client: HostClient,
+    random: () => number,
+    onIssued: () => void,
+  ) {
     this.#report = report;
+    this.#onIssued = onIssued;
     this.#cookie = cookie;
     this.#client = client;
     this.#random = random;
@@ -87,7 +97,7 @@ class KilledHost {
     this.#tokens = tokensOf(await exchange(url, this.#client, text));
     this.#code = undefined;
     this.#spent = text;
-    this.#report.issued += 1;
+    this.#onIssued();
   }
 
   async #refresh(url: string): Promise<void> {
@@ -95,7 +105,7 @@ class KilledHost {
     this.#isRefreshing = true;
     this.#tokens = tokensOf(await refreshTokens(url, this.#client, refresh));
     this.#isRefreshing = false;
-    this.#report.issued += 1;
+    this.#onIssued();
   }
 
   /** A code whose exchange was sent may be spent: then the person is asked again. */
@@ -134,15 +144,25 @@ export async function runHostKillLoop(options: Omit<KillOptions, 'plant'>): Prom
   const report: HostKillReport = { seed, kills: 0, faults: [], issued: 0, codesMet: 0, refreshesMet: 0 };
   await killLoop(options, { configuration: { Settings } }, report, async (first) => {
     const hosts: KilledHost[] = [];
+    let onRipe: (() => void) | undefined;
+    let ripeAt = 0;
+    const onIssued = () => {
+      report.issued += 1;
+      if (report.issued >= ripeAt) onRipe?.();
+    };
     for (let index = 0; index < clients; index += 1) {
       const { cookie } = await signUp(first.url);
       const client = await registerHost(first.url);
-      hosts.push(new KilledHost(report, cookie, client, numbersOf(seed, index)));
+      hosts.push(new KilledHost(report, cookie, client, numbersOf(seed, index), onIssued));
     }
     return {
       async work(gateway) {
+        ripeAt = report.issued + ISSUED_BEFORE_DELAY;
+        const ripe = new Promise<void>((resolve) => {
+          onRipe = resolve;
+        });
         const cut = Promise.all(hosts.map((host) => untilCut(report, () => host.work(gateway))));
-        return { ripe: Promise.resolve(), cut, delayMs: DELAY_MS };
+        return { ripe, cut, delayMs: DELAY_MS };
       },
       async check(gateway) {
         for (const host of hosts) await host.check(gateway);
