@@ -1,0 +1,98 @@
+/** Dashboard and alerting rules: generated from the table of metrics, and every query against Prometheus. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { METRICS } from '../../../src/io/observability/metric-table.ts';
+import { callTool, expectOk, mcpLogin, request, signUp, updateKey } from '../../../tools/agent.ts';
+import { RATE_INTERVAL, rows } from '../../../tools/dashboards/panels.ts';
+import {
+  ALERTS_FILE,
+  alertsText,
+  DASHBOARD_FILE,
+  dashboardText,
+} from '../../../tools/dashboards/print-dashboards.ts';
+import { exprOf, RULES } from '../../../tools/dashboards/rules.ts';
+import { launch } from '../../../tools/launch.ts';
+import { prometheusMissing, startPrometheus } from '../../support/prometheus.ts';
+
+t.setTimeout(120_000);
+
+/** Scrapes that `rate` needs, with one to spare. */
+const SCRAPES = 4;
+/** Has a series only while libuv has such a request at a scrape; its query is only tried. */
+const TRANSIENT = /gatehouse_nodejs_active_requests/;
+const Settings = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
+  PubKeyApiRPSLimit: 0,
+  McpApiRPSLimit: 0,
+};
+
+t.test('dashboard and rules: the files are those that the tool prints', async (t) => {
+  t.equal(readFileSync(DASHBOARD_FILE, 'utf8'), dashboardText());
+  t.equal(readFileSync(ALERTS_FILE, 'utf8'), alertsText());
+});
+
+t.test('dashboard: every metric of the table has a panel in one row', async (t) => {
+  const [, ...generated] = rows();
+  const text = JSON.stringify(generated);
+  for (const name of Object.keys(METRICS)) {
+    const found = generated.filter(({ panels }) =>
+      panels.some(({ queries }) =>
+        queries.some(({ expr }) => new RegExp(`\\b${name}(?:_bucket)?\\b`).test(expr)),
+      ),
+    );
+    t.equal(found.length, 1, name);
+  }
+  t.notOk(text.includes('undefined'));
+});
+
+const missing = prometheusMissing();
+
+t.test('rules: promtool accepts them', { skip: missing ?? false }, async (t) => {
+  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', ALERTS_FILE], {
+    encoding: 'utf8',
+  });
+  t.equal(status, 0, stderr);
+  t.match(stdout, `${RULES.length} rules found`);
+});
+
+t.test(
+  'dashboard and rules: every query returns numbers of a gateway under load, and no alert fires',
+  { skip: missing ?? false },
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
+    t.teardown(() => gateway.stop());
+    const { url } = gateway;
+    const person = await signUp(url);
+    expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+    const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
+    const bearer = String(login.json['result']?.['sessionId']);
+    const load = async () => {
+      expectOk('tool', await callTool(url, bearer, 'wallet_get_balance'));
+      const headers = { Authorization: `Bearer ${bearer}` };
+      expectOk('rest', await request(`${url}/wallet/v1/balance/get`, { headers }));
+    };
+    await load();
+    const prometheus = await startPrometheus(t, gateway.internal, alertsText());
+    const scraped = `min (count_over_time(gatehouse_call_module_duration_seconds_count[1m]))`;
+    for (let scrapes = 0; scrapes < SCRAPES; scrapes = (await prometheus.query(scraped))[0] ?? 0)
+      await load();
+    for (const { panels } of rows()) {
+      for (const { title, queries } of panels) {
+        for (const { expr } of queries) {
+          const values = await prometheus.query(expr.replaceAll(RATE_INTERVAL, '1m'));
+          if (!TRANSIENT.test(expr)) t.ok(values.some(Number.isFinite), `${title}: ${expr}`);
+        }
+      }
+    }
+    for (const rule of RULES) {
+      const values = await prometheus.query(rule.value);
+      t.ok(values.length === 1 && values.every(Number.isFinite), `${rule.alert}: one number`);
+      // The others compare with times, which the load of this machine decides.
+      if (rule.above === 0) t.same(await prometheus.query(exprOf(rule)), [], `${rule.alert} does not fire`);
+    }
+  },
+);
