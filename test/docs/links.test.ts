@@ -30,7 +30,7 @@ function read(path: string): string | undefined {
 function linkFaults(path: string, page: string, read: Read): string[] {
   const faults: string[] = [];
   const prose = page.replace(/^```[\s\S]*?^```$/gm, '');
-  for (const [, target = ''] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
+  for (const [, target = ''] of prose.matchAll(/\]\(([^)]+)\)/g)) {
     if (/^(https?|mailto):/.test(target)) continue;
     const [file = '', anchor] = target.split('#');
     const found = file === '' ? page : read(join(dirname(path), file));
@@ -101,11 +101,13 @@ t.test('links: every decision has the four parts, its number, and a row of the i
 });
 
 t.test('links: planted faults are found', async (t) => {
-  const page = '# One Thing\n[a](b.md) [c](#one-thing) [d](#two) [e](f.md#g) [h](https://i.example/)\n';
+  const page =
+    '# One Thing\n[a](b.md) [c](#one-thing) [d](#two) [e](f.md#g) [h](https://i.example/) [i](j k.md)\n';
   const planted: Read = (path) => (path === 'docs/f.md' ? '# G' : undefined);
   t.same(linkFaults('docs/a.md', page, planted), [
     'docs/a.md: b.md does not exist',
     'docs/a.md: #two has no such heading',
+    'docs/a.md: j k.md does not exist',
   ]);
   t.same(
     sourceFaults('x', '`src/a.ts` `test/b` `src/c/` `npm run c`', (source) => source === 'src/a.ts'),

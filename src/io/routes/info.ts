@@ -56,75 +56,59 @@ const limitsShape = object({
   quotas: object({ c: integer(), i: integer(), p: integer(), s: integer(), m: integer() }),
 });
 
-const infoShape = object({
-  project: text({ examples: ['demo'] }),
-  version: text({ examples: ['0.1.0'] }),
-  /** The public address. */
-  baseUrl: text({ examples: ['https://gate.example'] }),
-  authMethods: array(text({ examples: ['passkey'] })),
-  fido2: object({
-    rpId: text({ examples: ['gate.example'] }),
-    rpName: text({ examples: ['Gatehouse'] }),
-    origins: array(text({ examples: ['https://gate.example'] })),
+export const info = defineRoute({
+  method: 'GET',
+  path: '/auth/v1/info',
+  summary: 'Version, ways to log in, public limits, and whose session this is',
+  docs: {
+    description:
+      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one.',
+  },
+  group: 'info',
+  auth: 'optional',
+  limits: [],
+  result: object({
+    project: text({ examples: ['demo'] }),
+    version: text({ examples: ['0.1.0'] }),
+    /** The public address. */
+    baseUrl: text({ examples: ['https://gate.example'] }),
+    authMethods: array(text({ examples: ['passkey'] })),
+    fido2: object({
+      rpId: text({ examples: ['gate.example'] }),
+      rpName: text({ examples: ['Gatehouse'] }),
+      origins: array(text({ examples: ['https://gate.example'] })),
+    }),
+    limits: limitsShape,
+    session: nullable(object({ userId: idText(), role: nullable(oneOf(ROLES)) })),
   }),
-  limits: limitsShape,
-  profiles: array(
-    object({ name: text({ examples: ['shop'] }), title: nullable(text({ examples: ['Shop'] })) }),
-  ),
-  session: nullable(object({ userId: idText(), role: nullable(oneOf(ROLES)) })),
+  errors: [],
+  handle({ site, settings, session }) {
+    const whose = session === undefined ? null : { userId: session.userId, role: session.role ?? null };
+    const text = `{"result":{${publicFacts(site, settings)},"session":${JSON.stringify(whose)}}}`;
+    return new Reply(200, text, 'application/json');
+  },
 });
-
-/** Titles of profiles by name; each reload makes a new map. */
-export type ProfileTitles = ReadonlyMap<string, { readonly title: string | undefined }>;
-
-/** The public part is cached as text, because every page requests it first. Only settings and a reload change it. */
-export function createInfoRoute(profiles: () => ProfileTitles): AnyRoute {
-  let cached: PublicFacts | undefined;
-  const publicFacts = (site: Site, settings: SettingsReader): string => {
-    const { revision } = settings;
-    const current = profiles();
-    if (cached?.site === site && cached.revision === revision && cached.profiles === current)
-      return cached.text;
-    cached = { site, revision, profiles: current, text: factsText(site, settings, current) };
-    return cached.text;
-  };
-  return defineRoute({
-    method: 'GET',
-    path: '/auth/v1/info',
-    summary: 'Version, ways to log in, public limits, and whose session this is',
-    docs: {
-      description:
-        'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `profiles` are those of `/connect/p/{name}/mcp`. `session` is null without one.',
-    },
-    group: 'info',
-    auth: 'optional',
-    limits: [],
-    result: infoShape,
-    errors: [],
-    handle({ site, settings, session }) {
-      const whose = session === undefined ? null : { userId: session.userId, role: session.role ?? null };
-      const text = `{"result":{${publicFacts(site, settings)},"session":${JSON.stringify(whose)}}}`;
-      return new Reply(200, text, 'application/json');
-    },
-  });
-}
 
 interface PublicFacts {
   readonly site: Site;
   readonly revision: number;
-  readonly profiles: ProfileTitles;
   /** Members of a JSON object. */
   readonly text: string;
 }
 
-/** The public part of info, without the outer braces. */
-function factsText(site: Site, settings: SettingsReader, titles: ProfileTitles): string {
+let cached: PublicFacts | undefined;
+
+/** The public part of info. Cached as text, because every page requests it first and only settings change it. */
+function publicFacts(site: Site, settings: SettingsReader): string {
+  const { revision } = settings;
+  if (cached?.site === site && cached.revision === revision) return cached.text;
   const { project, version, authMethods, baseUrl } = site;
   const { rpId, rpName, origins } = site.fido2;
   const fido2 = { rpId, rpName, origins };
   const limits = publicLimits(settings);
-  const profiles = [...titles].map(([name, { title = null }]) => ({ name, title }));
-  return JSON.stringify({ project, version, baseUrl, authMethods, fido2, limits, profiles }).slice(1, -1);
+  const text = JSON.stringify({ project, version, baseUrl, authMethods, fido2, limits }).slice(1, -1);
+  cached = { site, revision, text };
+  return text;
 }
 
 /** Quotas are requests in a window, by the scope letter of `X-RateLimit`; 0 means off. */

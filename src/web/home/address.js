@@ -5,7 +5,6 @@ import { html } from '../vendor/preact.js';
 import { HOST_SNIPPETS } from './host-snippets.js';
 
 const addressOf = ({ baseUrl }) => `${baseUrl}/connect/mcp`;
-const profileAddress = ({ baseUrl }, name) => `${baseUrl}/connect/p/${name}/mcp`;
 
 export function Address({ info }) {
   return html`<div class="address"><code>${addressOf(info)}</code><${Copy} text=${addressOf(info)} label="Copy the address" /></div>`;
@@ -40,14 +39,5 @@ export function AddressPart({ info }) {
         <div class="row"><${Copy} text=${text(address)} label=${`Copy for ${name}`} /></div>
       </details>`,
     )}
-    ${
-      info.profiles.length > 0 &&
-      html`<h3>Fewer tools</h3>
-        <p>Each of these addresses has a part of the tools. Paste it in place of the one above.</p>
-        ${info.profiles.map(
-          ({ name, title }) =>
-            html`<div key=${name} class="address"><span>${title ?? name}</span><code>${profileAddress(info, name)}</code><${Copy} text=${profileAddress(info, name)} label=${`Copy the address of ${title ?? name}`} /></div>`,
-        )}`
-    }
   </section>`;
 }

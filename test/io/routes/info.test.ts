@@ -7,13 +7,7 @@ import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { SessionLookup } from '../../../src/io/http/route.ts';
 import { createAdminSettingRoutes } from '../../../src/io/routes/admin/settings.ts';
-import {
-  createHealthRoute,
-  createInfoRoute,
-  getInfo,
-  type HealthFacts,
-  type ProfileTitles,
-} from '../../../src/io/routes/info.ts';
+import { createHealthRoute, getInfo, type HealthFacts, info } from '../../../src/io/routes/info.ts';
 import { requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 
 const HEALTHY: HealthFacts = { databaseConnected: true, activeSessions: 3, rssBytes: 5_000 };
@@ -41,11 +35,10 @@ const GATE: SessionLookup = {
 };
 
 function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
-  const profiles: { current: ProfileTitles } = { current: new Map() };
   const live = new LiveSettings({ ApiRPSLimit: 0, IpRPSLimit: 0 });
   const routes = [
     getInfo,
-    createInfoRoute(() => profiles.current),
+    info,
     createHealthRoute(facts),
     ...createAdminSettingRoutes({ settings: live, bounds: new SharedBounds(live) }),
   ];
@@ -55,7 +48,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
     const { status, body } = await sendRaw(fixture.port, requestText('GET', path, headers));
     return { status, json: JSON.parse(body) as Record<string, unknown> };
   };
-  return { ...fixture, get, settings: live, profiles };
+  return { ...fixture, get, settings: live };
 }
 
 t.test('get_info: project, version of three numbers and the time in UTC, nothing else', async (t) => {
@@ -117,21 +110,6 @@ t.test(
     t.match(await told(bank), { limits: { activeKeys: 20, challengeSeconds: 300, quotas: { i: 0 } } });
   },
 );
-
-t.test('info: profiles with their titles, those of a reload at once', async (t) => {
-  const { get, profiles } = start(t);
-  const told = async () =>
-    ((await get('/auth/v1/info')).json['result'] as Record<string, unknown>)['profiles'];
-  t.strictSame(await told(), []);
-  profiles.current = new Map([
-    ['shop', { title: 'Shop' }],
-    ['all', { title: undefined }],
-  ]);
-  t.strictSame(await told(), [
-    { name: 'shop', title: 'Shop' },
-    { name: 'all', title: null },
-  ]);
-});
 
 t.test('health: database, memory and sessions without the envelope, one word with plain=1', async (t) => {
   let facts = HEALTHY;
