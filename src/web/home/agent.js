@@ -32,7 +32,7 @@ export function AgentPart({ info }) {
   return html`<h1>Connect an agent</h1>
     <${AddressPart} info=${info} />
     <h2>For hosts that send a header</h2>
-    <p class="soft">Some hosts cannot open a page. Give them a session of a key of their own. A program without a browser uses the connector: <code>gatehouse-connect ${info.baseUrl}</code>.</p>
+    <p class="soft">Some hosts cannot open a page. Give them a session of a key of their own. A program without a browser uses the connector: <code>gatehouse-connect ${info.baseUrl}</code>. For a shorter list of tools, add <code>?tools=wallet,market_*</code> to the address.</p>
     <ol class="steps">
       <li class=${agent === undefined ? '' : 'done'}><div>
         <h3>Create a key</h3>

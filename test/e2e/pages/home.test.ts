@@ -35,6 +35,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   });
   await page.locator('.address').getByText(`${HOME}connect/p/shop/mcp`, { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Copy the address of Shop' }).waitFor();
+  await page.getByText('?tools=wallet,market_*', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Create an agent' }).click();
   await page.getByRole('button', { name: 'Call a tool' }).click();
   const answer = page.getByLabel('Answer of the tool');
