@@ -216,8 +216,10 @@ t.test(
   'home: a session that ends elsewhere leads to the login page, and a key of the browser logs in again',
   async (t) => {
     const { page, complaints } = await openPage(t, browser, HOME);
+    const loaded = page.waitForResponse(/mcp_profiles/);
     await page.getByRole('button', { name: 'Use this browser only' }).click();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+    await loaded;
     await page.context().clearCookies();
     await part(page, 'Keys').click();
     await page.getByText('Your session has ended').waitFor();
