@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 import type { Connection, ConnectionRequest } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { ResponseHead } from './response-head.ts';
-import type { ModuleError, ModuleRequest, ModuleResult } from './types.ts';
+import type { AnswerReader, ModuleError, ModuleRequest, ModuleResult } from './types.ts';
 
 /** Largest answer of a module, in bytes (docs/modules.md). */
 export const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
@@ -42,6 +42,7 @@ export class Attempt implements ConnectionRequest {
   #over = false;
   #status = 0;
   #contentType = '';
+  #reader: AnswerReader | undefined;
   #only = NOTHING;
   #more: Buffer[] | undefined;
   #sizeBytes = 0;
@@ -80,12 +81,16 @@ export class Attempt implements ConnectionRequest {
     if (fault !== undefined) this.#stop('ModuleFailed', fault);
     else if (!this.toHead && (head.contentLength ?? 0) > ANSWER_MAX_BYTES)
       this.#stop('ModuleAnswerTooLarge', 'content-length over the cap');
+    else this.#reader = this.#options.request.readerOf?.(this.#status, this.#contentType);
   }
 
   onData(bytes: Buffer): void {
     this.#sizeBytes += bytes.length;
     if (this.#sizeBytes > ANSWER_MAX_BYTES) this.#stop('ModuleAnswerTooLarge', 'body over the cap');
-    else if (this.#sizeBytes === bytes.length) this.#only = Buffer.from(bytes);
+    else if (this.#reader !== undefined) {
+      const fault = this.#reader.read(bytes);
+      if (fault !== undefined) this.#stop('ModuleFailed', fault);
+    } else if (this.#sizeBytes === bytes.length) this.#only = Buffer.from(bytes);
     else {
       this.#more ??= [this.#only];
       this.#more.push(Buffer.from(bytes));
@@ -93,9 +98,18 @@ export class Attempt implements ConnectionRequest {
   }
 
   onEnd(): void {
-    const body = this.#more === undefined ? this.#only : Buffer.concat(this.#more, this.#sizeBytes);
+    const body = this.#body();
+    if (body === undefined) {
+      this.#fail('ModuleFailed', 'no result at the end of a stream');
+      return;
+    }
     const answer = { status: this.#status, contentType: this.#contentType, body };
     this.#end({ ok: true, answer, elapsedMs: this.#elapsedMs() });
+  }
+
+  #body(): Buffer | undefined {
+    if (this.#reader !== undefined) return this.#reader.end();
+    return this.#more === undefined ? this.#only : Buffer.concat(this.#more, this.#sizeBytes);
   }
 
   onBroken(reason: string, answerBegan: boolean): void {

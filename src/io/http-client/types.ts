@@ -17,6 +17,16 @@ export interface ModuleRequest extends RequestLine {
   readonly signal?: AbortSignal;
   /** Receives a function that aborts the call; cheaper than a signal for a single call. */
   readonly onBegin?: (stop: () => void) => void;
+  /** Reads the answer with this head as it arrives; undefined: the answer is kept as it is. */
+  readonly readerOf?: ((status: number, contentType: string) => AnswerReader | undefined) | undefined;
+}
+
+/** Makes the body from the bytes of an answer. */
+export interface AnswerReader {
+  /** Returns the fault of the bytes, which are valid during this call only. */
+  read(bytes: Buffer): string | undefined;
+  /** The answer is complete. Undefined: it has no valid body. */
+  end(): Buffer | undefined;
 }
 
 /** A call whose bodies are streamed, never buffered whole. */

@@ -49,6 +49,8 @@ export interface CallRecord {
   /** Milliseconds that the module took; set once it answered or failed. */
   backendMs?: number;
   readonly observe: CallObserver | undefined;
+  /** Reports of progress of the module: those given to the client, and those that were not. */
+  progress?: { readonly sent: number; readonly dropped: number };
   /** In a sampled request. */
   span?: TraceSpan;
 }
@@ -69,9 +71,9 @@ export function audit(requestContext: RequestContext, record: CallRecord, outcom
 }
 
 function observed(record: CallRecord, outcome: CallOutcome): void {
-  const { event, name, startedMs, backendMs, observe, span } = record;
+  const { event, name, startedMs, backendMs, observe, progress, span } = record;
   if (span !== undefined) endCall(span, record, outcome);
-  observe?.({ event, name, outcome, elapsedMs: performance.now() - startedMs, backendMs });
+  observe?.({ event, name, outcome, elapsedMs: performance.now() - startedMs, backendMs, progress });
 }
 
 /** Time, user, key, login type, app, name, outcome, milliseconds, request id; never arguments. */

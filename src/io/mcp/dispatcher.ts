@@ -14,6 +14,7 @@ import type { HeaderParam } from './header-params.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import type { ListChanges } from './list-changes.ts';
+import type { ProgressStream } from './progress.ts';
 import {
   paramText,
   type RepeatedResult,
@@ -62,7 +63,12 @@ export class McpDispatcher {
   }
 
   /** Throws the row of a refusal. */
-  answer(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+  answer(
+    request: RpcRequest,
+    context: RouteContext,
+    authentication: Authentication,
+    progress?: ProgressStream,
+  ): Answer {
     switch (request.method) {
       case 'initialize':
         return resultEnvelope(request.id, initialized(context, this.viewOf(context)));
@@ -74,7 +80,7 @@ export class McpDispatcher {
         return this.list(request, context, authentication);
       case 'tools/call':
       case 'resources/read':
-        return this.call(request, context, authentication);
+        return this.call(request, context, authentication, progress);
       default:
         throw new GatewayError('MethodNotFound');
     }
@@ -100,11 +106,16 @@ export class McpDispatcher {
     );
   }
 
-  /** tools/call and resources/read. */
-  call(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+  /** tools/call and resources/read. `progress`: where a tool call may report it. */
+  call(
+    request: RpcRequest,
+    context: RouteContext,
+    authentication: Authentication,
+    progress?: ProgressStream,
+  ): Answer {
     return after(this.#requestContext(request, context, authentication), (requestContext) =>
       request.method === 'tools/call'
-        ? this.#calls.callTool(request, requestContext)
+        ? this.#calls.callTool(request, requestContext, progress)
         : this.#calls.readResource(request, requestContext),
     );
   }

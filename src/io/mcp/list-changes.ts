@@ -9,21 +9,18 @@ import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { Lease } from '../../domain/limits/shares.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
-import type { HeaderList, RouteContext } from '../http/route.ts';
-import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
+import type { RouteContext } from '../http/route.ts';
+import type { OutgoingBody, OutgoingSource, StreamReply } from '../http/stream.ts';
 import type { RequestContext } from './audit.ts';
 import type { Catalog, CatalogView, LiveCatalog } from './catalog.ts';
 import { isObject } from './input-schema.ts';
 import type { RpcRequest } from './rpc.ts';
+import { eventStream, frame } from './sse.ts';
 
 /** A comment that often keeps proxies from closing an idle connection. */
 const HEARTBEAT_MS = 20 * SECOND_MS;
 /** Then the stream ends as complete, and the client opens another one. Spreads clients over the nodes of a cluster. */
 const LIFETIME_MS = 600 * SECOND_MS;
-const HEADERS: HeaderList = [
-  ['Cache-Control', 'no-store, no-transform'],
-  ['X-Accel-Buffering', 'no'],
-];
 const COMMENT = ':\n\n';
 
 /** What a client can hear of, by the member of its filter. */
@@ -72,11 +69,7 @@ export class ListChanges {
     // Nothing that was asked for can change: the stream is complete after its first message.
     if (kinds.length === 0) stream.complete();
     else this.#add(stream);
-    return new StreamReply(200, stream, {
-      contentType: 'text/event-stream',
-      headers: HEADERS,
-      longLived: true,
-    });
+    return eventStream(stream, true);
   }
 
   get size(): number {
@@ -246,10 +239,6 @@ class ListStream implements OutgoingSource {
   #send(bytes: string): void {
     if (this.#out?.send(bytes) === false) this.#isBlocked = true;
   }
-}
-
-function frame(members: string): string {
-  return `event: message\ndata: {"jsonrpc":"2.0",${members}}\n\n`;
 }
 
 function profileOf({ params }: RouteContext): string | undefined {

@@ -1,6 +1,7 @@
 /** Builds the backend request of a tool call (spec 2.5: method, queryParams, bodyRootProperty). */
 import { endpointUrl, type Target } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
+import { LINES_TYPE } from '../modules/streamed-answer.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
 import { type JsonObject, NAMED_MAX } from './input-schema.ts';
@@ -44,12 +45,12 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
 
 /** Headers of the gateway. Headers of the client are not forwarded. */
 export function backendHeaders(
-  { context, caller, capability }: RequestContext,
+  { context, caller, capability, progress }: RequestContext & { readonly progress?: object },
   hasBody: boolean,
 ): Record<string, string> {
   const headers = gatewayHeaders(caller, factsOf(context));
   if (capability?.deviceGuid !== undefined) headers['x-device-guid'] = capability.deviceGuid;
-  headers['accept'] = 'application/json';
+  headers['accept'] = progress !== undefined ? `application/json, ${LINES_TYPE}` : 'application/json';
   if (hasBody) headers['content-type'] = 'application/json';
   return headers;
 }

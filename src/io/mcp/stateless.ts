@@ -11,6 +11,7 @@ import type { CatalogView } from './catalog.ts';
 import { type McpDispatcher, serverInfo } from './dispatcher.ts';
 import { requireHeaderParams } from './header-params.ts';
 import { INSTRUCTIONS } from './instructions.ts';
+import { type ProgressStream, progressOf } from './progress.ts';
 import { failureReply, rpcReply } from './replies.ts';
 import { requireMatchingHead } from './request-headers.ts';
 import { REVISION_NAMES } from './revisions.ts';
@@ -33,7 +34,12 @@ const STATUSES: Partial<Record<ErrorName, number>> = { MethodNotFound: 404, Inva
 
 /** A stream is a reply of its own. */
 type Answer = RpcAnswer | StreamReply | Promise<RpcAnswer | StreamReply>;
-type Method = (request: RpcRequest, context: RouteContext, authentication: Authentication) => Answer;
+type Method = (
+  request: RpcRequest,
+  context: RouteContext,
+  authentication: Authentication,
+  progress: ProgressStream | undefined,
+) => Answer;
 
 export class StatelessMessages {
   readonly #dispatcher: McpDispatcher;
@@ -43,7 +49,7 @@ export class StatelessMessages {
 
   constructor(dispatcher: McpDispatcher) {
     this.#dispatcher = dispatcher;
-    const list: Method = (...request) => this.#list(...request);
+    const list: Method = (request, context, authentication) => this.#list(request, context, authentication);
     const call: Method = (...request) => this.#call(...request);
     this.#methods = {
       'server/discover': ({ id }, context) => resultEnvelope(id, this.#discovered(context)),
@@ -54,7 +60,8 @@ export class StatelessMessages {
       'prompts/get': () => {
         throw new GatewayError('InvalidParams', 'there are no prompts');
       },
-      'subscriptions/listen': (...request) => this.#dispatcher.listen(...request),
+      'subscriptions/listen': (request, context, authentication) =>
+        this.#dispatcher.listen(request, context, authentication),
       'tools/call': call,
       'resources/read': call,
     };
@@ -69,9 +76,11 @@ export class StatelessMessages {
       requireMatchingHead(message, context);
       const method = Object.hasOwn(this.#methods, message.method) ? this.#methods[message.method] : undefined;
       if (method === undefined) throw new GatewayError('MethodNotFound');
-      const answer = method(message, context, authentication);
+      const progress = progressOf(message, context);
+      const answer = method(message, context, authentication, progress);
       if (!(answer instanceof Promise)) return replyOf(answer);
-      return answer.then(replyOf, (error) => this.#failure(error, message, context));
+      const reply = answer.then(replyOf, (error) => this.#failure(error, message, context));
+      return progress?.reply(reply) ?? reply;
     } catch (error) {
       return this.#failure(error, message, context);
     }
@@ -101,14 +110,14 @@ export class StatelessMessages {
   }
 
   /** What a module answers may change at any time, so a read may not be cached. */
-  #call(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
+  #call(...[request, context, authentication, progress]: Parameters<Method>): Answer {
     const { name, arguments: values } = request.params;
     requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
     const identity = this.#identity(context);
     const members =
       request.method === 'resources/read' ? cacheable(identity, 0, 'private') : complete(identity);
     const extended = (answer: RpcAnswer) => withMembers(request.id, answer, members);
-    const answer = this.#dispatcher.call(request, context, authentication);
+    const answer = this.#dispatcher.call(request, context, authentication, progress);
     return answer instanceof Promise ? answer.then(extended) : extended(answer);
   }
 

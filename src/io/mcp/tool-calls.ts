@@ -9,6 +9,7 @@ import type { RouteContext } from '../http/route.ts';
 import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
+import { isStreamed, StreamedAnswer } from '../modules/streamed-answer.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import { errorText, isErrorAnswer, resourceResult, structuredResult, toolResult } from './answer.ts';
@@ -28,6 +29,7 @@ import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
+import type { ProgressStream } from './progress.ts';
 import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure } from './rpc.ts';
 import { askedTools } from './subsets.ts';
 import { TIMEOUT_MS } from './tool.ts';
@@ -61,9 +63,13 @@ export class ToolCalls {
   }
 
   /** tools/call. Throws the refusal. */
-  callTool(request: RpcRequest, requestContext: RequestContext): Answer {
+  callTool(request: RpcRequest, requestContext: RequestContext, progress?: ProgressStream): Answer {
     const { name, arguments: given } = request.params;
     const call = toolCall(request.id, requestContext, recordOf('mcp.tool', name, this.observe));
+    if (progress !== undefined) {
+      call.progress = progress;
+      call.record.progress = progress.counts;
+    }
     if (typeof name !== 'string' || name === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'name of the tool is missing');
     const catalog = this.#options.catalog.current;
@@ -208,6 +214,8 @@ export class ToolCalls {
     const { inFlight } = this.#options;
     const scope = callScope(call);
     let flight: CallInFlight | undefined;
+    let stop: (() => void) | undefined;
+    const { progress } = call;
     const span = openModuleCall(context.span, outgoing.method, outgoing.url, endpoint.path);
     const request: ModuleRequest = {
       method: outgoing.method,
@@ -217,7 +225,9 @@ export class ToolCalls {
       timeoutMs,
       endpoint: endpoint.reference,
       holder: context.holder,
+      readerOf: call.record.event === 'mcp.tool' ? readerOf(progress, () => stop?.()) : undefined,
       onBegin(giveUp) {
+        stop = giveUp;
         if (scope !== undefined) flight = inFlight.begin(scope, call.id, giveUp);
         context.onAbort(giveUp);
       },
@@ -252,6 +262,8 @@ export class ToolCalls {
 interface ToolCall extends RequestContext {
   readonly id: string;
   readonly record: CallRecord;
+  /** For a client that asked for it. */
+  progress?: ProgressStream;
 }
 
 function toolCall(id: string, requestContext: RequestContext, record: CallRecord): ToolCall {
@@ -269,6 +281,20 @@ function contextOf(id: string, context: RouteContext, record: CallRecord): Route
   span.set({ 'jsonrpc.request.id': id });
   record.span = span;
   return contextBelow(context, span);
+}
+
+/** Without `progress` the reports of a module that streams are read and dropped. */
+function readerOf(progress: ProgressStream | undefined, stop: () => void): ModuleRequest['readerOf'] {
+  if (progress === undefined) return silentReader;
+  return (status, contentType) => {
+    if (!isStreamed(status, contentType)) return undefined;
+    progress.begin(stop);
+    return new StreamedAnswer((report) => progress.report(report));
+  };
+}
+
+function silentReader(status: number, contentType: string): StreamedAnswer | undefined {
+  return isStreamed(status, contentType) ? new StreamedAnswer() : undefined;
 }
 
 type Sendable = Extract<Outgoing, { ok: true }>;

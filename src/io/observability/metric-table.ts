@@ -50,6 +50,11 @@ export const OBSERVED_METRICS = {
     'Time that the module took for a call.',
     openLabel('event'),
   ),
+  gatehouse_call_progress_reports_total: counter(
+    'reports',
+    'Reports of progress by modules, of calls whose client asked for them.',
+    label('outcome', ['sent', 'dropped']),
+  ),
 };
 
 const actors = {

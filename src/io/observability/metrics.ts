@@ -22,6 +22,8 @@ export interface CallObservation {
   readonly elapsedMs: number;
   /** The part of `elapsedMs` that a module took; undefined when none was called. */
   readonly backendMs: number | undefined;
+  /** Reports of progress, where the client asked for them. */
+  readonly progress?: { readonly sent: number; readonly dropped: number } | undefined;
 }
 
 export type CallObserver = (call: CallObservation) => void;
@@ -75,12 +77,16 @@ function createCallObserver(registry: Registry): CallObserver {
   const calls = observedCounter(registry, 'gatehouse_calls_total');
   const gateway = observedHistogram(registry, 'gatehouse_call_gateway_duration_seconds');
   const module = observedHistogram(registry, 'gatehouse_call_module_duration_seconds');
+  const reports = observedCounter(registry, 'gatehouse_call_progress_reports_total');
+  const [sent, dropped] = [reports({ outcome: 'sent' }), reports({ outcome: 'dropped' })];
   const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
     calls: calls({ event, name, outcome }),
     gateway: gateway({ event }),
     module: module({ event }),
   }));
-  return ({ event, name, outcome, elapsedMs, backendMs }) => {
+  return ({ event, name, outcome, elapsedMs, backendMs, progress }) => {
+    sent.value += progress?.sent ?? 0;
+    dropped.value += progress?.dropped ?? 0;
     const found = series.get(event, outcome, name);
     if (found === undefined) return;
     found.calls.value += 1;

@@ -19,6 +19,7 @@ import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../
 import { describeMcp } from '../mcp/described.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
+import { progressOf } from '../mcp/progress.ts';
 import { failureReply, rpcReply } from '../mcp/replies.ts';
 import { type AskedRevision, askedRevision, requireHandshake } from '../mcp/revisions.ts';
 import {
@@ -254,9 +255,12 @@ class McpHttpHandler {
     }
     try {
       requireHandshake(message);
-      const answer = this.#dispatcher.answer(message, context, authentication);
-      if (answer instanceof Promise)
-        return answer.then(ok, (error) => failureReply(error, message.id, context));
+      const progress = progressOf(message, context);
+      const answer = this.#dispatcher.answer(message, context, authentication, progress);
+      if (answer instanceof Promise) {
+        const reply = answer.then(ok, (error) => failureReply(error, message.id, context));
+        return progress?.reply(reply) ?? reply;
+      }
       return message.method === 'initialize' ? rpcReply(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
       return failureReply(error, message.id, context);

@@ -1,0 +1,87 @@
+/** Answers of modules as lines of JSON: reports of progress, then the line that is the body (docs/modules.md). */
+import type { AnswerReader } from '../http-client/types.ts';
+
+export const LINES_TYPE = 'application/x-ndjson';
+const IS_LINES = /^application\/x-ndjson\s*(?:;|$)/i;
+const LINE_END = 0x0a;
+
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** Whether an answer is read as lines. The body of an error status is kept whole. */
+export function isStreamed(status: number, contentType: string): boolean {
+  return status < 300 && IS_LINES.test(contentType);
+}
+
+export class StreamedAnswer implements AnswerReader {
+  readonly #onProgress: ((progress: Progress) => void) | undefined;
+  /** Of the line that is not complete. */
+  #pieces: Buffer[] = [];
+  #body: string | undefined;
+
+  constructor(onProgress?: (progress: Progress) => void) {
+    this.#onProgress = onProgress;
+  }
+
+  read(bytes: Buffer): string | undefined {
+    let from = 0;
+    for (let at = bytes.indexOf(LINE_END); at >= 0; at = bytes.indexOf(LINE_END, from)) {
+      const fault = this.#line(bytes.subarray(from, at));
+      if (fault !== undefined) return fault;
+      from = at + 1;
+    }
+    if (from < bytes.length) this.#pieces.push(Buffer.from(bytes.subarray(from)));
+    return undefined;
+  }
+
+  end(): Buffer | undefined {
+    const fault = this.#line(Buffer.alloc(0));
+    return fault === undefined && this.#body !== undefined ? Buffer.from(this.#body) : undefined;
+  }
+
+  /** The fault of the line that ends with these bytes. */
+  #line(last: Buffer): string | undefined {
+    const text = Buffer.concat([...this.#pieces, last]).toString('utf8');
+    this.#pieces = [];
+    if (text.trim() === '') return undefined;
+    if (this.#body !== undefined) return 'a line after the result';
+    const value = objectOf(text);
+    if (value === undefined) return 'a line that is no JSON object';
+    // The text is kept, because numbers must keep their digits.
+    if ('result' in value || 'error' in value) this.#body = text;
+    else {
+      const progress = progressOf(value);
+      if (progress === undefined) return 'a line that is neither progress nor result';
+      this.#onProgress?.(progress);
+    }
+    return undefined;
+  }
+}
+
+function objectOf(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function progressOf(value: object): Progress | undefined {
+  const { progress, total, message } = value as Readonly<Record<string, unknown>>;
+  if (!isFiniteNumber(progress)) return undefined;
+  if (total !== undefined && !isFiniteNumber(total)) return undefined;
+  if (message !== undefined && typeof message !== 'string') return undefined;
+  return {
+    progress,
+    ...(total === undefined ? {} : { total }),
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+function isFiniteNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
