@@ -47,6 +47,8 @@ export type BackendAnswer =
   | { readonly status?: number; readonly type?: string; readonly body: string | Buffer }
   /** The socket is cut after these bytes of a longer answer. */
   | { readonly cut: string }
+  /** The test writes the answer itself. */
+  | { readonly write: (response: http.ServerResponse) => void }
   | 'never';
 
 export interface McpFixtureOptions {
@@ -301,6 +303,10 @@ function serve(
     asked.push(taken);
     const answer = (await options.backend?.(taken)) ?? { body: '{"result":"fine"}' };
     if (answer === 'never') return;
+    if ('write' in answer) {
+      answer.write(response);
+      return;
+    }
     if ('cut' in answer) {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
       response.write(answer.cut, () => response.destroy());
