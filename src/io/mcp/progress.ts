@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 import { memberSpan } from '../../domain/raw-json.ts';
 import type { Reply, RouteContext } from '../http/route.ts';
 import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
-import type { Progress } from '../modules/streamed-answer.ts';
+import type { ProgressReport } from '../modules/streamed-answer.ts';
 import { isObject } from './input-schema.ts';
 import { paramSpan, type RpcRequest } from './rpc.ts';
 import { eventOf, eventStream, frame } from './sse.ts';
@@ -65,7 +65,7 @@ export class ProgressStream implements OutgoingSource {
     for (const begun of this.#onBegun.splice(0)) begun(this);
   }
 
-  report({ progress, total, message }: Progress): void {
+  report({ progress, total, message }: ProgressReport): void {
     const event = { progress, total, message: message?.slice(0, MESSAGE_MAX) };
     if (!this.#admits(progress)) {
       this.counts.dropped += 1;

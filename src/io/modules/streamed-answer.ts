@@ -5,7 +5,7 @@ export const LINES_TYPE = 'application/x-ndjson';
 const IS_LINES = /^application\/x-ndjson\s*(?:;|$)/i;
 const LINE_END = 0x0a;
 
-export interface Progress {
+export interface ProgressReport {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
@@ -17,12 +17,12 @@ export function isStreamed(status: number, contentType: string): boolean {
 }
 
 export class StreamedAnswer implements AnswerReader {
-  readonly #onProgress: ((progress: Progress) => void) | undefined;
+  readonly #onProgress: ((progress: ProgressReport) => void) | undefined;
   /** Of the line that is not complete. */
   #pieces: Buffer[] = [];
   #body: string | undefined;
 
-  constructor(onProgress?: (progress: Progress) => void) {
+  constructor(onProgress?: (progress: ProgressReport) => void) {
     this.#onProgress = onProgress;
   }
 
@@ -70,7 +70,7 @@ function objectOf(text: string): object | undefined {
   }
 }
 
-function progressOf(value: object): Progress | undefined {
+function progressOf(value: object): ProgressReport | undefined {
   const { progress, total, message } = value as Readonly<Record<string, unknown>>;
   if (!isFiniteNumber(progress)) return undefined;
   if (total !== undefined && !isFiniteNumber(total)) return undefined;
