@@ -34,7 +34,7 @@ const Settings = {
   PubKeyApiRPSLimit: MAXIMUM,
 };
 const DELAY_MS = [20, 400] as const;
-const REFRESHES = 4;
+const REFRESHES = 200;
 /** Answers with tokens that the delay before a kill waits for: a busy machine may take long for the first. */
 const ISSUED_BEFORE_DELAY = 2;
 
