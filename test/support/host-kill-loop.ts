@@ -34,16 +34,20 @@ const Settings = {
   PubKeyApiRPSLimit: MAXIMUM,
 };
 const DELAY_MS = [20, 400] as const;
-const REFRESHES = 200;
+const REFRESHES = 4;
+/** Of one account, which keeps at most 64 used challenges: a consent and its code are two. */
+const CONNECTS_MAX = 24;
 /** Answers with tokens that the delay before a kill waits for: a busy machine may take long for the first. */
 const ISSUED_BEFORE_DELAY = 2;
 
 class KilledHost {
   readonly #report: HostKillReport;
-  readonly #cookie: string;
   readonly #client: HostClient;
   readonly #random: () => number;
   readonly #onIssued: () => void;
+  #cookie = '';
+  /** That the present account can still open. */
+  #connectsLeft = 0;
   /** A code that was answered; `isSent`: its exchange may have been decided. */
   #code: { readonly text: string; isSent: boolean } | undefined;
   #tokens: HostTokens | undefined;
@@ -51,16 +55,9 @@ class KilledHost {
   /** Codes whose tokens were answered. */
   #spent: string | undefined;
 
-  constructor(
-    report: HostKillReport,
-    cookie: string,
-    client: HostClient,
-    random: () => number,
-    onIssued: () => void,
-  ) {
+  constructor(report: HostKillReport, client: HostClient, random: () => number, onIssued: () => void) {
     this.#report = report;
     this.#onIssued = onIssued;
-    this.#cookie = cookie;
     this.#client = client;
     this.#random = random;
   }
@@ -89,6 +86,11 @@ class KilledHost {
   }
 
   async #connect(url: string): Promise<void> {
+    if (this.#connectsLeft === 0) {
+      this.#cookie = (await signUp(url)).cookie;
+      this.#connectsLeft = CONNECTS_MAX;
+    }
+    this.#connectsLeft -= 1;
     const text = await consent(url, this.#cookie, authorizeQuery(this.#client));
     this.#code = { text, isSent: false };
     // A kill meets some hosts between the consent and the exchange.
@@ -151,9 +153,8 @@ export async function runHostKillLoop(options: Omit<KillOptions, 'plant'>): Prom
       if (report.issued >= ripeAt) onRipe?.();
     };
     for (let index = 0; index < clients; index += 1) {
-      const { cookie } = await signUp(first.url);
       const client = await registerHost(first.url);
-      hosts.push(new KilledHost(report, cookie, client, numbersOf(seed, index), onIssued));
+      hosts.push(new KilledHost(report, client, numbersOf(seed, index), onIssued));
     }
     return {
       async work(gateway) {
