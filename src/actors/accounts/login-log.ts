@@ -37,40 +37,37 @@ export interface LogEntry {
   readonly userAgent: string;
 }
 
+type LogOrigin = Pick<LogEntry, 'ip' | 'userAgent'>;
+type LogSubject = Pick<LogEntry, 'kind' | 'loginType' | 'keyId' | 'appId'>;
+
 /** The event of a refused login, for the owner to read. */
-export function loginRefused(
-  row: ErrorName,
-  { ip, userAgent }: Pick<LogEntry, 'ip' | 'userAgent'>,
-  login: Pick<LogEntry, 'kind' | 'loginType' | 'keyId' | 'appId'>,
-  turn: Turn,
-) {
-  const outcome = { event: 'login', ok: false, error: ERRORS[row].message } as const;
-  const entry: LogEntry = { id: turn.newId(), utcMs: turn.nowMs, ...outcome, ...login, ip, userAgent };
-  return { type: 'logged', entry } as const;
+export function loginRefused(row: ErrorName, origin: LogOrigin, login: LogSubject, turn: Turn) {
+  return logged('login', row, login, origin, turn);
 }
 
 /** The event of something that the account or a connected host did, for the owner to read. */
 export function hostLogged(
   event: LogEventName,
-  { keyId, appId, loginType }: Pick<LogEntry, 'keyId' | 'appId' | 'loginType'>,
-  { ip, userAgent }: Pick<LogEntry, 'ip' | 'userAgent'>,
+  host: Omit<LogSubject, 'kind'>,
+  origin: LogOrigin,
   turn: Turn,
 ) {
   const isRefusal = event === 'host_refused' || event === 'token_reused';
-  const result = { ok: !isRefusal, error: isRefusal ? ERRORS.AccessDenied.message : null };
-  const kind: SessionKind = event === 'host_refused' ? 'browser' : 'mcp';
-  const entry: LogEntry = {
-    id: turn.newId(),
-    utcMs: turn.nowMs,
-    event,
-    ...result,
-    kind,
-    loginType,
-    keyId,
-    appId,
-    ip,
-    userAgent,
-  };
+  const { keyId, appId, loginType } = host;
+  const kind = event === 'host_refused' ? 'browser' : 'mcp';
+  return logged(event, isRefusal ? 'AccessDenied' : null, { kind, loginType, keyId, appId }, origin, turn);
+}
+
+/** `row`: of a refusal. */
+function logged(
+  event: LogEventName,
+  row: ErrorName | null,
+  subject: LogSubject,
+  { ip, userAgent }: LogOrigin,
+  turn: Turn,
+) {
+  const result = { event, ok: row === null, error: row === null ? null : ERRORS[row].message };
+  const entry: LogEntry = { id: turn.newId(), utcMs: turn.nowMs, ...result, ...subject, ip, userAgent };
   return { type: 'logged', entry } as const;
 }
 
