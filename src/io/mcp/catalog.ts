@@ -23,7 +23,7 @@ import {
 import { type HeaderParam, headerParamsOf } from './header-params.ts';
 import { inputCheck, isObject } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';
-import { type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
+import { askedTools, type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
 import {
   type ResourceRow,
   resourceFaults,
@@ -76,10 +76,8 @@ export interface CatalogView extends Subset {
 export interface Catalog {
   readonly tools: ReadonlyMap<string, ToolEntry>;
   readonly resources: ReadonlyMap<string, ResourceEntry>;
-  /** Every row; `toolLists` and `resourceLists` are those of this view. */
+  /** Every row. */
   readonly whole: CatalogView;
-  readonly toolLists: CatalogView['toolLists'];
-  readonly resourceLists: CatalogView['resourceLists'];
   /** `McpProfiles` by name. */
   readonly profiles: ReadonlyMap<string, CatalogView>;
   /** The result of tools/list for the tools that one request asks for. It is not kept. */
@@ -149,6 +147,21 @@ export function viewAt(catalog: Catalog, { params }: RouteContext): CatalogView 
   const profile = catalog.profiles.get(name);
   if (profile === undefined) throw new GatewayError('NotFound', 'there is no such profile');
   return profile;
+}
+
+/** The tools that a request sees: those of its address that its query asks for. List and call decide by this alone. */
+interface ShownTools {
+  has(name: string): boolean;
+  listFor(caller: CallerClass): RepeatedResult;
+}
+
+/** Throws `NotFound` as `viewAt`. */
+export function shownTools(catalog: Catalog, context: RouteContext): ShownTools {
+  const view = viewAt(catalog, context);
+  const asked = askedTools(context);
+  if (asked === undefined) return { has: view.hasTool, listFor: (caller) => view.toolLists[caller] };
+  const has = (name: string) => view.hasTool(name) && asked(name);
+  return { has, listFor: (caller) => catalog.toolListOf(caller, has) };
 }
 
 /** The catalog in use. A reader of `current` sees one whole catalog, before a reload or after it. */
@@ -263,14 +276,10 @@ function assemble(
     title,
     instructions,
   });
-  const whole = viewOf({ hasTool: () => true, hasResource: () => true });
-  const { toolLists, resourceLists } = whole;
   return {
     tools,
     resources,
-    whole,
-    toolLists,
-    resourceLists,
+    whole: viewOf({ hasTool: () => true, hasResource: () => true }),
     profiles: new Map(profiles.map(([name, row]) => [name, viewOf(profileSubset(row), row)])),
     toolListOf: (caller, hasTool) => new RepeatedResult(toolsText(caller, hasTool)),
     policy,

@@ -8,7 +8,7 @@ import type { CallObserver } from '../observability/metrics.ts';
 import { auditRefused, type RequestContext } from './audit.ts';
 import { type Authentication, requestContextOf } from './authenticate.ts';
 import type { CapabilityCodes } from './capability.ts';
-import { type Catalog, type CatalogView, viewAt } from './catalog.ts';
+import { type Catalog, type CatalogView, shownTools, viewAt } from './catalog.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
 import type { HeaderParam } from './header-params.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
@@ -26,7 +26,6 @@ import {
   resultEnvelope,
   rpcFailure,
 } from './rpc.ts';
-import { askedTools } from './subsets.ts';
 import { ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
@@ -163,11 +162,9 @@ export class McpDispatcher {
 
   #listOf(method: string, caller: CallerClass, context: RouteContext): RepeatedResult {
     const catalog = this.#catalog.current;
-    const view = viewAt(catalog, context);
-    if (method !== 'tools/list') return view.resourceLists[caller];
-    const asked = askedTools(context);
-    if (asked === undefined) return view.toolLists[caller];
-    return catalog.toolListOf(caller, (name) => view.hasTool(name) && asked(name));
+    return method === 'tools/list'
+      ? shownTools(catalog, context).listFor(caller)
+      : viewAt(catalog, context).resourceLists[caller];
   }
 
   #requestContext(

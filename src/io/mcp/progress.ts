@@ -4,6 +4,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { memberSpan } from '../../domain/raw-json.ts';
+import { accepts } from '../http/accept.ts';
 import type { Reply, RouteContext } from '../http/route.ts';
 import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
 import type { ProgressReport } from '../modules/streamed-answer.ts';
@@ -138,19 +139,12 @@ export function progressOf(request: RpcRequest, context: RouteContext): Progress
   if (!isObject(meta) || meta['progressToken'] === undefined) return undefined;
   const token = meta['progressToken'];
   if (typeof token !== 'string' && !Number.isInteger(token)) return undefined;
-  if (!takesEventStream(context.header('accept'))) return undefined;
+  // Clients that send a wildcard do not expect a stream.
+  if (!accepts(context.header('accept') ?? '', 'text/event-stream')) return undefined;
   const metaSpan = paramSpan(request, '_meta');
   const span = metaSpan && memberSpan(request.text, 'progressToken', metaSpan.start);
   if (span === undefined || span.end - span.start > TOKEN_MAX) return undefined;
   return new ProgressStream(request.text.slice(span.start, span.end));
-}
-
-/** The type must be named: clients that send a wildcard do not expect a stream. */
-function takesEventStream(accept: string | undefined): boolean {
-  return (accept ?? '').split(',').some((range) => {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    return type === 'text/event-stream' && !parameters.some((each) => /^q=0(?:\.0*)?$/.test(each));
-  });
 }
 
 function textOf({ body }: Reply): string {

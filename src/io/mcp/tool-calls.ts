@@ -24,14 +24,13 @@ import {
   recordOf,
   refused,
 } from './audit.ts';
-import { type Catalog, type ResourceEntry, type ToolEntry, viewAt } from './catalog.ts';
+import { type Catalog, type ResourceEntry, shownTools, type ToolEntry, viewAt } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import type { ProgressStream } from './progress.ts';
 import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure } from './rpc.ts';
-import { askedTools } from './subsets.ts';
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
@@ -77,7 +76,7 @@ export class ToolCalls {
     if (entry === undefined)
       throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
     this.#authorize(call, entry.callers, 'tool');
-    if (!viewAt(catalog, call.context).hasTool(name) || askedTools(call.context)?.(name) === false)
+    if (!shownTools(catalog, call.context).has(name))
       throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this tool');
     // Null counts as absent: clients in languages without optional fields send it.
     if (given !== undefined && given !== null && !isObject(given))

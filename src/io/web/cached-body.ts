@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { accepts } from '../http/accept.ts';
 import { type HeaderList, Reply } from '../http/route.ts';
 
 /** Below this size compression saves less than its headers cost. */
@@ -65,15 +66,5 @@ function isKnown(condition: string, etag: string): boolean {
   return condition.split(',').some((part) => {
     const tag = part.trim();
     return tag === '*' || tag === etag || tag === `W/${etag}`;
-  });
-}
-
-/** RFC 9110 12.5.3; a coding with `q=0` is refused. */
-function accepts(field: string, coding: string): boolean {
-  return field.split(',').some((part) => {
-    const [name = '', ...parameters] = part.trim().toLowerCase().split(';');
-    return (
-      name.trim() === coding && !parameters.some((parameter) => /^\s*q\s*=\s*0(?:\.0*)?\s*$/.test(parameter))
-    );
   });
 }

@@ -119,7 +119,8 @@ t.test(
   async (t) => {
     const loaded = load({});
     if (!loaded.ok) throw new Error('the built-in catalog does not load');
-    const { toolLists, resourceLists, tools } = loaded.catalog;
+    const { tools, whole } = loaded.catalog;
+    const { toolLists, resourceLists } = whole;
     const names = (caller: CallerClass) =>
       JSON.parse(String(toolLists[caller])).tools.map((one: { name: string }) => one.name);
     const uris = (caller: CallerClass) =>
@@ -190,12 +191,12 @@ t.test(
     const loaded = load({ tools: { plain: ROW }, resources: { 'test://static-text': RESOURCE } });
     if (!loaded.ok) throw new Error('does not load');
     for (const caller of CALLER_CLASSES) {
-      const lists = `${loaded.catalog.toolLists[caller]}${loaded.catalog.resourceLists[caller]}`;
+      const lists = `${loaded.catalog.whole.toolLists[caller]}${loaded.catalog.whole.resourceLists[caller]}`;
       t.notMatch(lists, /null/);
     }
-    const { tools }: { tools: unknown[] } = JSON.parse(String(loaded.catalog.toolLists.anonymous));
+    const { tools }: { tools: unknown[] } = JSON.parse(String(loaded.catalog.whole.toolLists.anonymous));
     const { resources }: { resources: unknown[] } = JSON.parse(
-      String(loaded.catalog.resourceLists.McpVerified),
+      String(loaded.catalog.whole.resourceLists.McpVerified),
     );
     t.match(tools, new Array(tools.length).fill({ inputSchema: { type: /^object$/ } }));
     t.match(resources, new Array(resources.length).fill({ uri: /:/, name: /./ }));
@@ -487,7 +488,7 @@ t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists th
   };
   const loaded = load({ tools: { 'a/b.c_d-1': { ...ROW, inputSchema: schema } } });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const listed = JSON.parse(String(loaded.catalog.toolLists.anonymous)).tools.at(-1);
+  const listed = JSON.parse(String(loaded.catalog.whole.toolLists.anonymous)).tools.at(-1);
   t.strictSame(listed, { name: 'a/b.c_d-1', description: 'x', inputSchema: schema });
 });
 
