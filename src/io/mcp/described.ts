@@ -1,7 +1,4 @@
-/**
- * The OpenAPI description of /mcp: messages of JSON-RPC, answers and examples. Arguments come from the table of built-in
- * tools.
- */
+/** The OpenAPI description of /mcp: messages of JSON-RPC and answers. Arguments come from the table of built-in tools. */
 import {
   array,
   integer,
@@ -16,8 +13,11 @@ import {
   union,
   unknown,
 } from '../../domain/schema.ts';
-import type { RouteDocs, RouteExample } from '../http/openapi/route-docs.ts';
+import type { RouteDocs } from '../http/openapi/route-docs.ts';
+import { exampleCalls, STREAM_EXAMPLE } from './described-calls.ts';
 import { PROTOCOL_VERSION } from './dispatcher.ts';
+import { CAPABILITIES_KEY } from './request-headers.ts';
+import { VERSION_KEY } from './revisions.ts';
 import { BATCH_MAX } from './rpc.ts';
 import type { ToolRow } from './tool.ts';
 
@@ -26,6 +26,23 @@ const own = { jsonrpc: literal('2.0'), id };
 const open = object({});
 const code = optional(
   text({ description: 'Capability code, where there is no session', examples: ['K7QF2M9TXB'] }),
+);
+/** `_meta` of the params of a request. */
+const meta = optional(
+  named(
+    'McpRequestMeta',
+    object({
+      progressToken: optional(
+        union([text(), integer()], {
+          description:
+            'Of tools/call: notifications of progress repeat it. `Accept` must name text/event-stream',
+          examples: ['p1'],
+        }),
+      ),
+      [VERSION_KEY]: optional(text({ description: 'Required in 2026-07-28', examples: ['2026-07-28'] })),
+      [CAPABILITIES_KEY]: optional(object({}, { description: 'Required in 2026-07-28' })),
+    }),
+  ),
 );
 
 /** The messages by method; `call`: the params of tools/call. */
@@ -36,16 +53,26 @@ function messages(call: TSchema): TSchema {
     version: text({ examples: ['1.0'] }),
   });
   const initialize = object({ protocolVersion: version, capabilities: open, clientInfo });
-  const plain = ['ping', 'tools/list', 'resources/list', 'resources/templates/list'] as const;
+  const lists = ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'] as const;
+  const plain = ['ping', 'server/discover', ...lists] as const;
+  const notifications = object({
+    toolsListChanged: optional(literal(true)),
+    resourcesListChanged: optional(literal(true)),
+  });
   const uri = text({ examples: ['gatehouse://gateway/info'] });
   const heard = oneOf(['notifications/initialized', 'notifications/cancelled']);
   return named(
     'McpMessage',
     union([
       object({ ...own, method: literal('initialize'), params: initialize }),
-      object({ ...own, method: oneOf(plain), params: optional(object({ code })) }),
+      object({ ...own, method: oneOf(plain), params: optional(object({ code, _meta: meta })) }),
       object({ ...own, method: literal('tools/call'), params: call }),
-      object({ ...own, method: literal('resources/read'), params: object({ uri, code }) }),
+      object({ ...own, method: literal('resources/read'), params: object({ uri, code, _meta: meta }) }),
+      object({
+        ...own,
+        method: literal('subscriptions/listen'),
+        params: object({ notifications, _meta: meta }),
+      }),
       object({ jsonrpc: own.jsonrpc, method: heard, params: optional(open) }),
     ]),
   );
@@ -56,10 +83,11 @@ function toolCall(tools: Readonly<Record<string, ToolRow>>): TSchema {
   const builtIn = Object.entries(tools).map(([name, { description, inputSchema }]) => {
     const given = inputSchema as unknown as TSchema;
     const needsSome = Array.isArray(inputSchema['required']);
-    return object({ name: literal(name), arguments: needsSome ? given : optional(given) }, { description });
+    const values = needsSome ? given : optional(given);
+    return object({ name: literal(name), arguments: values, _meta: meta }, { description });
   });
   const name = text({ description: 'A tool of the configuration, as tools/list names it' });
-  return named('ToolCall', union([...builtIn, object({ name, arguments: optional(open) })]));
+  return named('ToolCall', union([...builtIn, object({ name, arguments: optional(open), _meta: meta })]));
 }
 
 const tool = named(
@@ -127,52 +155,6 @@ const answer = named(
   union([object({ jsonrpc: own.jsonrpc, id: union([id, nothing()]), result }), refusal]),
 );
 
-function calls(): Record<string, RouteExample> {
-  const ask = (method: string, params: object | undefined, given: object): RouteExample => ({
-    body: { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) },
-    result: { jsonrpc: '2.0', id: 1, result: given },
-  });
-  const clientInfo = { name: 'agent', version: '1.0' };
-  const serverInfo = { name: 'demo', version: '0.1.0' };
-  const known = { name: 'Gateway information', mimeType: 'application/json' };
-  const uri = 'gatehouse://gateway/info';
-  const listed = { name: 'wallet_get_balance', description: 'Returns the balance.', inputSchema: {} };
-  const protocolVersion = PROTOCOL_VERSION;
-  const capabilities = { tools: {}, resources: {} };
-  const instructions = 'How to log in, and what the groups of tools are.';
-  return {
-    initialize: ask(
-      'initialize',
-      { protocolVersion, capabilities: {}, clientInfo },
-      { protocolVersion, capabilities, serverInfo, instructions },
-    ),
-    initialized: { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, result: undefined },
-    'tools-list': ask('tools/list', undefined, { tools: [listed] }),
-    'tools-call': ask(
-      'tools/call',
-      { name: 'wallet_get_balance', arguments: { currency: 'DEMO' } },
-      { content: [{ type: 'text', text: '{"result":{"balances":[]}}' }] },
-    ),
-    'resources-list': ask('resources/list', undefined, { resources: [{ uri, ...known }] }),
-    'resources-read': ask(
-      'resources/read',
-      { uri },
-      { contents: [{ uri, text: '{"result":{}}', mimeType: 'application/json' }] },
-    ),
-    ping: ask('ping', undefined, {}),
-    batch: {
-      body: [
-        { jsonrpc: '2.0', id: 1, method: 'ping' },
-        { jsonrpc: '2.0', id: 2, method: 'tools/list' },
-      ],
-      result: [
-        { jsonrpc: '2.0', id: 1, result: {} },
-        { jsonrpc: '2.0', id: 2, result: { tools: [listed] } },
-      ],
-    },
-  };
-}
-
 const json = (description: string, schema: TSchema) => ({ description, type: 'application/json', schema });
 
 /** Of POST /mcp. */
@@ -208,9 +190,16 @@ export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs
       'Mcp-Session-Id': 'optional',
     },
     sends: ['Mcp-Session-Id'],
-    examples: calls(),
+    examples: exampleCalls(),
     answers: {
-      200: json('The answers; errors of a message are among them', union([answer, array(answer)])),
+      200: {
+        ...json('The answers; errors of a message are among them', union([answer, array(answer)])),
+        stream: text({
+          description:
+            'Of tools/call with a progress token whose module streams: notifications, then the response. Of subscriptions/listen: notifications of changed lists',
+          examples: [STREAM_EXAMPLE],
+        }),
+      },
       202: { description: 'A notification in revision 2026-07-28' },
       400: json('The body is no JSON, or its revision is not served or not the one of the headers', refusal),
       404: json('This Mcp-Session-Id was ended; in revision 2026-07-28 an unknown method', refusal),

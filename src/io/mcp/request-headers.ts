@@ -15,7 +15,7 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   'resources/read': 'uri',
   'prompts/get': 'name',
 };
-const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
+export const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
 
 /** Throws `HeaderMismatch`, or `InvalidRequestMeta` for a missing field of `_meta`. */
 export function requireMatchingHead(request: RpcRequest, context: RouteContext): void {

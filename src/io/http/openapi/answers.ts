@@ -17,6 +17,7 @@ interface OperationAnswer {
 export type Answers = Record<number, OperationAnswer>;
 
 const JSON_TYPE = 'application/json';
+const STREAM_TYPE = 'text/event-stream';
 const LIMIT_FIELDS = ['X-RateLimit', 'RateLimit', 'RateLimit-Policy'] as const;
 /** Statuses with `Content-Range` (RFC 9110 14.4). */
 const OF_RANGES: ReadonlySet<number> = new Set([206, 416]);
@@ -85,7 +86,7 @@ function shownAnswer(
   name: string,
   registry: SchemaRegistry,
 ): OperationAnswer {
-  const { description, type, schema } = answer;
+  const { description, type, schema, stream } = answer;
   const headers = headersOf(route, status);
   if (type === undefined) return { description, headers };
   const described =
@@ -95,7 +96,8 @@ function shownAnswer(
           schema: registry.register(`${name}Answer${status === 200 ? '' : status}`, schema),
           ...(status === 200 ? jsonExamples(route, (result) => result) : {}),
         };
-  return { description, headers, content: { [type]: described } };
+  const streamed = stream === undefined ? {} : { [STREAM_TYPE]: { schema: stream } };
+  return { description, headers, content: { [type]: described, ...streamed } };
 }
 
 /** Omits calls without an answer in JSON. */

@@ -49,4 +49,6 @@ export interface AnswerDocs {
   readonly type?: string;
   /** Absent: bytes. */
   readonly schema?: TSchema;
+  /** Events, where some calls are answered by an event stream instead. */
+  readonly stream?: TSchema;
 }

@@ -278,6 +278,24 @@ t.test('openapi: tools/call takes the arguments of the table of tools', async (t
   );
 });
 
+t.test('openapi: a call of /mcp is answered as JSON, or as events of which each is a message', async (t) => {
+  const { paths, components } = describeApi(TABLE, FACTS) as Document;
+  for (const path of ['/mcp', '/mcp/p/{profile}', '/connect/mcp', '/connect/p/{profile}/mcp']) {
+    const { content = {} } = paths[path]?.['post']?.responses[200] ?? {};
+    t.same(Object.keys(content), ['application/json', 'text/event-stream'], path);
+    const { schema } =
+      (content as Record<string, { schema: { examples: string[] } }>)['text/event-stream'] ?? {};
+    const events = schema?.examples[0]?.split('\n\n').filter((event) => event !== '') ?? [];
+    const messages = events.map((event) => JSON.parse(event.split('\ndata: ')[1] ?? ''));
+    t.match(messages, [
+      { method: 'notifications/progress', params: { progressToken: 'p1' } },
+      { id: 1, result: {} },
+    ]);
+  }
+  const { properties } = components.schemas['McpRequestMeta'] as { properties: object };
+  t.ok('progressToken' in properties);
+});
+
 t.test('openapi: downloads answer bytes by GET, and no body by HEAD', async (t) => {
   const { paths } = describeApi(TABLE, FACTS) as Document;
   const binary = { '*/*': { schema: { type: 'string', format: 'binary' } } };
