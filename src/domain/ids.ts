@@ -11,7 +11,7 @@ export const ID_MIN = -(2n ** 63n);
 const COUNTER_BITS = 20n;
 /** Counters from here on are of derived ids: ticks of one millisecond never count so far. */
 const DERIVED_COUNTER = 2 ** 19;
-const PARTITIONS = 256;
+export const PARTITIONS = 256;
 const TOKEN_LENGTH = 46;
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]+$/;
 const DECIMAL_PATTERN = /^(?:0|[1-9][0-9]{0,18})$/;

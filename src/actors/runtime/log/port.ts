@@ -1,0 +1,124 @@
+/**
+ * The shared log of a cluster as the runtime uses it. Types only: an engine gives every row a position, one after the
+ * other without gaps, and keeps it; what a row does is decided by every node when it applies the row.
+ */
+
+/** One row: a group of writes of a node, or a change of the members. */
+export interface LogRow {
+  /** From 1. A row is visible only when all before it are. */
+  readonly position: number;
+  /** Who wrote it. */
+  readonly node: number;
+  readonly incarnation: number;
+  /** Number of the row among those of one process. */
+  readonly nodeSeq: number;
+  readonly body: Uint8Array;
+}
+
+/** A row on its way to the log. */
+export type LogWrite = Omit<LogRow, 'position'>;
+
+/** One life of a node: rows of an earlier incarnation cannot reach the log any more. */
+export interface Entered {
+  /** 1 to 63. */
+  readonly node: number;
+  readonly incarnation: number;
+  /** Names one life of the log: a restored copy gets another. */
+  readonly logId: string;
+  /** Newest position of the log. */
+  readonly position: number;
+}
+
+/** What a renewal reads of a node. */
+export interface NodeState {
+  readonly node: number;
+  /** Counts renewals; the expeller watches it stand still. */
+  readonly renewals: number;
+  /** Position that the node has applied. */
+  readonly applied: number;
+}
+
+export interface Renewed {
+  /** Every joined node but the one that renews. */
+  readonly others: readonly NodeState[];
+  /** Newest position of the log. */
+  readonly position: number;
+}
+
+/** The node is out: its incarnation was raised by another node, or it has not joined. Nothing was written. */
+export class Expelled extends Error {
+  constructor(node: number, incarnation: number) {
+    super(`node ${node} with incarnation ${incarnation} is not in`);
+    this.name = 'Expelled';
+  }
+}
+
+/** The answer was lost: what was asked has happened, or not. */
+export class OutcomeUnknown extends Error {
+  constructor(reason: string) {
+    super(`no answer: ${reason}`);
+    this.name = 'OutcomeUnknown';
+  }
+}
+
+/** The log is no longer the one that this node has applied: another database, or one that lost rows. */
+export class LogLost extends Error {
+  constructor(reason: string) {
+    super(reason);
+    this.name = 'LogLost';
+  }
+}
+
+/** Another process that lives has this node's name. */
+export class NameTaken extends Error {
+  constructor(name: string) {
+    super(`another process uses the node name ${name}`);
+    this.name = 'NameTaken';
+  }
+}
+
+/**
+ * The engine. Every method rejects with `OutcomeUnknown` when the answer is lost. `append`, `leave`, `renew` and
+ * `resolve` reject with `Expelled`.
+ */
+export interface Log {
+  /**
+   * Gives a name its node number and the next incarnation. `previous`: the incarnation that this process had. Without
+   * it, or when it is not the newest, rejects with `NameTaken` while a process that has the name renews.
+   */
+  enter(name: string, previous?: number): Promise<Entered>;
+  /** Writes the row; its position. */
+  append(write: LogWrite): Promise<number>;
+  /** Writes the row, and the node is joined, both or neither. */
+  join(write: LogWrite): Promise<number>;
+  /** Writes the row, and the node is no longer joined. */
+  leave(write: LogWrite): Promise<number>;
+  /**
+   * Writes the row, and `target` is out: its incarnation is raised. Undefined when the target's counter is no longer
+   * at `renewals`, or the target is out already: then nothing is written. Rejects with `Expelled` when the writer is out.
+   */
+  expel(write: LogWrite, target: number, renewals: number): Promise<number | undefined>;
+  /** Raises the node's counter and stores what it has applied. */
+  renew(node: number, incarnation: number, applied: number): Promise<Renewed>;
+  /**
+   * After a lost answer: raises the incarnation to one more than `write.incarnation`, so that the old statement cannot
+   * land any more. The position of the row when it did. May be repeated.
+   */
+  resolve(write: LogWrite): Promise<number | undefined>;
+  /** Rows after a position, in order. Rejects with `LogLost` when they, or the row at `after`, are not there. */
+  fetch(after: number, limit: number): Promise<readonly LogRow[]>;
+}
+
+/** The direct connections to other nodes. Frames may be lost, doubled or late; the log is the truth. */
+export interface Peers {
+  /** Tells every other node of a row. */
+  push(row: LogRow): void;
+  /** Tells every other node how far this one is: the position is visible in its store. */
+  applied(position: number): void;
+}
+
+/** What arrives on the connections of other nodes. */
+export interface PeerListener {
+  onPush(row: LogRow): void;
+  onApplied(node: number, position: number): void;
+}
