@@ -53,7 +53,7 @@ export class Expelled extends Error {
   }
 }
 
-/** The answer was lost: what was asked has happened, or not. */
+/** The answer was lost, or the engine cannot be reached: what was asked has happened, or not, or will. */
 export class OutcomeUnknown extends Error {
   constructor(reason: string) {
     super(`no answer: ${reason}`);
@@ -78,18 +78,19 @@ export class NameTaken extends Error {
 }
 
 /**
- * The engine. Every method rejects with `OutcomeUnknown` when the answer is lost. `append`, `leave`, `renew` and
- * `resolve` reject with `Expelled`.
+ * The engine. Every method rejects with `OutcomeUnknown` when the answer is lost. All but `enter` and `fetch` reject
+ * with `Expelled`.
  */
 export interface Log {
   /**
-   * Gives a name its node number and the next incarnation. `previous`: the incarnation that this process had. Without
-   * it, or when it is not the newest, rejects with `NameTaken` while a process that has the name renews.
+   * Gives a name its node number and a new incarnation: two above the newest, so that the process before it cannot
+   * take it for its own in `resolve`. `previous`: the incarnation that this process had. Without it, or when it is not
+   * the newest, rejects with `NameTaken` while a process that has the name renews.
    */
   enter(name: string, previous?: number): Promise<Entered>;
   /** Writes the row; its position. */
   append(write: LogWrite): Promise<number>;
-  /** Writes the row, and the node is joined, both or neither. */
+  /** Writes the row, and the node is joined, both or neither. Counts as a renewal. */
   join(write: LogWrite): Promise<number>;
   /** Writes the row, and the node is no longer joined. */
   leave(write: LogWrite): Promise<number>;
