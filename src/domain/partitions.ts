@@ -5,6 +5,9 @@
 import { hash } from 'node:crypto';
 import { PARTITIONS } from './ids.ts';
 
+/** Node numbers are 1 to 63: six bits of an id. */
+export const NODES_MAX = 63;
+
 /** Actors whose id is `<owner>.<part>`: they live where the owner lives. */
 const HOMED_BY_OWNER: ReadonlySet<string> = new Set(['upload', 'draft', 'deliveryLog']);
 /** Kinds whose actors live in the partition of a plain id: that of an account, as tokens carry it, or an application. */
