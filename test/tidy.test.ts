@@ -251,7 +251,9 @@ t.test('tidy: every dependency is pinned exactly', async (t) => {
     Object.entries(manifest[group] ?? {}),
   );
   t.same(
-    versions.filter(([, version]) => !/^(npm:@?[a-z/]+@)?[0-9]+\.[0-9]+\.[0-9]+$/.test(version)),
+    versions.filter(
+      ([, version]) => !/^(npm:@?[a-z/]+@)?[0-9]+\.[0-9]+\.[0-9]+(-beta\.[0-9]+)?$/.test(version),
+    ),
     [],
   );
 });

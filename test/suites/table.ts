@@ -34,6 +34,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'e2e-kills': ['e2e/files/upload-kills', 'e2e/kill-loop'],
   'e2e-program': ['e2e/'],
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
+  'io-cluster': ['io/cluster/'],
   'io-files': ['io/files/'],
   'io-http': ['io/http/'],
   'io-mcp': [

@@ -25,6 +25,7 @@ const OWNERS: Record<string, string[]> = {
   '@simplewebauthn/server': ['src/workers/fido2.ts'],
   'crc-32': ['src/workers/crc32.ts'],
   '@node-rs/crc32': ['src/workers/crc32.ts'],
+  pg: ['src/io/cluster/database.ts'],
   lmdb: ['lmdb', 'backup', 'owner', 'tables', 'walk'].map(journalFile),
   msgpackr: ['row-checksum', 'tables', 'walk'].map(journalFile),
   'uWebSockets.js': ['src/io/http/library.ts', 'src/io/http/server.ts'],

@@ -18,6 +18,7 @@ const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>>
   koffi: ['Calls flock and setsockopt, which Node does not have', 'start'],
   lmdb: ['The journal: transactions on disk, crash safe', 'start'],
   msgpackr: ['Rows of the journal, encoded by the version that we pin', 'start'],
+  pg: ['PostgreSQL, which holds the log of a cluster; without `Cluster` it is not loaded', 'cluster'],
   pino: ['Log lines that do not delay answers', 'start'],
   piscina: ['Worker threads with a queue', 'start'],
   'prom-client': ['Metrics in the format of Prometheus', 'start'],
@@ -32,7 +33,7 @@ const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>>
   ],
 };
 
-type Loaded = 'start' | 'first use' | 'thread' | 'fallback' | 'browser';
+type Loaded = 'start' | 'first use' | 'thread' | 'fallback' | 'browser' | 'cluster';
 
 interface LockEntry {
   readonly version?: string;
@@ -134,7 +135,7 @@ function dependenciesPage(): string {
     '|---|---|---|---|---|---|---|',
     ...dependencies().map(rowOf),
     '',
-    'Loaded: at the start; at its first use; in a worker thread; as a fallback of another package; or by the browser alone.',
+    'Loaded: at the start; at its first use; in a worker thread; as a fallback of another package; by the browser alone; or by a node of a cluster.',
     '',
   ].join('\n');
 }

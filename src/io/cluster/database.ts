@@ -26,7 +26,7 @@ export interface Statements {
   script(text: string): Promise<void>;
 }
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   /** `postgres://…`, or `socket:/folder?db=…`. */
   readonly url: string;
   /** Shown in pg_stat_activity. */
@@ -37,24 +37,20 @@ export interface DatabaseOptions {
   readonly prepare?: (session: Statements) => Promise<void>;
 }
 
-export const STATEMENT_TIMEOUT_MS = 2_000;
+const STATEMENT_TIMEOUT_MS = 2_000;
 /** The answer of a statement that PostgreSQL has ended still has so long to arrive. */
 const ANSWER_GRACE_MS = 1_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 const IDLE_IN_TRANSACTION_MS = 1_000;
 /** Statements that wait for those before them; the callers have fewer. */
 const WAITING_MAX = 64;
-/** Object ids of types (pg_type): 64-bit integers, which here are below 2^53, and bytes. */
+/** Object id of 64-bit integers (pg_type), which here are below 2^53. */
 const INT8 = 20;
-const BYTEA = 17;
 
-/** Results come in the binary format, so that bytes are not doubled as hexadecimal text. */
+/** As text: results in the binary format are decoded as UTF-8 first, which changes bytes (pg-protocol 1.16). */
 const TYPES: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: 'text' | 'binary') => {
-    if (format === 'binary' && oid === INT8) return (bytes: Buffer) => Number(bytes.readBigInt64BE());
-    if (format === 'binary' && oid === BYTEA) return (bytes: Buffer) => bytes;
-    return pg.types.getTypeParser(oid, format);
-  }) as typeof pg.types.getTypeParser,
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
 export class Database implements Statements {
@@ -71,7 +67,7 @@ export class Database implements Statements {
 
   /** Rejects with `DatabaseFailure`, or with what `prepare` rejects with. */
   run(statement: Statement, values: readonly unknown[] = []): Promise<DatabaseAnswer> {
-    return this.#next((client) => this.#answer(client, { ...statement, values: [...values], binary: true }));
+    return this.#next((client) => this.#answer(client, { ...statement, values: [...values] }));
   }
 
   script(text: string): Promise<void> {
@@ -150,13 +146,12 @@ export class Database implements Statements {
         ` set default_transaction_isolation = 'read committed'; set client_min_messages = warning`,
     );
     await prepare?.({
-      run: (statement, values = []) =>
-        this.#answer(client, { ...statement, values: [...values], binary: true }),
+      run: (statement, values = []) => this.#answer(client, { ...statement, values: [...values] }),
       script,
     });
   }
 
-  async #answer(client: pg.Client, query: pg.QueryConfig & { binary?: boolean }): Promise<DatabaseAnswer> {
+  async #answer(client: pg.Client, query: pg.QueryConfig): Promise<DatabaseAnswer> {
     const before = this.#notices;
     try {
       const { rows } = await client.query<DatabaseRow>(query);

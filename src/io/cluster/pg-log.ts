@@ -15,11 +15,17 @@ import {
   type Renewed,
 } from '../../actors/runtime/log/port.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { Database, type DatabaseAnswer, type DatabaseRow, type Statement, type Statements } from './database.ts';
+import {
+  Database,
+  type DatabaseAnswer,
+  type DatabaseRow,
+  type Statement,
+  type Statements,
+} from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import * as sql from './log-statements.ts';
 import { checkServer, createTables, type Head, proveSecret, readHead } from './pg-schema.ts';
-import { SealUnopened, Sealer } from './seal.ts';
+import { Sealer, SealUnopened } from './seal.ts';
 
 export interface PgLogOptions {
   readonly url: string;
@@ -135,7 +141,9 @@ export class PgLog implements Log {
     const head = hasTables ? await readHead(session) : undefined;
     if (head === undefined) throw new LogLost('the database of Cluster.url holds no log any more');
     if (head.logId !== this.logId)
-      throw new LogLost(`the log has the id ${head.logId} now, it had ${this.logId}: it was restored or replaced`);
+      throw new LogLost(
+        `the log has the id ${head.logId} now, it had ${this.logId}: it was restored or replaced`,
+      );
   }
 
   async enter(name: string, previous?: number): Promise<Entered> {
@@ -160,7 +168,9 @@ export class PgLog implements Log {
     }
     const freed = await this.#run(this.#appends, sql.FREE_NODE);
     if (freed.rows.length === 0)
-      throw new ClusterUnusable('all node numbers are taken: give one up with the command cluster forget NAME');
+      throw new ClusterUnusable(
+        'all node numbers are taken: give one up with the command cluster forget NAME',
+      );
     return undefined;
   }
 
@@ -291,7 +301,9 @@ export class PgLog implements Log {
       return { ...name, position, body };
     } catch (error) {
       if (!(error instanceof SealUnopened)) throw error;
-      throw new LogLost(`row ${position} of the log is sealed with a secret that Cluster.secret does not list`);
+      throw new LogLost(
+        `row ${position} of the log is sealed with a secret that Cluster.secret does not list`,
+      );
     }
   }
 

@@ -5,12 +5,12 @@
 import { NODES_MAX } from '../../domain/partitions.ts';
 import type { Statements } from './database.ts';
 import { ClusterMisconfigured, ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
-import { SealUnopened, type Sealer } from './seal.ts';
+import { type Sealer, SealUnopened } from './seal.ts';
 
 /** Of the tables and of what is sealed in them; a change that an older version cannot read raises it. */
-export const LAYOUT = 1;
+const LAYOUT = 1;
 /** Positions of one partition of the log: trimming drops whole partitions. */
-export const PARTITION_ROWS = 1_000_000;
+const PARTITION_ROWS = 1_000_000;
 const VERSION_MIN = 15;
 /** Sealed in the head: shows that two nodes have the same secret. */
 const PROOF = Buffer.from('gatehouse cluster');
@@ -73,15 +73,11 @@ const READ_SERVER = {
 const READ_HEAD = { name: 'head', text: 'select layout, log_id::text, pos, proof from gatehouse.head' };
 const SEAL_PROOF = { name: 'proof', text: 'update gatehouse.head set proof = $1 where one and proof = $2' };
 
-export interface Server {
-  readonly hasTables: boolean;
-}
-
 /**
  * Checks the server of a new session and how it commits. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, and
  * `DatabaseFailure` for a standby, which may be promoted.
  */
-export async function checkServer(session: Statements): Promise<Server> {
+export async function checkServer(session: Statements): Promise<{ readonly hasTables: boolean }> {
   const [row] = (await session.run(READ_SERVER)).rows;
   const version = Number(row?.['version']);
   if (version < VERSION_MIN)
