@@ -1,6 +1,6 @@
 /**
  * Who is in, and who owns which partition, at one position of the log. Every node computes the same from the same rows:
- * nobody assigns anything, so that no assignment can be out of date.
+ * no node assigns anything, so no assignment can be out of date.
  */
 import { homeOf, ownersOf } from '../../../domain/partitions.ts';
 
@@ -28,7 +28,7 @@ export class Members {
     this.#owners = ownersOf([...this.#members.keys()]);
   }
 
-  /** Owner of each partition; 0 while nobody is in. */
+  /** Owner of each partition; 0 while no node is in. */
   get owners(): Uint8Array {
     return this.#owners;
   }
@@ -51,14 +51,14 @@ export class Members {
 
   /**
    * Applies a change that `node` wrote at `position`. A member that joins again keeps its place. The engine has checked
-   * who may expel whom.
+   * who may leave, and who may expel whom: a node that has left cannot be expelled, so it is out here whatever its incarnation.
    */
   change(change: MemberChange, node: number, incarnation: number, position: number): void {
     if (change.type === 'join') {
       const since = this.#members.get(node)?.since ?? position;
       this.#members.set(node, { incarnation, since });
     } else if (change.type === 'leave') {
-      if (this.isMember(node, incarnation)) this.#members.delete(node);
+      this.#members.delete(node);
     } else this.#members.delete(change.node);
     this.#owners = ownersOf([...this.#members.keys()]);
   }

@@ -27,12 +27,14 @@ interface NodeRecord {
   applied: number;
 }
 
-export interface MemoryLogOptions {
+interface MemoryLogOptions {
   /** Takes the steps of every call. Without it they wait for the simulation. */
   readonly immediate?: (run: () => void) => void;
   /** Time of the engine: a name is free when its process has not renewed for `leaseMs`. */
   readonly clock: () => number;
   readonly leaseMs: number;
+  /** Names this life of the log. */
+  readonly logId?: string;
   /** Planted fault: a member is expelled although it has renewed. */
   readonly expelsRenewed?: boolean;
   /** Planted fault: after a lost answer the incarnation stays, and the old question may still arrive. */
@@ -203,7 +205,7 @@ export class MemoryLog {
     return {
       node: record.node,
       incarnation: record.incarnation,
-      logId: 'memory',
+      logId: this.#options.logId ?? 'memory',
       position: this.position,
     };
   }

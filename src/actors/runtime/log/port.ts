@@ -78,7 +78,7 @@ export class NameTaken extends Error {
 }
 
 /**
- * The engine. Every method rejects with `OutcomeUnknown` when the answer is lost. All but `enter` and `fetch` reject
+ * The engine. Every method settles within seconds, with `OutcomeUnknown` when the answer is lost by then. All but `enter` and `fetch` reject
  * with `Expelled`.
  */
 export interface Log {

@@ -1,0 +1,52 @@
+/**
+ * How long this node may admit requests after a renewal: 0.8 of the lease, counted from before the renewal was sent,
+ * by the clock that says more time has passed. A suspended machine stops the monotonic one.
+ */
+
+/** Share of the lease within which a node admits; the rest is the margin against clocks of different speed. */
+const ADMITTED_SHARE = 0.8;
+
+interface LeaseClocks {
+  /** Milliseconds of the wall clock, which may step. */
+  readonly clock: () => number;
+  /** Milliseconds of a clock that never steps, and stops while the machine is suspended. */
+  readonly monotonicMs: () => number;
+}
+
+/** A moment by both clocks. */
+interface LeaseMoment {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+}
+
+export class NodeLease {
+  readonly #clocks: LeaseClocks;
+  readonly #admittedMs: number;
+  #sent: LeaseMoment | undefined;
+
+  constructor(clocks: LeaseClocks, leaseMs: number) {
+    this.#clocks = clocks;
+    this.#admittedMs = leaseMs * ADMITTED_SHARE;
+  }
+
+  /** To be taken before a renewal is sent. */
+  now(): LeaseMoment {
+    return { wallMs: this.#clocks.clock(), monotonicMs: this.#clocks.monotonicMs() };
+  }
+
+  /** The renewal that was sent at that moment has succeeded. */
+  renewed(sent: LeaseMoment): void {
+    this.#sent = sent;
+  }
+
+  end(): void {
+    this.#sent = undefined;
+  }
+
+  get runs(): boolean {
+    const sent = this.#sent;
+    if (sent === undefined) return false;
+    const { clock, monotonicMs } = this.#clocks;
+    return monotonicMs() - sent.monotonicMs < this.#admittedMs && clock() - sent.wallMs < this.#admittedMs;
+  }
+}

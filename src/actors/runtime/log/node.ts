@@ -1,0 +1,366 @@
+/**
+ * One node of a cluster over the shared log: member, lease, expulsion of others, its own writes, and the gate of
+ * answers that must be in effect everywhere.
+ */
+import type { Schedule } from '../runtime-context.ts';
+import { Expeller } from './expeller.ts';
+import { Gates } from './gates.ts';
+import { Lag } from './lag.ts';
+import { NodeLease } from './lease.ts';
+import type { MemberChange } from './members.ts';
+import {
+  Expelled,
+  type Log,
+  type LogRow,
+  type LogWrite,
+  type NodeState,
+  OutcomeUnknown,
+  type PeerListener,
+  type Peers,
+} from './port.ts';
+import { Presence } from './presence.ts';
+import type { RowSink } from './row-sink.ts';
+import { NodeStopped, Tail } from './tail.ts';
+
+/** A lease is renewed so many times. */
+const RENEWALS_PER_LEASE = 5;
+/** Share of the lease that a node may be behind and still renew. */
+const LAG_SHARE = 0.5;
+
+interface LogNodeOptions {
+  readonly log: Log;
+  readonly peers: (listener: PeerListener) => Peers;
+  readonly sink: RowSink;
+  readonly schedule: Schedule;
+  /** The wall clock, in milliseconds. */
+  readonly clock: () => number;
+  /** A clock that never steps, in milliseconds. */
+  readonly monotonicMs: () => number;
+  readonly leaseMs: number;
+  readonly name: string;
+  /** Life of the log that the replica follows; undefined for an empty one. */
+  readonly logId?: string;
+  /** Body of a row that changes the members. */
+  readonly encodeMember: (change: MemberChange) => Uint8Array;
+  /** The process is to end; nothing is repaired. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export class LogNode {
+  readonly #options: LogNodeOptions;
+  readonly #presence: Presence;
+  readonly #tail: Tail;
+  readonly #lease: NodeLease;
+  readonly #lag = new Lag();
+  readonly #gates: Gates;
+  readonly #expeller: Expeller;
+  readonly #peers: Peers;
+  #seq = 0;
+  /** The last of the writes, which go one after the other. */
+  #writing: Promise<unknown> = Promise.resolve();
+  /** The write without an outcome, and its position once its row has passed. */
+  #unsettled: LogWrite | undefined;
+  #settledAt: number | undefined;
+  #joinApplied = false;
+  #leaving = false;
+  #stopped = false;
+  #renewing = false;
+  readonly #expelling = new Set<number>();
+  #cancelRenewal: (() => void) | undefined;
+  #onAdmitted: (() => void) | undefined;
+  /** For metrics: expulsions by this node, own returns after an expulsion, lost answers that were resolved. */
+  readonly counts = { expelled: 0, returned: 0, resolved: 0, renewals: 0, renewalsSkipped: 0 };
+
+  constructor(options: LogNodeOptions) {
+    const { log, sink, schedule, leaseMs } = options;
+    this.#options = options;
+    this.#lease = new NodeLease(options, leaseMs);
+    this.#gates = new Gates(sink);
+    this.#expeller = new Expeller(leaseMs);
+    const onFatal = (error: unknown) => this.#fatal(error);
+    this.#tail = new Tail({
+      log,
+      sink,
+      schedule,
+      onRows: (rows) => this.#passing(rows),
+      onApplied: () => this.#applied(),
+      onKnown: (position) => this.#lag.saw(position, sink.position, options.monotonicMs()),
+      onFatal,
+    });
+    this.#presence = new Presence({
+      ...options,
+      logId: options.logId,
+      applied: () => sink.position,
+      nextSeq: () => this.nextSeq(),
+      reach: (position) => this.#tail.reach(position),
+      onWritten: (write, position) => this.#written(write, position),
+    });
+    this.#peers = options.peers({
+      onPush: (row) => this.#tail.offer(row),
+      onApplied: (node, position) => this.#gates.onApplied(node, position, this.node),
+    });
+  }
+
+  get node(): number {
+    return this.#presence.node;
+  }
+
+  /** Life of the log; known once the node has entered. */
+  get logId(): string | undefined {
+    return this.#presence.logId;
+  }
+
+  /** Milliseconds for which the oldest row that is not applied here has been known. */
+  get behindMs(): number {
+    return this.#lag.behindMs(this.#options.monotonicMs());
+  }
+
+  /** Gated answers that wait. */
+  get gated(): number {
+    return this.#gates.size;
+  }
+
+  /** Enters, catches up and joins. Resolves when this node admits. */
+  async start(): Promise<void> {
+    this.#tail.start();
+    await this.#presence.comeIn();
+    const admitted = new Promise<void>((resolve) => {
+      this.#onAdmitted = resolve;
+    });
+    this.#renew();
+    await admitted;
+  }
+
+  /** Numbers the rows of this process, over its incarnations. */
+  nextSeq(): number {
+    this.#seq += 1;
+    return this.#seq;
+  }
+
+  isOwn(row: LogRow): boolean {
+    return this.#presence.isOwn(row.node, row.incarnation);
+  }
+
+  /** The node may answer from its own store: its lease runs, and its own join is applied. */
+  get admits(): boolean {
+    return !this.#leaving && this.#isJoined && this.#lease.runs;
+  }
+
+  /** Writes a row, after those before it, however often it has to be tried. Its position. */
+  append(nodeSeq: number, body: Uint8Array): Promise<number> {
+    return this.#oneByOne(() => this.#append(nodeSeq, body));
+  }
+
+  /** Runs when every other member has applied the position, or is out by a row that is applied here. */
+  reached(position: number, run: () => void): void {
+    this.#gates.reached(position, run, this.node);
+  }
+
+  /** Ends admission, then membership. Resolves when that is applied here, or the node is out already. */
+  leave(): Promise<void> {
+    this.#leaving = true;
+    return this.#oneByOne(() => this.#leave());
+  }
+
+  /** Ends at once, as far as other nodes can see: without a word. Writes that wait are rejected. */
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelRenewal?.();
+    this.#presence.stop();
+    this.#tail.stop();
+  }
+
+  get #isJoined(): boolean {
+    const { node, joinPosition } = this.#presence;
+    const { position, members } = this.#options.sink;
+    return position >= joinPosition && members.member(node) !== undefined;
+  }
+
+  #oneByOne<T>(write: () => Promise<T>): Promise<T> {
+    const written = this.#writing.then(write);
+    this.#writing = written.catch((error: unknown) => this.#fatal(error));
+    return written;
+  }
+
+  async #append(nodeSeq: number, body: Uint8Array): Promise<number> {
+    for (;;) {
+      if (this.#stopped || this.#leaving) throw new NodeStopped();
+      await this.#presence.comeIn();
+      const position = await this.#try(nodeSeq, body, (write) => this.#options.log.append(write));
+      if (position !== undefined) return position;
+    }
+  }
+
+  async #leave(): Promise<void> {
+    const { encodeMember, log } = this.#options;
+    const body = encodeMember({ type: 'leave' });
+    while (!this.#presence.isOut && !this.#stopped) {
+      const position = await this.#try(this.nextSeq(), body, (write) => log.leave(write));
+      if (position === undefined) continue;
+      await this.#tail.reach(position);
+      return;
+    }
+  }
+
+  /** The position of a write, after a lost answer too; undefined when it was not written. */
+  async #try(
+    nodeSeq: number,
+    body: Uint8Array,
+    ask: (write: LogWrite) => Promise<number>,
+  ): Promise<number | undefined> {
+    const { node, incarnation } = this.#presence;
+    const write = { node, incarnation, nodeSeq, body };
+    this.#unsettled = write;
+    this.#settledAt = undefined;
+    try {
+      const position = await ask(write);
+      this.#written(write, position);
+      return position;
+    } catch (error) {
+      if (error instanceof Expelled) {
+        this.#expelled();
+        return undefined;
+      }
+      if (!(error instanceof OutcomeUnknown)) throw error;
+      return await this.#resolve(write);
+    } finally {
+      this.#unsettled = undefined;
+      if (!this.#presence.isIn) this.#comeBack();
+    }
+  }
+
+  async #resolve(write: LogWrite): Promise<number | undefined> {
+    this.counts.resolved += 1;
+    try {
+      const position = await this.#presence.resolve(write);
+      if (position !== undefined) this.#written(write, position);
+      return position;
+    } catch (error) {
+      if (!(error instanceof Expelled)) throw error;
+      // Another process had the name meanwhile: a new incarnation keeps the write out, and the rows tell.
+      this.#expelled();
+      await this.#presence.enterAgain();
+      return this.#settledAt;
+    }
+  }
+
+  #written(write: LogWrite, position: number): void {
+    const row = { ...write, position };
+    this.#peers.push(row);
+    this.#tail.offer(row);
+  }
+
+  #passing(rows: readonly LogRow[]): void {
+    const write = this.#unsettled;
+    if (write === undefined) return;
+    for (const { node, incarnation, nodeSeq, position } of rows) {
+      if (node === write.node && incarnation === write.incarnation && nodeSeq === write.nodeSeq)
+        this.#settledAt = position;
+    }
+  }
+
+  #applied(): void {
+    const { position } = this.#options.sink;
+    const { node, joinPosition, isIn } = this.#presence;
+    this.#lag.applied(position);
+    this.#peers.applied(position);
+    this.#gates.open(node);
+    const isJoined = this.#isJoined;
+    if (isJoined && !this.#joinApplied) this.#presence.joinApplied();
+    this.#joinApplied = isJoined;
+    if (isJoined) this.#admit();
+    else if (isIn && position >= joinPosition) this.#out();
+  }
+
+  #admit(): void {
+    if (!this.admits) return;
+    this.#onAdmitted?.();
+    this.#onAdmitted = undefined;
+  }
+
+  /** A row or a refused renewal says that this node is out. A write under way finds out for itself. */
+  #out(): void {
+    if (this.#unsettled !== undefined || this.#leaving || this.#stopped) return;
+    this.#expelled();
+    this.#comeBack();
+  }
+
+  #comeBack(): void {
+    if (this.#leaving || this.#stopped) return;
+    this.#presence.comeIn().catch((error: unknown) => this.#fatal(error));
+  }
+
+  #expelled(): void {
+    this.counts.returned += 1;
+    this.#lease.end();
+    this.#presence.expelled();
+  }
+
+  /** One renewal after the other, each as soon as it is due and the one before it is answered. */
+  #renew(): void {
+    if (this.#stopped || this.#leaving) return;
+    const { schedule, leaseMs } = this.#options;
+    this.#cancelRenewal = schedule.timer(leaseMs / RENEWALS_PER_LEASE, () => this.#renew());
+    if (this.#renewing) return;
+    this.#renewing = true;
+    this.#renewNow().then(
+      () => {
+        this.#renewing = false;
+      },
+      (error: unknown) => this.#fatal(error),
+    );
+  }
+
+  /** Passed over while this node is behind, or comes back. */
+  async #renewNow(): Promise<void> {
+    const { log, sink, leaseMs, monotonicMs } = this.#options;
+    const { node, incarnation, isIn } = this.#presence;
+    if (this.behindMs > leaseMs * LAG_SHARE || (!isIn && this.#unsettled === undefined)) {
+      this.counts.renewalsSkipped += 1;
+      return;
+    }
+    const sent = this.#lease.now();
+    try {
+      const { others, position } = await log.renew(node, incarnation, sink.position);
+      if (this.#stopped || incarnation !== this.#presence.incarnation) return;
+      this.counts.renewals += 1;
+      this.#lease.renewed(sent);
+      for (const other of others) this.#gates.onApplied(other.node, other.applied, node);
+      this.#lag.saw(position, sink.position, monotonicMs());
+      this.#admit();
+      for (const stopped of this.#expeller.read(others, monotonicMs())) void this.#expel(stopped);
+    } catch (error) {
+      if (error instanceof Expelled) {
+        if (incarnation === this.#presence.incarnation) this.#out();
+      } else if (!(error instanceof OutcomeUnknown)) throw error;
+    }
+  }
+
+  async #expel(target: NodeState): Promise<void> {
+    const { log, encodeMember } = this.#options;
+    const { node, incarnation } = this.#presence;
+    if (this.#expelling.has(target.node)) return;
+    this.#expelling.add(target.node);
+    const body = encodeMember({ type: 'expel', node: target.node });
+    const write = { node, incarnation, nodeSeq: this.nextSeq(), body };
+    try {
+      const position = await log.expel(write, target.node, target.renewals);
+      if (position === undefined || this.#stopped) return;
+      this.counts.expelled += 1;
+      this.#written(write, position);
+    } catch (error) {
+      // A lost answer needs no second question: the row arrives, or the next renewal tries again.
+      if (error instanceof Expelled) {
+        if (incarnation === this.#presence.incarnation) this.#out();
+      } else if (!(error instanceof OutcomeUnknown)) this.#fatal(error);
+    } finally {
+      this.#expelling.delete(target.node);
+    }
+  }
+
+  #fatal(error: unknown): void {
+    if (this.#stopped || error instanceof NodeStopped) return;
+    this.stop();
+    this.#options.onFatal(error instanceof Error ? error : new Error(String(error)));
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * This node among the members: it enters the log, catches up and joins, and does so again after an expulsion or after
+ * an answer that was lost. Owns the incarnations of this process.
+ */
+import type { Schedule } from '../runtime-context.ts';
+import type { MemberChange } from './members.ts';
+import { Expelled, type Log, LogLost, type LogWrite, NameTaken, OutcomeUnknown } from './port.ts';
+import { NodeStopped } from './tail.ts';
+
+/** Wait before a question whose answer was lost is asked again. */
+const RETRY_MS = 100;
+/** Leases for which a name that is in use is waited for: its process may have been killed just now. */
+const NAME_WAIT_LEASES = 2;
+
+interface PresenceOptions {
+  readonly log: Log;
+  readonly name: string;
+  readonly leaseMs: number;
+  readonly schedule: Schedule;
+  readonly monotonicMs: () => number;
+  /** Life of the log that the replica follows; undefined for an empty one. */
+  readonly logId: string | undefined;
+  readonly encodeMember: (change: MemberChange) => Uint8Array;
+  readonly nextSeq: () => number;
+  /** Newest position that is applied. */
+  readonly applied: () => number;
+  /** Resolves when everything up to this position is applied. */
+  readonly reach: (position: number) => Promise<void>;
+  /** A row of this node is in the log. */
+  readonly onWritten: (write: LogWrite, position: number) => void;
+}
+
+export class Presence {
+  readonly #options: PresenceOptions;
+  /** Incarnations that rows not applied yet may have. */
+  readonly #own = new Set<number>();
+  /** out: enters next. entered: joins next. in: writes. */
+  #phase: 'out' | 'entered' | 'in' = 'out';
+  #stopped = false;
+  /** Newest position of the log when this incarnation began. */
+  #caughtUpAt = 0;
+  #coming: Promise<void> | undefined;
+  node = 0;
+  incarnation = 0;
+  logId: string | undefined;
+  /** Position of the newest own join; infinite from before it is sent until its answer is here. */
+  joinPosition = Number.POSITIVE_INFINITY;
+
+  constructor(options: PresenceOptions) {
+    this.#options = options;
+    this.logId = options.logId;
+  }
+
+  get isIn(): boolean {
+    return this.#phase === 'in';
+  }
+
+  get isOut(): boolean {
+    return this.#phase === 'out';
+  }
+
+  isOwn(node: number, incarnation: number): boolean {
+    return node === this.node && this.#own.has(incarnation);
+  }
+
+  /** The own join row is applied: no row that follows has an earlier incarnation. */
+  joinApplied(): void {
+    for (const incarnation of this.#own) if (incarnation < this.incarnation) this.#own.delete(incarnation);
+  }
+
+  /** This incarnation can write no more: the next write comes in again. */
+  expelled(): void {
+    this.#phase = 'out';
+  }
+
+  /** What waits is given up at its next step. */
+  stop(): void {
+    this.#stopped = true;
+    this.#phase = 'out';
+  }
+
+  /** Resolves when this node has written its join; at once while it is in. */
+  comeIn(): Promise<void> {
+    if (this.#phase === 'in' && !this.#stopped) return Promise.resolve();
+    this.#coming ??= this.#enterAndJoin().finally(() => {
+      this.#coming = undefined;
+    });
+    return this.#coming;
+  }
+
+  /** Raises the incarnation, so that the write cannot land any more; its position when it has. */
+  async resolve(write: LogWrite): Promise<number | undefined> {
+    const position = await this.#repeat(() => this.#options.log.resolve(write));
+    this.incarnation = write.incarnation + 1;
+    this.#own.add(this.incarnation);
+    this.#phase = 'entered';
+    return position;
+  }
+
+  /** Enters anew, and catches up with all that former incarnations may have written. */
+  async enterAgain(): Promise<void> {
+    await this.#enter();
+    await this.#options.reach(this.#caughtUpAt);
+  }
+
+  async #enterAndJoin(): Promise<void> {
+    while (this.#phase !== 'in') {
+      try {
+        if (this.#phase === 'out') await this.#enter();
+        await this.#options.reach(this.#caughtUpAt);
+        await this.#join();
+      } catch (error) {
+        if (!(error instanceof Expelled)) throw error;
+        this.expelled();
+      }
+    }
+  }
+
+  async #enter(): Promise<void> {
+    const { log, name, leaseMs, monotonicMs } = this.#options;
+    const applied = this.#options.applied();
+    const previous = this.incarnation === 0 ? undefined : this.incarnation;
+    const endMs = monotonicMs() + NAME_WAIT_LEASES * leaseMs;
+    const entered = await this.#repeat(
+      () => log.enter(name, previous),
+      (error) => error instanceof NameTaken && monotonicMs() < endMs,
+    );
+    if (this.logId !== undefined && this.logId !== entered.logId)
+      throw new LogLost(`the log is ${entered.logId}, and this node has followed ${this.logId}`);
+    if (entered.position < applied)
+      throw new LogLost(`the log ends at ${entered.position}, and this node has applied ${applied}`);
+    this.logId = entered.logId;
+    this.node = entered.node;
+    this.incarnation = entered.incarnation;
+    this.#own.add(entered.incarnation);
+    this.#caughtUpAt = entered.position;
+    this.#phase = 'entered';
+  }
+
+  async #join(): Promise<void> {
+    const { log, encodeMember, nextSeq, onWritten } = this.#options;
+    if (this.#stopped) throw new NodeStopped();
+    const { node, incarnation } = this;
+    const write = { node, incarnation, nodeSeq: nextSeq(), body: encodeMember({ type: 'join' }) };
+    // From here on a renewal may succeed although rows before the join, such as the own expulsion, are not applied.
+    this.joinPosition = Number.POSITIVE_INFINITY;
+    try {
+      const position = await log.join(write);
+      this.joinPosition = position;
+      this.#phase = 'in';
+      onWritten(write, position);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+      // Whether the row is there or not: the incarnation is a new one now, and joins again.
+      await this.resolve(write);
+    }
+  }
+
+  /** Asks until an answer is here. */
+  async #repeat<T>(ask: () => Promise<T>, isPassing = (_: unknown) => false): Promise<T> {
+    for (;;) {
+      if (this.#stopped) throw new NodeStopped();
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof OutcomeUnknown) && !isPassing(error)) throw error;
+      }
+      await new Promise<void>((resolve) => this.#options.schedule.timer(RETRY_MS, resolve));
+    }
+  }
+}
