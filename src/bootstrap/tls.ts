@@ -11,35 +11,36 @@ import { steerToNewest } from '../io/http/listen/listening-sockets.ts';
 import type { Server, TlsFiles } from '../io/http/server.ts';
 import type { Log } from '../io/observability/log.ts';
 
-/** Faults of `Listen.tls`: an unreadable file, or a key that does not match the certificate. */
+/** Faults of `Listen.tls` and `Cluster.tls`: an unreadable file, or a key that does not match the certificate. */
 export function checkTls(file: unknown): Fault[] {
-  const listen = isRecord(file) ? file['Listen'] : undefined;
-  const tls = isRecord(listen) ? listen['tls'] : undefined;
-  if (!isRecord(tls)) return [];
+  return ['Listen', 'Cluster'].flatMap((name) => {
+    const section = isRecord(file) ? file[name] : undefined;
+    const tls = isRecord(section) ? section['tls'] : undefined;
+    return isRecord(tls) ? tlsFaults(tls, `${name}.tls`) : [];
+  });
+}
+
+function tlsFaults(tls: Readonly<Record<string, unknown>>, at: string): Fault[] {
   const faults: Fault[] = [];
-  const read = (name: 'cert' | 'key') => {
+  const read = (name: 'cert' | 'key' | 'ca') => {
     const path = tls[name];
     if (typeof path !== 'string') return undefined;
     try {
       return readFileSync(path);
     } catch (error) {
-      faults.push({
-        path: `Listen.tls.${name}`,
-        message: error instanceof Error ? error.message : 'unreadable',
-      });
+      faults.push({ path: `${at}.${name}`, message: error instanceof Error ? error.message : 'unreadable' });
       return undefined;
     }
   };
-  const cert = read('cert');
-  const key = read('key');
+  const [cert, key, ca] = [read('cert'), read('key'), read('ca')];
   if (cert === undefined || key === undefined) return faults;
   try {
-    createSecureContext({ cert, key });
+    createSecureContext({ cert, key, ca });
     // OpenSSL compares only keys of the same type.
     if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
-      faults.push({ path: 'Listen.tls', message: 'the certificate does not match the key' });
+      faults.push({ path: at, message: 'the certificate does not match the key' });
   } catch (error) {
-    faults.push({ path: 'Listen.tls', message: error instanceof Error ? error.message : 'unusable' });
+    faults.push({ path: at, message: error instanceof Error ? error.message : 'unusable' });
   }
   return faults;
 }

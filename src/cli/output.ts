@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { checkCatalog } from '../bootstrap/modules.ts';
 import { checkTls } from '../bootstrap/tls.ts';
+import { clusterFaults } from '../config/cluster.ts';
 import { productionFaults } from '../config/exposure.ts';
 import {
   type ConfigurationResult,
@@ -44,7 +45,7 @@ export function endWithFaults(faults: readonly PlacedFault[]): never {
 /** Schema, values, certificates and custom tools are checked together, so that one start reports all errors. */
 export function load(flags: Flags): ConfigurationResult {
   const production = (file: unknown, sandbox: boolean) => productionFaults(file, sandbox && !flags.sandbox);
-  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalog, production]);
+  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalog, production, clusterFaults]);
 }
 
 export function loadOrEnd(flags: Flags): Configuration {

@@ -1,9 +1,11 @@
 /** The program: finds the command of a command line, runs it, and turns expected errors into sentences and exit codes. */
 import { DamagedRow, JournalTooNew } from '../actors/runtime/journal/port.ts';
+import { LogLost, NameTaken } from '../actors/runtime/log/port.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from '../bootstrap/data-directory.ts';
 import { JournalPresent, JournalSound } from '../bootstrap/journal.ts';
 import { UsageError } from '../config/load.ts';
 import { SealKeyUnusable } from '../io/apps/api-keys.ts';
+import { ClusterMisconfigured, ClusterUnusable } from '../io/cluster/failures.ts';
 import { HttpLibraryUnusable } from '../io/http/library.ts';
 import { ListenError } from '../io/http/listen/free-port.ts';
 import { COMMANDS, type CommandName, helpText } from './commands.ts';
@@ -51,13 +53,14 @@ type ErrorKind = abstract new (...given: never[]) => Error;
 const ENDINGS: readonly (readonly [code: number, kinds: readonly ErrorKind[]])[] = [
   [EXIT.usage, [UsageError, JournalPresent, JournalSound]],
   [EXIT.unavailable, [ListenError, NoGateway]],
-  [EXIT.storage, [JournalUnusable, JournalTooNew, FolderInUse]],
+  [EXIT.storage, [JournalUnusable, JournalTooNew, FolderInUse, ClusterUnusable, LogLost, NameTaken]],
   [EXIT.configuration, [HttpLibraryUnusable]],
 ];
 
 /** Ends the process for an expected error, and throws any other. */
 function endFor(error: unknown): never {
   if (error instanceof FolderUnusable) endWithFaults([{ path: error.key, message: error.message }]);
+  if (error instanceof ClusterMisconfigured) endWithFaults([{ path: error.key, message: error.message }]);
   if (error instanceof SealKeyUnusable) endWithFaults([{ path: 'Secrets.sealKey', message: error.message }]);
   if (error instanceof DamagedRow) end(EXIT.storage, `gatehouse: ${error.message}; restore a backup`);
   const code = ENDINGS.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0];

@@ -14,6 +14,7 @@ import {
   type SettingName,
   type SettingValue,
 } from '../domain/settings/settings.ts';
+import { resolveCluster } from './cluster.ts';
 import { environmentTwins, isRecord, resolveSecrets, twinName } from './environment.ts';
 import { createLineFinder, parseSource } from './source.ts';
 import { valueFaults } from './validate.ts';
@@ -243,6 +244,7 @@ function resolve(
     },
     sealKeys: [file.Secrets?.sealKey ?? []].flat(),
     sealKeyLost: file.Secrets?.sealKeyLost ?? DEFAULTS['Secrets.sealKeyLost'],
+    cluster: resolveCluster(file),
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
     log: {
       requests: file.Log?.requests ?? DEFAULTS['Log.requests'],

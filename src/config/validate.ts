@@ -5,6 +5,7 @@
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { MODULE_NAME, RESERVED_NAMES } from '../domain/config/configuration.ts';
+import { parseHostPort } from '../domain/host-port.ts';
 import { decodeBase64url } from '../domain/ids.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
@@ -42,6 +43,12 @@ const isPublicKey: Judge = (value) =>
 
 const isSealKey: Judge = (value) =>
   decodeSealKey(value) === undefined ? 'is not 32 bytes in base64url or hex' : undefined;
+
+const isHostPort: Judge = (value) =>
+  parseHostPort(value) === undefined ? 'is not an address with a port like 10.0.0.1:8090' : undefined;
+
+const isReachable: Judge = (value) =>
+  isHostPort(value) ?? (parseHostPort(value)?.port === 0 ? 'names no port' : undefined);
 
 /** Header fields that the gateway reads for another purpose, or forwards. */
 const OTHER_FIELDS =
@@ -94,6 +101,10 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Internal.allowHosts.*', isHost],
   ['Secrets.sealKey', isSealKey],
   ['Secrets.sealKey.*', isSealKey],
+  ['Cluster.listen', isHostPort],
+  ['Cluster.advertise', isReachable],
+  ['Cluster.secret', isSealKey],
+  ['Cluster.secret.*', isSealKey],
   ['Telemetry.url', isUrl],
   ['Telemetry.headers.!', isFieldName],
   ['Telemetry.headers.*', isFieldValue],

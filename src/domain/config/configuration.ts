@@ -45,6 +45,12 @@ export const DEFAULTS = {
   'Fido2.serverIcon': '',
   'Admin.allow': ['127.0.0.0/8', '::1/128'],
   'Secrets.sealKeyLost': false,
+  'Cluster.listen': '127.0.0.1:0',
+  'Cluster.plain': false,
+  'Cluster.leaseMilliseconds': 1_000,
+  'Cluster.logHours': 1,
+  'Cluster.audit': 'node',
+  'Cluster.sharedFiles': false,
   'Workers.threads': 0,
   'Log.requests': 'all',
   'Log.format': 'json',
@@ -57,6 +63,24 @@ export interface ModuleConfiguration {
   readonly key: string | undefined;
   readonly poll: boolean;
   readonly public: readonly string[];
+}
+
+/** This process is one of several nodes. */
+export interface ClusterConfiguration {
+  readonly url: string;
+  readonly name: string;
+  /** `host:port`. */
+  readonly listen: string;
+  /** Undefined: what `listen` got. */
+  readonly advertise: string | undefined;
+  /** As written, the one that seals first. */
+  readonly secret: readonly string[];
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
+  readonly plain: boolean;
+  readonly leaseMilliseconds: number;
+  readonly logHours: number;
+  readonly audit: 'node' | 'table';
+  readonly sharedFiles: boolean;
 }
 
 /** Everything resolved: flags over environment over file over defaults. Frozen. */
@@ -108,6 +132,7 @@ export interface Configuration {
   readonly sealKeys: readonly string[];
   /** API keys that none of them opens are given up; else such a journal is not served. */
   readonly sealKeyLost: boolean;
+  readonly cluster: ClusterConfiguration | undefined;
   /** 0: cores − 1, at least 1. */
   readonly workerThreads: number;
   readonly log: {

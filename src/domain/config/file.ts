@@ -235,6 +235,81 @@ export const configurationSchema = object(
         closed,
       ),
     ),
+    Cluster: optional(
+      object(
+        {
+          url: text({
+            pattern: '^(postgres|postgresql|socket):',
+            form: 'an address that begins with postgres:// or socket:',
+            maxLength: 2048,
+            description:
+              'PostgreSQL 15 or later, which holds the shared log; best as env:NAME. `?sslmode=verify-full` checks its certificate.',
+          }),
+          name: text({
+            pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
+            form: 'up to 32 of a to z, 0 to 9 and "-"',
+            description: 'Name of this node; no other node that lives has it.',
+          }),
+          listen: optional(
+            text({
+              maxLength: 300,
+              description: 'Address and port for links of other nodes; port 0 picks a free one.',
+            }),
+          ),
+          advertise: optional(
+            text({
+              maxLength: 300,
+              description: 'Address and port under which other nodes reach it. Left out: what `listen` got.',
+            }),
+          ),
+          secret: union([sealKey, array(sealKey, { minItems: 1, maxItems: 8 })], {
+            description:
+              'Seals what the database holds and proves nodes to each other: 32 bytes in base64url or hex, the same at all nodes, best as env:NAME. A list: the first seals, all open.',
+          }),
+          tls: optional(
+            object(
+              {
+                cert: text({ description: 'PEM file: the certificate of this node.' }),
+                key: text({ description: 'PEM file.' }),
+                ca: text({ description: 'PEM file: who signs the certificates of all nodes.' }),
+              },
+              closed,
+            ),
+          ),
+          plain: optional(
+            boolean({ description: 'Links without TLS beyond loopback: for a private network alone.' }),
+          ),
+          leaseMilliseconds: optional(
+            integer({
+              minimum: 300,
+              maximum: 60_000,
+              description:
+                'A node that has not renewed for so long is expelled. A larger value bridges longer pauses and delays takeovers.',
+            }),
+          ),
+          logHours: optional(
+            integer({
+              minimum: 1,
+              maximum: 8_760,
+              description: 'Rows of the log are kept for so long at least, and at least 4 GiB of them.',
+            }),
+          ),
+          audit: optional(
+            oneOf(
+              ['node', 'table'],
+              'Where audit records of calls are kept: in the journal of the node that served the call, or in the database.',
+            ),
+          ),
+          sharedFiles: optional(
+            boolean({ description: 'LocalFileStoragePath is one folder that all nodes share.' }),
+          ),
+        },
+        {
+          ...closed,
+          description: 'One of several nodes that serve the same accounts. Left out: one process alone.',
+        },
+      ),
+    ),
     Workers: optional(
       object(
         {

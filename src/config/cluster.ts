@@ -1,0 +1,56 @@
+/** The section `Cluster`: its form in the program, and faults that depend on several keys. */
+import { type ClusterConfiguration, DEFAULTS } from '../domain/config/configuration.ts';
+import type { ConfigurationFile } from '../domain/config/file.ts';
+import { parseHostPort } from '../domain/host-port.ts';
+import { isLoopback } from '../domain/limits/networks.ts';
+import type { Fault } from '../domain/schema.ts';
+import { isRecord } from './environment.ts';
+
+/** Undefined without the section: one process with a journal of its own. */
+export function resolveCluster({ Cluster: given }: ConfigurationFile): ClusterConfiguration | undefined {
+  if (given === undefined) return undefined;
+  return {
+    url: given.url,
+    name: given.name,
+    listen: given.listen ?? DEFAULTS['Cluster.listen'],
+    advertise: given.advertise,
+    secret: [given.secret].flat(),
+    tls: given.tls,
+    plain: given.plain ?? DEFAULTS['Cluster.plain'],
+    leaseMilliseconds: given.leaseMilliseconds ?? DEFAULTS['Cluster.leaseMilliseconds'],
+    logHours: given.logHours ?? DEFAULTS['Cluster.logHours'],
+    audit: given.audit ?? DEFAULTS['Cluster.audit'],
+    sharedFiles: given.sharedFiles ?? DEFAULTS['Cluster.sharedFiles'],
+  };
+}
+
+/** Faults of a file as written; `sandbox`: sandbox modules would run. */
+export function clusterFaults(file: unknown, sandbox: boolean): readonly Fault[] {
+  const cluster = isRecord(file) ? file['Cluster'] : undefined;
+  if (!isRecord(cluster)) return [];
+  const faults: Fault[] = [];
+  if (sandbox)
+    faults.push({
+      path: 'Cluster',
+      message:
+        'the sandbox of one process cannot serve other nodes: name a configuration with --config, leave out --sandbox, and name the modules in Modules',
+    });
+  const { listen, advertise, tls, plain } = cluster;
+  const address = typeof listen === 'string' ? parseHostPort(listen) : undefined;
+  if (address !== undefined && !isLoopback(address.host) && tls === undefined && plain !== true)
+    faults.push({
+      path: 'Cluster.tls',
+      message:
+        'is needed, as Cluster.listen is not a loopback address; a private network may set Cluster.plain',
+    });
+  if (address !== undefined && advertise === undefined && isWildcard(address.host))
+    faults.push({
+      path: 'Cluster.advertise',
+      message: 'is needed, as other nodes cannot connect to the address of Cluster.listen',
+    });
+  return faults;
+}
+
+function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
