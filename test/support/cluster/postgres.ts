@@ -75,7 +75,7 @@ function environmentOf(folder: string, { lib }: Installation): Record<string, st
 }
 
 /** Starts a server, or says why it cannot be started here. */
-async function startPostgres(settings: readonly string[] = []): Promise<Postgres | string> {
+export async function startPostgres(settings: readonly string[] = []): Promise<Postgres | string> {
   const found = installation();
   if (found === undefined) return `no PostgreSQL for ${process.platform}-${process.arch} is installed`;
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pg-'));
