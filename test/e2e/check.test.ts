@@ -2,6 +2,7 @@
  * `check` reads a whole journal. Zeroed pages and flipped bits across the file are either found or change nothing that
  * is read.
  */
+
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -15,12 +16,12 @@ import {
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import t from 'tap';
-import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
+import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { readHead } from '../../src/actors/runtime/journal/meta-pages.ts';
-import type { Operation } from '../../src/actors/runtime/journal/port.ts';
 import { checkJournalRows } from '../../src/bootstrap/journal-check.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
 import { seededNumbers } from '../support/actors/actors.ts';
+import { commitRows } from '../support/actors/commit-rows.ts';
 import { count, depth } from '../support/depth.ts';
 
 /** Longer than tap's 30 s: each damage needs a process of its own. */
@@ -37,12 +38,6 @@ const original = join(root, 'original');
 
 const check = (dataPath: string, ...args: string[]) => runToEnd(['check', '--data', dataPath, ...args]);
 
-function commit(journal: DiskJournal, group: readonly Operation[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    journal.commit(group, (error) => (error === undefined ? resolve() : reject(error)));
-  });
-}
-
 /** Rows of every table, one group for each actor, some larger than a page. */
 async function fill(directory: string): Promise<void> {
   const journal = await openJournal({ directory, stepBytes: STEP_BYTES });
@@ -50,7 +45,7 @@ async function fill(directory: string): Promise<void> {
     const id = `id-${at}`;
     const bytes = Buffer.alloc(at % 10 === 0 ? 9_000 : 150, at);
     const [kind, toKind] = ['user', 'user'];
-    await commit(journal, [
+    await commitRows(journal, [
       { op: 'append', kind, id, seq: 1, row: journal.pack([1, [{ bytes }], [], []]) },
       { op: 'append', kind, id, seq: 2, row: journal.pack([1, [{ at }], [], []]) },
       { op: 'snapshot', kind, id, seq: 1, fromSeq: 1, row: journal.pack([1, 1, { bytes }, [], []]) },

@@ -146,6 +146,8 @@ interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
   decideNow(state: State, volatile: Volatile, command: Typed, turn: Turn): unknown;
   /** Commands that free space: they are served when the storage quota is used up (deletions, logouts). */
   frees?(command: Command): boolean;
+  /** In a cluster the answer of every turn that writes waits until all nodes have applied it, not of turns with claims alone. */
+  readonly gated?: true;
   /** Rows of an earlier version to the present form: pure and kept for ever. */
   upcast?(row: { version: number; events?: unknown[]; state?: unknown }): {
     events?: unknown[];

@@ -7,7 +7,15 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
 import { auditOperation } from './audit-operation.ts';
 import { checkName, ID_MAX_BYTES } from './journal/plain-data.ts';
-import type { AuditRow, DeadKey, DeadRow, Journal, Operation, StoredActor } from './journal/port.ts';
+import {
+  type AuditRow,
+  type DeadKey,
+  type DeadRow,
+  type Journal,
+  type Operation,
+  ofNoActor,
+  type StoredActor,
+} from './journal/port.ts';
 import { RefusalBudget } from './refusal-budget.ts';
 import type { QuarantineEntry } from './supervision.ts';
 import type { Wiring } from './wiring.ts';
@@ -39,7 +47,7 @@ export class Administration {
       return;
     }
     const { operation, sizeBytes } = this.#packed(record);
-    commit.open.operations.push(operation);
+    commit.add(ofNoActor([operation]));
     commit.wroteUnawaited(1, sizeBytes);
   }
 
@@ -70,12 +78,12 @@ export class Administration {
     const { commit } = this.#wiring;
     if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
     return new Promise((resolve, reject) => {
-      const group = commit.open;
-      for (const operation of operations) group.operations.push(operation);
-      if (onDisk !== undefined) group.effects.push(onDisk);
       const settle = (_: unknown, error: Error | undefined) =>
         error === undefined ? resolve() : reject(error);
-      group.gate({ settle }, undefined, undefined);
+      commit.add(ofNoActor(operations), {
+        ...(onDisk === undefined ? {} : { applied: onDisk }),
+        waiter: { settle },
+      });
       commit.wrote(operations.length, sizeBytes);
     });
   }
@@ -118,7 +126,7 @@ export class Administration {
     const kept = batch.findIndex(isKept);
     const last = batch.slice(0, kept < 0 ? batch.length : kept).findLast(isOver);
     if (last === undefined) return false;
-    commit.open.operations.push({ op: 'auditTrim', ring, seq: last.seq });
+    commit.add(ofNoActor([{ op: 'auditTrim', ring, seq: last.seq }]));
     commit.wroteUnawaited(1, 0);
     return true;
   }

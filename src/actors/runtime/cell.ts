@@ -15,11 +15,19 @@ import {
   type TimerChange,
   type TurnRow,
 } from './journal/port.ts';
+import type { Chain } from './port-calls.ts';
+import type { Typed } from './protocol.ts';
 import { restoredTimers, type TimerList, timerPairs, withTimer } from './timer-list.ts';
 
 /** Commands without an answer, over all actors. */
 export interface PendingCount {
   pending: number;
+}
+
+/** A command that came while a turn of its actor waits for the verdict. */
+export interface HeldCommand {
+  readonly command: Typed;
+  readonly chain: Chain;
 }
 
 export class Cell {
@@ -49,6 +57,10 @@ export class Cell {
   calls = 0;
   running = 0;
   queuedCalls: (() => void)[] | undefined;
+  /** While a turn waits for its verdict: the commands that came since, in order. */
+  held: HeldCommand[] | undefined;
+  /** Another node owns the actor: no turn changes this instance any more. */
+  gone = false;
   /** A turn threw: replay before the next one. */
   stale = false;
   lastUsedMs = 0;
@@ -130,7 +142,13 @@ export class Cell {
 
   /** True while something in memory would be lost or doubled if the instance left. */
   get busy(): boolean {
-    return this.pending > 0 || this.calls > 0 || (this.waiting?.size ?? 0) > 0 || this.gate !== undefined;
+    return (
+      this.pending > 0 ||
+      this.calls > 0 ||
+      this.held !== undefined ||
+      (this.waiting?.size ?? 0) > 0 ||
+      this.gate !== undefined
+    );
   }
 
   park(commandId: string, waiter: AskWaiter): void {

@@ -68,11 +68,11 @@ export class Claims {
     return () => listeners.delete(listener);
   }
 
+  /** Takes these into the view; the turn of the group that they are of writes them. */
   write(claims: readonly Claim[], group: CommitGroup): void {
     for (const { index, key, owner } of claims) {
       if (owner === null) this.#announce(index, key, group);
       this.#pendingOf(index).set(key, { owner, group });
-      group.operations.push({ op: 'index', index, key, owner });
     }
   }
 
@@ -86,10 +86,11 @@ export class Claims {
   }
 
   committed(group: CommitGroup): void {
-    for (const operation of group.operations) {
-      if (operation.op !== 'index') continue;
-      const pending = this.#pendingOf(operation.index);
-      if (pending.get(operation.key)?.group === group) pending.delete(operation.key);
+    for (const { claims } of group.turns) {
+      for (const { index, key } of claims) {
+        const pending = this.#pendingOf(index);
+        if (pending.get(key)?.group === group) pending.delete(key);
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 /** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
-import type { Operation } from './journal/port.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { JournalTurn } from './journal/port.ts';
 
 /** A caller that waits for an answer. Settled exactly once. */
 export interface Waiter {
@@ -15,9 +16,21 @@ interface Writer {
   awaited: CommitGroup | undefined;
 }
 
+/** Gives the group that holds answers back until every other node has applied the turn. */
+type OpenGate = () => CommitGroup;
+
+/** Who hears what became of a turn. */
+export interface Parked {
+  decided(verdict: number, openGate: OpenGate): void;
+  /** The process is about to end: the turn may have been written. */
+  lost(error: GatewayError): void;
+}
+
 /** Writes of several turns that become durable together. */
 export class CommitGroup {
-  readonly operations: Operation[] = [];
+  readonly turns: JournalTurn[] = [];
+  /** Of turns that wait for their verdict: only where the journal judges. */
+  readonly parked = new Map<JournalTurn, Parked>();
   /** A caller waits for it, or will. */
   urgent = false;
   commands = 0;
@@ -45,7 +58,8 @@ export class CommitGroup {
       if (writer.awaited === this) writer.awaited = undefined;
     }
     this.#writers.length = 0;
-    this.operations.length = 0;
+    this.turns.length = 0;
+    this.parked.clear();
     this.effects.length = 0;
   }
 

@@ -4,7 +4,7 @@
  */
 import type { Cell } from './cell.ts';
 import type { GroupCommit } from './group-commit.ts';
-import type { Journal } from './journal/port.ts';
+import type { Journal, Operation } from './journal/port.ts';
 import type { Delivery, Entry, Mailboxes } from './mailbox.ts';
 import type { Passivation } from './passivation.ts';
 import type { RuntimeContext, RuntimeLimits } from './runtime-context.ts';
@@ -59,8 +59,8 @@ export class Deliveries {
       return 'taken';
     }
     if (cell.stale && cell.gate !== undefined) return { retryMs: REPLAY_WAIT_MS };
-    if (cell.calls >= limits.callsPerActorMax) return 'busy';
-    if (isOutdated(cell, entry)) this.#discard(entry);
+    if (cell.held !== undefined || cell.calls >= limits.callsPerActorMax) return 'busy';
+    if (isOutdated(cell, entry)) this.#discard(entry, []);
     else turns().run(cell, entry.command, { commandId: nextCommandId(), waiter: undefined, entry });
     return 'taken';
   };
@@ -87,23 +87,26 @@ export class Deliveries {
 
   /** Dead letter and removal in one commit. */
   #moveToDeadLetters(entry: Entry, reason: string): void {
-    const { journal, context, mailboxes, commit } = this.#options;
+    const { journal, context, mailboxes } = this.#options;
     const { kind, id } = entry.mailbox;
     const seq = entry.source.type === 'mail' ? entry.source.key.seq : mailboxes().nextSeq();
     const key = { timeMs: Math.trunc(context.clock()), kind, id, seq };
     const row = journal.pack({ command: entry.command, reason });
-    commit.open.operations.push({ op: 'dead', key, row });
     this.deadLettered += 1;
-    this.#discard(entry);
+    this.#discard(entry, [{ op: 'dead', key, row }]);
   }
 
-  #discard(entry: Entry): void {
+  /** Removes the row of an entry, together with other writes. */
+  #discard(entry: Entry, others: readonly Operation[]): void {
     const { commit } = this.#options;
-    const { source } = entry;
-    const group = commit.open;
-    if (source.type === 'mail') group.operations.push({ op: 'mailRemove', key: source.key });
-    else group.operations.push({ op: 'timerRemove', key: source.key });
-    group.effects.push(() => this.done(entry));
+    const { source, mailbox } = entry;
+    const removal: Operation =
+      source.type === 'mail' ? { op: 'mailRemove', key: source.key } : { op: 'timerRemove', key: source.key };
+    const { kind, id } = mailbox;
+    commit.add(
+      { kind, id, operations: [...others, removal], claims: [] },
+      { applied: () => this.done(entry) },
+    );
     commit.wrote(1, 0);
   }
 }

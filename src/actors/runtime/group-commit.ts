@@ -3,8 +3,9 @@
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { CommitGroup } from './commit-group.ts';
-import type { Journal } from './journal/port.ts';
+import { CommitGroup, type Waiter } from './commit-group.ts';
+import { type Journal, type JournalTurn, type Judged, VERDICT } from './journal/port.ts';
+import { NotOwner } from './not-owner.ts';
 import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 
 /** Delay before unawaited writes start a commit of their own. Milliseconds. */
@@ -12,8 +13,18 @@ const IDLE_WAIT_MS = 50;
 /** Intervals before a commit has taken too long. */
 const INTERVALS = 10;
 
+/** What follows a turn that no instance waits for. */
+interface Consequences {
+  /** Called when it is on disk and applied. */
+  readonly applied?: () => void;
+  /** Answered after that, or with the reason why not. */
+  readonly waiter?: Waiter;
+}
+
 interface GroupCommitOptions {
   readonly journal: Journal;
+  /** Calls back when every other node has applied a position of the log. Absent: the journal does not judge. */
+  readonly reached?: ((position: number, run: () => void) => void) | undefined;
   readonly schedule: Schedule;
   readonly limits: RuntimeLimits;
   readonly onCommitted: (group: CommitGroup) => void;
@@ -28,6 +39,8 @@ export class GroupCommit {
   #inFlight: CommitGroup | undefined;
   #startScheduled = false;
   #cancelTimeout: (() => void) | undefined;
+  /** Groups of answers that wait for other nodes. */
+  #gated = new Set<CommitGroup>();
   /** Groups whose replies are leaving in slices, and how far the first one is. */
   #releasing: CommitGroup[] = [];
   #released = 0;
@@ -46,7 +59,7 @@ export class GroupCommit {
 
   /** The newest group that is not on disk yet, if there is one. */
   get newestPending(): CommitGroup | undefined {
-    if (this.#open.operations.length > 0) return this.#open;
+    if (this.#open.turns.length > 0) return this.#open;
     return this.#sealed.at(-1) ?? this.#inFlight;
   }
 
@@ -58,11 +71,35 @@ export class GroupCommit {
   }
 
   get idle(): boolean {
-    return this.newestPending === undefined && this.#releasing.length === 0;
+    return this.newestPending === undefined && this.#releasing.length === 0 && this.#gated.size === 0;
+  }
+
+  /** Turns wait for a verdict before they change the state of their actor. */
+  get judges(): boolean {
+    return this.#options.reached !== undefined;
   }
 
   get failed(): boolean {
     return this.#failure !== undefined;
+  }
+
+  /** Adds writes that change no state in memory. To be followed by `wrote` or `wroteUnawaited`. */
+  add(turn: JournalTurn, { applied, waiter }: Consequences = {}): void {
+    const group = this.#open;
+    group.turns.push(turn);
+    if (!this.judges) {
+      if (applied !== undefined) group.effects.push(applied);
+      if (waiter !== undefined) group.gate(waiter, undefined, undefined);
+      return;
+    }
+    if (applied === undefined && waiter === undefined) return;
+    group.parked.set(turn, {
+      decided: (verdict) => {
+        if (verdict === VERDICT.applied) applied?.();
+        waiter?.settle(undefined, verdict === VERDICT.applied ? undefined : new NotOwner());
+      },
+      lost: (error) => waiter?.settle(undefined, error),
+    });
   }
 
   /** To be called after a turn added its writes to the open group. */
@@ -118,24 +155,25 @@ export class GroupCommit {
     this.#cancelTimeout = undefined;
     if (this.#inFlight !== undefined || this.#failure !== undefined) return;
     if (this.#sealed.length === 0) {
-      if (this.#open.operations.length === 0) return;
+      if (this.#open.turns.length === 0) return;
       this.#seal();
     }
     const group = this.#sealed.shift();
     if (group === undefined) return;
     this.#inFlight = group;
-    const cancelWatchdog = this.#watch(group);
-    this.#options.journal.commit(group.operations, (error) => {
-      cancelWatchdog();
+    const cancelWatchdog = this.judges ? undefined : this.#watch(group);
+    this.#options.journal.commit(group.turns, (error, judged) => {
+      cancelWatchdog?.();
       if (this.#inFlight !== group) return;
-      if (error === undefined) this.#committed(group);
+      if (error === undefined) this.#committed(group, judged);
       else this.#fail(error);
     });
   };
 
   /**
    * Counts intervals instead of elapsed time (decision 0083), so that a suspended process does not time out a healthy
-   * commit. A suspension is one interval, however long it was.
+   * commit. A suspension is one interval, however long it was. A shared log has no limit of its own: while it is away
+   * the lease of the node ends, and nothing is admitted.
    */
   #watch(group: CommitGroup): () => void {
     const { schedule, limits } = this.#options;
@@ -153,18 +191,54 @@ export class GroupCommit {
     return () => cancel();
   }
 
-  #committed(group: CommitGroup): void {
+  #committed(group: CommitGroup, judged: Judged | undefined): void {
     this.#inFlight = undefined;
     group.committed = true;
     this.groupsCommitted += 1;
     this.commandsCommitted += group.commands;
     this.#options.onCommitted(group);
+    if (judged !== undefined && !this.#decide(group, judged)) return;
     for (const effect of group.effects) effect();
+    this.#let(group);
+    if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();
+    else if (this.#open.turns.length > 0) this.#scheduleIdleCommit();
+  }
+
+  /** Tells every turn that waits what became of it. False when the log refused one, which is a bug of this node. */
+  #decide(group: CommitGroup, { position, verdicts }: Judged): boolean {
+    let gate: CommitGroup | undefined;
+    const openGate = () => {
+      gate ??= new CommitGroup();
+      return gate;
+    };
+    for (const [index, turn] of group.turns.entries()) {
+      const verdict = verdicts[index] ?? VERDICT.refused;
+      if (verdict === VERDICT.refused) {
+        this.#inFlight = group;
+        this.#fail(new Error(`the log refused a turn of ${turn.kind} ${turn.id}`));
+        return false;
+      }
+      group.parked.get(turn)?.decided(verdict, openGate);
+      group.parked.delete(turn);
+    }
+    if (gate !== undefined) this.#holdBack(gate, position);
+    return true;
+  }
+
+  #holdBack(gate: CommitGroup, position: number): void {
+    this.#gated.add(gate);
+    this.#options.reached?.(position, () => {
+      if (!this.#gated.delete(gate)) return;
+      gate.committed = true;
+      this.#let(gate);
+    });
+  }
+
+  /** Lets the answers of a group leave. */
+  #let(group: CommitGroup): void {
     group.forget();
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();
-    if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();
-    else if (this.#open.operations.length > 0) this.#scheduleIdleCommit();
   }
 
   readonly #release = (): void => {
@@ -198,12 +272,14 @@ export class GroupCommit {
   #end(reason: Error, answer: GatewayError): void {
     this.#failure = reason;
     this.#cancelTimeout?.();
-    const lost = [this.#inFlight, ...this.#sealed, this.#open];
+    const lost = [this.#inFlight, ...this.#sealed, this.#open, ...this.#gated];
+    this.#gated.clear();
     this.#inFlight = undefined;
     this.#sealed = [];
     this.#open = new CommitGroup();
     for (const group of lost) {
       for (const waiter of group?.waiters ?? []) waiter.settle(undefined, answer);
+      for (const parked of group?.parked.values() ?? []) parked.lost(answer);
     }
   }
 }

@@ -75,6 +75,12 @@ export class Passivation {
     return this.#residentsByKind.get(kindName)?.cells.get(id);
   }
 
+  /** Takes an instance out of memory whatever it is doing. */
+  drop(cell: Cell): void {
+    const residents = this.#residentsByKind.get(cell.kind.kind);
+    if (residents !== undefined) this.#leave(residents, cell);
+  }
+
   /** The instance, replayed if it was not live. Throws what a replay throws. */
   acquire(kindName: string, id: string): Cell {
     const residents = this.#residentsByKind.get(kindName);

@@ -2,11 +2,11 @@
  * What a turn will write, worked out and packed before anything is changed: a value that cannot be stored, or an
  * `evolve` that throws, fails the turn and leaves no trace.
  */
-import { type AnyOutcome, Later } from './actor.ts';
+import { type AnyOutcome, type Claim, Later } from './actor.ts';
 import { auditOperation } from './audit-operation.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
-import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './journal/port.ts';
+import type { Journal, JournalTurn, MailRow, Operation, RingEntry, TimerChange } from './journal/port.ts';
 import type { Entry } from './mailbox.ts';
 import { dueOf } from './timer-list.ts';
 
@@ -20,7 +20,7 @@ interface TurnInput {
   readonly nextMailSeq: () => number;
 }
 
-export interface PreparedTurn {
+export interface PreparedTurn extends JournalTurn {
   readonly outcome: AnyOutcome;
   readonly state: unknown;
   readonly seq: number;
@@ -28,7 +28,6 @@ export interface PreparedTurn {
   readonly ring: readonly RingEntry[];
   readonly timers: readonly TimerChange[];
   readonly mail: readonly MailRow[];
-  readonly operations: readonly Operation[];
   readonly sizeBytes: number;
   /** The durable row that these writes remove. */
   readonly entry: Entry | undefined;
@@ -60,7 +59,6 @@ export function prepareTurn(input: TurnInput): PreparedTurn {
     operations.push({ op: 'append', kind: cell.kind.kind, id: cell.id, seq, row });
   }
   const mail: MailRow[] = [];
-  for (const { key } of outcome.claims ?? NONE) checkName('the key of a claim', key, CLAIM_KEY_MAX_BYTES);
   for (const { toKind, toId, command } of outcome.send ?? NONE) {
     checkName('the kind of a receiver', toKind, KIND_MAX_BYTES);
     checkName('the receiver of a message', toId, ID_MAX_BYTES);
@@ -69,7 +67,27 @@ export function prepareTurn(input: TurnInput): PreparedTurn {
     operations.push({ op: 'mail', key, row: pack(command) });
   }
   for (const record of outcome.audit ?? NONE) operations.push(auditOperation(record, pack));
-  return { outcome, state, seq, events: events.length, ring, timers, mail, operations, sizeBytes, entry };
+  const claims: readonly Claim[] = outcome.claims ?? NONE;
+  for (const { index, key, owner } of claims) {
+    checkName('the key of a claim', key, CLAIM_KEY_MAX_BYTES);
+    operations.push({ op: 'index', index, key, owner });
+  }
+  const { kind, id } = cell;
+  return {
+    kind: kind.kind,
+    id,
+    operations,
+    claims,
+    outcome,
+    state,
+    seq,
+    events: events.length,
+    ring,
+    timers,
+    mail,
+    sizeBytes,
+    entry,
+  };
 }
 
 /**

@@ -9,6 +9,7 @@ import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './journal/plain-data.ts';
+import { ofNoActor } from './journal/port.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from './protocol.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
@@ -154,16 +155,16 @@ export class RunningSystem implements ActorSystem {
         const { journal } = this.#options;
         const key = { toKind: kind.kind, toId: id, seq: mailboxes.nextSeq(), fromKind: '', fromId: '' };
         const row = journal.pack(command);
-        const group = commit.open;
         count.pending += 1;
-        group.operations.push({ op: 'mail', key, row });
-        group.effects.push(() => mailboxes.mail({ ...key, command }));
         const settle = (_: unknown, error: Error | undefined) => {
           count.pending -= 1;
           if (error === undefined) resolve();
           else reject(error);
         };
-        group.gate({ settle }, undefined, undefined);
+        commit.add(ofNoActor([{ op: 'mail', key, row }]), {
+          ...(commit.judges ? {} : { applied: () => mailboxes.mail({ ...key, command }) }),
+          waiter: { settle },
+        });
         commit.wrote(1, journal.sizeBytes(row));
       } catch (error) {
         reject(error);

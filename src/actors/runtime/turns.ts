@@ -9,8 +9,9 @@ import type { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { CommitGroup } from './commit-group.ts';
 import type { GroupCommit } from './group-commit.ts';
-import type { Journal } from './journal/port.ts';
+import { type Journal, type Operation, VERDICT } from './journal/port.ts';
 import type { Entry, Mailboxes } from './mailbox.ts';
+import { NotOwner } from './not-owner.ts';
 import { type Chain, PortCallRunner } from './port-calls.ts';
 import type { Ports } from './ports.ts';
 import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';
@@ -31,6 +32,8 @@ interface TurnsOptions {
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   readonly onTimerStored: (dueMs: number) => void;
+  /** Takes an instance out of memory whatever it is doing. */
+  readonly drop: (cell: Cell) => void;
 }
 
 const NOTHING: AnyOutcome = {};
@@ -64,6 +67,14 @@ export class Turns {
     this.turns += 1;
     if (this.#options.commit.failed) {
       this.#takeWaiter(cell, chain)?.settle(undefined, new GatewayError('JournalUnavailable'));
+      return;
+    }
+    if (cell.held !== undefined) {
+      cell.held.push({ command, chain });
+      return;
+    }
+    if (cell.gone) {
+      this.#moved(cell, chain);
       return;
     }
     if (cell.stale && !this.#revive(cell, command, chain)) return;
@@ -146,33 +157,98 @@ export class Turns {
 
   #apply(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal?: Refusal): void {
     const { commit, claims } = this.#options;
-    const { outcome } = prepared;
+    const isUnawaited = prepared.outcome.unawaited === true;
+    if (prepared.operations.length === 0) {
+      this.#finish(cell, chain, prepared, refusal);
+      if (!isUnawaited && cell.gate !== undefined) commit.hurry(cell.gate);
+      return;
+    }
     const group = commit.open;
+    group.turns.push(prepared);
+    if (prepared.claims.length > 0) claims.write(prepared.claims, group);
+    if (commit.judges) {
+      this.#park(cell, chain, prepared, refusal);
+      commit.wrote(1, prepared.sizeBytes);
+      return;
+    }
+    const snapshotBytes = this.#change(cell, prepared);
+    group.writtenBy(cell, !isUnawaited);
+    this.#addEffects(group, prepared);
+    this.#finish(cell, chain, prepared, refusal);
+    const sizeBytes = prepared.sizeBytes + snapshotBytes;
+    if (isUnawaited) commit.wroteUnawaited(1, sizeBytes);
+    else commit.wrote(1, sizeBytes);
+  }
+
+  /** Takes over the state of a turn; bytes of the snapshot that was due. */
+  #change(cell: Cell, prepared: PreparedTurn): number {
     cell.state = prepared.state;
     cell.seq = prepared.seq;
     cell.tail += prepared.events;
     cell.remember(prepared.ring, prepared.timers);
-    for (const operation of prepared.operations) group.operations.push(operation);
-    if (outcome.claims !== undefined) claims.write(outcome.claims, group);
-    const wrote = prepared.operations.length > 0 || (outcome.claims?.length ?? 0) > 0;
-    const snapshotBytes = wrote && cell.tail >= cell.kind.limits.snapshotEvery ? this.snapshot(cell) : 0;
-    if (wrote) {
-      group.writtenBy(cell, outcome.unawaited !== true);
-      this.#addEffects(group, prepared);
-    }
-    if (prepared.entry !== undefined) {
-      const { entry } = prepared;
-      group.effects.push(() => this.#options.onEntryDone(entry));
+    return cell.tail >= cell.kind.limits.snapshotEvery ? this.snapshot(cell) : 0;
+  }
+
+  /** What leaves a turn: answers, a notification, slow work. All of it waits for the gate of the instance. */
+  #finish(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
+    const { outcome, entry } = prepared;
+    if (entry !== undefined) {
+      this.#options.commit.open.effects.push(() => this.#options.onEntryDone(entry));
       chain.entry = undefined;
     }
     this.#answer(cell, chain, prepared, refusal);
     if (outcome.notify !== undefined) this.#notify(cell, outcome.notify);
     if (outcome.next !== undefined) this.#portCalls.start(cell, chain, outcome.next);
-    const sizeBytes = prepared.sizeBytes + snapshotBytes;
-    if (outcome.unawaited !== true) {
-      if (wrote) commit.wrote(1, sizeBytes);
-      else if (cell.gate !== undefined) commit.hurry(cell.gate);
-    } else if (wrote) commit.wroteUnawaited(1, sizeBytes);
+  }
+
+  /** The turn waits for its verdict, and so does every later command of its actor. */
+  #park(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
+    cell.held = [];
+    this.#options.commit.open.parked.set(prepared, {
+      decided: (verdict, openGate) => {
+        const { held = [] } = cell;
+        cell.held = undefined;
+        if (verdict === VERDICT.fenced || verdict === VERDICT.stale) {
+          this.#moved(cell, chain);
+          this.letGo(cell);
+        } else if (verdict === VERDICT.applied) {
+          this.#change(cell, prepared);
+          if (prepared.claims.length > 0 || cell.kind.gated === true) openGate().writtenBy(cell, true);
+          if (prepared.entry !== undefined) this.#options.onEntryDone(prepared.entry);
+          this.#finish(cell, chain, { ...prepared, entry: undefined }, refusal);
+        } else {
+          const claim = prepared.claims[verdict - VERDICT.conflict];
+          this.#refused(cell, chain, { refuse: claim?.onConflict ?? 'InternalError' }, false);
+        }
+        for (const { command, chain } of held) this.run(cell, command, chain);
+        this.#options.mailboxes.resumeActor(cell.kind.kind, cell.id);
+      },
+      lost: (error) => {
+        const { held = [] } = cell;
+        cell.held = undefined;
+        for (const each of [chain, ...held.map(({ chain }) => chain)]) {
+          this.#takeWaiter(cell, each)?.settle(undefined, error);
+        }
+      },
+    });
+  }
+
+  /** Another node owns the actor, or went on with it: the instance leaves, and nothing of these commands has happened. */
+  letGo(cell: Cell): void {
+    const { held = [] } = cell;
+    cell.gone = true;
+    cell.held = undefined;
+    this.#options.drop(cell);
+    for (const { chain } of held) this.#moved(cell, chain);
+    cell.abandon('Overloaded');
+  }
+
+  /** A command whose actor is no longer here. Its durable row is at the new owner. */
+  #moved(cell: Cell, chain: Chain): void {
+    this.#takeWaiter(cell, chain)?.settle(undefined, new NotOwner());
+    const { entry } = chain;
+    chain.entry = undefined;
+    if (entry !== undefined) this.#options.mailboxes.back(entry);
   }
 
   /** After the commit. A notification that throws is reported; the turn is not undone. */
@@ -216,7 +292,7 @@ export class Turns {
       waiter.later = true;
       cell.park(reply.commandId, waiter);
     } else if (reply !== undefined || (outcome.next === undefined && !waiter.later)) {
-      if (outcome.unawaited === true) answerUnawaited(cell, waiter, reply);
+      if (outcome.unawaited === true && !this.#options.commit.judges) answerUnawaited(cell, waiter, reply);
       else cell.answer(waiter, reply, undefined);
     } else cell.park(chain.commandId, waiter);
   }
@@ -233,16 +309,12 @@ export class Turns {
       return 0;
     }
     const group = commit.open;
-    group.operations.push({
-      op: 'snapshot',
-      kind: cell.kind.kind,
-      id: cell.id,
-      seq: cell.seq,
-      fromSeq: cell.snapshotSeq + 1,
-      row,
-    });
-    cell.snapshotSeq = cell.seq;
-    group.writtenBy(cell, false);
+    const { seq, id } = cell;
+    const { kind } = cell.kind;
+    const operation: Operation = { op: 'snapshot', kind, id, seq, fromSeq: cell.snapshotSeq + 1, row };
+    group.turns.push({ kind, id, operations: [operation], claims: [] });
+    cell.snapshotSeq = seq;
+    if (!commit.judges) group.writtenBy(cell, false);
     return journal.sizeBytes(row);
   }
 

@@ -7,7 +7,7 @@ import { Claims } from './claims.ts';
 import { Deliveries } from './deliveries.ts';
 import { GroupCommit } from './group-commit.ts';
 import { IdGenerator } from './id-generator.ts';
-import { type Journal, JournalTooNew } from './journal/port.ts';
+import { type Journal, JournalTooNew, ofNoActor } from './journal/port.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
 import type { Ports } from './ports.ts';
@@ -54,7 +54,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const { kinds, journal, schedule, clock, ports, onBug } = options;
   const versions = checkVersions(kinds, journal);
   const ids = new IdGenerator(storedFloor(journal), (floor) => {
-    commit.open.operations.push({ op: 'meta', key: TICK_FLOOR, row: journal.pack(floor) });
+    commit.add(ofNoActor([{ op: 'meta', key: TICK_FLOOR, row: journal.pack(floor) }]));
     commit.wrote(0, 0);
   });
   const { settings, randomBytes } = options;
@@ -63,6 +63,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const supervision = new Supervision(context, onBug);
   const commit: GroupCommit = new GroupCommit({
     journal,
+    reached: undefined,
     schedule,
     limits,
     onCommitted: (group) => {
@@ -112,6 +113,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
     onTimerStored: (dueMs) => timers.stored(dueMs),
+    drop: (cell) => passivation.drop(cell),
   });
   const stopSweep = sweepEvery(limits.sweepMs, schedule, passivation);
   const stop = () => {
@@ -120,7 +122,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     stopSweep();
   };
   if (versions !== undefined) {
-    commit.open.operations.push({ op: 'meta', key: KIND_VERSIONS, row: journal.pack(versions) });
+    commit.add(ofNoActor([{ op: 'meta', key: KIND_VERSIONS, row: journal.pack(versions) }]));
     commit.wrote(0, 0);
   }
   mailboxes.start();

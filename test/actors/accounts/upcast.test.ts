@@ -1,4 +1,5 @@
 /** Rows that earlier versions wrote, taken from their own code (test/fixtures/rows-1.json), open in the present form. */
+
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
@@ -14,6 +15,7 @@ import { browserMessage } from '../../../src/domain/proofs.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
 import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
 
 interface Written {
   readonly events: readonly unknown[];
@@ -43,9 +45,7 @@ async function planted(
         seq: index + 1,
         row: journal.pack([version, [event], [], []]),
       }));
-  await new Promise<void>((resolve, reject) =>
-    journal.commit(rows, (error) => (error === undefined ? resolve() : reject(error))),
-  );
+  await commitRows(journal, rows);
   return actors;
 }
 
@@ -137,10 +137,7 @@ t.test('accounts of version 2: keys that stood by their id are found, and change
       row: actors.journal.pack([2, [{ type: 'keyAdded', key: key('13', KeyFlag.UserKey) }], [], []]),
     },
   ];
-  const commit = (operations: readonly Operation[]) =>
-    new Promise<void>((resolve, reject) =>
-      actors.journal.commit(operations, (error) => (error === undefined ? resolve() : reject(error))),
-    );
+  const commit = (operations: readonly Operation[]) => commitRows(actors.journal, operations);
   await commit(rows);
   const idsOf = async () => (await actors.system.query(user, '7', { type: 'keys' })).map(({ id }) => id);
   t.same(await idsOf(), ['12', '13'], 'the removed one is kept and not shown');
@@ -190,9 +187,7 @@ t.test('accounts of version 3: knew no used challenges, and keep them from now o
         return { op: 'append', kind: 'user', id: '7', seq, row: journal.pack([3, [event], [], []]) };
       }),
     ];
-    await new Promise<void>((resolve, reject) =>
-      journal.commit(rows, (error) => (error === undefined ? resolve() : reject(error))),
-    );
+    await commitRows(journal, rows);
     const signature = Buffer.from(signText(key, `p\n${key.publicKey}`), 'base64url');
     const login = (challengeId: number) =>
       actors.system.ask(user, '7', {

@@ -1,4 +1,5 @@
 /** The log of events and its inbox over the runtime: order, what is known, what a crash leaves, bounds, retention. */
+
 import t from 'tap';
 import { EventInbox, MODULE_SHARE, WAITING_MAX } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
@@ -8,6 +9,7 @@ import { type IncomingEvent, readEvents } from '../../../src/domain/events/intak
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 const WINDOW_MS = 500;
@@ -152,8 +154,9 @@ t.test(
 t.test('event log: without an epoch, as in a restored copy, it begins another one', async (t) => {
   const actors = createTestActors({ kinds: [] });
   const first = await open(actors);
-  actors.journal.commit([{ op: 'meta', key: EVENT_EPOCH_KEY, row: undefined }], () => {});
+  const removed = commitRows(actors.journal, [{ op: 'meta', key: EVENT_EPOCH_KEY, row: undefined }]);
   await actors.settle();
+  await removed;
   const second = await open(actors);
   t.not(second.log.epoch, first.log.epoch);
   t.equal(actors.journal.meta(EVENT_EPOCH_KEY), second.log.epoch);

@@ -1,4 +1,5 @@
 /** The audit log stays within its bounds, and unauthenticated callers cannot push others' records out of it. */
+
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,6 +21,7 @@ import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { cookie, makeKey, startAccounts } from '../../support/account.ts';
 import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
 
 function recordsOf({ journal }: TestActors): AuditRecord[] {
   return journal.auditPage(0, 100_000).map(({ record }) => record as AuditRecord);
@@ -127,11 +129,7 @@ t.test('audit: records of versions without rings go after AuditDays, younger one
     row: journal.pack({ utcMs, event: 'user_blocked', userId: '1', fields: {} }),
   });
   const old = Array.from({ length: 1_500 }, () => written(START_MS - 3 * DAY_MS));
-  await new Promise<void>((resolve, reject) =>
-    journal.commit([...old, written(START_MS - DAY_MS)], (error) =>
-      error === undefined ? resolve() : reject(error),
-    ),
-  );
+  await commitRows(journal, [...old, written(START_MS - DAY_MS)]);
   actors.system.audit({ utcMs: START_MS, event: 'login', userId: '1', fields: {} });
   await actors.advance(1_000);
   t.equal(recordsOf(actors).length, 1_502);
@@ -153,9 +151,7 @@ t.test(
     const write = async (count: number) => {
       const row = journal.pack({ n: 1 });
       const group: Operation[] = Array.from({ length: count }, () => ({ op: 'audit', ring: 'calls', row }));
-      await new Promise<void>((resolve, reject) =>
-        journal.commit(group, (error) => (error === undefined ? resolve() : reject(error))),
-      );
+      await commitRows(journal, group);
     };
     const positions = () => journal.auditPage(0, 1_000).map(({ seq }) => seq);
     await write(150);

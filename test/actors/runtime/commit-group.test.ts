@@ -1,6 +1,7 @@
 /** What a group of writes keeps alive, and for how long. */
 import t from 'tap';
 import { CommitGroup } from '../../../src/actors/runtime/commit-group.ts';
+import { ofNoActor } from '../../../src/actors/runtime/journal/port.ts';
 
 interface Writer {
   dirty: CommitGroup | undefined;
@@ -17,7 +18,7 @@ t.test('group: who wrote remembers it until it is on disk, and then nothing is k
   early.writtenBy(one, false);
   early.writtenBy(both, true);
   early.writtenBy(both, false);
-  early.operations.push({ op: 'index', index: 'publicKey', key: 'a', owner: null });
+  early.turns.push(ofNoActor([{ op: 'index', index: 'publicKey', key: 'a', owner: null }]));
   late.writtenBy(both, false);
   t.equal(one.dirty, early);
   t.equal(both.dirty, late, 'the newest');
@@ -27,7 +28,7 @@ t.test('group: who wrote remembers it until it is on disk, and then nothing is k
   t.equal(one.dirty, undefined);
   t.equal(both.dirty, late, 'what it wrote later is not on disk yet');
   t.equal(both.awaited, undefined);
-  t.strictSame(early.operations, []);
+  t.strictSame(early.turns, []);
   late.forget();
   t.equal(both.dirty, undefined);
   t.end();

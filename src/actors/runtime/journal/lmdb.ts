@@ -27,7 +27,7 @@ import {
   type Journal,
   JournalTaken,
   JournalTooNew,
-  type Operation,
+  type JournalTurn,
   type Packed,
   type StoredActor,
 } from './port.ts';
@@ -150,10 +150,10 @@ export class DiskJournal implements Journal {
     return (packed as Uint8Array).length;
   }
 
-  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
+  commit(turns: readonly JournalTurn[], done: (error: Error | undefined) => void): void {
     let written: Promise<boolean>;
     try {
-      written = this.#owner.write(() => this.#writer.write(group));
+      written = this.#owner.write(() => this.#writer.write(turns));
     } catch (error) {
       // A key that the engine does not take, or a closed journal: names are checked in the turn, so this is a bug.
       setImmediate(() => done(error instanceof Error ? error : new Error(String(error))));

@@ -202,6 +202,9 @@ export class MemoryRows {
       case 'meta':
         this.#meta.set(operation.key, operation.row);
         return;
+      case 'metaOnce':
+        if (this.#meta.get(operation.key) === undefined) this.#meta.set(operation.key, operation.row);
+        return;
       default:
         this.events.write(operation);
     }

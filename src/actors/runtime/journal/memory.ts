@@ -59,7 +59,7 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
     if (this.damage.cut && this.#options.ignoresLength !== true) throw new Error('the journal is cut off');
     this.#owner += 1;
     const owner = this.#owner;
-    const commit: port.Journal['commit'] = (group, done) => this.#commit(owner, group, done);
+    const commit: port.Journal['commit'] = (turns, done) => this.#commit(owner, turns, done);
     // Private fields are those of this object: every method but `commit` is bound to it.
     return new Proxy(this, {
       get: (journal, name) => {
@@ -70,13 +70,14 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
     });
   }
 
-  commit(group: readonly port.Operation[], done: (error: Error | undefined) => void): void {
-    this.#commit(this.#owner, group, done);
+  commit(turns: readonly port.JournalTurn[], done: (error: Error | undefined) => void): void {
+    this.#commit(this.#owner, turns, done);
   }
 
-  #commit(owner: number, group: readonly port.Operation[], done: (error: Error | undefined) => void): void {
+  #commit(owner: number, turns: readonly port.JournalTurn[], done: (error: Error | undefined) => void): void {
     if (this.#flights.some((flight) => flight.owner === owner))
       throw new Error('a group is in flight already');
+    const group = turns.flatMap(({ operations }) => operations);
     this.#flights.push({ owner, group, done });
     const epoch = this.#epoch;
     this.#options.immediate?.(() => {

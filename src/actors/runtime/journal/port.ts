@@ -4,7 +4,7 @@
  */
 
 import type { AuditRing, StoredRing } from '../../../domain/audit.ts';
-import type { IndexName } from '../actor.ts';
+import type { Claim, IndexName } from '../actor.ts';
 import type { Typed } from '../protocol.ts';
 
 /** A value in the journal's own form. Packing happens in the turn, so that what cannot be stored fails that turn only. */
@@ -132,6 +132,8 @@ export type Operation =
   /** Removes the records of a ring up to this position, but never the newest of the log: positions count on from it. */
   | { readonly op: 'auditTrim'; readonly ring: StoredRing; readonly seq: number }
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
+  /** The same unless the key has a value: the first writer wins. */
+  | { readonly op: 'metaOnce'; readonly key: string; readonly row: Packed }
   /** An event of a module that waits for its sequence number; `identity` identifies it from now on. */
   | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
   /** An event gets its sequence number; the row under `arrival`, null where it never waited, is removed. */
@@ -143,6 +145,44 @@ export type Operation =
     }
   /** The event leaves the log and is forgotten. The newest stays, because sequence numbers continue from it. */
   | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
+
+/** Writes that stand or fall together. */
+export interface JournalTurn {
+  /** The actor whose turn wrote them; both empty for rows of no actor. */
+  readonly kind: string;
+  readonly id: string;
+  readonly operations: readonly Operation[];
+  /** Names that the turn takes or frees. `operations` has them as writes of the indexes. */
+  readonly claims: readonly Claim[];
+}
+
+/** Rows that are of no actor. */
+export function ofNoActor(operations: readonly Operation[]): JournalTurn {
+  return { kind: '', id: '', operations, claims: [] };
+}
+
+/**
+ * What became of a turn: `conflict` plus n says that its n-th claim was taken. Anything but `applied` has changed
+ * nothing.
+ */
+export const VERDICT = {
+  applied: 0,
+  /** The writer is not a member, or another node owns the actor. */
+  fenced: 1,
+  /** The turn does not follow the actor's last row. */
+  stale: 2,
+  /** The turn could not be applied: a bug of its writer. */
+  refused: 3,
+  conflict: 4,
+} as const;
+
+/** How a group was judged, where the journal judges. */
+export interface Judged {
+  /** Position of the group in the log. */
+  readonly position: number;
+  /** One for each turn, in order. */
+  readonly verdicts: Uint16Array;
+}
 
 export interface AuditRow {
   /** Position in the log: the cursor of the next page. */
@@ -199,8 +239,11 @@ export interface Journal {
   pack(value: Plain): Packed;
   /** Bytes that a packed value takes. */
   sizeBytes(packed: Packed): number;
-  /** Writes the group; `done` is called once, later, never from within: without an error it is on disk. */
-  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void;
+  /**
+   * Writes the group; `done` is called once, later, never from within: without an error it is on disk. Without `judged`
+   * all turns are applied.
+   */
+  commit(turns: readonly JournalTurn[], done: (error: Error | undefined, judged?: Judged) => void): void;
 
   load(kind: string, id: string): StoredActor | undefined;
   has(kind: string, id: string): boolean;

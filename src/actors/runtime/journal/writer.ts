@@ -6,7 +6,7 @@
 import type { IndexName } from '../actor.ts';
 import type { JournalAudit } from './audit.ts';
 import type { JournalEvents } from './events.ts';
-import type { Operation, Packed } from './port.ts';
+import type { JournalTurn, Operation, Packed } from './port.ts';
 import type { StoredTable } from './reader.ts';
 import { deadKey, mailKey, type Part, timerKey } from './reader.ts';
 
@@ -54,9 +54,9 @@ export class JournalWriter {
     this.#deadRows = this.#options.tables.dead.count();
   }
 
-  write(group: readonly Operation[]): void {
+  write(turns: readonly JournalTurn[]): void {
     this.#options.audit.begin();
-    for (const operation of group) this.#writeOne(operation);
+    for (const { operations } of turns) for (const operation of operations) this.#writeOne(operation);
   }
 
   #writeOne(operation: Operation): void {
@@ -100,6 +100,9 @@ export class JournalWriter {
         return;
       case 'meta':
         meta.put(operation.key, operation.row);
+        return;
+      case 'metaOnce':
+        if (!meta.has(operation.key)) meta.put(operation.key, operation.row);
         return;
       default:
         this.#options.events.write(operation);

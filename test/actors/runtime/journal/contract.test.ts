@@ -1,4 +1,5 @@
 /** One suite for both journals, and what only the one on disk can show. */
+
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import {
 } from '../../../../src/actors/runtime/journal/port.ts';
 import { type AuditRing, STORED_RINGS, type StoredRing } from '../../../../src/domain/audit.ts';
 import { seededNumbers } from '../../../support/actors/actors.ts';
+import { commitRows } from '../../../support/actors/commit-rows.ts';
 import { count, depth } from '../../../support/depth.ts';
 
 const STEP_BYTES = 1024 * 1024;
@@ -38,12 +40,6 @@ const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
     return journal;
   },
 };
-
-function commit(journal: Journal, group: readonly Operation[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    journal.commit(group, (error) => (error === undefined ? resolve() : reject(error)));
-  });
-}
 
 const append = (journal: Journal, id: string, seq: number, events: unknown[]): Operation => ({
   op: 'append',
@@ -74,8 +70,8 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       at: new Date(5),
       nested: { list: [1.5, -1, 2 ** 40, true] },
     };
-    await commit(journal, [append(journal, '1', 1, [event]), append(journal, '10', 1, ['other'])]);
-    await commit(journal, [append(journal, '1', 2, ['second'])]);
+    await commitRows(journal, [append(journal, '1', 1, [event]), append(journal, '10', 1, ['other'])]);
+    await commitRows(journal, [append(journal, '1', 2, ['second'])]);
     const stored = journal.load('user', '1');
     t.equal(stored?.snapshot, undefined);
     t.same(
@@ -110,12 +106,12 @@ for (const [name, open] of Object.entries(JOURNALS)) {
 
   t.test(`journal ${name}: a snapshot replaces the rows it covers`, async (t) => {
     const journal = await open(t);
-    await commit(
+    await commitRows(
       journal,
       [1, 2, 3].map((seq) => append(journal, '1', seq, [seq])),
     );
     const row = journal.pack([1, 4, { count: 4 }, [['key', 'reply']], [['t', 99]]]);
-    await commit(journal, [
+    await commitRows(journal, [
       append(journal, '1', 4, [4]),
       { op: 'snapshot', kind: 'user', id: '1', seq: 4, fromSeq: 1, row },
       append(journal, '1', 5, [5]),
@@ -132,12 +128,12 @@ for (const [name, open] of Object.entries(JOURNALS)) {
   t.test(`journal ${name}: lists the ids of a kind in pages`, async (t) => {
     const journal = await open(t);
     const ids = ['10', '2', 'a', 'ä', 'b'];
-    await commit(
+    await commitRows(
       journal,
       ids.flatMap((id) => [append(journal, id, 1, []), append(journal, id, 2, [])]),
     );
     const row = journal.pack([1, 2, {}, [], []]);
-    await commit(journal, [{ op: 'snapshot', kind: 'user', id: '2', seq: 2, fromSeq: 1, row }]);
+    await commitRows(journal, [{ op: 'snapshot', kind: 'user', id: '2', seq: 2, fromSeq: 1, row }]);
     t.same(journal.ids('user', '', 2), ['10', '2']);
     t.same(journal.ids('user', '2', 10), ['a', 'b', 'ä']);
     t.same(journal.ids('upload', '', 10), []);
@@ -157,13 +153,13 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       key: key(toId, seq),
       row: journal.pack({ type: 'hello', seq }),
     });
-    await commit(journal, [mail('2', 5), mail('1', 2), mail('1', 11), mail('1', 3)]);
+    await commitRows(journal, [mail('2', 5), mail('1', 2), mail('1', 11), mail('1', 3)]);
     t.same(
       journal.mail('user', '1', 0, 2).map((row) => row.seq),
       [2, 3],
     );
     t.same(journal.mail('user', '1', 3, 10), [{ ...key('1', 11), command: { type: 'hello', seq: 11 } }]);
-    await commit(journal, [{ op: 'mailRemove', key: key('1', 11) }]);
+    await commitRows(journal, [{ op: 'mailRemove', key: key('1', 11) }]);
     const boxes = [...journal.mailboxes()].sort((a, b) => (a.toId < b.toId ? -1 : 1));
     t.same(boxes, [
       { toKind: 'user', toId: '1', lastSeq: 3 },
@@ -175,12 +171,12 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     const journal = await open(t);
     const key = (dueMs: number, timerName: string) => ({ dueMs, kind: 'user', id: '1', name: timerName });
     const row = journal.pack({ type: 'fire' });
-    await commit(journal, [
+    await commitRows(journal, [
       { op: 'timer', key: key(30, 'c'), row },
       { op: 'timer', key: key(10, 'a'), row },
       { op: 'timer', key: key(20, 'b'), row },
     ]);
-    await commit(journal, [{ op: 'timerRemove', key: key(10, 'a') }]);
+    await commitRows(journal, [{ op: 'timerRemove', key: key(10, 'a') }]);
     t.same(journal.timers(20, 10), [{ ...key(20, 'b'), command: { type: 'fire' } }]);
     t.equal(journal.timers(Number.MAX_SAFE_INTEGER, 1).length, 1);
     t.equal(journal.timers(Number.MAX_SAFE_INTEGER, 10).length, 2);
@@ -189,22 +185,22 @@ for (const [name, open] of Object.entries(JOURNALS)) {
   t.test(`journal ${name}: within a group the later write of a name wins`, async (t) => {
     const journal = await open(t);
     const index = (owner: string | null): Operation => ({ op: 'index', index: 'publicKey', key: 'k', owner });
-    await commit(journal, [index('a'), index(null), index('b')]);
+    await commitRows(journal, [index('a'), index(null), index('b')]);
     t.equal(journal.lookup('publicKey', 'k'), 'b');
     t.equal(journal.lookup('sidHash', 'k'), undefined, 'indexes are apart');
-    await commit(journal, [index('c'), index(null)]);
+    await commitRows(journal, [index('c'), index(null)]);
     t.equal(journal.lookup('publicKey', 'k'), undefined);
     t.equal(journal.lookup('publicKey', 'x'.repeat(1_000_000)), undefined, 'a name that could not be stored');
     const key = 'k'.repeat(1_400);
-    await commit(journal, [{ op: 'index', index: 'credentialId', key, owner: 'long' }]);
+    await commitRows(journal, [{ op: 'index', index: 'credentialId', key, owner: 'long' }]);
     t.equal(journal.lookup('credentialId', key), 'long');
   });
 
   t.test(`journal ${name}: audit records of one ring never push out those of another`, async (t) => {
     const journal = await open(t);
-    await commit(journal, [audited(journal, 'admin', 1), audited(journal, 'logins', 2)]);
+    await commitRows(journal, [audited(journal, 'admin', 1), audited(journal, 'logins', 2)]);
     for (let n = 3; n <= 30; n += 3)
-      await commit(
+      await commitRows(
         journal,
         [n, n + 1, n + 2].map((each) => audited(journal, 'calls', each)),
       );
@@ -212,28 +208,28 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(positions(journal.auditBefore(31, 3)), [30, 29, 28], 'one sequence of positions');
     t.same(positions(journal.auditBefore(100, 3, ['admin', 'logins'])), [2, 1]);
     t.match(journal.auditPage(0, 1, ['logins']), [{ seq: 2, ring: 'logins', record: { n: 2 } }]);
-    await commit(journal, [{ op: 'auditTrim', ring: 'admin', seq: 100 }]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: 'admin', seq: 100 }]);
     t.same(positions(journal.auditPage(0, 3)), [2, 28, 29], 'a trim is of its own ring');
   });
 
   t.test(`journal ${name}: audit records without a ring are read in order, and age out`, async (t) => {
     const journal = await open(t);
-    for (let n = 1; n <= 5; n += 1) await commit(journal, [audited(journal, null, n)]);
-    await commit(journal, [audited(journal, 'admin', 6), audited(journal, 'calls', 7)]);
+    for (let n = 1; n <= 5; n += 1) await commitRows(journal, [audited(journal, null, n)]);
+    await commitRows(journal, [audited(journal, 'admin', 6), audited(journal, 'calls', 7)]);
     t.match(journal.auditPage(4, 2), [
       { seq: 5, ring: null, record: { n: 5 } },
       { seq: 6, ring: 'admin', record: { n: 6 } },
     ]);
-    await commit(journal, [{ op: 'auditTrim', ring: null, seq: 3 }]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: null, seq: 3 }]);
     t.same(positions(journal.auditPage(0, 10)), [4, 5, 6, 7]);
-    await commit(journal, [{ op: 'auditTrim', ring: null, seq: 99 }]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: null, seq: 99 }]);
     t.same(positions(journal.auditPage(0, 10)), [6, 7]);
   });
 
   t.test(`journal ${name}: audit, dead letters and metadata`, async (t) => {
     const journal = await open(t);
     const audit = (n: number) => audited(journal, 'calls', n);
-    await commit(journal, [audit(1), audit(2), audit(3)]);
+    await commitRows(journal, [audit(1), audit(2), audit(3)]);
     t.same(journal.auditPage(1, 1), [{ seq: 2, ring: 'calls', record: { n: 2 } }]);
     t.same(journal.auditBefore(2, 5), [{ seq: 1, ring: 'calls', record: { n: 1 } }]);
     const newest = journal.auditBefore(Number.MAX_SAFE_INTEGER, 2).map(({ seq }) => seq);
@@ -243,12 +239,12 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       'the newest first',
     );
     t.equal(newest.length, 2);
-    await commit(journal, [{ op: 'auditTrim', ring: 'calls', seq: 1 }, audit(4)]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', seq: 1 }, audit(4)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),
       [2, 3, 4],
     );
-    await commit(journal, [{ op: 'auditTrim', ring: 'calls', seq: 9 }, audit(5)]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', seq: 9 }, audit(5)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),
       [4, 5],
@@ -256,14 +252,14 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     );
     const key = { timeMs: 5, kind: 'user', id: '1', seq: 7 };
     const row = journal.pack({ command: { type: 'x' }, reason: 'planted' });
-    await commit(journal, [
+    await commitRows(journal, [
       { op: 'dead', key, row },
       { op: 'meta', key: 'm', row: journal.pack({ a: 1n }) },
     ]);
     t.same(journal.dead(10), [{ ...key, command: { type: 'x' }, reason: 'planted' }]);
     t.same(journal.meta('m'), { a: 1n });
     t.equal(journal.meta('unknown'), undefined);
-    await commit(journal, [{ op: 'deadRemove', key }]);
+    await commitRows(journal, [{ op: 'deadRemove', key }]);
     t.same(journal.dead(10), []);
   });
 
@@ -287,7 +283,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       });
       t.same(journal.events.ends(), { oldest: 0, newest: 0 });
       t.same(journal.events.page(0, 10), []);
-      await commit(journal, [accept(1, '20'), accept(2, '10'), accept(3, '30')]);
+      await commitRows(journal, [accept(1, '20'), accept(2, '10'), accept(3, '30')]);
       t.same(journal.events.waiting(1, 10), [
         { arrival: 2, row: row('10', 'id-10') },
         { arrival: 3, row: row('30', 'id-30') },
@@ -296,7 +292,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       t.ok(journal.events.knows('id-10'));
       t.notOk(journal.events.knows('id-40'));
       t.equal(journal.events.sizeBytes(), 0);
-      await commit(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
+      await commitRows(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
       t.same(journal.events.ends(), { oldest: 1, newest: 3 });
       t.same(
         journal.events.waiting(0, 10).map(({ arrival }) => arrival),
@@ -309,7 +305,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       );
       t.ok(journal.events.knows('id-10'), 'in the log');
       t.ok(journal.events.sizeBytes() > 0);
-      await commit(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
+      await commitRows(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
       t.same(journal.events.ends(), { oldest: 2, newest: 3 });
       t.notOk(journal.events.knows('id-10'), 'forgotten');
       t.same(journal.events.page(3, 10), []);
@@ -318,7 +314,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
 
   t.test(`journal ${name}: nothing of a group is visible before it is acknowledged`, async (t) => {
     const journal = await open(t);
-    const done = commit(journal, [append(journal, '1', 1, ['x'])]);
+    const done = commitRows(journal, [append(journal, '1', 1, ['x'])]);
     t.notOk(journal.has('user', '1'));
     await done;
     t.ok(journal.has('user', '1'));
@@ -347,7 +343,7 @@ t.test('journals: any mix of audit records, bounds and trims leaves the same pag
       steps.map(({ n, ring, trims, seq }) =>
         trims ? { op: 'auditTrim', ring, seq } : audited(journal, ring, n),
       );
-    await Promise.all([memory, disk].map((journal) => commit(journal, operations(journal))));
+    await Promise.all([memory, disk].map((journal) => commitRows(journal, operations(journal))));
     if (below(20) === 0) {
       await disk.close();
       disk = await openJournal(options);
@@ -367,7 +363,7 @@ t.test('journals: any mix of audit records, bounds and trims leaves the same pag
 t.test('journal lmdb: is there after a restart and continues counting', async (t) => {
   const directory = scratch(t);
   const first = await onDisk(t, directory);
-  await commit(first, [
+  await commitRows(first, [
     append(first, '1', 1, ['x']),
     audited(first, 'calls', 1),
     { op: 'index', index: 'appId', key: 'k', owner: 'o' },
@@ -376,7 +372,7 @@ t.test('journal lmdb: is there after a restart and continues counting', async (t
   const second = await onDisk(t, directory);
   t.same(second.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
   t.equal(second.lookup('appId', 'k'), 'o');
-  await commit(second, [audited(second, 'admin', 2)]);
+  await commitRows(second, [audited(second, 'admin', 2)]);
   t.same(
     second.auditPage(0, 10).map((row) => row.seq),
     [1, 2],
@@ -389,7 +385,7 @@ t.test('journal lmdb: keeps the newest audit rows and dead letters only', async 
   const journal = await onDisk(t, directory);
   for (let n = 1; n <= 8; n += 1) {
     const key = { timeMs: n, kind: 'user', id: '1', seq: n };
-    await commit(journal, [
+    await commitRows(journal, [
       audited(journal, 'calls', n),
       { op: 'dead', key, row: journal.pack({ command: {}, reason: '' }) },
     ]);
@@ -408,7 +404,7 @@ t.test('journal lmdb: keeps the newest audit rows and dead letters only', async 
 t.test('journal lmdb: refuses a journal with a newer layout and leaves it alone', async (t) => {
   const directory = scratch(t);
   const journal = await onDisk(t, directory);
-  await commit(journal, [{ op: 'meta', key: 'schema', row: journal.pack(99) }]);
+  await commitRows(journal, [{ op: 'meta', key: 'schema', row: journal.pack(99) }]);
   await journal.close();
   await t.rejects(onDisk(t, directory), JournalTooNew);
   await t.rejects(onDisk(t, directory), /layout 99/);
@@ -446,7 +442,7 @@ t.test('journal lmdb: over 70 % of the quota it is full, and no longer when rows
   const journal = await openJournal({ directory, stepBytes: STEP_BYTES, quotaBytes: STEP_BYTES });
   t.notOk(journal.full());
   const fill = async (operation: (seq: number) => Operation) => {
-    for (let seq = 1; seq <= 64; seq += 1) await commit(journal, [operation(seq)]);
+    for (let seq = 1; seq <= 64; seq += 1) await commitRows(journal, [operation(seq)]);
   };
   await fill((seq) => append(journal, String(seq), 1, ['x'.repeat(20_000)]));
   t.ok(journal.full());
@@ -459,7 +455,7 @@ t.test('journal lmdb: over 70 % of the quota it is full, and no longer when rows
 t.test('journal lmdb: a backup opens and holds what was committed', async (t) => {
   const directory = scratch(t);
   const journal = await onDisk(t, directory);
-  await commit(journal, [
+  await commitRows(journal, [
     append(journal, '1', 1, ['x']),
     { op: 'meta', key: EVENT_EPOCH_KEY, row: journal.pack('epoch') },
     { op: 'meta', key: 'kept', row: journal.pack('meta') },
@@ -471,7 +467,7 @@ t.test('journal lmdb: a backup opens and holds what was committed', async (t) =>
     t.same(restored.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
     t.equal(restored.meta('kept'), 'meta');
     t.equal(restored.meta(EVENT_EPOCH_KEY), undefined, 'a copy is another log of events');
-    await commit(restored, [append(restored, '1', 2, ['y'])]);
+    await commitRows(restored, [append(restored, '1', 2, ['y'])]);
     await restored.close();
   }
   t.equal(journal.meta(EVENT_EPOCH_KEY), 'epoch');

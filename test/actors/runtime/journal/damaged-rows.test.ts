@@ -1,4 +1,5 @@
 /** Rows of a journal on disk that are not what was written: each kind of row, and what a reader gets in its place. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { searchAudit } from '../../../../src/io/admin/audit.ts';
 import { account } from '../../../support/actors/account-kind.ts';
 import { seededBytes } from '../../../support/actors/actors.ts';
+import { commitRows } from '../../../support/actors/commit-rows.ts';
 
 const STEP_BYTES = 1024 * 1024;
 const DAY_MS = 86_400_000;
@@ -39,12 +41,6 @@ async function openIn(directory: string): Promise<Opened> {
     onDamage: (row) => found.push(row),
   });
   return { journal, found };
-}
-
-function commit(journal: DiskJournal, group: readonly Operation[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    journal.commit(group, (error) => (error === undefined ? resolve() : reject(error)));
-  });
 }
 
 /** Journals that their system closes. */
@@ -80,7 +76,7 @@ async function damaged(
 ): Promise<Opened & { directory: string }> {
   const directory = scratch(t);
   const before = await openIn(directory);
-  await commit(before.journal, group(before.journal));
+  await commitRows(before.journal, group(before.journal));
   await before.journal.close();
   await change(directory, table, key, how);
   const opened = await openIn(directory);
@@ -152,7 +148,7 @@ t.test('row: any flipped bit of a turn is found, wherever in the row it is', asy
   const written = turn(journal, 'a', 1) as { row: Uint8Array };
   const bits = written.row.length * 8;
   const copies = Array.from({ length: bits }, (_, bit) => turn(journal, `bit-${bit}`, 1));
-  await commit(journal, copies);
+  await commitRows(journal, copies);
   await journal.close();
   for (let bit = 0; bit < bits; bit += 1)
     await change(directory, 'journal', ['account', `bit-${bit}`, 1], flipped(bit >> 3, bit & 7));
@@ -173,7 +169,7 @@ t.test('row: any flipped bit of a turn is found, wherever in the row it is', asy
 t.test('row: one that is stored under the key of another is found', async (t) => {
   const directory = scratch(t);
   const { journal } = await openIn(directory);
-  await commit(journal, [turn(journal, 'a', 1), turn(journal, 'b', 1)]);
+  await commitRows(journal, [turn(journal, 'a', 1), turn(journal, 'b', 1)]);
   await journal.close();
   const root = open({ path: directory, noSubdir: false, maxDbs: 32 });
   const rows = root.openDB('journal', { encoding: 'binary' });
@@ -202,7 +198,7 @@ t.test(
     );
     t.same(journal.meta('m'), { a: 1 });
     t.same(found, []);
-    await commit(journal, [{ op: 'meta', key: 'm', row: journal.pack({ a: 2 }) }]);
+    await commitRows(journal, [{ op: 'meta', key: 'm', row: journal.pack({ a: 2 }) }]);
     await journal.close();
     await change(directory, 'meta', 'm', flipped(7));
     const again = await openIn(directory);
@@ -250,7 +246,7 @@ for (const [table, key] of [
 t.test('actor: a turn that is missing between others puts it in quarantine', async (t) => {
   const directory = scratch(t);
   const { journal } = await openIn(directory);
-  await commit(journal, [turn(journal, 'a', 1), turn(journal, 'a', 3)]);
+  await commitRows(journal, [turn(journal, 'a', 1), turn(journal, 'a', 3)]);
   const system = systemOver(t, journal);
   await t.rejects(system.ask(account, 'a', { type: 'deposit', amount: 1 }), new GatewayError('Quarantined'));
 });
