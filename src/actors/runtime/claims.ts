@@ -6,6 +6,7 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Claim, IndexName } from './actor.ts';
 import type { CommitGroup } from './commit-group.ts';
 import { DamagedRow, type Journal } from './journal/port.ts';
+import { isAllowed } from './log/judge.ts';
 
 interface Pending {
   readonly owner: string | null;
@@ -27,8 +28,12 @@ export class Claims {
   /** Names written by groups that are not on disk yet, by index. Emptied as they get there. */
   readonly #pending = new Map<IndexName, Map<string, Pending>>();
 
-  constructor(journal: Journal) {
+  readonly #judges: boolean;
+
+  /** `judges`: releases are announced by `released`, when they are applied, and not with the group. */
+  constructor(journal: Journal, judges: boolean) {
     this.#journal = journal;
+    this.#judges = judges;
   }
 
   /** Throws `Quarantined` when the row of the name is damaged: it is neither free nor owned. */
@@ -55,7 +60,7 @@ export class Claims {
       const name = earlier === undefined ? '' : `${index}\0${key}`;
       const written = earlier?.get(name);
       const present = written === undefined ? this.lookup(index, key) : (written ?? undefined);
-      if (!allowed(claim, present)) return { row: onConflict, pending: this.isPending(index, key) };
+      if (!isAllowed(claim, present)) return { row: onConflict, pending: this.isPending(index, key) };
       earlier?.set(name, owner);
     }
     return undefined;
@@ -71,7 +76,7 @@ export class Claims {
   /** Takes these into the view; the turn of the group that they are of writes them. */
   write(claims: readonly Claim[], group: CommitGroup): void {
     for (const { index, key, owner } of claims) {
-      if (owner === null) this.#announce(index, key, group);
+      if (owner === null && !this.#judges) this.#announce(index, key, group);
       this.#pendingOf(index).set(key, { owner, group });
     }
   }
@@ -80,9 +85,12 @@ export class Claims {
     const listeners = this.#listeners.get(index);
     const owner = listeners === undefined ? undefined : this.lookup(index, key);
     if (listeners === undefined || owner === undefined) return;
-    group.effects.push(() => {
-      for (const listener of listeners) listener(key, owner);
-    });
+    group.effects.push(() => this.released(index, key, owner));
+  }
+
+  /** The name is free, and that is on disk. */
+  released(index: IndexName, key: string, owner: string): void {
+    for (const listener of this.#listeners.get(index) ?? []) listener(key, owner);
   }
 
   committed(group: CommitGroup): void {
@@ -102,11 +110,4 @@ export class Claims {
     }
     return pending;
   }
-}
-
-/** With `replaces` the stored value must be that one; a name already held by the same owner is never a conflict. */
-function allowed(claim: Claim, present: string | undefined): boolean {
-  if ((claim.owner ?? undefined) === present) return true;
-  if (claim.replaces !== undefined) return present === claim.replaces;
-  return claim.owner === null || present === undefined;
 }

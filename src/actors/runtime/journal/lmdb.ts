@@ -24,6 +24,7 @@ import { JournalOwner } from './owner.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 import {
   type DamagedRow,
+  type IsWanted,
   type Journal,
   JournalTaken,
   JournalTooNew,
@@ -194,6 +195,14 @@ export class DiskJournal implements Journal {
     return this.#reader.has(kind, id);
   }
 
+  lastSeq(kind: string, id: string): number {
+    return this.#reader.lastSeq(kind, id);
+  }
+
+  rowsAfter(kind: string, id: string, afterSeq: number) {
+    return this.#reader.rowsAfter(kind, id, afterSeq);
+  }
+
   ids(kind: string, afterId: string, limit: number): string[] {
     return this.#reader.ids(kind, afterId, limit);
   }
@@ -215,8 +224,8 @@ export class DiskJournal implements Journal {
     return this.#reader.mail(toKind, toId, afterSeq, limit);
   }
 
-  timers(untilMs: number, limit: number) {
-    return this.#reader.timers(untilMs, limit);
+  timers(untilMs: number, limit: number, isWanted?: IsWanted) {
+    return this.#reader.timers(untilMs, limit, isWanted);
   }
 
   dead(limit: number) {

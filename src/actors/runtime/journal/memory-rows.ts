@@ -66,6 +66,18 @@ export class MemoryRows {
     return this.#shelves.has(`${kind}\0${id}`);
   }
 
+  lastSeq(kind: string, id: string): number {
+    const shelf = this.#shelves.get(`${kind}\0${id}`);
+    return Math.max(0, shelf?.snapshot?.[1] ?? 0, ...(shelf?.rows.keys() ?? []));
+  }
+
+  rowsAfter(kind: string, id: string, afterSeq: number): port.TurnRow[] | undefined {
+    const rows = this.load(kind, id)?.rows.filter(({ seq }) => seq > afterSeq) ?? [];
+    const isWhole = rows.every(({ seq }, index) => seq === afterSeq + index + 1);
+    if (!isWhole || (rows.length === 0 && this.lastSeq(kind, id) > afterSeq)) return undefined;
+    return rows.map(({ row }) => row);
+  }
+
   ids(kind: string, afterId: string, limit: number): string[] {
     const names = [...this.#shelves.keys()].map((name) => name.split('\0'));
     const ids = names.flatMap(([of = '', id = '']) => (of === kind && id > afterId ? [id] : []));
@@ -98,9 +110,9 @@ export class MemoryRows {
       .map((row) => ({ ...row, ...this.#content('mail', mailName(row), row.command) }));
   }
 
-  timers(untilMs: number, limit: number): port.TimerRow[] {
+  timers(untilMs: number, limit: number, isWanted?: port.IsWanted): port.TimerRow[] {
     return [...this.#timers.values()]
-      .filter((row) => row.dueMs <= untilMs)
+      .filter((row) => row.dueMs <= untilMs && isWanted?.(row.kind, row.id) !== false)
       .sort((a, b) => a.dueMs - b.dueMs)
       .slice(0, limit)
       .map((row) => ({ ...row, ...this.#content('timer', timerName(row), row.command) }));

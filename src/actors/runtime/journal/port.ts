@@ -230,6 +230,9 @@ export interface EventRows {
   sizeBytes(): number;
 }
 
+/** Says whether an actor counts. */
+export type IsWanted = (kind: string, id: string) => boolean;
+
 /**
  * Reads verify what they read. `load`, `lookup` and `meta` throw `DamagedRow`; other reads show the row as damaged.
  */
@@ -247,6 +250,10 @@ export interface Journal {
 
   load(kind: string, id: string): StoredActor | undefined;
   has(kind: string, id: string): boolean;
+  /** Number of the actor's last row; 0 for one that has none. */
+  lastSeq(kind: string, id: string): number;
+  /** Rows of an actor after `afterSeq`, in order; undefined when a snapshot has replaced some of them. */
+  rowsAfter(kind: string, id: string, afterSeq: number): readonly TurnRow[] | undefined;
   /** Ids of a kind that have state, ascending, after `afterId` ('' from the start). */
   ids(kind: string, afterId: string, limit: number): string[];
   lookup(index: IndexName, key: string): string | undefined;
@@ -256,8 +263,8 @@ export interface Journal {
   mailboxes(): Iterable<{ readonly toKind: string; readonly toId: string; readonly lastSeq: number }>;
   /** Mail of one actor after `afterSeq`, in order. */
   mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[];
-  /** Timers due at or before `untilMs`, earliest first. */
-  timers(untilMs: number, limit: number): TimerRow[];
+  /** Timers due at or before `untilMs`, earliest first; those of some actors alone where `isWanted` is given. */
+  timers(untilMs: number, limit: number, isWanted?: IsWanted): TimerRow[];
   dead(limit: number): DeadRow[];
   /** The audit log, oldest first, after position `afterSeq` (0 from the start); of some rings alone where given. */
   auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];

@@ -10,6 +10,7 @@ import {
   DamagedRow,
   type DeadKey,
   type DeadRow,
+  type IsWanted,
   type MailKey,
   type MailRow,
   type SnapshotRow,
@@ -85,6 +86,26 @@ export class JournalReader {
     return this.#tables.snapshot.has([kind, id]) || this.#tables.journal.has([kind, id, 1]);
   }
 
+  lastSeq(kind: string, id: string): number {
+    const range = { start: [kind, id, LAST], end: [kind, id, 0], reverse: true, limit: 1 };
+    for (const key of this.#tables.journal.getKeys(range)) return (key as [string, string, number])[2];
+    const snapshot = this.#tables.snapshot.get([kind, id]) as SnapshotRow | undefined;
+    return snapshot?.[1] ?? 0;
+  }
+
+  rowsAfter(kind: string, id: string, afterSeq: number): TurnRow[] | undefined {
+    const rows: TurnRow[] = [];
+    for (const { key, value } of this.#tables.journal.getRange({
+      start: [kind, id, afterSeq + 1],
+      end: [kind, id, LAST],
+    })) {
+      if (value instanceof DamagedRow) throw value;
+      if ((key as [string, string, number])[2] !== afterSeq + rows.length + 1) return undefined;
+      rows.push(ownStrings(value) as TurnRow);
+    }
+    return rows.length > 0 || this.lastSeq(kind, id) <= afterSeq ? rows : undefined;
+  }
+
   /** Jumps from id to id over both tables: an actor may stand in either. */
   ids(kind: string, afterId: string, limit: number): string[] {
     const ids: string[] = [];
@@ -125,11 +146,13 @@ export class JournalReader {
     return rows;
   }
 
-  timers(untilMs: number, limit: number): TimerRow[] {
+  timers(untilMs: number, limit: number, isWanted?: IsWanted): TimerRow[] {
     const rows: TimerRow[] = [];
-    for (const { key, value } of this.#tables.timer.getRange({ limit })) {
+    const range = isWanted === undefined ? { limit } : {};
+    for (const { key, value } of this.#tables.timer.getRange(range)) {
       const [dueMs, kind, id, name] = key as [number, string, string, string];
-      if (dueMs > untilMs) break;
+      if (dueMs > untilMs || rows.length === limit) break;
+      if (isWanted?.(kind, id) === false) continue;
       rows.push({ dueMs, kind, id, name, ...contentOf(value) });
     }
     return rows;

@@ -1,0 +1,106 @@
+/**
+ * The state while rows of the log are applied: what the store holds, with the turns of the batch on top. Owns what an
+ * applied turn writes: numbers of messages, values of which the first wins, and the indexes.
+ */
+import type { Claim } from '../actor.ts';
+import type { Journal, Operation } from '../journal/port.ts';
+import type { EntryTurn } from './entry.ts';
+import type { JudgeView } from './judge.ts';
+import type { Members } from './members.ts';
+
+/** Messages of one row of the log: their numbers are the position times this, and a count. */
+const MESSAGES_MAX = 2 ** 16;
+
+/** A name that an applied turn has freed. */
+export interface ReleasedName {
+  readonly index: Claim['index'];
+  readonly key: string;
+  readonly owner: string;
+}
+
+/** An applied turn, with its writes as they are in the store. */
+export interface AppliedTurn {
+  readonly kind: string;
+  readonly id: string;
+  readonly operations: readonly Operation[];
+  readonly released: readonly ReleasedName[];
+}
+
+export class BatchView implements JudgeView {
+  readonly #store: Journal;
+  /** As of the row that is being judged. */
+  members: Members;
+  readonly #seqs = new Map<string, number>();
+  readonly #names = new Map<string, string | null>();
+  readonly #values = new Set<string>();
+  #messages = 0;
+  #position = 0;
+
+  constructor(store: Journal, members: Members) {
+    this.#store = store;
+    this.members = members;
+  }
+
+  isMember(node: number, incarnation: number): boolean {
+    return this.members.isMember(node, incarnation);
+  }
+
+  ownerOf(kind: string, id: string): number {
+    return this.members.ownerOf(kind, id);
+  }
+
+  lastSeq(kind: string, id: string): number {
+    return this.#seqs.get(`${kind}\0${id}`) ?? this.#store.lastSeq(kind, id);
+  }
+
+  lookup(index: Claim['index'], key: string): string | undefined {
+    const written = this.#names.get(`${index}\0${key}`);
+    return written === undefined ? this.#store.lookup(index, key) : (written ?? undefined);
+  }
+
+  /** The turns that follow are of the row at this position. */
+  begin(position: number): void {
+    this.#position = position;
+    this.#messages = 0;
+  }
+
+  /** Takes in a turn; its writes. Throws before anything is taken in when it cannot be applied. */
+  apply({ kind, id, operations, claims }: EntryTurn): AppliedTurn {
+    let messages = this.#messages;
+    let seq: number | undefined;
+    const written: Operation[] = [];
+    const values: string[] = [];
+    for (const operation of operations) {
+      if (operation.op === 'mail') {
+        if (messages >= MESSAGES_MAX) throw new RangeError('too many messages in one row of the log');
+        const key = { ...operation.key, seq: this.#position * MESSAGES_MAX + messages };
+        messages += 1;
+        written.push({ ...operation, key });
+      } else if (operation.op === 'metaOnce') {
+        if (this.#values.has(operation.key) || values.includes(operation.key)) continue;
+        if (this.#store.meta(operation.key) !== undefined) continue;
+        values.push(operation.key);
+        written.push({ ...operation, op: 'meta' });
+      } else {
+        if (operation.op === 'append') seq = operation.seq;
+        written.push(operation);
+      }
+    }
+    const released = this.#takeNames(claims, written);
+    this.#messages = messages;
+    for (const value of values) this.#values.add(value);
+    if (seq !== undefined) this.#seqs.set(`${kind}\0${id}`, seq);
+    return { kind, id, operations: written, released };
+  }
+
+  #takeNames(claims: EntryTurn['claims'], written: Operation[]): ReleasedName[] {
+    const released: ReleasedName[] = [];
+    for (const { index, key, owner } of claims) {
+      const present = owner === null ? this.lookup(index, key) : undefined;
+      if (present !== undefined) released.push({ index, key, owner: present });
+      this.#names.set(`${index}\0${key}`, owner);
+      written.push({ op: 'index', index, key, owner });
+    }
+    return released;
+  }
+}

@@ -1,0 +1,70 @@
+/** The form of a row of the shared log: a group of turns, or a change of the members. */
+import type { Claim } from '../actor.ts';
+import type { JournalTurn, Operation } from '../journal/port.ts';
+import { createPackr } from '../journal/row-checksum.ts';
+import type { MemberChange } from './members.ts';
+
+/** Version of the form. A newer one stops the node: it would apply what it does not understand. */
+const VERSION = 1;
+
+/** A claim without what its writer alone needs. */
+export type EntryClaim = Pick<Claim, 'index' | 'key' | 'owner' | 'replaces'>;
+
+/** A turn as it travels: writes of the indexes follow from its claims. */
+export interface EntryTurn {
+  readonly kind: string;
+  readonly id: string;
+  readonly operations: readonly Operation[];
+  readonly claims: readonly EntryClaim[];
+}
+
+export type Entry =
+  | { readonly type: 'turns'; readonly turns: readonly EntryTurn[] }
+  | { readonly type: 'member'; readonly change: MemberChange }
+  /** It cannot be read: every node passes over it alike. */
+  | { readonly type: 'unreadable'; readonly reason: string };
+
+/** A row that a newer version has written. */
+export class EntryTooNew extends Error {
+  constructor(version: number) {
+    super(`a row of the log has version ${version}; this program knows ${VERSION}: install the newer version`);
+    this.name = 'EntryTooNew';
+  }
+}
+
+const packr = createPackr();
+
+export function encodeTurns(turns: readonly JournalTurn[]): Uint8Array {
+  return packr.pack([VERSION, 'turns', turns.map(entryTurn)]);
+}
+
+export function encodeMember(change: MemberChange): Uint8Array {
+  return packr.pack([VERSION, 'member', change]);
+}
+
+function entryTurn({ kind, id, operations, claims }: JournalTurn): EntryTurn {
+  return {
+    kind,
+    id,
+    operations: claims.length === 0 ? operations : operations.filter(({ op }) => op !== 'index'),
+    claims: claims.map(({ index, key, owner, replaces }) =>
+      replaces === undefined ? { index, key, owner } : { index, key, owner, replaces },
+    ),
+  };
+}
+
+/** Throws `EntryTooNew`. */
+export function decodeEntry(body: Uint8Array): Entry {
+  let decoded: unknown;
+  try {
+    decoded = packr.unpack(body);
+  } catch (error) {
+    return { type: 'unreadable', reason: String(error) };
+  }
+  const [version, type, content] = (Array.isArray(decoded) ? decoded : []) as readonly unknown[];
+  if (typeof version === 'number' && version > VERSION) throw new EntryTooNew(version);
+  if (type === 'turns' && Array.isArray(content)) return { type, turns: content as EntryTurn[] };
+  if (type === 'member' && typeof content === 'object' && content !== null)
+    return { type, change: content as MemberChange };
+  return { type: 'unreadable', reason: 'it is neither turns nor a change of the members' };
+}

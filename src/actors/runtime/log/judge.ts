@@ -1,0 +1,73 @@
+/**
+ * The verdict on a turn: pure, and the only place that decides. Every node asks it with the same view at the same
+ * position, so all of them decide alike: no clock, no setting and no limit is read here.
+ */
+import type { Claim } from '../actor.ts';
+import { VERDICT } from '../journal/port.ts';
+import type { EntryClaim, EntryTurn } from './entry.ts';
+
+/** The state at one position of the log. */
+export interface JudgeView {
+  isMember(node: number, incarnation: number): boolean;
+  ownerOf(kind: string, id: string): number;
+  /** Last row of an actor, 0 for one that has none. */
+  lastSeq(kind: string, id: string): number;
+  lookup(index: Claim['index'], key: string): string | undefined;
+}
+
+export interface Writer {
+  readonly node: number;
+  readonly incarnation: number;
+}
+
+/** One of `VERDICT`. Rows of no actor need a member alone. */
+export function judge(turn: EntryTurn, { node, incarnation }: Writer, view: JudgeView): number {
+  if (!view.isMember(node, incarnation)) return VERDICT.fenced;
+  const { kind, id, claims } = turn;
+  if (kind === '') return isOfNoActor(turn) ? VERDICT.applied : VERDICT.refused;
+  if (view.ownerOf(kind, id) !== node) return VERDICT.fenced;
+  const rows = judgeRows(turn, view);
+  if (rows !== VERDICT.applied) return rows;
+  return claims.length === 0 ? VERDICT.applied : judgeClaims(claims, view);
+}
+
+function isOfNoActor({ operations, claims }: EntryTurn): boolean {
+  return claims.length === 0 && !operations.some(({ op }) => op === 'append' || op === 'snapshot');
+}
+
+/** An actor's row follows its last one; a snapshot covers rows that are there. */
+function judgeRows({ kind, id, operations }: EntryTurn, view: JudgeView): number {
+  let last: number | undefined;
+  for (const operation of operations) {
+    if (operation.op !== 'append' && operation.op !== 'snapshot') continue;
+    if (operation.kind !== kind || operation.id !== id) return VERDICT.refused;
+    last ??= view.lastSeq(kind, id);
+    if (operation.op === 'snapshot') {
+      if (operation.seq > last) return VERDICT.stale;
+    } else {
+      if (operation.seq !== last + 1) return VERDICT.stale;
+      last = operation.seq;
+    }
+  }
+  return VERDICT.applied;
+}
+
+/** Claims of one turn see the ones before them. */
+function judgeClaims(claims: readonly EntryClaim[], view: JudgeView): number {
+  const earlier = new Map<string, string | null>();
+  for (const [position, claim] of claims.entries()) {
+    const name = `${claim.index}\0${claim.key}`;
+    const written = earlier.get(name);
+    const present = written === undefined ? view.lookup(claim.index, claim.key) : (written ?? undefined);
+    if (!isAllowed(claim, present)) return VERDICT.conflict + position;
+    earlier.set(name, claim.owner);
+  }
+  return VERDICT.applied;
+}
+
+/** With `replaces` the stored value must be that one; a name already held by the same owner is never a conflict. */
+export function isAllowed(claim: EntryClaim, present: string | undefined): boolean {
+  if ((claim.owner ?? undefined) === present) return true;
+  if (claim.replaces !== undefined) return present === claim.replaces;
+  return claim.owner === null || present === undefined;
+}

@@ -1,0 +1,163 @@
+/**
+ * This node's copy of the state: applies rows of the shared log in order to the local store, each batch as a whole with
+ * its position. Owns what is known of the log here: position, members and digest.
+ */
+import { createHash } from 'node:crypto';
+import { type Journal, type Judged, type Operation, ofNoActor, VERDICT } from '../journal/port.ts';
+import { type AppliedTurn, BatchView } from './batch-view.ts';
+import { decodeEntry, type EntryTurn } from './entry.ts';
+import { judge } from './judge.ts';
+import { Members, type StoredMembers } from './members.ts';
+import type { LogRow } from './port.ts';
+
+/** Key of the metadata: `[position, digest, members]`, written with every batch. */
+const APPLIED = 'clusterApplied';
+
+/** Hears of rows that are visible in the store, in order. */
+export interface ReplicaListener {
+  /** An applied turn, of this process or another. */
+  applied(turn: AppliedTurn, isOwn: boolean): void;
+  /** The owners of partitions have changed. */
+  membersChanged(before: Members, now: Members): void;
+}
+
+interface ReplicaOptions {
+  readonly store: Journal;
+  /** Has this process written the row? */
+  readonly isOwn: (row: LogRow) => boolean;
+  /** Planted faults of the simulation: the verdict that is used instead. */
+  readonly judge?: typeof judge;
+}
+
+export class Replica {
+  readonly #options: ReplicaOptions;
+  readonly #flights = new Map<number, (judged: Judged) => void>();
+  #listener: ReplicaListener | undefined;
+  /** As of `position`. */
+  members: Members;
+  /** Last row that is visible in the store. */
+  position: number;
+  /** Running SHA-256 over positions and verdicts. */
+  digest: Uint8Array;
+  turnsRefused = { fenced: 0, stale: 0, conflict: 0, refused: 0 };
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    const stored = options.store.meta(APPLIED) as readonly [number, Uint8Array, StoredMembers] | undefined;
+    const [position, digest, members] = stored ?? [0, new Uint8Array(32), []];
+    this.position = position;
+    this.digest = digest;
+    this.members = new Members(members);
+  }
+
+  /** Who hears of rows from now on. */
+  follow(listener: ReplicaListener): void {
+    this.#listener = listener;
+  }
+
+  /** Calls back when the row of this process with that number is applied. */
+  expect(nodeSeq: number, judged: (judged: Judged) => void): void {
+    this.#flights.set(nodeSeq, judged);
+  }
+
+  forget(nodeSeq: number): void {
+    this.#flights.delete(nodeSeq);
+  }
+
+  /**
+   * Applies rows that begin at `position` + 1; resolves when they are visible in the store and live actors have
+   * followed. Rejects when the store fails, or with `EntryTooNew`.
+   */
+  async apply(rows: readonly LogRow[]): Promise<void> {
+    const { store } = this.#options;
+    const view = new BatchView(store, this.members);
+    const operations: Operation[] = [];
+    const consequences: (() => void)[] = [];
+    let { position, digest } = this;
+    for (const row of rows) {
+      if (row.position !== position + 1) throw new Error(`row ${row.position} does not follow ${position}`);
+      position = row.position;
+      const verdicts = this.#judgeRow(row, view, operations, consequences);
+      digest = nextDigest(digest, position, verdicts);
+    }
+    const state = store.pack([position, digest, view.members.stored()]);
+    operations.push({ op: 'meta', key: APPLIED, row: state });
+    await new Promise<void>((resolve, reject) =>
+      store.commit([ofNoActor(operations)], (error) => {
+        if (error !== undefined) {
+          reject(error);
+          return;
+        }
+        this.digest = digest;
+        for (const consequence of consequences) consequence();
+        this.position = position;
+        resolve();
+      }),
+    );
+  }
+
+  /** Decides a row: what it writes, and what follows once that is visible. */
+  #judgeRow(
+    row: LogRow,
+    view: BatchView,
+    operations: Operation[],
+    consequences: (() => void)[],
+  ): Uint16Array {
+    const entry = decodeEntry(row.body);
+    if (entry.type === 'unreadable') return Uint16Array.of(VERDICT.refused);
+    if (entry.type === 'member') {
+      const before = view.members;
+      const now = new Members(before.stored());
+      now.change(entry.change, row.node, row.incarnation, row.position);
+      view.members = now;
+      consequences.push(() => {
+        this.members = now;
+        this.#listener?.membersChanged(before, now);
+      });
+      return Uint16Array.of(VERDICT.applied);
+    }
+    view.begin(row.position);
+    const isOwn = this.#options.isOwn(row);
+    const verdicts = Uint16Array.from(entry.turns, (turn) => {
+      const { verdict, applied } = this.#judgeTurn(turn, row, view);
+      if (applied === undefined) return verdict;
+      for (const operation of applied.operations) operations.push(operation);
+      consequences.push(() => this.#listener?.applied(applied, isOwn));
+      return verdict;
+    });
+    if (isOwn) consequences.push(() => this.#land(row, verdicts));
+    return verdicts;
+  }
+
+  /** A turn that throws is refused by every node alike: no content of a row stops a receiver. */
+  #judgeTurn(turn: EntryTurn, row: LogRow, view: BatchView): { verdict: number; applied?: AppliedTurn } {
+    let verdict: number;
+    try {
+      verdict = (this.#options.judge ?? judge)(turn, row, view);
+      if (verdict === VERDICT.applied) return { verdict, applied: view.apply(turn) };
+    } catch {
+      verdict = VERDICT.refused;
+    }
+    this.#count(verdict);
+    return { verdict };
+  }
+
+  #count(verdict: number): void {
+    if (verdict === VERDICT.fenced) this.turnsRefused.fenced += 1;
+    else if (verdict === VERDICT.stale) this.turnsRefused.stale += 1;
+    else if (verdict === VERDICT.refused) this.turnsRefused.refused += 1;
+    else this.turnsRefused.conflict += 1;
+  }
+
+  #land({ position, nodeSeq }: LogRow, verdicts: Uint16Array): void {
+    const judged = this.#flights.get(nodeSeq);
+    this.#flights.delete(nodeSeq);
+    judged?.({ position, verdicts });
+  }
+}
+
+function nextDigest(digest: Uint8Array, position: number, verdicts: Uint16Array): Uint8Array {
+  const hash = createHash('sha256').update(digest).update(String(position));
+  for (const verdict of verdicts) hash.update(`,${verdict}`);
+  return hash.digest();
+}
