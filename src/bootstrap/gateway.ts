@@ -45,6 +45,8 @@ export interface Assembly {
   readonly url: string;
   readonly internal: string;
   readonly sandbox: string | undefined;
+  /** Version of uWebSockets.js. */
+  readonly httpLibrary: string;
   /** The address for people: passkeys need the host name that they were created for. */
   readonly home: string;
   /** Where the first admin enrolls; undefined when an admin exists. */
@@ -125,7 +127,6 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   };
   const pipelines = createPipelines(deps);
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
-  log.write('httpLibrary', { version: httpLibrary().version });
   return assemblyOf(deps, pipelines, folder, renewCertificate);
 }
 
@@ -147,6 +148,7 @@ function assemblyOf(
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
     sandbox: sandbox?.url,
+    httpLibrary: httpLibrary().version,
     home: site.baseUrl,
     setupAddress: deps.setupAddress,
     reread: () => void Promise.all([reload(), renewCertificate()]),
