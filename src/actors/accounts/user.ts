@@ -209,7 +209,7 @@ export type UserProtocol = Protocol<
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: USER,
-  version: 6,
+  version: 7,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,

@@ -192,7 +192,8 @@ function withdrawal(state: AppState, turn: Turn) {
     onConflict: 'InternalError',
   };
   const notified = [ownerId, ...participants];
-  const send = notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick }));
+  const closed = { type: 'appClosed', appId: state.id, tick, over: { openedTick } } as const;
+  const send = notified.map((userId) => toUser(userId, closed));
   return { events: [event], claims: [claim], send };
 }
 

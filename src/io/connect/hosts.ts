@@ -46,7 +46,7 @@ type HostItem = Static<typeof hostSchema>;
 export async function listHosts(actors: ActorSystem, userId: string, nowMs: number): Promise<HostItem[]> {
   const grants = await actors.query(user, userId, { type: 'grants', nowMs });
   return grants
-    .filter(({ id, appId }) => isGrantValid(indexEntryOf(actors, appId), id))
+    .filter((grant) => isGrantValid(indexEntryOf(actors, grant.appId), grant))
     .toSorted((a, b) => b.usedMs - a.usedMs)
     .map(hostItem);
 }
