@@ -55,7 +55,7 @@ type AppQuery =
   | { readonly type: 'view' }
   | { readonly type: 'webhook' }
   /** API keys that are valid now, the newest first. */
-  | { readonly type: 'keys'; readonly nowMs: number };
+  | { readonly type: 'keys' };
 
 /** Opens the gateway's own row, once. */
 interface OpenHostsRow {
@@ -123,7 +123,7 @@ export const app = defineActor<AppState, AppProtocol, AppEvent>({
   query: {
     view: viewOf,
     webhook: webhookOf,
-    keys: ({ keys }, { nowMs }) => validKeys(keys, nowMs),
+    keys: ({ keys }, _query, _volatile, { nowMs }) => validKeys(keys, nowMs),
   },
 });
 

@@ -113,7 +113,7 @@ export class RunningSystem implements ActorSystem {
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
   query<Reply>(kind: AnyKind, id: string, query: Typed): Reply | Promise<Reply> {
-    const { passivation, supervision } = this.#wiring;
+    const { passivation, supervision, context } = this.#wiring;
     let cell: Cell;
     if (passivation.live(kind.kind, id) === undefined && !this.exists(kind, id)) {
       cell = new Cell(kind, id);
@@ -122,7 +122,8 @@ export class RunningSystem implements ActorSystem {
     } else cell = this.#admission.acquire(kind, id, query);
     let reply: unknown;
     try {
-      reply = kind.query(cell.state, query, cell.volatile);
+      const view = { nowMs: context.clock(), settings: context.settings };
+      reply = kind.query(cell.state, query, cell.volatile, view);
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       supervision.report(kind.kind, id, query, error);

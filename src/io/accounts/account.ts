@@ -133,14 +133,8 @@ export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyI
 }
 
 /** Live sessions of the account, the oldest first. */
-export async function listSessions({
-  actors,
-  settings,
-  session,
-  nowMs,
-}: AccountCall): Promise<SessionItem[]> {
-  const query = { type: 'sessions' as const, nowMs, settings };
-  const records = await actors.query(user, session.userId, query);
+export async function listSessions({ actors, session }: AccountCall): Promise<SessionItem[]> {
+  const records = await actors.query(user, session.userId, { type: 'sessions' });
   return records.map((record) => ({
     id: record.id,
     kind: record.kind,

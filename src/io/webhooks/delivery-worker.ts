@@ -69,8 +69,8 @@ export class DeliveryWorker {
 
   /** The keys that are valid now; undefined when the application was removed. */
   async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
-    const { actors, clock, cipher } = this.#options;
-    const keys = await actors.query(app, appId, { type: 'keys', nowMs: clock() });
+    const { actors, cipher } = this.#options;
+    const keys = await actors.query(app, appId, { type: 'keys' });
     return openKeys(keys, cipher);
   }
 

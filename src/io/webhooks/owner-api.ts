@@ -214,9 +214,9 @@ export class WebhookOwnerApi {
     return appItem(await call.actors.ask(app, appId, command, askOptions('app_enable', call)));
   }
 
-  async #lines({ actors, nowMs }: AccountCall, appId: string): Promise<LogLine[]> {
+  async #lines({ actors }: AccountCall, appId: string): Promise<LogLine[]> {
     const pages = Array.from({ length: PAGES }, (_, page) =>
-      actors.query(deliveryLog, logPageId(appId, page), { type: 'lines', nowMs }),
+      actors.query(deliveryLog, logPageId(appId, page), { type: 'lines' }),
     );
     return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
   }

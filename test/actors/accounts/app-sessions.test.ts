@@ -159,10 +159,8 @@ async function start(given: Given) {
       }
     },
     listed: async ({ userId }: Person) => {
-      const { settings } = actors;
-      return (
-        await actors.system.query(user, userId, { type: 'sessions', nowMs: clock.nowMs, settings })
-      ).map(({ id }) => id);
+      const sessions = await actors.system.query(user, userId, { type: 'sessions' });
+      return sessions.map(({ id }) => id);
     },
   };
 }
