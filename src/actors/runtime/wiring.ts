@@ -6,7 +6,7 @@ import type { PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
 import { Deliveries } from './deliveries.ts';
 import { GroupCommit } from './group-commit.ts';
-import { IdGenerator } from './id-generator.ts';
+import { floorKey, IdGenerator, storedFloor } from './id-generator.ts';
 import { type Journal, JournalTooNew } from './journal/port.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
@@ -24,6 +24,8 @@ export interface WiringOptions {
   readonly clock: Clock;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly schedule: Schedule;
+  /** Number of this node, 0 to 63: bits of its ids. Absent where there is one machine. */
+  readonly node?: number;
   /** A commit failed: every waiter has its answer, the process is to end with 70. */
   readonly onFatal: (error: Error) => void;
   readonly onBug: (report: BugReport) => void;
@@ -46,17 +48,17 @@ export interface Wiring {
 
 /** Actors examined in one tick of the event loop when idle ones are removed from memory. */
 const SWEEP_ACTORS = 500;
-/** Keys of the journal's metadata that the runtime owns. */
-const TICK_FLOOR = 'tickFloor';
+/** Key of the journal's metadata: the version of each kind. */
 const KIND_VERSIONS = 'kindVersions';
 
 export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
-  const { kinds, journal, schedule, clock, ports, onBug } = options;
+  const { kinds, journal, schedule, clock, ports, onBug, node } = options;
   const versions = checkVersions(kinds, journal);
-  const ids = new IdGenerator(storedFloor(journal), (floor) => {
-    commit.open.operations.push({ op: 'meta', key: TICK_FLOOR, row: journal.pack(floor) });
+  const reserve = (floor: bigint) => {
+    commit.open.operations.push({ op: 'meta', key: floorKey(node), row: journal.pack(floor) });
     commit.wrote(0, 0);
-  });
+  };
+  const ids = new IdGenerator(storedFloor(journal, node), reserve, node);
   const { settings, randomBytes } = options;
   const context: RuntimeContext = { clock, randomBytes, settings, ids };
   const claims = new Claims(journal);
@@ -153,11 +155,6 @@ function sweepEvery(sweepMs: number, schedule: Schedule, passivation: Passivatio
     stopped = true;
     cancel();
   };
-}
-
-function storedFloor(journal: Journal): bigint {
-  const floor = journal.meta(TICK_FLOOR);
-  return typeof floor === 'bigint' ? floor : BigInt(typeof floor === 'number' ? floor : 0);
 }
 
 /** Refuses to start over rows that are newer than the code; the versions to write, when they changed. */
