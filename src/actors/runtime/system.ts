@@ -5,6 +5,7 @@ import { type ActorSystem, type AnyKind, type AskOptions, isRefusal, type KindOf
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { retainAudit } from './audit-retention.ts';
+import type { CallAudit } from './call-audit.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
@@ -16,6 +17,8 @@ import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 
 interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
+  /** Where audit records that belong to no turn go; the journal unless given. */
+  readonly callAudit?: CallAudit;
 }
 
 /** Interval at which a drain checks whether it is done. */
@@ -44,7 +47,7 @@ export class RunningSystem implements ActorSystem {
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#wiring = wire(options, limits);
     this.#admission = new Admission(options.journal, this.#wiring, limits);
-    this.administration = new Administration(options.journal, this.#wiring);
+    this.administration = new Administration(options.journal, this.#wiring, options.callAudit);
     this.#stopRetention = retainAudit({ administration: this.administration, ...options });
   }
 
