@@ -94,7 +94,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   await files.recover();
   const eventDeps = { ...base, actors, eventLog: await eventLog() };
   const events = startEventDelivery({ ...eventDeps, bounds, sandbox, modules });
-  const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher });
+  const telemetry = openTelemetry({ ...base, version: options.version });
+  const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher, telemetry });
   delivery = webhooks;
   const deps: HttpDeps = {
     configuration,
@@ -121,7 +122,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     metrics,
     dashboard,
     requests,
-    telemetry: openTelemetry({ ...base, version: options.version }),
+    telemetry,
     ...listeners,
     sandbox,
   };

@@ -180,8 +180,18 @@ export interface AskOptions {
    * where either has none, nothing is compared.
    */
   readonly fingerprint?: string;
-  /** Called when the answer is known and waits for a commit; for traces. */
-  readonly onGated?: () => void;
+  /** For traces. */
+  readonly observer?: AskObserver;
+}
+
+/** Follows one command. */
+export interface AskObserver {
+  /** The answer is known and waits for a commit; `commands`: of the commit, final once it is on disk. */
+  gated(group: { readonly commands: number }): void;
+  /** The journal writes that commit now. */
+  writing(): void;
+  /** The ports that slow work of the command gets. */
+  portsOf(ports: Ports): Ports;
 }
 
 /** Public API of the actor system. Refusals reject (ask, query) or throw (now) as `GatewayError`. */

@@ -3,7 +3,7 @@
  * itself from the journal. turns.ts makes all decisions.
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import type { AnyKind } from './actor.ts';
+import type { AnyKind, AskObserver } from './actor.ts';
 import type { CommitGroup, Waiter } from './commit-group.ts';
 import { IdempotencyRing } from './idempotency.ts';
 import { ownText } from './journal/own-strings.ts';
@@ -163,7 +163,7 @@ export class AskWaiter implements Waiter {
   readonly fingerprint: string | undefined;
   /** A turn has announced that the answer comes from a later one. */
   later = false;
-  readonly onGated: (() => void) | undefined;
+  readonly observer: AskObserver | undefined;
   #joined: AskWaiter[] | undefined;
 
   constructor(
@@ -173,10 +173,10 @@ export class AskWaiter implements Waiter {
     resolve: (reply: unknown) => void,
     reject: (error: Error) => void,
     fingerprint?: string,
-    onGated?: () => void,
+    observer?: AskObserver,
   ) {
     this.fingerprint = fingerprint;
-    this.onGated = onGated;
+    this.observer = observer;
     this.#cell = cell;
     this.#count = count;
     this.#resolve = resolve;

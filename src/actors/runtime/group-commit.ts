@@ -124,6 +124,7 @@ export class GroupCommit {
     const group = this.#sealed.shift();
     if (group === undefined) return;
     this.#inFlight = group;
+    group.writing();
     const cancelWatchdog = this.#watch(group);
     this.#options.journal.commit(group.operations, (error) => {
       cancelWatchdog();

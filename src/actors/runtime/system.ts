@@ -61,7 +61,7 @@ export class RunningSystem implements ActorSystem {
     return new Promise<Reply>((resolve, reject) => {
       try {
         const cell = this.#admission.admit(kind, id, command);
-        const { idempotencyKey: key, fingerprint, onGated } = options ?? {};
+        const { idempotencyKey: key, fingerprint, observer } = options ?? {};
         if (key !== undefined && !isName(key, IDEMPOTENCY_KEY_MAX_BYTES)) {
           throw new GatewayError('InvalidInput', 'Idempotency-Key');
         }
@@ -71,7 +71,7 @@ export class RunningSystem implements ActorSystem {
         if (kept !== undefined) {
           requireSame(kept[2], fingerprint);
           cell.answer(
-            new AskWaiter(cell, count, undefined, settle, reject, undefined, onGated),
+            new AskWaiter(cell, count, undefined, settle, reject, undefined, observer),
             kept[1],
             undefined,
           );
@@ -80,7 +80,7 @@ export class RunningSystem implements ActorSystem {
         }
         const first = key === undefined ? undefined : cell.unanswered?.get(key);
         requireSame(first?.fingerprint, fingerprint);
-        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint, onGated);
+        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint, observer);
         if (first === undefined)
           turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
       } catch (error) {

@@ -153,7 +153,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
       'FileStorageFailed',
       'UnsupportedMediaType',
     ],
-    async handle({ query, session, actors, client, incoming, limiter, header, repeatedHeaders }) {
+    async handle({ query, session, actors, client, incoming, limiter, header, repeatedHeaders, span }) {
       try {
         const formFault = bodyFormFault(header, repeatedHeaders);
         if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
@@ -165,6 +165,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
           chunkNumber: readChunkNumber(query.chunkNumber),
           crc32: readCrc32(query.chunkCrc32) ?? -1,
           body: incoming,
+          span,
         });
         return { chunkNumber, fileId, fileCode: fileId === null ? null : deps.fileCodes.encode(fileId) };
       } catch (error) {

@@ -183,7 +183,8 @@ export class WebhookOwnerApi {
         const apiKeys = await this.#dispatcher.worker.apiKeys(appId);
         if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
         const body = JSON.stringify(event);
-        const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false });
+        const { span } = call;
+        const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false, span });
         this.#attemptLog?.({
           appId,
           webhookId,

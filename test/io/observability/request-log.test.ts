@@ -341,7 +341,8 @@ t.test('log sink: a reader that reads on after the close has given up gets what 
   await sink.close();
   const piece = Buffer.alloc(65_536);
   let lines = 0;
-  while (lines < 200) lines += piece.toString('latin1', 0, await readSome(reader, piece)).split('\n').length - 1;
+  while (lines < 200)
+    lines += piece.toString('latin1', 0, await readSome(reader, piece)).split('\n').length - 1;
   closeSync(reader);
   t.strictSame(sink.counters(), { written: lines, dropped: 0 });
 });

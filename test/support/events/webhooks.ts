@@ -249,6 +249,7 @@ function engineOf(run: Run): WebhookDispatcher {
     },
     concurrency,
     attemptLog,
+    tracing: undefined,
     onBug: (error) => faults.push(error),
   });
 }
