@@ -38,6 +38,13 @@ const TEXTS: Readonly<Record<string, { status: number; type: string; body: strin
     type: 'application/json',
     body: '{"error":{"code":1,"message":"This tool intentionally returns an error for testing"}}',
   },
+  '/progress': {
+    status: 200,
+    type: 'application/x-ndjson',
+    body:
+      [0, 50, 100].map((progress) => `{"progress":${progress},"total":100}\n`).join('') +
+      '{"result":"done"}\n',
+  },
   '/schema': { status: 200, type: 'application/json', body: '{"result":"fine"}' },
   '/static': { status: 200, type: 'text/plain', body: 'This is the content of the static text resource.' },
 };
@@ -97,6 +104,7 @@ function configurationOf(backend: string, proxy: string): object {
     AllowedOrigins: [proxy],
     McpTools: {
       test_simple_text: { ...tool, endpoint: `${backend}/text` },
+      test_tool_with_progress: { ...tool, endpoint: `${backend}/progress` },
       // The suite listens for messages that these tools of its reference server would cause. Here there are none.
       test_logging_tool: { ...tool, endpoint: `${backend}/text` },
       test_streaming_elicitation: { ...tool, endpoint: `${backend}/text` },

@@ -16,7 +16,7 @@ import {
 
 const HEAD = `# Benchmarks
 
-Written from one run of the suite by \`node build/bench/report/print-benchmarks.js RUN.json > docs/BENCHMARKS.md\`; do not edit. How to run it: [bench/README.md](../bench/README.md). Why a figure is what it is: [bench/FIGURES.md](../bench/FIGURES.md).`;
+Written from one run of the suite by \`node build/bench/report/print-benchmarks.js RUN.json > docs/BENCHMARKS.md\`; do not edit. How to run it: \`bench/README.md\`. Why a figure is what it is: \`bench/FIGURES.md\`.`;
 
 const HOW = `A row holds a server, what it did, and the ratio of the gateway's row above it to it: the median of interleaved rounds with its 95 % interval, above 1 where the gateway is faster or takes less processor time. \`CPU us\` is processor time for one good answer, all threads. \`!\`: the load generator was the limit, the rate is a lower bound. Rows without a ratio or a target, curves, settings of the other servers and every round are in the JSON and the HTML page of a run. On hosts that take memory back, ratios of files may spread by 10 to 30 % from run to run.`;
 

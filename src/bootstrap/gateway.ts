@@ -45,6 +45,8 @@ export interface Assembly {
   readonly url: string;
   readonly internal: string;
   readonly sandbox: string | undefined;
+  /** Version of uWebSockets.js. */
+  readonly httpLibrary: string;
   /** The address for people: passkeys need the host name that they were created for. */
   readonly home: string;
   /** Where the first admin enrolls; undefined when an admin exists. */
@@ -92,7 +94,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   await files.recover();
   const eventDeps = { ...base, actors, eventLog: await eventLog() };
   const events = startEventDelivery({ ...eventDeps, bounds, sandbox, modules });
-  const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher });
+  const telemetry = openTelemetry({ ...base, version: options.version });
+  const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher, telemetry });
   delivery = webhooks;
   const deps: HttpDeps = {
     configuration,
@@ -119,13 +122,12 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     metrics,
     dashboard,
     requests,
-    telemetry: openTelemetry({ ...base, version: options.version }),
+    telemetry,
     ...listeners,
     sandbox,
   };
   const pipelines = createPipelines(deps);
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
-  log.write('httpLibrary', { version: httpLibrary().version });
   return assemblyOf(deps, pipelines, folder, renewCertificate);
 }
 
@@ -147,6 +149,7 @@ function assemblyOf(
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
     sandbox: sandbox?.url,
+    httpLibrary: httpLibrary().version,
     home: site.baseUrl,
     setupAddress: deps.setupAddress,
     reread: () => void Promise.all([reload(), renewCertificate()]),

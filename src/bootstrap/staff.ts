@@ -26,5 +26,5 @@ export async function openStaff(
 export function createSetupLink(setupLinks: SetupLinkHolder, baseUrl: string, recovers: boolean): string {
   const token = randomBytes(SETUP_TOKEN_BYTES).toString('base64url');
   setupLinks.current = new SetupLink(token, Date.now(), recovers);
-  return `${baseUrl}/ProxyAdmin/Setup#${token}`;
+  return `${baseUrl}/ProxyAdmin/${recovers ? 'Recovery' : 'Setup'}#${token}`;
 }

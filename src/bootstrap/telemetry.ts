@@ -67,7 +67,7 @@ export function openTelemetry({ configuration, settings, version, log }: Telemet
   });
   const { sampleRatio } = telemetry;
   const elapsed = () => performance.now();
-  const tracing = new Tracing({ sink: exporter, sampleRatio, random: Math.random, elapsed });
+  const tracing = new Tracing({ sink: exporter, sampleRatio, random: Math.random, elapsed, clock: Date.now });
   return {
     tracing,
     counters: () => ({ ...exporter.counters, sampled: tracing.sampled, waiting: exporter.waiting }),

@@ -14,6 +14,7 @@ import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** Time for deliveries in flight at a stop: the deadline of one plus the commit of its result. */
 const STOP_MS = 5_500;
@@ -59,10 +60,11 @@ interface WebhookDeps {
   readonly actors: RunningSystem;
   readonly cipher: ApiKeyCipher;
   readonly eventLog: EventLog;
+  readonly telemetry: Pick<Telemetry, 'tracing'>;
 }
 
 export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
-  const { actors, cipher, configuration, eventLog, log, settings, sink } = deps;
+  const { actors, cipher, configuration, eventLog, log, settings, sink, telemetry } = deps;
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
   const sender = createWebhookSender({
@@ -81,6 +83,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     clock: Date.now,
     schedule: nodeSchedule,
     attemptLog,
+    tracing: telemetry.tracing,
     onBug: (error, appId) => log.write('webhookFailed', { err: error, appId }),
   });
   // Runs in the background, so that a start does not wait for thousands of applications.

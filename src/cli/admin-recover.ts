@@ -1,4 +1,4 @@
-/** The command `admin recover`: asks the gateway that serves the data folder for a new set-up link. */
+/** The command `admin recover`: asks the gateway that serves the data folder for a link that makes an admin. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -29,7 +29,7 @@ export async function recoverAdmin(dataPath: string): Promise<void> {
   try {
     writeRequest(request, nonce);
     const address = await answer(link);
-    print(`admin set-up   ${address}\n               (once, within 30 minutes; it makes one more admin)\n`);
+    print(`admin recovery ${address}\n               (once, within 30 minutes; it makes one more admin)\n`);
   } finally {
     for (const file of [request, link]) rmSync(file, { force: true });
   }

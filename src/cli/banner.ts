@@ -7,6 +7,8 @@ interface BannerFacts {
   readonly version: string;
   /** Signals go to this process: `npm start` starts others around it. */
   readonly pid: number;
+  /** What serves: Node and the HTTP library. */
+  readonly library: string;
   /** The listener, as this machine reaches it. */
   readonly url: string;
   /** The public address: `BaseUrl`. */
@@ -52,6 +54,7 @@ export function banner(facts: BannerFacts): string {
     ...(url === facts.home ? [] : [`  listens on     ${url}`]),
     `  metrics        ${sameHost(facts.internal, facts.home)}/metrics`,
     `  data           ${facts.dataPath}`,
+    `  runs with      ${facts.library}`,
     `  process        ${facts.pid} (kill -HUP reloads, kill stops)`,
   ];
   if (facts.setupAddress === undefined) lines.push(`  admin panel    ${facts.home}/ProxyAdmin`);

@@ -20,8 +20,8 @@ interface Command {
 const OPTIONS = {
   '--config FILE': 'configuration, JSON with comments; without it: sandbox modules and defaults',
   '--data DIR': 'folder of the journal and of files',
-  '--port N': 'public port; 0 picks a free one',
-  '--internal-port N': 'port of /metrics and /health in full; 0 picks a free one',
+  '--port N': 'public port; 0 picks a free one, also for --internal-port',
+  '--internal-port N': 'port of /metrics and /health in full',
   '--sandbox': 'simulated modules for those that have no address',
   '--new-journal': 'start with an empty journal if the data folder has lost its journal',
   '--check-config': 'the same as the command check-config',
@@ -100,7 +100,7 @@ export const COMMANDS = {
   },
   admin: {
     usage: 'recover',
-    help: 'print a new set-up link of the gateway that serves the data folder: one more admin',
+    help: 'print a recovery link of the gateway that serves the data folder: one more admin',
     options: FOLDER,
     async run([action, ...rest]) {
       if (action !== 'recover') throw new UsageError('admin takes one action: admin recover');

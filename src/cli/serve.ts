@@ -33,13 +33,17 @@ export async function serve(flags: Flags): Promise<void> {
   });
   running.gateway = gateway;
   for (const warning of exposureWarnings(configuration)) log.write('unsafeDeployment', warning);
-  const { url, internal, sandbox, home, setupAddress } = gateway;
+  const { url, internal, sandbox, home, setupAddress, httpLibrary } = gateway;
+  const isTerminal = process.stdout.isTTY === true;
+  // A person at a terminal reads it in the banner.
+  if (!isTerminal || process.stderr.isTTY !== true) log.write('httpLibrary', { version: httpLibrary });
   // For programs; a person reads the addresses below.
-  if (process.stdout.isTTY !== true)
+  if (!isTerminal)
     print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   const dataPath = resolve(configuration.dataPath);
   const { pid } = process;
-  print(banner({ version: VERSION, pid, url, home, setupAddress, internal, sandbox, dataPath }));
+  const library = `Node ${process.versions.node}, uWebSockets.js ${httpLibrary}`;
+  print(banner({ version: VERSION, pid, library, url, home, setupAddress, internal, sandbox, dataPath }));
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */

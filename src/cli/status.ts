@@ -1,5 +1,5 @@
 /** The command `status`: the health of a running gateway, as its internal listener reports it. */
-import { parseFlags } from '../config/load.ts';
+import { parseFlags, UsageError } from '../config/load.ts';
 import { EXIT, loadOrEnd, NoGateway, print } from './output.ts';
 
 /** A gateway that takes longer is as useless as one that does not answer. */
@@ -16,9 +16,12 @@ interface Health {
   readonly rssBytes: number;
 }
 
-/** Prints one line, or the JSON. Throws `NoGateway`; an unhealthy gateway is exit code 70. */
+/** Prints one line, or the JSON. Throws `NoGateway`, and `UsageError` where the port is unknown; an unhealthy gateway is exit code 70. */
 export async function showStatus(args: readonly string[]): Promise<void> {
   const { internal } = loadOrEnd(parseFlags(args.filter((each) => each !== '--json')));
+  // Port 0 is chosen at the start, which printed it.
+  if (internal.port === 0)
+    throw new UsageError('status needs the port that the gateway printed: --internal-port N');
   const anywhere = internal.host === '0.0.0.0' || internal.host === '::';
   const host = anywhere ? '127.0.0.1' : internal.host;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${internal.port}/health`;

@@ -117,16 +117,27 @@ export function valueFaults(file: unknown): Fault[] {
   return [...faults, ...proxyFaults(file)];
 }
 
-/** Without a trusted peer a PROXY protocol header would end every connection, and no file would be handed over. */
+/**
+ * Without a trusted peer a PROXY protocol header would end every connection, and no file would be handed over. With TLS
+ * uWebSockets.js would look for that header inside of TLS, where no proxy writes it.
+ */
 function proxyFaults(file: unknown): Fault[] {
   if (!isRecord(file)) return [];
   const { Listen: listen, TrustedProxies: proxies, SendfileBehind: sendfile } = file;
-  if (Array.isArray(proxies) && proxies.length > 0) return [];
+  const takesHeader = isRecord(listen) && listen['proxyProtocol'] === true;
+  const faults: Fault[] = [];
+  if (takesHeader && listen['tls'] !== undefined)
+    faults.push({
+      path: 'Listen.proxyProtocol',
+      message: 'cannot be used with Listen.tls: end TLS at the proxy',
+    });
+  if (Array.isArray(proxies) && proxies.length > 0) return faults;
   const keys = [
-    ...(isRecord(listen) && listen['proxyProtocol'] === true ? ['Listen.proxyProtocol'] : []),
+    ...(takesHeader ? ['Listen.proxyProtocol'] : []),
     ...(sendfile === undefined ? [] : ['SendfileBehind']),
   ];
-  return keys.map((path) => ({ path, message: 'needs TrustedProxies: the peers whose header counts' }));
+  const message = 'needs TrustedProxies: the peers whose header counts';
+  return [...faults, ...keys.map((path) => ({ path, message }))];
 }
 
 function walk(value: unknown, steps: readonly string[], at: string, judge: Judge, faults: Fault[]): void {

@@ -9,24 +9,44 @@ import { hash } from 'node:crypto';
 export const ID_MAX = 2n ** 63n - 1n;
 export const ID_MIN = -(2n ** 63n);
 const COUNTER_BITS = 20n;
-/** Counters from here on are of derived ids: ticks of one millisecond never count so far. */
+const COUNTER_MASK = (1n << COUNTER_BITS) - 1n;
+/** Counters from here on are of derived ids: ticks pass them over. */
 const DERIVED_COUNTER = 2 ** 19;
+const DERIVED_BIT = BigInt(DERIVED_COUNTER);
+/** Nodes of a cluster; the number of a node is the lowest 6 bits of its ids (decision 0206). */
+export const NODES_MAX = 64;
 export const PARTITIONS = 256;
 const TOKEN_LENGTH = 46;
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]+$/;
 const DECIMAL_PATTERN = /^(?:0|[1-9][0-9]{0,18})$/;
 
-/** Strictly increasing ticks. Starts above `floor`, so ids stay unique when the clock was set back. */
+/**
+ * Strictly increasing ticks. Starts above `floor`, so ids stay unique when the clock was set back. Of a node: 8,192 in a
+ * millisecond, none of them an id of another node. More than fit take ids of the next millisecond.
+ */
 export class TickSource {
+  /** The highest of its ids that is given or not above the floor. */
   #last: bigint;
+  readonly #node: bigint;
+  readonly #step: bigint;
 
-  constructor(floor = 0n) {
-    this.#last = floor;
+  /** `node`: 0 to 63; undefined where there is one machine. */
+  constructor(floor = 0n, node?: number) {
+    if (node !== undefined && !(Number.isInteger(node) && node >= 0 && node < NODES_MAX))
+      throw new RangeError(`a node is 0 to ${NODES_MAX - 1}`);
+    this.#node = BigInt(node ?? 0);
+    this.#step = node === undefined ? 1n : BigInt(NODES_MAX);
+    const own = floor - (floor % this.#step) + this.#node;
+    this.#last = own > floor ? own - this.#step : own;
   }
 
   next(nowMs: number): bigint {
-    const fromClock = BigInt(Math.trunc(nowMs)) << COUNTER_BITS;
-    this.#last = fromClock > this.#last ? fromClock : this.#last + 1n;
+    const fromClock = (BigInt(Math.trunc(nowMs)) << COUNTER_BITS) | this.#node;
+    if (fromClock > this.#last) this.#last = fromClock;
+    else {
+      const next = this.#last + this.#step;
+      this.#last = (next & DERIVED_BIT) === 0n ? next : ((next | COUNTER_MASK) + 1n) | this.#node;
+    }
     return this.#last;
   }
 

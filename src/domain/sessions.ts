@@ -29,6 +29,8 @@ export interface SessionContext {
   readonly proven: boolean;
   readonly createdMs: number;
   readonly expiresMs: number;
+  /** Of an `McpApp` login: the application's entry that it came in by (actors/apps/app-access-index.ts). */
+  readonly entry?: { readonly openedTick: string; readonly keyTick: string };
   /** Of a session that a connected host got by the consent of the account. */
   readonly grant?: SessionGrant;
   /** In the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
@@ -41,6 +43,8 @@ export interface SessionGrant {
   readonly id: string;
   /** The application of the host, also where the login type is not `McpApp`. */
   readonly appId: string;
+  /** The same as of a session. */
+  readonly entry?: NonNullable<SessionContext['entry']>;
   /** Path of the resource that the token is valid for, and for no other (RFC 8707). */
   readonly audience: string;
 }

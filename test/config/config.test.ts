@@ -128,7 +128,7 @@ t.test('configuration: SendfileBehind needs trusted peers, a free field and a wh
 });
 
 t.test(
-  'configuration: PROXY protocol needs trusted peers, names of hosts and seal keys are judged',
+  'configuration: PROXY protocol needs trusted peers and no TLS, names of hosts and seal keys are judged',
   async (t) => {
     const sealKey = '0f'.repeat(32);
     const good = { Listen: { proxyProtocol: true }, TrustedProxies: ['10.0.0.0/8'], Secrets: { sealKey } };
@@ -145,6 +145,13 @@ t.test(
       'Secrets.sealKey.2: is not 32 bytes in base64url or hex',
       'Listen.proxyProtocol: needs TrustedProxies: the peers whose header counts',
     ]);
+    const tls = { cert: 'cert.pem', key: 'key.pem' };
+    t.same(
+      faultsOf(file(t, { ...good, Listen: { proxyProtocol: true, tls } })),
+      ['Listen.proxyProtocol: cannot be used with Listen.tls: end TLS at the proxy'],
+      'uWebSockets.js looks for the header inside of TLS',
+    );
+    t.same(faultsOf(file(t, { ...good, Listen: { proxyProtocol: false, tls } })), []);
     t.same(
       faultsOf(file(t, { Secrets: { sealKey: 'short' } })),
       ['Secrets.sealKey: is not 32 bytes in base64url or hex'],

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import {
   decodeBase64url,
+  derivedId,
   hashToken,
   makeToken,
   parseId,
@@ -150,6 +151,73 @@ t.test('TickSource: rises strictly, also when the clock stops or is set back', (
     last = tick;
   }
   t.equal(new TickSource(last).next(0), last + 1n);
+  t.end();
+});
+
+t.test('TickSource: of a node, carries its number in the lowest 6 bits, also above a floor', (t) => {
+  for (const node of [0, 1, 63]) {
+    const first = (5n << 20n) | BigInt(node);
+    const ticks = new TickSource(0n, node);
+    t.same([ticks.next(5), ticks.next(5), ticks.next(4)], [first, first + 64n, first + 128n]);
+    for (const above of [0n, 1n, 62n, 63n]) {
+      const floor = (9n << 20n) + 640n + above;
+      const [next, after] = ((source: TickSource) => [source.next(5), source.next(5)])(
+        new TickSource(floor, node),
+      );
+      const expected = ((floor >> 6n) << 6n) + BigInt(node) + (BigInt(node) > above ? 0n : 64n);
+      t.same([next, after], [expected, expected + 64n], `floor ${above}, node ${node}`);
+    }
+  }
+  for (const node of [-1, 64, 0.5, Number.NaN]) t.throws(() => new TickSource(0n, node), RangeError);
+  t.end();
+});
+
+t.test('TickSource: ids that do not fit into a millisecond are of the next one, never derived ids', (t) => {
+  const derived = BigInt(derivedId(5, 0));
+  t.equal(derived, (5n << 20n) + 2n ** 19n);
+  t.equal(new TickSource(derived - 2n).next(5), derived - 1n, 'the last of one machine');
+  t.equal(new TickSource(derived - 1n).next(5), 6n << 20n);
+  t.equal(new TickSource(BigInt(derivedId(5, 2 ** 19 - 1))).next(5), 6n << 20n);
+  for (const node of [0, 7, 63]) {
+    const source = new TickSource(0n, node);
+    const ids = Array.from({ length: 8_193 }, () => source.next(5));
+    t.same(
+      [ids.at(-2), ids.at(-1)],
+      [derived - 64n + BigInt(node), (6n << 20n) | BigInt(node)],
+      `node ${node}: 8,192 in a millisecond`,
+    );
+  }
+  t.end();
+});
+
+t.test('TickSource: nodes and one machine before them, whatever their clocks do, give no id twice', (t) => {
+  const step = fc.record({
+    node: fc.integer({ min: 0, max: 63 }),
+    /** Milliseconds that its clock moves, 0 most of the time. */
+    movesMs: fc.oneof(fc.constant(0), fc.integer({ min: -5_000, max: 5_000 })),
+    takes: fc.integer({ min: 1, max: 40 }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 0, max: 100 }), (steps, before) => {
+      const single = new TickSource();
+      const seen = new Set(Array.from({ length: before }, () => single.next(10_000)));
+      const nodes = new Map<number, { source: TickSource; nowMs: number; last: bigint }>();
+      for (const { node, movesMs, takes } of steps) {
+        const own = nodes.get(node) ?? { source: new TickSource(single.last, node), nowMs: 10_000, last: 0n };
+        nodes.set(node, own);
+        own.nowMs = Math.max(0, own.nowMs + movesMs);
+        for (let taken = 0; taken < takes; taken += 1) {
+          const id = own.source.next(own.nowMs);
+          if (seen.has(id) || id <= own.last) return false;
+          if ((id & 63n) !== BigInt(node) || (id & (2n ** 19n)) !== 0n) return false;
+          seen.add(id);
+          own.last = id;
+        }
+      }
+      return true;
+    }),
+    runs(),
+  );
   t.end();
 });
 

@@ -38,6 +38,7 @@ t.test('commands: help names every command, and help of a command its options al
   const { stdout: one } = await runToEnd(['help', 'status']);
   t.match(one, /gatehouse status .*\n[\s\S]*--json/);
   t.notMatch(one, /gatehouse serve|--sandbox/);
+  t.notMatch(one, /picks a free one/, 'a port of 0 says nothing of a running gateway');
   t.match(
     (await runToEnd(['help', 'admin', 'recover'])).stdout,
     /gatehouse admin recover .*\n[\s\S]*--data DIR/,
@@ -53,6 +54,7 @@ t.test('commands: unknown names and arguments too many end with 64 and one line'
     ['version', 'x'],
     ['keygen', 'x'],
     ['restore'],
+    ['status', '--internal-port', '0'],
   ]) {
     const { code, stdout, stderr } = await runToEnd(args);
     t.same(
@@ -166,11 +168,11 @@ t.test(
   async (t) => {
     const configuration = { Admin: { publicKeys: ['A'.repeat(42).concat('E')] } };
     const gateway = await launch({ configuration });
-    t.notMatch(gateway.output().stdout, /Setup#/);
+    t.notMatch(gateway.output().stdout, /(Setup|Recovery)#/);
     const files = () => readdirSync(gateway.dataPath).filter((name) => name.includes('recover'));
     const run = await runToEnd(['admin', 'recover', '--data', gateway.dataPath]);
     t.equal(run.code, 0, run.stderr);
-    t.match(run.stdout, /^admin set-up {3}http:\/\/localhost:\d+\/ProxyAdmin\/Setup#[A-Za-z0-9_-]{43}\n/);
+    t.match(run.stdout, /^admin recovery http:\/\/localhost:\d+\/ProxyAdmin\/Recovery#[A-Za-z0-9_-]{43}\n/);
     t.same(files(), []);
     await gateway.said(/"msg":"admin recovery"/);
     const token = /#(\S+)/.exec(run.stdout)?.[1] ?? '';
@@ -213,7 +215,10 @@ t.test(
     const ended = new Promise((resolve) => child.once('exit', resolve));
     process.kill(pid, 'SIGTERM');
     await ended;
+    const [beforeBanner] = text.split('Gatehouse');
+    t.equal(beforeBanner?.trim(), '', 'no log line comes first');
     t.notMatch(text, /listening \{/);
+    t.match(text, new RegExp(`runs with +Node ${process.versions.node}, uWebSockets\\.js 20\\.`));
     t.match(text, new RegExp(`data +${folder}/data\r?$`, 'm'));
     const hosts = [...text.matchAll(/http:\/\/([^:/]+)/g)].map(([, host]) => host);
     t.same([...new Set(hosts)], ['localhost']);

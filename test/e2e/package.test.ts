@@ -90,6 +90,22 @@ t.test('package: holds the built program, pages and manuals, no tests, sources o
   t.ok(sizeBytes < INSTALLED_MAX_BYTES, `${sizeBytes} bytes installed`);
 });
 
+t.test('package: every link of its pages leads to a packed file', async (t) => {
+  const files = filesBelow(root).filter((path) => !path.startsWith('node_modules'));
+  const links = files
+    .filter((path) => path.endsWith('.md'))
+    .flatMap((page) =>
+      [...readFileSync(join(root, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(
+        ([, link = '']) => ({ page, target: join(dirname(page), link) }),
+      ),
+    );
+  t.ok(links.length > 50, `${links.length} links`);
+  t.same(
+    links.filter(({ target }) => statSync(join(root, target), { throwIfNoEntry: false }) === undefined),
+    [],
+  );
+});
+
 t.test('package: serves with the sandbox and every page without a package of development', async (t) => {
   const version = await runToEnd(['--help'], {}, root);
   t.match(version.stdout, `gatehouse ${manifest.version}`);

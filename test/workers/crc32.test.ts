@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
@@ -100,10 +100,12 @@ t.test('writeBuffer: a system error is a value, so that a full disk is no bug', 
 });
 
 t.test('writeBuffer: an entry that cannot be written fails the task', async (t) => {
-  const fd = openSync(join(temporaryFolder(t), 'file'), 'w+');
-  const entry = { chunkNumber: 0, position: Number.MAX_SAFE_INTEGER };
-  const task = { sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0, entry };
-  t.match(writeBuffer(task), { code: 'EFBIG' });
+  const path = join(temporaryFolder(t), 'file');
+  writeFileSync(path, '');
+  const fd = openSync(path, 'r');
+  // Without bytes of its own the entry is all that the task writes.
+  const task = { sharedBuffer: sharedBufferOf(''), length: 0, fd, position: 0, entry: chunkEntry(0, 4) };
+  t.match(writeBuffer(task), { code: 'EBADF' });
   closeSync(fd);
 });
 

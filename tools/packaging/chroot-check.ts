@@ -13,6 +13,8 @@ const MIRROR = 'http://deb.debian.org/debian';
 /** What the suite uses where it is installed, and what a machine with the gateway has. */
 const DEBIAN_PACKAGES = [
   'ca-certificates',
+  'fontconfig',
+  'fonts-dejavu-core',
   'git',
   'haproxy',
   'libnss3',

@@ -35,10 +35,15 @@ export const NO_APP = 'no such application';
 
 type Decision<Reply> = UserOutcome<Reply> | Refusal;
 
-export function appClosed(state: UserState, { appId, tick }: AppClosed): UserOutcome<null> {
-  const isOver = ({ id }: { readonly id: string }) => BigInt(id) < BigInt(tick);
+export function appClosed(state: UserState, { appId, tick, over }: AppClosed): UserOutcome<null> {
+  const isOver = ({ id, entry }: Pick<SessionRecord, 'id' | 'entry'>) => {
+    if (entry === undefined || over === undefined) return BigInt(id) < BigInt(tick);
+    return entry.openedTick === over.openedTick || entry.keyTick === over.keyTick;
+  };
   const grants = state.hostGrants.filter((grant) => grant.appId === appId && isOver(grant));
-  return outcome([endGrants(state, grants, sessionsOfApp(state, appId).filter(isOver))], null);
+  // Those of a grant end with it: they keep no ticks of their own.
+  const sessions = sessionsOfApp(state, appId).filter((each) => each.grantId === undefined && isOver(each));
+  return outcome([endGrants(state, grants, sessions)], null);
 }
 
 export function appGone(state: UserState, { appId }: AppGone): UserOutcome<null> {

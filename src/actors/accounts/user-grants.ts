@@ -6,7 +6,7 @@ import { CODE_LIFE_MS, GRANTS_MAX, grantEndMs, ROTATION_GRACE_MS } from '../../d
 import { loginTypeFor } from '../../domain/oauth/scopes.ts';
 import { FRESH_LOGIN_MS } from '../../domain/sessions.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { type AppIndexEntry, isGrantValid } from '../apps/app-access-index.ts';
+import { type AppIndexEntry, isGrantValid, ticksOf } from '../apps/app-access-index.ts';
 import { audited, type Change, merged, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { isRefusal, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { challengeUsed, refusedChallenge } from './challenges.ts';
@@ -125,7 +125,8 @@ export function openGrant(
   if ((accessOf(state, host.appId)?.revokedMs ?? 0) >= endsMs - CODE_LIFE_MS)
     return refuse('OAuthInvalidGrant', 'the access was taken back');
   const id = turn.newId();
-  if (indexEntry === undefined || !isGrantValid(indexEntry, id))
+  const entry = indexEntry === undefined ? undefined : ticksOf(indexEntry);
+  if (indexEntry === undefined || entry === undefined)
     return refuse('OAuthInvalidGrant', 'the application takes no sessions');
   const access = connectedAccess(state, host.appId, turn);
   if (isRefusal(access)) return access;
@@ -142,6 +143,7 @@ export function openGrant(
   const grant: HostGrant = {
     id,
     ...host,
+    entry,
     keyId,
     codeId,
     createdMs: turn.nowMs,
@@ -188,7 +190,7 @@ export function refreshGrant(
   const grant = state.hostGrants.find((each) => each.codeId === codeId);
   if (grant === undefined || grant.clientKey !== clientKey)
     return refuse('OAuthInvalidGrant', 'the grant is over');
-  if (turn.nowMs >= grantEndMs(grant) || state.blocked || !isGrantValid(indexEntry, grant.id))
+  if (turn.nowMs >= grantEndMs(grant) || state.blocked || !isGrantValid(indexEntry, grant))
     return refusedWith(endGrants(state, [grant]), 'the grant is over', turn);
   const isCurrent = presentedHash === grant.refreshHash;
   const isRepeat = presentedHash === grant.formerHash && turn.nowMs - grant.rotatedMs <= ROTATION_GRACE_MS;

@@ -5,7 +5,7 @@
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../../domain/keys.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
-import type { AppIndexEntry } from '../apps/app-access-index.ts';
+import { type AppIndexEntry, type EntryTicks, ticksOf } from '../apps/app-access-index.ts';
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { type Message, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
@@ -174,6 +174,7 @@ function completeLogin(
     appId,
     // Whatever was sent is verified by now.
     signed: command.proof !== undefined,
+    entry: entryTicksOf(command),
     origin: command.origin,
     ...(replacesSessionId === undefined ? {} : { replacesSessionId }),
   });
@@ -206,6 +207,13 @@ function completeLogin(
 function sameKeySession(state: UserState, { previousId, keyId }: McpLogin): string | undefined {
   const session = previousId === undefined ? undefined : findById(state.sessions, previousId);
   return session?.kind === 'mcp' && session.keyId === keyId ? session.id : undefined;
+}
+
+/** Of the entry that the turn also claims to be unchanged. */
+function entryTicksOf(command: Login | McpLogin): EntryTicks | undefined {
+  if (command.type !== 'mcpLogin' || command.appId === null || command.indexEntry === undefined)
+    return undefined;
+  return ticksOf(command.indexEntry);
 }
 
 function sameIndexEntry(command: Login | McpLogin): Change {

@@ -1,5 +1,6 @@
 /** Durable messages to an account: from applications, from other accounts and from the one-time codes. */
 import type { ErrorName } from '../../domain/errors.ts';
+import type { EntryTicks } from '../apps/app-access-index.ts';
 import type { RemovedApp, SettledApp } from '../apps/app-messages.ts';
 import type { Origin } from '../change.ts';
 import { receiver } from '../runtime/protocol.ts';
@@ -13,11 +14,14 @@ export interface AppSettled {
   readonly reply: SettledApp | RemovedApp;
 }
 
-/** From an application: its sessions that were opened before the tick are over. */
+/** From an application: sessions that came in by an opening or an explicit key are over. */
 export interface AppClosed {
   readonly type: 'appClosed';
   readonly appId: string;
+  /** Of the closing: those that keep no ticks of their entry, and are older, are over too. */
   readonly tick: string;
+  /** Absent in messages that versions before 0.2 wrote: the tick decides. */
+  readonly over?: Partial<EntryTicks>;
 }
 
 /** From an application: it was removed. */

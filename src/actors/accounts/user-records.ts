@@ -11,7 +11,7 @@ import type { SessionRecord, UserState } from './user-types.ts';
 
 /** Its key is known by the same text as the record of the key. */
 export function keptSession(session: SessionRecord, keys: UserState['keys']): SessionRecord {
-  const { keyId, loginType, signed, grantId } = session;
+  const { keyId, loginType, signed, grantId, entry } = session;
   const kept: SessionRecord = {
     id: session.id,
     kind: shared(session.kind),
@@ -26,6 +26,7 @@ export function keptSession(session: SessionRecord, keys: UserState['keys']): Se
     userAgent: shared(session.userAgent),
   };
   if (signed !== undefined) Object.assign(kept, { signed });
+  if (entry !== undefined) Object.assign(kept, { entry });
   return grantId === undefined ? kept : Object.assign(kept, { grantId });
 }
 

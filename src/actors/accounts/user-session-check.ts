@@ -164,11 +164,13 @@ export function contextOf(
     expiresMs: session.expiresMs,
   };
   if (grant !== undefined) return { ...context, grant: sessionGrantOf(grant) };
-  return role === undefined ? context : { ...context, role };
+  const { entry } = session;
+  if (entry === undefined) return role === undefined ? context : { ...context, role };
+  return role === undefined ? { ...context, entry } : { ...context, entry, role };
 }
 
-function sessionGrantOf({ id, appId, audience }: HostGrant): SessionGrant {
-  return { id, appId, audience };
+function sessionGrantOf({ id, appId, audience, entry }: HostGrant): SessionGrant {
+  return entry === undefined ? { id, appId, audience } : { id, appId, audience, entry };
 }
 
 /** Only a proven key counts: any account can claim a public key. */

@@ -5,6 +5,7 @@
 import { hashToken, makeToken } from '../../domain/ids.ts';
 import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../../domain/sessions.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
+import type { EntryTicks } from '../apps/app-access-index.ts';
 import {
   audited,
   type Change,
@@ -63,6 +64,8 @@ interface NewSession {
   readonly signed?: boolean;
   /** Of a connected host. */
   readonly grantId?: string;
+  /** Of an `McpApp` login: the entry it comes in by. */
+  readonly entry?: EntryTicks | undefined;
   readonly origin: Origin;
   /** A session of this user that the new one replaces: its `sid` was sent with the login. */
   readonly replacesSessionId?: string;
@@ -85,7 +88,7 @@ export function openSession(
   const token = makeToken(state.userId, turn.randomBytes(32));
   const hash = hashToken(token);
   if (hash === undefined) throw new Error('a fresh token has no hash');
-  const { kind, loginType, keyId, appId, signed, grantId, origin } = request;
+  const { kind, loginType, keyId, appId, signed, grantId, entry, origin } = request;
   const ofMcp = grantId === undefined ? 'McpSessionSeconds' : 'OAuthAccessSeconds';
   const setting = kind === 'mcp' ? ofMcp : 'BrowserSessionSeconds';
   const session: SessionRecord = {
@@ -95,6 +98,7 @@ export function openSession(
     keyId,
     appId,
     ...(signed === true && loginType === 'McpApp' ? { signed } : {}),
+    ...(entry === undefined ? {} : { entry }),
     ...(grantId === undefined ? {} : { grantId }),
     hash,
     createdMs: turn.nowMs,

@@ -6,6 +6,7 @@ import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import type { HostKind } from '../../domain/oauth/clients.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
+import type { EntryTicks } from '../apps/app-access-index.ts';
 import type { LogEntry } from './login-log.ts';
 
 export interface SessionRecord {
@@ -16,6 +17,8 @@ export interface SessionRecord {
   readonly appId: string | null;
   /** Of an `McpApp` login alone, and only when it was signed: sessions from before this was written proved nothing. */
   readonly signed?: true;
+  /** Of an `McpApp` login alone: the entry it came in by. Sessions from before this was written have none. */
+  readonly entry?: EntryTicks;
   /** Of a session of a connected host alone: the grant that it lives with. */
   readonly grantId?: string;
   /** SHA-256 of the token, base64url. */
@@ -57,6 +60,8 @@ export interface HostGrant {
   readonly name: string;
   readonly host: string;
   readonly appId: string;
+  /** The entry of the application that it came in by. Grants from before this was written have none. */
+  readonly entry?: EntryTicks;
   /** Path of the resource. */
   readonly audience: string;
   readonly scopes: readonly string[];

@@ -1,7 +1,7 @@
 /**
- * Accounts of versions 1 to 5 in the present form. Version 1 had sessions by id, lists of contacts, bare ids of
- * applications; 2 keys by id; 3 no used challenges; 4 no Idempotency-Keys; 5 no connected hosts. The shape of a field says whether it is
- * old.
+ * Accounts of versions 1 to 6 in the present form; the shape of a field says whether it is old. 1: sessions by id, lists
+ * of contacts, bare ids of applications. 2: keys by id. Without: 3 used challenges, 4 Idempotency-Keys, 5 connected
+ * hosts, 6 entries that sessions and grants came in by (they stay without).
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';

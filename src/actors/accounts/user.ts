@@ -6,9 +6,8 @@
 import type { SealedKey } from '../../domain/apps.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import { grantEndMs } from '../../domain/oauth/grants.ts';
-import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { RemovedApp, SettledApp } from '../apps/app-messages.ts';
-import { defineActor } from '../runtime/actor.ts';
+import { defineActor, type QueryView } from '../runtime/actor.ts';
 import type { Protocol } from '../runtime/protocol.ts';
 import { keptLog, type LogEntry } from './login-log.ts';
 import { endOf } from './session-expiry.ts';
@@ -98,13 +97,13 @@ type UserQuery =
   /** What the person decided about an application: `AppAccess`, or undefined. */
   | { readonly type: 'appAccess'; readonly appId: string }
   /** The API key of the application that was registered with this Idempotency-Key: `SealedKey`, for an hour. */
-  | { readonly type: 'issuedKey'; readonly key: string; readonly nowMs: number }
+  | { readonly type: 'issuedKey'; readonly key: string }
   /** Active keys, or with `removed` all that there ever were, `UserKey[]`, in the order of their ids. */
   | { readonly type: 'keys'; readonly removed?: boolean }
-  /** Sessions that live at `nowMs`, with their last use, `SessionRecord[]`, the oldest first. */
-  | { readonly type: 'sessions'; readonly nowMs: number; readonly settings: SettingsReader }
-  /** Connected hosts that live at `nowMs`, with their sessions, `LiveGrant[]`, the oldest first. */
-  | { readonly type: 'grants'; readonly nowMs: number }
+  /** Live sessions with their last use, `SessionRecord[]`, the oldest first. */
+  | { readonly type: 'sessions' }
+  /** Live connected hosts with their sessions, `LiveGrant[]`, the oldest first. */
+  | { readonly type: 'grants' }
   /** The newest first, `LogEntry[]`. */
   | { readonly type: 'logins' };
 
@@ -209,7 +208,7 @@ export type UserProtocol = Protocol<
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: USER,
-  version: 6,
+  version: 7,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,
@@ -260,10 +259,10 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
   query: {
     account: accountOf,
     appAccess: (state, { appId }) => accessOf(state, appId),
-    issuedKey: (state, { key, nowMs }) => registeredWith(state, key, nowMs)?.request.apiKey,
+    issuedKey: (state, { key }, _volatile, { nowMs }) => registeredWith(state, key, nowMs)?.request.apiKey,
     keys: (state, { removed }) => (removed === true ? state.keys : activeKeys(state)),
-    sessions: (state, { nowMs, settings }, volatile) => liveSessions(state, nowMs, settings, volatile),
-    grants: liveGrants,
+    sessions: (state, _query, volatile, view) => liveSessions(state, volatile, view),
+    grants: (state, _query, volatile, view) => liveGrants(state, volatile, view),
     logins: ({ log }) => keptLog(log).toReversed(),
   },
 });
@@ -275,9 +274,8 @@ function accountOf(state: UserState): AccountView {
 
 function liveSessions(
   state: UserState,
-  nowMs: number,
-  settings: SettingsReader,
   volatile: UserVolatile,
+  { nowMs, settings }: QueryView,
 ): SessionRecord[] {
   const live: SessionRecord[] = [];
   for (const session of state.sessions) {
@@ -289,8 +287,8 @@ function liveSessions(
 
 function liveGrants(
   { hostGrants, sessions }: UserState,
-  { nowMs }: { readonly nowMs: number },
   volatile: UserVolatile,
+  { nowMs }: QueryView,
 ): LiveGrant[] {
   return hostGrants
     .filter((grant) => nowMs < grantEndMs(grant))

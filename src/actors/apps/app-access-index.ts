@@ -4,14 +4,27 @@
  * are kept. Only the app actor writes it.
  */
 
+/** Names an entry. A session or grant keeps those that it came in by, and lives while they stay (decision 0205). */
+export interface EntryTicks {
+  readonly openedTick: string;
+  readonly keyTick: string;
+}
+
 export interface AppIndexEntry {
   readonly ownerId: string;
-  /** Sessions opened before this tick are over; null: closed to all. */
+  /** Its opening: sessions of another one are over. Null: closed to all. */
   readonly openedTick: string | null;
   /** The same for sessions of the explicit key: when it was configured. */
   readonly keyTick: string;
   /** base64url of the explicit key (spec 5.1 rule 6); null without one. */
   readonly mcpPublicKey: string | null;
+}
+
+/** A session or a grant of an application. `id` is the tick of its opening. */
+interface Admitted {
+  readonly id: string;
+  /** Absent where it was opened before this was kept. */
+  readonly entry?: EntryTicks;
 }
 
 interface IndexEntryCaller {
@@ -44,31 +57,35 @@ export function mayOpenSession(indexEntry: AppIndexEntry | undefined, caller: In
   return caller.userId === indexEntry.ownerId || isExplicit(indexEntry, caller);
 }
 
-/** Is a session that was opened before still valid? `sessionId` is the tick of its opening. */
+/** What a session or grant that is opened now keeps; undefined while the application is closed. */
+export function ticksOf({ openedTick, keyTick }: AppIndexEntry): EntryTicks | undefined {
+  return openedTick === null ? undefined : { openedTick, keyTick };
+}
+
+/** Is a session that was opened before still valid? */
 export function isSessionValid(
   indexEntry: AppIndexEntry | undefined,
   caller: IndexEntryCaller,
-  sessionId: string,
+  session: Admitted,
 ): boolean {
-  if (
-    indexEntry === undefined ||
-    indexEntry.openedTick === null ||
-    !isAfter(sessionId, indexEntry.openedTick)
-  )
-    return false;
+  if (indexEntry === undefined || !isGrantValid(indexEntry, session)) return false;
   if (caller.userId === indexEntry.ownerId) return true;
-  return isExplicit(indexEntry, caller) && isAfter(sessionId, indexEntry.keyTick);
+  return isExplicit(indexEntry, caller) && isOf(indexEntry.keyTick, session, 'keyTick');
 }
 
-/** The third way in: consent of any account. `grantId` is the tick of the consent. */
-export function isGrantValid(indexEntry: AppIndexEntry | undefined, grantId: string): boolean {
-  return indexEntry?.openedTick != null && isAfter(grantId, indexEntry.openedTick);
+/** The third way in: consent of any account. */
+export function isGrantValid(indexEntry: AppIndexEntry | undefined, grant: Admitted): boolean {
+  return indexEntry?.openedTick != null && isOf(indexEntry.openedTick, grant, 'openedTick');
+}
+
+/**
+ * Equality, because ids of two nodes have no common order. What keeps no ticks is from before there were two: it must be
+ * younger.
+ */
+function isOf(tick: string, { id, entry }: Admitted, name: keyof EntryTicks): boolean {
+  return entry === undefined ? BigInt(id) > BigInt(tick) : entry[name] === tick;
 }
 
 function isExplicit({ mcpPublicKey }: AppIndexEntry, { publicKey }: IndexEntryCaller): boolean {
   return mcpPublicKey !== null && publicKey === mcpPublicKey;
-}
-
-function isAfter(tick: string, other: string): boolean {
-  return BigInt(tick) > BigInt(other);
 }

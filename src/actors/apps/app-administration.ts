@@ -44,6 +44,7 @@ export function administer(
   };
   const next = evolveApp(state, administered);
   const closing = state.openedTick !== null && !open;
+  const over = closing ? { openedTick: state.openedTick } : { keyTick: state.keyTick };
   const notified = [
     ...(closing && state.ownerId !== GATEWAY_OWNER_ID ? [state.ownerId] : []),
     ...(closing || keyChanged ? state.participants : []),
@@ -64,7 +65,7 @@ export function administer(
         onConflict: 'InternalError',
       },
     ],
-    send: notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick })),
+    send: notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick, over })),
     audit: [
       appRecord(turn, 'app_administered', by, { appId: state.id, address, ...Object.fromEntries(values) }),
     ],

@@ -55,7 +55,7 @@ type AppQuery =
   | { readonly type: 'view' }
   | { readonly type: 'webhook' }
   /** API keys that are valid now, the newest first. */
-  | { readonly type: 'keys'; readonly nowMs: number };
+  | { readonly type: 'keys' };
 
 /** Opens the gateway's own row, once. */
 interface OpenHostsRow {
@@ -123,7 +123,7 @@ export const app = defineActor<AppState, AppProtocol, AppEvent>({
   query: {
     view: viewOf,
     webhook: webhookOf,
-    keys: ({ keys }, { nowMs }) => validKeys(keys, nowMs),
+    keys: ({ keys }, _query, _volatile, { nowMs }) => validKeys(keys, nowMs),
   },
 });
 
@@ -192,7 +192,8 @@ function withdrawal(state: AppState, turn: Turn) {
     onConflict: 'InternalError',
   };
   const notified = [ownerId, ...participants];
-  const send = notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick }));
+  const closed = { type: 'appClosed', appId: state.id, tick, over: { openedTick } } as const;
+  const send = notified.map((userId) => toUser(userId, closed));
   return { events: [event], claims: [claim], send };
 }
 

@@ -40,10 +40,9 @@ type LogEvent =
   | { readonly type: 'appended'; readonly line: LogLine; readonly anew: boolean }
   | { readonly type: 'expired'; readonly beforeMs: number };
 
-/** `LogLine[]`: lines that are kept at `nowMs`. */
+/** `LogLine[]`: lines that are still kept. */
 interface LogQuery {
   readonly type: 'lines';
-  readonly nowMs: number;
 }
 
 type LogProtocol = Protocol<
@@ -78,7 +77,8 @@ export const deliveryLog = defineActor<LogState, LogProtocol, LogEvent>({
   },
 
   query: {
-    lines: ({ lines }, { nowMs }) => lines.filter(({ utcMs }) => utcMs >= nowMs - LOG_KEEP_MS),
+    lines: ({ lines }, _query, _volatile, { nowMs }) =>
+      lines.filter(({ utcMs }) => utcMs >= nowMs - LOG_KEEP_MS),
   },
 });
 

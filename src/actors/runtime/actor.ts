@@ -20,6 +20,9 @@ export interface Turn {
   randomBytes(length: number): Uint8Array;
 }
 
+/** What a query may know beside the state: the node that answers it has its own clock and settings. */
+export type QueryView = Pick<Turn, 'nowMs' | 'settings'>;
+
 /** An expected failure: nothing is written, the caller gets the row. */
 export interface Refusal {
   readonly refuse: ErrorName;
@@ -141,7 +144,7 @@ interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
   decide(state: State, command: Command, turn: Turn): Outcome<Event, unknown, Command, unknown> | Refusal;
   /** Pure and total: used live and on replay. */
   evolve(state: State, event: Event): State;
-  query(state: State, query: Query, volatile: Volatile): unknown;
+  query(state: State, query: Query, volatile: Volatile, view: QueryView): unknown;
   /** Volatile commands: synchronous, no event. The answer goes straight to the caller; a Refusal is thrown there. */
   decideNow(state: State, volatile: Volatile, command: Typed, turn: Turn): unknown;
   /** Commands that free space: they are served when the storage quota is used up (deletions, logouts). */
@@ -179,8 +182,18 @@ export interface AskOptions {
    * where either has none, nothing is compared.
    */
   readonly fingerprint?: string;
-  /** Called when the answer is known and waits for a commit; for traces. */
-  readonly onGated?: () => void;
+  /** For traces. */
+  readonly observer?: AskObserver;
+}
+
+/** Follows one command. */
+export interface AskObserver {
+  /** The answer is known and waits for a commit; `commands`: of the commit, final once it is on disk. */
+  gated(group: { readonly commands: number }): void;
+  /** The journal writes that commit now. */
+  writing(): void;
+  /** The ports that slow work of the command gets. */
+  portsOf(ports: Ports): Ports;
 }
 
 /** Public API of the actor system. Refusals reject (ask, query) or throw (now) as `GatewayError`. */
@@ -261,6 +274,7 @@ type QueryHandlers<State, P extends AnyProtocol, Volatile> = {
     state: State,
     query: Extract<P['query'], { readonly type: T }>,
     volatile: Volatile,
+    view: QueryView,
   ) => ReplyOf<P['results'], T> | Refusal;
 };
 
@@ -299,7 +313,7 @@ export function defineActor(definition: Definition<unknown, unknown, AnyProtocol
     ...definition,
     kind,
     decide: (state, command, turn) => handlerOf(decideBy, kind, command)(state, command, turn),
-    query: (state, asked, volatile) => handlerOf(queryBy, kind, asked)(state, asked, volatile),
+    query: (state, asked, volatile, view) => handlerOf(queryBy, kind, asked)(state, asked, volatile, view),
     decideNow: (state, volatile, command, turn) =>
       handlerOf(decideNowBy, kind, command)(state, volatile, command, turn),
   };

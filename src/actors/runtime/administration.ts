@@ -5,7 +5,7 @@
 import { STORED_RINGS, type StoredRing } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
-import { auditOperation } from './audit-operation.ts';
+import { type CallAudit, JournalCallAudit } from './call-audit.ts';
 import { checkName, ID_MAX_BYTES } from './journal/plain-data.ts';
 import {
   type AuditRow,
@@ -20,9 +20,6 @@ import { RefusalBudget } from './refusal-budget.ts';
 import type { QuarantineEntry } from './supervision.ts';
 import type { Wiring } from './wiring.ts';
 
-/** Writes that wait for the disk; beyond it audit records that belong to no turn are dropped and counted. */
-const BACKLOG_MAX = 20_000;
-
 /** Records read and removed at a time: some 20 ms of the disk's thread. */
 const AUDIT_BATCH_ROWS = 1_000;
 
@@ -32,42 +29,29 @@ export class Administration {
   /** Values that are being written, so that a reader sees its own writes. */
   readonly #meta = new Map<string, unknown>();
   readonly #refusals = new RefusalBudget();
-  auditDropped = 0;
+  readonly #calls: CallAudit;
 
-  constructor(journal: Journal, wiring: Wiring) {
+  /** `calls`: where audit records that belong to no turn go; the journal unless given. */
+  constructor(journal: Journal, wiring: Wiring, calls?: CallAudit) {
     this.journal = journal;
     this.#wiring = wiring;
+    const { commit } = wiring;
+    const write = (operations: readonly Operation[], sizeBytes: number) => this.write(operations, sizeBytes);
+    this.#calls = calls ?? new JournalCallAudit({ journal, commit, write });
   }
 
-  /** An audit record that belongs to no turn; rides in the next group and is not awaited. */
+  /** An audit record that belongs to no turn; not awaited. */
   audit(record: AuditRecord): void {
-    const { commit } = this.#wiring;
-    if (commit.failed || commit.backlog >= BACKLOG_MAX) {
-      this.auditDropped += 1;
-      return;
-    }
-    const { operation, sizeBytes } = this.#packed(record);
-    commit.add(ofNoActor([operation]));
-    commit.wroteUnawaited(1, sizeBytes);
+    this.#calls.write(record);
   }
 
   /** The same, resolved when the record is on disk: for what must leave a trace before it happens. Rejects when full. */
   auditFirst(record: AuditRecord): Promise<void> {
-    const { commit } = this.#wiring;
-    if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
-    if (commit.backlog >= BACKLOG_MAX) return Promise.reject(new GatewayError('Overloaded'));
-    const { operation, sizeBytes } = this.#packed(record);
-    return this.write([operation], sizeBytes);
+    return this.#calls.writeFirst(record);
   }
 
-  #packed(record: AuditRecord): { operation: Operation; sizeBytes: number } {
-    let sizeBytes = 0;
-    const operation = auditOperation(record, (value) => {
-      const row = this.journal.pack(value);
-      sizeBytes = this.journal.sizeBytes(row);
-      return row;
-    });
-    return { operation, sizeBytes };
+  get auditDropped(): number {
+    return this.#calls.dropped;
   }
 
   /**

@@ -8,6 +8,7 @@ import type { AnyKind } from './actor.ts';
 import type { Cell } from './cell.ts';
 import { ID_MAX_BYTES, isName } from './journal/plain-data.ts';
 import { DamagedRow, type Journal } from './journal/port.ts';
+import { NotOwner } from './not-owner.ts';
 import type { Typed } from './protocol.ts';
 import type { RuntimeLimits } from './runtime-context.ts';
 import type { Wiring } from './wiring.ts';
@@ -24,13 +25,15 @@ export interface Refused {
   quarantine: number;
   /** Commands without an answer of this actor. */
   mailbox: number;
+  /** This node of a cluster has no lease. */
+  lease: number;
 }
 
 export class Admission {
   readonly #journal: Journal;
   readonly #wiring: Wiring;
   readonly #limits: RuntimeLimits;
-  readonly refused: Refused = { stopping: 0, pending: 0, storage: 0, quarantine: 0, mailbox: 0 };
+  readonly refused: Refused = { stopping: 0, pending: 0, storage: 0, quarantine: 0, mailbox: 0, lease: 0 };
   #stopping = false;
 
   constructor(journal: Journal, wiring: Wiring, limits: RuntimeLimits) {
@@ -43,9 +46,15 @@ export class Admission {
     this.#stopping = true;
   }
 
+  /** Nothing is read or decided here while the lease of the node does not run. */
+  requireLease(): void {
+    if (this.#wiring.cluster?.admits === false) throw this.#refuse('lease', 'JournalUnavailable', 1);
+  }
+
   /** The bounds that concern no particular actor. */
   check(kind: AnyKind, command: Typed): void {
     const { commit, count } = this.#wiring;
+    this.requireLease();
     if (commit.failed) throw new GatewayError('JournalUnavailable');
     if (this.#stopping) throw this.#refuse('stopping', 'Stopping');
     if (count.pending >= this.#limits.pendingMax) throw this.#refuse('pending', 'Overloaded');
@@ -55,6 +64,7 @@ export class Admission {
   /** The instance that is to take a durable command. */
   admit(kind: AnyKind, id: string, command: Typed): Cell {
     this.check(kind, command);
+    if (this.#wiring.cluster?.owns(kind.kind, id) === false) throw new NotOwner();
     const cell = this.acquire(kind, id, command);
     if (cell.pending >= kind.limits.mailbox) throw this.#refuse('mailbox', 'Overloaded');
     return cell;
@@ -63,6 +73,7 @@ export class Admission {
   /** The live instance, replayed if need be. `Quarantined` while it may not be tried. */
   acquire(kind: AnyKind, id: string, command: Typed): Cell {
     const { supervision, passivation } = this.#wiring;
+    this.requireLease();
     if (supervision.waitMs(kind.kind, id) > 0) {
       this.refused.quarantine += 1;
       supervision.check(kind.kind, id);

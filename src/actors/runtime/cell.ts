@@ -3,7 +3,7 @@
  * itself from the journal. turns.ts makes all decisions.
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import type { AnyKind } from './actor.ts';
+import type { AnyKind, AskObserver } from './actor.ts';
 import type { CommitGroup, Waiter } from './commit-group.ts';
 import { IdempotencyRing } from './idempotency.ts';
 import { ownText } from './journal/own-strings.ts';
@@ -95,6 +95,28 @@ export class Cell {
     this.stale = false;
   }
 
+  /**
+   * Takes over rows that another node has written. Those that this instance has are passed over, so it may have been
+   * loaded in the middle of a batch. Volatile state stays. An instance that cannot follow is replayed at its next use.
+   */
+  follow(journal: Journal): void {
+    const { volatile } = this;
+    try {
+      const rows = journal.rowsAfter(this.kind.kind, this.id, this.seq);
+      if (rows === undefined) {
+        this.replay(journal);
+        this.volatile = volatile;
+        return;
+      }
+      for (const row of rows) {
+        this.#apply(row);
+        this.seq += 1;
+      }
+    } catch {
+      this.stale = true;
+    }
+  }
+
   #restore([version, seq, state, ring, timers]: SnapshotRow): void {
     const upcast = version < this.kind.version ? this.kind.upcast?.({ version, state }) : undefined;
     const present = upcast !== undefined && 'state' in upcast ? upcast.state : state;
@@ -181,7 +203,7 @@ export class AskWaiter implements Waiter {
   readonly fingerprint: string | undefined;
   /** A turn has announced that the answer comes from a later one. */
   later = false;
-  readonly onGated: (() => void) | undefined;
+  readonly observer: AskObserver | undefined;
   #joined: AskWaiter[] | undefined;
 
   constructor(
@@ -191,10 +213,10 @@ export class AskWaiter implements Waiter {
     resolve: (reply: unknown) => void,
     reject: (error: Error) => void,
     fingerprint?: string,
-    onGated?: () => void,
+    observer?: AskObserver,
   ) {
     this.fingerprint = fingerprint;
-    this.onGated = onGated;
+    this.observer = observer;
     this.#cell = cell;
     this.#count = count;
     this.#resolve = resolve;

@@ -1,12 +1,12 @@
 /** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
 import type { GatewayError } from '../../domain/errors.ts';
+import type { AskObserver } from './actor.ts';
 import type { JournalTurn } from './journal/port.ts';
 
 /** A caller that waits for an answer. Settled exactly once. */
 export interface Waiter {
   settle(reply: unknown, error: Error | undefined): void;
-  /** Called when the answer is known and leaves after a commit; for traces. */
-  readonly onGated?: (() => void) | undefined;
+  readonly observer?: Pick<AskObserver, 'gated' | 'writing'> | undefined;
 }
 
 /** Who remembers the newest group that holds writes of its own. */
@@ -42,6 +42,17 @@ export class CommitGroup {
   readonly replies: unknown[] = [];
   readonly errors: (Error | undefined)[] = [];
   readonly #writers: Writer[] = [];
+  #isWriting = false;
+  /** Of waiters of traced requests, until the journal has the group. */
+  #observers: NonNullable<Waiter['observer']>[] | undefined;
+
+  /** The journal writes the group now. */
+  writing(): void {
+    this.#isWriting = true;
+    if (this.#observers === undefined) return;
+    for (const observer of this.#observers) observer.writing();
+    this.#observers = undefined;
+  }
 
   /** This group holds writes of `writer`, which remembers it until they are on disk. */
   writtenBy(writer: Writer, isAwaited: boolean): void {
@@ -68,6 +79,14 @@ export class CommitGroup {
     this.waiters.push(waiter);
     this.replies.push(reply);
     this.errors.push(error);
-    waiter.onGated?.();
+    const { observer } = waiter;
+    if (observer === undefined) return;
+    observer.gated(this);
+    if (this.#isWriting) {
+      observer.writing();
+      return;
+    }
+    this.#observers ??= [];
+    this.#observers.push(observer);
   }
 }

@@ -15,6 +15,8 @@ import type { Turns } from './turns.ts';
 
 /** Wait for the instance's own writes before it is replayed. */
 const REPLAY_WAIT_MS = 100;
+/** Wait for the lease of the node. */
+const LEASE_WAIT_MS = 100;
 
 interface DeliveriesOptions {
   readonly journal: Journal;
@@ -27,6 +29,8 @@ interface DeliveriesOptions {
   readonly timers: () => Timers;
   readonly turns: () => Turns;
   readonly nextCommandId: () => string;
+  /** False while this node may not decide; asked again shortly. */
+  readonly admits: () => boolean;
 }
 
 export class Deliveries {
@@ -38,8 +42,9 @@ export class Deliveries {
   }
 
   readonly deliver = (entry: Entry): Delivery => {
-    const { passivation, supervision, limits, turns, nextCommandId } = this.#options;
+    const { passivation, supervision, limits, turns, nextCommandId, admits } = this.#options;
     const { kind, id } = entry.mailbox;
+    if (!admits()) return { retryMs: LEASE_WAIT_MS };
     if (passivation.kindNamed(kind) === undefined) {
       this.#moveToDeadLetters(entry, `there is no actor kind ${kind}`);
       return 'taken';

@@ -161,6 +161,7 @@ export class GroupCommit {
     const group = this.#sealed.shift();
     if (group === undefined) return;
     this.#inFlight = group;
+    group.writing();
     const cancelWatchdog = this.judges ? undefined : this.#watch(group);
     this.#options.journal.commit(group.turns, (error, judged) => {
       cancelWatchdog?.();

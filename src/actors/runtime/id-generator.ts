@@ -2,19 +2,22 @@
  * Ids that stay unique over restarts, also with the clock set back: a floor above everything handed out is kept on
  * disk, one second ahead, and a restart begins there.
  */
-import { TickSource } from '../../domain/ids.ts';
+import { NODES_MAX, TickSource } from '../../domain/ids.ts';
+import type { Journal } from './journal/port.ts';
 
 /** How far ahead the floor is kept: 1,000 ms in units of an id (domain/ids.ts). */
 const RESERVE = 1_000n << 20n;
+/** Key of the floor in the journal's metadata; nodes have keys of their own behind a dot. */
+const TICK_FLOOR = 'tickFloor';
 
 export class IdGenerator {
   readonly #source: TickSource;
   readonly #reserve: (floor: bigint) => void;
   #reserved: bigint;
 
-  /** `floor` is what the journal holds; `reserve` writes a new one with the next group. */
-  constructor(floor: bigint, reserve: (floor: bigint) => void) {
-    this.#source = new TickSource(floor);
+  /** `floor` is what the journal holds; `reserve` writes a new one with the next group. `node`: see `TickSource`. */
+  constructor(floor: bigint, reserve: (floor: bigint) => void, node?: number) {
+    this.#source = new TickSource(floor, node);
     this.#reserved = floor;
     this.#reserve = reserve;
   }
@@ -27,4 +30,22 @@ export class IdGenerator {
     }
     return id;
   }
+}
+
+export function floorKey(node: number | undefined): string {
+  return node === undefined ? TICK_FLOOR : `${TICK_FLOOR}.${node}`;
+}
+
+/**
+ * The floor of a node is its own or that of the single machine before it, whichever is higher: nodes share no id. A
+ * single machine takes ids of all numbers, so it begins above all nodes.
+ */
+export function storedFloor(journal: Pick<Journal, 'meta'>, node: number | undefined): bigint {
+  const nodes = node === undefined ? Array.from({ length: NODES_MAX }, (_, each) => each) : [node];
+  const floors = [undefined, ...nodes].map((each) => floorOf(journal.meta(floorKey(each))));
+  return floors.reduce((most, floor) => (floor > most ? floor : most));
+}
+
+function floorOf(stored: unknown): bigint {
+  return typeof stored === 'bigint' ? stored : BigInt(typeof stored === 'number' ? stored : 0);
 }

@@ -3,7 +3,7 @@
  * their failures. The commit of a turn removes its row, so that a crash repeats it and it counts once.
  */
 
-import type { DamagedRow, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal/port.ts';
+import type { DamagedRow, IsWanted, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal/port.ts';
 import type { Typed } from './protocol.ts';
 import type { Schedule } from './runtime-context.ts';
 
@@ -36,6 +36,8 @@ interface Mailbox {
   lastSeq: number;
   /** The journal holds mail after `lastSeq`. */
   more: boolean;
+  /** Another node delivers to this actor. */
+  gone: boolean;
   /** Cancels the later try, while one is scheduled. */
   cancelRetry: (() => void) | undefined;
 }
@@ -50,6 +52,8 @@ interface MailboxesOptions {
   readonly deliver: (entry: Entry) => Delivery;
   /** False while so much waits for the disk that nothing should be added. */
   readonly hasCapacity: () => boolean;
+  /** Actors whose input is delivered here; all unless given. */
+  readonly owns?: IsWanted | undefined;
 }
 
 export class Mailboxes {
@@ -65,15 +69,29 @@ export class Mailboxes {
     this.#options = options;
   }
 
-  /** Finds the mail that an earlier run left behind. */
+  /** Finds the mail that an earlier run, or another node, left behind. */
   start(): void {
-    for (const { toKind, toId, lastSeq } of this.#options.journal.mailboxes()) {
+    const { journal, owns } = this.#options;
+    for (const { toKind, toId, lastSeq } of journal.mailboxes()) {
+      if (owns?.(toKind, toId) === false) continue;
       const mailbox = this.#mailbox(toKind, toId);
       mailbox.more = true;
       this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
       this.#ready.add(mailbox);
     }
     this.#schedule();
+  }
+
+  /** Forgets the mail of actors that another node delivers to now. Its rows stay. */
+  letGo(): void {
+    const { owns } = this.#options;
+    for (const [name, mailbox] of this.#mailboxes) {
+      if (owns?.(mailbox.kind, mailbox.id) !== false) continue;
+      mailbox.gone = true;
+      mailbox.cancelRetry?.();
+      this.#mailboxes.delete(name);
+      this.#ready.delete(mailbox);
+    }
   }
 
   stop(): void {
@@ -100,6 +118,13 @@ export class Mailboxes {
     if (row.seq <= mailbox.lastSeq) return;
     if (mailbox.more || mailbox.entries.length >= PAGE_ROWS) mailbox.more = true;
     else this.#take(mailbox, row);
+    this.#wake(mailbox);
+  }
+
+  /** A message for this actor is in the journal; it is read from there. */
+  stored(toKind: string, toId: string): void {
+    const mailbox = this.#mailbox(toKind, toId);
+    mailbox.more = true;
     this.#wake(mailbox);
   }
 
@@ -130,14 +155,16 @@ export class Mailboxes {
   done(entry: Entry): void {
     const { mailbox } = entry;
     mailbox.running -= 1;
-    this.#forget(mailbox);
+    if (!mailbox.gone) this.#forget(mailbox);
   }
 
   /** The turn failed; the entry goes back to the front. */
   back(entry: Entry): void {
-    entry.mailbox.running -= 1;
-    entry.mailbox.entries.unshift(entry);
-    this.#wake(entry.mailbox);
+    const { mailbox } = entry;
+    mailbox.running -= 1;
+    if (mailbox.gone) return;
+    mailbox.entries.unshift(entry);
+    this.#wake(mailbox);
   }
 
   /** The next entry of an actor, for an administrator who examines a quarantine. */
@@ -159,7 +186,16 @@ export class Mailboxes {
     const name = `${kind}\0${id}`;
     let mailbox = this.#mailboxes.get(name);
     if (mailbox === undefined) {
-      mailbox = { kind, id, entries: [], running: 0, lastSeq: 0, more: false, cancelRetry: undefined };
+      mailbox = {
+        kind,
+        id,
+        entries: [],
+        running: 0,
+        lastSeq: 0,
+        more: false,
+        gone: false,
+        cancelRetry: undefined,
+      };
       this.#mailboxes.set(name, mailbox);
     }
     return mailbox;

@@ -50,9 +50,11 @@ export class PortCallRunner {
 
   #run(cell: Cell, chain: Chain, next: Next): void {
     cell.running += 1;
+    const { ports } = this.#options;
+    const observer = cell.waiting?.get(chain.commandId)?.observer;
     let promise: Promise<Typed>;
     try {
-      promise = next(this.#options.ports);
+      promise = next(observer === undefined ? ports : observer.portsOf(ports));
     } catch (error) {
       promise = Promise.reject(error);
     }

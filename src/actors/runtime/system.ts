@@ -5,8 +5,10 @@ import { type ActorSystem, type AnyKind, type AskOptions, isRefusal, type KindOf
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { retainAudit } from './audit-retention.ts';
+import type { CallAudit } from './call-audit.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
+import type { AppliedListener } from './follower.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './journal/plain-data.ts';
 import { ofNoActor } from './journal/port.ts';
@@ -17,6 +19,8 @@ import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 
 interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
+  /** Where audit records that belong to no turn go; the journal unless given. */
+  readonly callAudit?: CallAudit;
 }
 
 /** Interval at which a drain checks whether it is done. */
@@ -40,12 +44,17 @@ export class RunningSystem implements ActorSystem {
    */
   readonly onRelease: Claims['onRelease'] = (...which) => this.#wiring.claims.onRelease(...which);
 
+  /** Calls the listener when rows of a kind were applied, of any node. Returns a function that stops it. */
+  onApplied(kind: AnyKind, listener: AppliedListener): () => void {
+    return this.#wiring.follower?.onApplied(kind.kind, listener) ?? (() => undefined);
+  }
+
   constructor(options: ActorSystemOptions) {
     this.#options = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#wiring = wire(options, limits);
     this.#admission = new Admission(options.journal, this.#wiring, limits);
-    this.administration = new Administration(options.journal, this.#wiring);
+    this.administration = new Administration(options.journal, this.#wiring, options.callAudit);
     this.#stopRetention = retainAudit({ administration: this.administration, ...options });
   }
 
@@ -59,7 +68,7 @@ export class RunningSystem implements ActorSystem {
     return new Promise<Reply>((resolve, reject) => {
       try {
         const cell = this.#admission.admit(kind, id, command);
-        const { idempotencyKey: key, fingerprint, onGated } = options ?? {};
+        const { idempotencyKey: key, fingerprint, observer } = options ?? {};
         if (key !== undefined && !isName(key, IDEMPOTENCY_KEY_MAX_BYTES)) {
           throw new GatewayError('InvalidInput', 'Idempotency-Key');
         }
@@ -69,7 +78,7 @@ export class RunningSystem implements ActorSystem {
         if (kept !== undefined) {
           requireSame(kept[2], fingerprint);
           cell.answer(
-            new AskWaiter(cell, count, undefined, settle, reject, undefined, onGated),
+            new AskWaiter(cell, count, undefined, settle, reject, undefined, observer),
             kept[1],
             undefined,
           );
@@ -78,7 +87,7 @@ export class RunningSystem implements ActorSystem {
         }
         const first = key === undefined ? undefined : cell.unanswered?.get(key);
         requireSame(first?.fingerprint, fingerprint);
-        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint, onGated);
+        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint, observer);
         if (first === undefined)
           turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
       } catch (error) {
@@ -114,7 +123,8 @@ export class RunningSystem implements ActorSystem {
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
   query<Reply>(kind: AnyKind, id: string, query: Typed): Reply | Promise<Reply> {
-    const { passivation, supervision } = this.#wiring;
+    const { passivation, supervision, context } = this.#wiring;
+    this.#admission.requireLease();
     let cell: Cell;
     if (passivation.live(kind.kind, id) === undefined && !this.exists(kind, id)) {
       cell = new Cell(kind, id);
@@ -123,7 +133,8 @@ export class RunningSystem implements ActorSystem {
     } else cell = this.#admission.acquire(kind, id, query);
     let reply: unknown;
     try {
-      reply = kind.query(cell.state, query, cell.volatile);
+      const view = { nowMs: context.clock(), settings: context.settings };
+      reply = kind.query(cell.state, query, cell.volatile, view);
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       supervision.report(kind.kind, id, query, error);
@@ -173,6 +184,7 @@ export class RunningSystem implements ActorSystem {
   }
 
   lookup(index: IndexName, key: string): string | undefined {
+    this.#admission.requireLease();
     return this.#wiring.claims.lookup(index, key);
   }
 

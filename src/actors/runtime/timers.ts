@@ -3,7 +3,7 @@
  * the commit of the turn that used it. Only due timers under way are in memory.
  */
 import type { Clock } from '../../domain/time.ts';
-import type { Journal, TimerKey, TimerRow } from './journal/port.ts';
+import type { IsWanted, Journal, TimerKey, TimerRow } from './journal/port.ts';
 import type { Schedule } from './runtime-context.ts';
 
 /** Due rows taken by one scan, and rows under way beyond which no more are taken. */
@@ -17,11 +17,14 @@ interface TimersOptions {
   readonly schedule: Schedule;
   readonly clock: Clock;
   readonly due: (row: TimerRow) => void;
+  /** Actors whose timers fire here; all unless given. */
+  readonly owns?: IsWanted | undefined;
 }
 
 export class Timers {
   readonly #options: TimersOptions;
-  readonly #underWay = new Set<string>();
+  /** By name. */
+  readonly #underWay = new Map<string, TimerKey>();
   #cancel: (() => void) | undefined;
   #wakeMs = Number.POSITIVE_INFINITY;
   #stopped = false;
@@ -32,6 +35,14 @@ export class Timers {
 
   start(): void {
     this.#sleepUntil(this.#options.clock());
+  }
+
+  /** Forgets the timers of actors that another node owns now. Their rows stay. */
+  letGo(): void {
+    const { owns } = this.#options;
+    for (const [name, { kind, id }] of this.#underWay) {
+      if (owns?.(kind, id) === false) this.#underWay.delete(name);
+    }
   }
 
   stop(): void {
@@ -65,12 +76,12 @@ export class Timers {
 
   readonly #scan = (): void => {
     if (this.#stopped) return;
-    const { journal, clock, due } = this.#options;
+    const { journal, clock, due, owns } = this.#options;
     const room = Math.min(SCAN_ROWS, UNDER_WAY_MAX - this.#underWay.size);
     let taken = 0;
-    for (const row of journal.timers(clock(), this.#underWay.size + room)) {
+    for (const row of journal.timers(clock(), this.#underWay.size + room, owns)) {
       if (this.#underWay.has(timerName(row))) continue;
-      this.#underWay.add(timerName(row));
+      this.#underWay.set(timerName(row), row);
       taken += 1;
       due(row);
     }
@@ -81,7 +92,8 @@ export class Timers {
   /** When the earliest timer that is not under way is due. */
   #nextMs(more: boolean): number {
     if (more) return this.#options.clock();
-    const rows = this.#options.journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + 1);
+    const { journal, owns } = this.#options;
+    const rows = journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + 1, owns);
     return rows.find((row) => !this.#underWay.has(timerName(row)))?.dueMs ?? Number.POSITIVE_INFINITY;
   }
 }

@@ -186,7 +186,7 @@ export class Turns {
     cell.seq = prepared.seq;
     cell.tail += prepared.events;
     cell.remember(prepared.ring, prepared.timers);
-    return cell.tail >= cell.kind.limits.snapshotEvery ? this.snapshot(cell) : 0;
+    return cell.tail >= cell.kind.limits.snapshotEvery && !cell.gone ? this.snapshot(cell) : 0;
   }
 
   /** What leaves a turn: answers, a notification, slow work. All of it waits for the gate of the instance. */

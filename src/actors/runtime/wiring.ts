@@ -4,9 +4,11 @@ import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';
 import type { PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
+import type { ClusterView } from './cluster-view.ts';
 import { Deliveries } from './deliveries.ts';
+import { Follower, type FollowerDeps } from './follower.ts';
 import { GroupCommit } from './group-commit.ts';
-import { IdGenerator } from './id-generator.ts';
+import { floorKey, IdGenerator, storedFloor } from './id-generator.ts';
 import { type Journal, JournalTooNew, ofNoActor } from './journal/port.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
@@ -19,11 +21,15 @@ import { Turns } from './turns.ts';
 export interface WiringOptions {
   readonly kinds: readonly AnyKind[];
   readonly journal: Journal;
+  /** Of a node of a cluster; its journal judges. */
+  readonly cluster?: ClusterView;
   readonly ports: Ports;
   readonly settings: SettingsReader;
   readonly clock: Clock;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly schedule: Schedule;
+  /** Number of this node, 0 to 63: bits of its ids. Absent where there is one machine. */
+  readonly node?: number;
   /** A commit failed: every waiter has its answer, the process is to end with 70. */
   readonly onFatal: (error: Error) => void;
   readonly onBug: (report: BugReport) => void;
@@ -40,30 +46,28 @@ export interface Wiring {
   readonly turns: Turns;
   readonly deliveries: Deliveries;
   readonly count: PendingCount;
+  readonly cluster: ClusterView | undefined;
+  readonly follower: Follower | undefined;
   readonly nextCommandId: () => string;
   stop(): void;
 }
 
 /** Actors examined in one tick of the event loop when idle ones are removed from memory. */
 const SWEEP_ACTORS = 500;
-/** Keys of the journal's metadata that the runtime owns. */
-const TICK_FLOOR = 'tickFloor';
+/** Key of the journal's metadata: the version of each kind. */
 const KIND_VERSIONS = 'kindVersions';
 
 export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
-  const { kinds, journal, schedule, clock, ports, onBug } = options;
+  const { kinds, journal, schedule, clock, ports, onBug, cluster } = options;
   const versions = checkVersions(kinds, journal);
-  const ids = new IdGenerator(storedFloor(journal), (floor) => {
-    commit.add(ofNoActor([{ op: 'meta', key: TICK_FLOOR, row: journal.pack(floor) }]));
-    commit.wrote(0, 0);
-  });
+  const ids = createIds(options, () => commit);
   const { settings, randomBytes } = options;
   const context: RuntimeContext = { clock, randomBytes, settings, ids };
-  const claims = new Claims(journal);
+  const claims = new Claims(journal, cluster !== undefined);
   const supervision = new Supervision(context, onBug);
   const commit: GroupCommit = new GroupCommit({
     journal,
-    reached: undefined,
+    reached: cluster === undefined ? undefined : (position, run) => cluster.reached(position, run),
     schedule,
     limits,
     onCommitted: (group) => {
@@ -97,10 +101,13 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     timers: () => timers,
     turns: () => turns,
     nextCommandId,
+    admits: () => cluster?.admits !== false,
   });
+  const owns = cluster === undefined ? undefined : (kind: string, id: string) => cluster.owns(kind, id);
   const hasCapacity = () => !commit.failed && commit.backlog < 2 * limits.groupCommandsMax;
-  const mailboxes: Mailboxes = new Mailboxes({ journal, schedule, deliver: deliveries.deliver, hasCapacity });
-  const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => mailboxes.timer(row) });
+  const { deliver } = deliveries;
+  const mailboxes: Mailboxes = new Mailboxes({ journal, schedule, deliver, hasCapacity, owns });
+  const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => mailboxes.timer(row), owns });
   const turns: Turns = new Turns({
     journal,
     context,
@@ -127,9 +134,27 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   }
   mailboxes.start();
   timers.start();
-  const count = { pending: 0 };
   const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
-  return { ...parts, count, nextCommandId, stop };
+  const follower = followerOf(cluster, { ...parts, journal });
+  return { ...parts, count: { pending: 0 }, nextCommandId, stop, cluster, follower };
+}
+
+function followerOf(
+  cluster: ClusterView | undefined,
+  deps: Omit<FollowerDeps, 'cluster'>,
+): Follower | undefined {
+  if (cluster === undefined) return undefined;
+  const follower = new Follower({ ...deps, cluster });
+  cluster.follow(follower);
+  return follower;
+}
+
+function createIds({ journal, node }: WiringOptions, commit: () => GroupCommit): IdGenerator {
+  const reserve = (floor: bigint) => {
+    commit().add(ofNoActor([{ op: 'meta', key: floorKey(node), row: journal.pack(floor) }]));
+    commit().wrote(0, 0);
+  };
+  return new IdGenerator(storedFloor(journal, node), reserve, node);
 }
 
 /** Unique over restarts: every run has a first id of its own. */
@@ -155,11 +180,6 @@ function sweepEvery(sweepMs: number, schedule: Schedule, passivation: Passivatio
     stopped = true;
     cancel();
   };
-}
-
-function storedFloor(journal: Journal): bigint {
-  const floor = journal.meta(TICK_FLOOR);
-  return typeof floor === 'bigint' ? floor : BigInt(typeof floor === 'number' ? floor : 0);
 }
 
 /** Refuses to start over rows that are newer than the code; the versions to write, when they changed. */

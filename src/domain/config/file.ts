@@ -79,7 +79,7 @@ export const configurationSchema = object(
           proxyProtocol: optional(
             boolean({
               description:
-                'TrustedProxies put a PROXY protocol header (version 2) before each connection; it carries one request.',
+                'TrustedProxies put a PROXY protocol header (version 2) before each connection; it carries one request. Not with Listen.tls.',
             }),
           ),
         },

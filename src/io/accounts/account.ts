@@ -26,6 +26,7 @@ import {
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { toIso } from '../../domain/time.ts';
+import type { TraceSpan } from '../tracing/span.ts';
 
 /** Spec 2.2. Extensions: `browserLogin`, `name`, `lastUsedUtc`, `proven`, and `backedUp` of passkeys. */
 export const userKeySchema = named(
@@ -113,6 +114,8 @@ export interface AccountCall {
   readonly idempotencyKey?: string | undefined;
   /** A repeat with the same idempotency key must have the same body. */
   readonly body?: unknown;
+  /** Of a sampled request. */
+  readonly span?: TraceSpan | undefined;
 }
 
 export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyItem {
@@ -133,14 +136,8 @@ export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyI
 }
 
 /** Live sessions of the account, the oldest first. */
-export async function listSessions({
-  actors,
-  settings,
-  session,
-  nowMs,
-}: AccountCall): Promise<SessionItem[]> {
-  const query = { type: 'sessions' as const, nowMs, settings };
-  const records = await actors.query(user, session.userId, query);
+export async function listSessions({ actors, session }: AccountCall): Promise<SessionItem[]> {
+  const records = await actors.query(user, session.userId, { type: 'sessions' });
   return records.map((record) => ({
     id: record.id,
     kind: record.kind,

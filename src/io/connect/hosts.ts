@@ -43,10 +43,10 @@ export const endedHostSchema = named('EndedHost', object({ id: idText(), session
 type HostItem = Static<typeof hostSchema>;
 
 /** Those that live, the one used last first. */
-export async function listHosts(actors: ActorSystem, userId: string, nowMs: number): Promise<HostItem[]> {
-  const grants = await actors.query(user, userId, { type: 'grants', nowMs });
+export async function listHosts(actors: ActorSystem, userId: string): Promise<HostItem[]> {
+  const grants = await actors.query(user, userId, { type: 'grants' });
   return grants
-    .filter(({ id, appId }) => isGrantValid(indexEntryOf(actors, appId), id))
+    .filter((grant) => isGrantValid(indexEntryOf(actors, grant.appId), grant))
     .toSorted((a, b) => b.usedMs - a.usedMs)
     .map(hostItem);
 }

@@ -88,14 +88,14 @@ async function exchangeCode(deps: TokenDeps, context: Context, form: Form): Prom
 }
 
 async function refresh(deps: TokenDeps, context: Context, form: Form): Promise<TokenAnswer> {
-  const { actors, nowMs } = context;
+  const { actors } = context;
   const clientId = requireField(form, 'client_id');
   const presented = requireField(form, 'refresh_token');
   deps.clients.named(actors, clientId);
   const token = deps.sealers.refreshTokens.open(presented);
   if (token === undefined) throw new GatewayError('OAuthInvalidGrant', 'the refresh token is not known');
   const { userId, codeId, appId } = token;
-  const grants = await actors.query(user, userId, { type: 'grants', nowMs });
+  const grants = await actors.query(user, userId, { type: 'grants' });
   const grant = grants.find((each) => each.codeId === codeId);
   if (grant !== undefined) requireResource(deps, context, form, grant.audience);
   const scopes = grant === undefined ? undefined : narrowed(form, grant.scopes);
@@ -142,7 +142,7 @@ function answerOf({ token, expiresInSeconds, scopes }: IssuedAccess, refreshToke
 
 /** Ends the grant of a refresh token, or the session of an access token. Unknown tokens are no error (RFC 7009 2.2). */
 export async function revokeToken(deps: TokenDeps, context: Context, form: Form): Promise<void> {
-  const { actors, nowMs } = context;
+  const { actors } = context;
   requirePublic(context, form);
   const sent = requireField(form, 'token');
   const clientKey = digest(requireField(form, 'client_id'));
@@ -156,7 +156,7 @@ export async function revokeToken(deps: TokenDeps, context: Context, form: Form)
   const owner = ownerOf(actors, 'mcp', sent);
   if (owner === undefined) return;
   const { userId, sessionId } = owner;
-  const grants = await actors.query(user, userId, { type: 'grants', nowMs });
+  const grants = await actors.query(user, userId, { type: 'grants' });
   const isOwn = grants.some((grant) => grant.clientKey === clientKey && grant.sessionIds.includes(sessionId));
   if (isOwn) await actors.ask(user, userId, { type: 'endSession', sessionId, origin });
 }

@@ -11,6 +11,7 @@ import { errorReply } from './reply.ts';
 import { readBearer, sidOf } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
 import type { Match, ReadyRoute } from './router.ts';
+import { checkSession } from './session-check.ts';
 import { clearSid } from './sid-cookie.ts';
 
 const PUBLIC_KEY_BYTES = 32;
@@ -77,12 +78,7 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
   const authenticated =
     token === undefined
       ? undefined
-      : exchange.services.sessionLookup.authenticate(
-          token,
-          bearer ? 'mcp' : 'browser',
-          charge,
-          exchange.client,
-        );
+      : checkSession(exchange.services.sessionLookup, exchange, token, bearer ? 'mcp' : 'browser', charge);
   if (authenticated !== undefined) {
     exchange.session = authenticated.session;
     exchange.limiter.noteSession(authenticated.quotaResult);

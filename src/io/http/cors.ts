@@ -9,6 +9,9 @@ import { type HeaderList, Reply } from './route.ts';
 const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
   'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
+/** Arguments that MCP clients repeat (src/io/mcp/header-params.ts). CORS has no wildcard for the end of a name. */
+const ARGUMENT_HEADER = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/i;
+const ARGUMENT_HEADERS_MAX = 32;
 const EXPOSE_HEADERS =
   'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id, WWW-Authenticate';
 const NONE: HeaderList = [];
@@ -59,8 +62,15 @@ export function preflight(
   return Reply.empty(204, [
     allow,
     ['Access-Control-Allow-Methods', methods.join(', ')],
-    ['Access-Control-Allow-Headers', ALLOW_HEADERS],
+    ['Access-Control-Allow-Headers', [ALLOW_HEADERS, ...argumentHeaders(head)].join(', ')],
     ['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
     ...offers,
   ]);
+}
+
+/** Those that the page asks for. */
+function argumentHeaders(head: IncomingHead): string[] {
+  const asked = head.joined('access-control-request-headers', ',') ?? '';
+  const names = asked.split(',').map((name) => name.trim());
+  return names.filter((name) => ARGUMENT_HEADER.test(name)).slice(0, ARGUMENT_HEADERS_MAX);
 }

@@ -43,8 +43,8 @@ export function indexEntryOf(actors: ActorSystem, appId: string): AppIndexEntry 
 /** A session for an application ends when that forbids it, before its own account is notified. */
 function isAllowedByApp(actors: ActorSystem, session: SessionContext): boolean {
   const { grant, appId } = session;
-  if (grant !== undefined) return isGrantValid(indexEntryOf(actors, grant.appId), grant.id);
-  return appId === null || isSessionValid(indexEntryOf(actors, appId), session, session.id);
+  if (grant !== undefined) return isGrantValid(indexEntryOf(actors, grant.appId), grant);
+  return appId === null || isSessionValid(indexEntryOf(actors, appId), session, session);
 }
 
 /**

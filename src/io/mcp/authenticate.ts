@@ -9,6 +9,7 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { readBearer } from '../http/request.ts';
 import type { RouteContext, SessionLookup } from '../http/route.ts';
+import { checkSession } from '../http/session-check.ts';
 import type { RequestContext } from './audit.ts';
 import { type CapabilityCodes, invalidCode } from './capability.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
@@ -50,7 +51,7 @@ export function authenticate(
   const max = messagesMax(context.settings, KEY_SCOPE);
   const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
   const found =
-    token === undefined ? undefined : sessions.authenticate(token, 'mcp', charge, context.client, audience);
+    token === undefined ? undefined : checkSession(sessions, context, token, 'mcp', charge, audience);
   if (found === undefined) {
     chargeOpen(context, cost);
     return UNKNOWN;

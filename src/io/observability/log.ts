@@ -121,15 +121,22 @@ export function openLineSink(fileDescriptor = 2): LineSink {
     counters: () => ({ ...counts }),
     close() {
       flush();
-      const written = new Promise<void>((resolve) => {
-        const timeout = setTimeout(resolve, readerGone ? 0 : CLOSE_MS);
+      return new Promise<void>((resolve) => {
+        const giveUp = () => {
+          closed = true;
+          // Not now: a stream that is destroyed while it writes throws when the write ends (sonic-boom 4.2.1). Before
+          // pino's own listener, which would wait for the reader.
+          process.prependOnceListener('exit', end);
+          resolve();
+        };
+        const timeout = setTimeout(giveUp, readerGone ? 0 : CLOSE_MS);
         // A pipe cannot be synced; the error is ignored because the bytes are written.
         stream.flush(() => {
           clearTimeout(timeout);
+          end();
           resolve();
         });
       });
-      return written.then(end);
     },
   };
 }

@@ -137,7 +137,7 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'AppLimitReached'],
     idempotent: true,
     async handle(context) {
-      const { actors, session, body, site, settings, nowMs } = context;
+      const { actors, session, body, site, settings } = context;
       const patch = readPatch(body, site, settings);
       const appId =
         typeof body.appId === 'string' || typeof body.appId === 'number'
@@ -159,9 +159,7 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
       if (settled.keyId === issued.sealed.keyId) return { ...item, apiKey: issued.apiKey };
       // An existing application shows no key, unless this is a repeat of its registration.
       const first =
-        key === undefined
-          ? undefined
-          : await actors.query(user, session.userId, { type: 'issuedKey', key, nowMs });
+        key === undefined ? undefined : await actors.query(user, session.userId, { type: 'issuedKey', key });
       const apiKey = first === undefined ? undefined : cipher.tryOpen(first);
       return { ...item, ...(apiKey === undefined ? {} : { apiKey }) };
     },

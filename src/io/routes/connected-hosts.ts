@@ -14,7 +14,7 @@ export const connectedHosts = defineRoute({
   limits: [],
   result: array(hostSchema),
   errors: ['SessionNotFound'],
-  handle: ({ actors, session, nowMs }) => listHosts(actors, session.userId, nowMs),
+  handle: ({ actors, session }) => listHosts(actors, session.userId),
 });
 
 export const endConnectedHost = defineRoute({

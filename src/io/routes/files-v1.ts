@@ -25,7 +25,6 @@ import {
   union,
   utcText,
 } from '../../domain/schema.ts';
-import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { toIso } from '../../domain/time.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
 import type { PartUploads } from '../files/upload/v1-parts.ts';
@@ -101,8 +100,8 @@ function initRoute({ slotBound }: V1UploadDeps): AnyRoute {
       'ChartApiFileError',
       'StorageFull',
     ],
-    async handle({ body, session, actors, settings, nowMs, client, site }) {
-      await endExpired(actors, settings, nowMs);
+    async handle({ body, session, actors, client, site }) {
+      await endExpired(actors);
       // Outside Production one machine may open all uploads, for tests and trials.
       const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
       const command = { ...readInit(body, session.userId), networks };
@@ -154,7 +153,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
       'FileStorageFailed',
       'UnsupportedMediaType',
     ],
-    async handle({ query, session, actors, client, incoming, limiter, header, repeatedHeaders }) {
+    async handle({ query, session, actors, client, incoming, limiter, header, repeatedHeaders, span }) {
       try {
         const formFault = bodyFormFault(header, repeatedHeaders);
         if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
@@ -166,6 +165,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
           chunkNumber: readChunkNumber(query.chunkNumber),
           crc32: readCrc32(query.chunkCrc32) ?? -1,
           body: incoming,
+          span,
         });
         return { chunkNumber, fileId, fileCode: fileId === null ? null : deps.fileCodes.encode(fileId) };
       } catch (error) {
@@ -209,17 +209,16 @@ const uploadStatus = defineRoute({
   query: object({ uploadId: uploadIdText }),
   result: statusResult,
   errors: ['InvalidID'],
-  async handle({ query, session, actors, settings, nowMs }) {
-    const statusQuery = { type: 'status' as const, uploadId: readUploadId(query.uploadId), nowMs, settings };
+  async handle({ query, session, actors }) {
+    const statusQuery = { type: 'status' as const, uploadId: readUploadId(query.uploadId) };
     const { expiresMs, ...status } = await actors.query(upload, session.userId, statusQuery);
     return { ...status, expiresUtc: toIso(expiresMs) };
   },
 });
 
 /** Expires overdue uploads before a new one is checked (spec 3), whether or not their timers have fired. */
-async function endExpired(actors: ActorSystem, settings: SettingsReader, nowMs: number): Promise<void> {
-  const query = { type: 'stale' as const, nowMs, settings };
-  const stale = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, query);
+async function endExpired(actors: ActorSystem): Promise<void> {
+  const stale = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'stale' });
   await Promise.all(
     stale.map(({ userId, uploadKey }) =>
       actors.ask(upload, userId, { type: 'expireUpload', uploadKey, waits: true }),

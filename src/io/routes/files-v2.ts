@@ -136,8 +136,8 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
     async handle(context) {
       const target = findDraft(context.actors, context.session, context.params['fileId']);
       const plan = planOf(context);
-      const { incoming, client } = context;
-      const outcome = await deps.uploads.upload({ target, plan, incoming, address: client.address });
+      const { incoming, client, span } = context;
+      const outcome = await deps.uploads.upload({ target, plan, incoming, address: client.address, span });
       return uploadReply(outcome, plan);
     },
   });

@@ -19,8 +19,8 @@ import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { clearSid } from '../http/sid-cookie.ts';
 
 export function accountCall(context: RouteContext<unknown, unknown, SessionContext>): AccountCall {
-  const { actors, settings, session, nowMs, idempotencyKey, body } = context;
-  return { actors, settings, session, nowMs, idempotencyKey, body, origin: originOf(context) };
+  const { actors, settings, session, nowMs, idempotencyKey, body, span } = context;
+  return { actors, settings, session, nowMs, idempotencyKey, body, span, origin: originOf(context) };
 }
 
 export const sessions = defineRoute({

@@ -1,7 +1,8 @@
 /**
- * Spans of tool calls and of the module calls below them, with the names of the HTTP, MCP and GenAI conventions. Arguments,
- * queries and bodies never enter a span.
+ * Spans of session checks, tool calls and module calls, with the names of the HTTP, MCP and GenAI conventions. Arguments,
+ * queries, bodies and tokens never enter a span.
  */
+import type { SessionKind } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { ModuleResult } from '../http-client/types.ts';
 import type { Target } from '../modules/endpoint.ts';
@@ -27,6 +28,20 @@ export function openModuleCall(
     'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
   });
   return span;
+}
+
+/** The look-up of a token's session at its account. */
+export function openSessionCheck(parent: TraceSpan | undefined, kind: SessionKind): TraceSpan | undefined {
+  if (parent === undefined) return undefined;
+  const span = parent.child('session check');
+  span.set({ 'gatehouse.session.kind': kind });
+  return span;
+}
+
+/** Without an outcome the check was refused: over a limit, or the account could not be asked. */
+export function endSessionCheck(span: TraceSpan, outcome: 'valid' | 'unknown' | undefined): void {
+  span.set({ 'gatehouse.session.outcome': outcome ?? 'refused' });
+  span.end();
 }
 
 /** The headers of a module call whose parent is its span. */

@@ -53,7 +53,7 @@ export class TraceSpan {
   readonly id = randomBytes(SPAN_ID_BYTES).toString('hex');
   readonly parentId: string | undefined;
   readonly kind: SpanKind;
-  /** The span of the whole request. */
+  /** The span without a parent in this process. */
   readonly root: TraceSpan;
   readonly startMs: number;
   readonly attributes: Record<string, AttributeValue> = {};
@@ -116,9 +116,14 @@ export class TraceSpan {
   }
 }
 
-/** The span of a whole request. */
-export function openTrace(options: TraceOptions, startMs: number): TraceSpan {
-  return new TraceSpan(new Trace(options), undefined, 'request', 'server', startMs);
+/** The span of a whole request, or of work that no request asked for. */
+export function openTrace(
+  options: TraceOptions,
+  startMs: number,
+  name = 'request',
+  kind: SpanKind = 'server',
+): TraceSpan {
+  return new TraceSpan(new Trace(options), undefined, name, kind, startMs);
 }
 
 /** `00-<32 digits>-<16 digits>-<2 digits>` (W3C Trace Context 3.2). */

@@ -1,18 +1,21 @@
 /**
  * The actor system as a sampled request sees it: a span for each command, with the turn and the commit that its answer
- * waits for below it. Kinds and commands are named, ids never.
+ * waits for below it, and calls of ports below the turn. Kinds and commands are named, ids never.
  */
 import type {
   ActorSystem,
   AnyKind,
+  AskObserver,
   AskOptions,
   AuditRecord,
   IndexName,
   KindOf,
 } from '../../actors/runtime/actor.ts';
+import type { Ports } from '../../actors/runtime/ports.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from '../../actors/runtime/protocol.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { TraceSpan } from './span.ts';
+import { portsBelow } from './traced-ports.ts';
 
 export class TracedActors implements ActorSystem {
   readonly #actors: ActorSystem;
@@ -35,18 +38,9 @@ export class TracedActors implements ActorSystem {
     options?: AskOptions,
   ): Promise<P['replies'][T]> {
     const span = this.#open('ask', kind, command);
-    const turn = span.child('turn');
-    let commit: TraceSpan | undefined;
-    const onGated = () => {
-      turn.end();
-      commit = span.child('commit');
-    };
-    const reply = this.#actors.ask(kind, id, command, { ...options, onGated });
-    return ended(reply, (error) => {
-      turn.end();
-      commit?.end();
-      span.end(error);
-    });
+    const observer = new CommandObserver(span);
+    const reply = this.#actors.ask(kind, id, command, { ...options, observer });
+    return ended(reply, (error) => observer.end(error));
   }
 
   now<P extends AnyProtocol, T extends TypeIn<P['volatileReplies']>>(
@@ -76,7 +70,7 @@ export class TracedActors implements ActorSystem {
       if (!(result instanceof Promise)) span.end();
     }
     if (!(result instanceof Promise)) return result;
-    const commit = span.child('commit');
+    const commit = openCommit(span);
     return ended(result, (error) => {
       commit.end();
       span.end(error);
@@ -85,7 +79,7 @@ export class TracedActors implements ActorSystem {
 
   tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void> {
     const span = this.#open('tell', kind, command);
-    const commit = span.child('commit');
+    const commit = openCommit(span);
     return ended(this.#actors.tell(kind, id, command), (error) => {
       commit.end();
       span.end(error);
@@ -93,7 +87,7 @@ export class TracedActors implements ActorSystem {
   }
 
   auditFirst(record: AuditRecord): Promise<void> {
-    const span = this.#parent.child('commit');
+    const span = openCommit(this.#parent);
     span.set({ 'gatehouse.audit.event': record.event });
     return ended(this.#actors.auditFirst(record), (error) => span.end(error));
   }
@@ -127,6 +121,54 @@ export class TracedActors implements ActorSystem {
     span.set({ 'gatehouse.actor.kind': kind, 'gatehouse.actor.command': type });
     return span;
   }
+}
+
+/** Of a sampled request; the system itself for any other. */
+export function actorsBelow(actors: ActorSystem, parent: TraceSpan | undefined): ActorSystem {
+  return parent === undefined ? actors : new TracedActors(actors, parent);
+}
+
+/** The spans below a command: its turn, the port calls in it, its commit and the write of that. */
+class CommandObserver implements AskObserver {
+  readonly #span: TraceSpan;
+  readonly #turn: TraceSpan;
+  #commit: TraceSpan | undefined;
+  #write: TraceSpan | undefined;
+  #group: { readonly commands: number } | undefined;
+
+  constructor(span: TraceSpan) {
+    this.#span = span;
+    this.#turn = span.child('turn');
+  }
+
+  gated(group: { readonly commands: number }): void {
+    this.#turn.end();
+    this.#group = group;
+    this.#commit = openCommit(this.#span);
+  }
+
+  writing(): void {
+    this.#write = this.#commit?.child('write');
+  }
+
+  portsOf(ports: Ports): Ports {
+    return portsBelow(ports, this.#turn);
+  }
+
+  end(error: string | undefined): void {
+    this.#turn.end();
+    this.#write?.end();
+    this.#commit?.set({ 'db.operation.batch.size': this.#group?.commands });
+    this.#commit?.end();
+    this.#span.end(error);
+  }
+}
+
+/** Named and described as the database conventions do. */
+function openCommit(parent: TraceSpan): TraceSpan {
+  const span = parent.child('commit');
+  span.set({ 'db.system.name': 'lmdb', 'db.operation.name': 'commit' });
+  return span;
 }
 
 /** Calls `end` before the caller sees the result, with the error of a failure. */

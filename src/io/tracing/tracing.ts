@@ -3,6 +3,7 @@
  * `Telemetry.sampleRatio` above 0.
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/time.ts';
 import { tracestateOf } from '../modules/headers.ts';
 import { isSampled, openTrace, type SpanSink, type TraceSpan } from './span.ts';
 
@@ -15,6 +16,7 @@ interface TracingOptions {
   /** 0 to 1, without 1. */
   readonly random: () => number;
   readonly elapsed: () => number;
+  readonly clock: Clock;
 }
 
 /** A request whose head has arrived; the pipeline's exchange fits. */
@@ -60,6 +62,16 @@ export class Tracing {
     this.sampled += 1;
     const tracestate = tracestateOf(request);
     return openTrace({ traceparent, tracestate, sink, elapsed, originMs: nowMs - startedMs }, startedMs);
+  }
+
+  /** The span of work that no request asked for, or undefined. The ratio alone decides. */
+  beginWork(name: string): TraceSpan | undefined {
+    const { sink, elapsed, random, sampleRatio, clock } = this.#options;
+    if (random() >= sampleRatio) return undefined;
+    const startMs = elapsed();
+    const originMs = clock() - startMs;
+    const options = { traceparent: undefined, tracestate: undefined, sink, elapsed, originMs };
+    return openTrace(options, startMs, name, 'internal');
   }
 
   /** Names and attributes of the HTTP conventions; never a query, a header or a user. */

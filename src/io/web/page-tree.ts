@@ -14,6 +14,7 @@ const FOLDER_BYTES_MAX = 64 * 1024 * 1024;
 
 const ADMIN_PAGES = [
   'Setup',
+  'Recovery',
   'Dashboard',
   'Settings',
   'Users',

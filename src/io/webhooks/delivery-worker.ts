@@ -6,11 +6,16 @@ import { app } from '../../actors/apps/app.ts';
 import type { WebhookView } from '../../actors/apps/app-state.ts';
 import type { WorkerCommand } from '../../actors/apps/delivery.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
 import { bodyOf, webhookIdOf } from '../../domain/webhooks/batch.ts';
+import { classify } from '../../domain/webhooks/outcome.ts';
 import type { AttemptResult, OpenDelivery, Resend } from '../../domain/webhooks/types.ts';
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
+import type { TraceSpan } from '../tracing/span.ts';
+import { actorsBelow } from '../tracing/traced-actors.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import type { LogScanner, ScanResult } from './log-scanner.ts';
 import type { WebhookSender } from './sender.ts';
@@ -32,6 +37,8 @@ export interface DeliveryWorkerOptions {
   readonly onAttempt: (result: AttemptResult, events: number) => void;
   /** Undefined: attempts are not logged. */
   readonly attemptLog: AttemptLog | undefined;
+  /** Undefined: no attempt has a span. */
+  readonly tracing: Pick<Tracing, 'beginWork'> | undefined;
 }
 
 interface Plan {
@@ -69,8 +76,8 @@ export class DeliveryWorker {
 
   /** The keys that are valid now; undefined when the application was removed. */
   async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
-    const { actors, clock, cipher } = this.#options;
-    const keys = await actors.query(app, appId, { type: 'keys', nowMs: clock() });
+    const { actors, cipher } = this.#options;
+    const keys = await actors.query(app, appId, { type: 'keys' });
     return openKeys(keys, cipher);
   }
 
@@ -84,8 +91,13 @@ export class DeliveryWorker {
     return view;
   }
 
-  async #ask(entry: Subscription, command: WorkerCommand): Promise<WebhookView | undefined> {
-    const { actors } = this.#options;
+  /** `span`: of a sampled attempt. */
+  async #ask(
+    entry: Subscription,
+    command: WorkerCommand,
+    span?: TraceSpan,
+  ): Promise<WebhookView | undefined> {
+    const actors = actorsBelow(this.#options.actors, span);
     return this.#applyView(entry, await actors.ask(app, entry.view.appId, command));
   }
 
@@ -196,30 +208,55 @@ export class DeliveryWorker {
     return view?.open?.webhookId === webhookId ? view.open : undefined;
   }
 
-  async #deliver(entry: Subscription, { delivery, events, scanned, reopened }: Plan): Promise<void> {
+  async #deliver(entry: Subscription, plan: Plan): Promise<void> {
+    const span = this.#options.tracing?.beginWork('webhook attempt');
+    if (span === undefined) {
+      await this.#attempt(entry, plan, undefined);
+      return;
+    }
+    describeAttempt(span, plan);
+    let error: string | undefined = 'bug';
+    try {
+      const result = await this.#attempt(entry, plan, span);
+      error = result === undefined ? undefined : errorOf(result);
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) error = thrown.row;
+      throw thrown;
+    } finally {
+      span.end(error);
+    }
+  }
+
+  /** Undefined when nothing was sent. */
+  async #attempt(
+    entry: Subscription,
+    { delivery, events, scanned, reopened }: Plan,
+    span: TraceSpan | undefined,
+  ): Promise<AttemptResult | undefined> {
     const { sender, checkpoint, onAttempt } = this.#options;
     const { appId, url } = entry.view;
     const { webhookId, source, sequences } = delivery;
     const apiKeys = await this.apiKeys(appId);
     // The application was removed meanwhile.
-    if (apiKeys === undefined) return;
+    if (apiKeys === undefined) return undefined;
     entry.lastSource = source;
     const resent = source === 'resend';
-    const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent });
+    const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent, span });
     onAttempt(result, events.length);
     const behind = scanned < checkpoint();
     let view: WebhookView | undefined;
     try {
-      view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind, reopened });
+      const command = { type: 'settleDelivery' as const, webhookId, result, behind, reopened };
+      view = await this.#ask(entry, command, span);
     } finally {
       this.#log(entry, delivery, result, view);
     }
-    if (view === undefined || source === 'resend') return;
     const last = sequences.at(-1) ?? 0;
-    if ((view.cursor?.sequence ?? 0) < last) return;
+    if (view === undefined || source === 'resend' || (view.cursor?.sequence ?? 0) < last) return result;
     this.#advance(entry, scanned);
     // One more run stores that the backlog is empty.
     if (view.behind) entry.backlog.keep(scanned);
+    return result;
   }
 
   /** `view`: after the attempt; undefined when its result could not be stored. */
@@ -244,4 +281,20 @@ export class DeliveryWorker {
       retryAtMs: view?.retryAtMs ?? null,
     });
   }
+}
+
+function describeAttempt(span: TraceSpan, { delivery, events }: Plan): void {
+  const { webhookId, source, attempts } = delivery;
+  span.set({
+    'gatehouse.webhook.id': webhookId,
+    'gatehouse.webhook.source': source,
+    'gatehouse.webhook.attempt': attempts + 1,
+    'gatehouse.webhook.events': events.length,
+  });
+}
+
+/** `error.type` of an attempt that did not deliver: its class, or the status. */
+function errorOf(result: AttemptResult): string | undefined {
+  if (classify(result) === 'delivered') return undefined;
+  return result.failure ?? String(result.status);
 }

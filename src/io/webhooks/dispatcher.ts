@@ -16,7 +16,10 @@ import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './
 import { type Subscription, Subscriptions } from './subscriptions.ts';
 
 interface DispatcherOptions
-  extends Pick<DeliveryWorkerOptions, 'actors' | 'log' | 'sender' | 'cipher' | 'clock' | 'attemptLog'> {
+  extends Pick<
+    DeliveryWorkerOptions,
+    'actors' | 'log' | 'sender' | 'cipher' | 'clock' | 'attemptLog' | 'tracing'
+  > {
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
   readonly concurrency?: ConcurrencyLimits;

@@ -183,7 +183,8 @@ export class WebhookOwnerApi {
         const apiKeys = await this.#dispatcher.worker.apiKeys(appId);
         if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
         const body = JSON.stringify(event);
-        const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false });
+        const { span } = call;
+        const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false, span });
         this.#attemptLog?.({
           appId,
           webhookId,
@@ -214,9 +215,9 @@ export class WebhookOwnerApi {
     return appItem(await call.actors.ask(app, appId, command, askOptions('app_enable', call)));
   }
 
-  async #lines({ actors, nowMs }: AccountCall, appId: string): Promise<LogLine[]> {
+  async #lines({ actors }: AccountCall, appId: string): Promise<LogLine[]> {
     const pages = Array.from({ length: PAGES }, (_, page) =>
-      actors.query(deliveryLog, logPageId(appId, page), { type: 'lines', nowMs }),
+      actors.query(deliveryLog, logPageId(appId, page), { type: 'lines' }),
     );
     return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
   }

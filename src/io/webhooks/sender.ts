@@ -6,6 +6,8 @@ import type { Clock } from '../../domain/time.ts';
 import { readRetryAfter } from '../../domain/webhooks/backoff.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
 import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../domain/webhooks/types.ts';
+import { endAnswered, openModuleCall } from '../tracing/calls.ts';
+import type { TraceSpan } from '../tracing/span.ts';
 import { type GuardedClient, NotConnected, openGuardedClient } from './guarded-client.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
 import { BlockedAddress, type Resolve, Unresolved } from './ssrf-guard.ts';
@@ -24,6 +26,8 @@ export interface OutgoingDelivery {
   readonly apiKeys: DeliveryKeys;
   /** A resend that the owner requested. */
   readonly resent: boolean;
+  /** Of a sampled delivery: the parent of the attempt. */
+  readonly span?: TraceSpan | undefined;
 }
 
 export interface WebhookSender {
@@ -68,31 +72,45 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       answer: readable ? bytes.toString('utf8').slice(0, ANSWER_KEPT_MAX) : '',
     };
   };
+  const send = async (delivery: OutgoingDelivery): Promise<AttemptResult> => {
+    opened ??= openGuardedClient({ ...options, deadlineMs, connections: CONNECTIONS_PER_ORIGIN });
+    // Loading the client does not count towards the deadline.
+    const client = await opened;
+    const startMs = elapsed();
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), deadlineMs);
+    const took = () => Math.round(elapsed() - startMs);
+    try {
+      const answer = await attempt(client, delivery, deadline.signal);
+      return { ...answer, failure: null, sent: true, elapsedMs: took() };
+    } catch (error) {
+      const { failure, sent } = deadline.signal.aborted
+        ? { failure: 'timed_out' as const, sent: true }
+        : failureOf(error);
+      return { status: null, failure, sent, retryAfterMs: null, elapsedMs: took(), answer: '' };
+    } finally {
+      clearTimeout(timer);
+    }
+  };
   return {
     async send(delivery) {
-      opened ??= openGuardedClient({ ...options, deadlineMs, connections: CONNECTIONS_PER_ORIGIN });
-      // Loading the client does not count towards the deadline.
-      const client = await opened;
-      const startMs = elapsed();
-      const deadline = new AbortController();
-      const timer = setTimeout(() => deadline.abort(), deadlineMs);
-      const took = () => Math.round(elapsed() - startMs);
-      try {
-        const answer = await attempt(client, delivery, deadline.signal);
-        return { ...answer, failure: null, sent: true, elapsedMs: took() };
-      } catch (error) {
-        const { failure, sent } = deadline.signal.aborted
-          ? { failure: 'timed_out' as const, sent: true }
-          : failureOf(error);
-        return { status: null, failure, sent, retryAfterMs: null, elapsedMs: took(), answer: '' };
-      } finally {
-        clearTimeout(timer);
-      }
+      const { span: parent, url } = delivery;
+      if (parent === undefined) return send(delivery);
+      // The path of a webhook may be a secret.
+      const span = openModuleCall(parent, 'POST', new URL(url), undefined);
+      const result = await send(delivery);
+      if (span !== undefined) endAttempt(span, result);
+      return result;
     },
     async close() {
       await (await opened)?.agent.destroy();
     },
   };
+}
+
+function endAttempt(span: TraceSpan, { status, failure }: AttemptResult): void {
+  if (status === null) span.end(failure ?? undefined);
+  else endAnswered(span, status);
 }
 
 /** Leaving the loop destroys the connection, so no more bytes are read. */

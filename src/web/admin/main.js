@@ -30,6 +30,9 @@ const PAGES = [
   { name: 'Health', title: 'Health', page: HealthPage },
 ];
 
+/** Pages of the links that make an admin, and the kind of each. */
+const LINKS = { '/ProxyAdmin/Setup': 'first', '/ProxyAdmin/Recovery': 'recovery' };
+
 const addressOf = (name) => `/ProxyAdmin/${name}`;
 const pageAt = (path) => PAGES.find(({ name }) => addressOf(name) === path) ?? PAGES[0];
 
@@ -64,8 +67,8 @@ function App() {
   const [address, go] = useAddress();
   const { info, session, isOver, enter, leave, logOut } = useSession();
   const { name, page: Page, title } = pageAt(location.pathname);
-  const isSetup = location.pathname === '/ProxyAdmin/Setup';
-  const isIn = session?.role != null && !isSetup;
+  const link = LINKS[location.pathname];
+  const isIn = session?.role != null && link === undefined;
   useEffect(() => {
     document.title = `${isIn ? title : 'Admin'} · Gatehouse`;
   }, [title, isIn]);
@@ -81,7 +84,7 @@ function App() {
             <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
             <main id="content"><h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div></main>
           </div>`
-        : html`<main class="page" id="content"><${LogIn} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
+        : html`<main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />
   </div>`;

@@ -37,12 +37,7 @@ async function start() {
       origin: ORIGIN,
     });
   const { key: item } = await signUp(key, challenge(1));
-  const sessions = () =>
-    actors.system.query(user, USER, {
-      type: 'sessions',
-      nowMs: actors.clock.nowMs,
-      settings: actors.settings,
-    });
+  const sessions = () => actors.system.query(user, USER, { type: 'sessions' });
   const [root] = await sessions();
   const login = (used: UsedChallenge, proof = proofOf(key)) =>
     ask({

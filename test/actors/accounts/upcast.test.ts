@@ -66,8 +66,8 @@ t.test(
           { exists: true, blocked: false, keys: [{ id: '12' }], apps, appAccess: access },
           note,
         );
-        const { settings } = actors;
-        const sessions = await actors.system.query(user, '7', { type: 'sessions', nowMs: 8, settings });
+        actors.clock.nowMs = 8;
+        const sessions = await actors.system.query(user, '7', { type: 'sessions' });
         t.same(
           sessions.map(({ id }) => id),
           ['99', '100'],
@@ -215,12 +215,11 @@ t.test('accounts of version 4: registrations have no Idempotency-Key, new ones k
   for (const snapshot of [true, false]) {
     const note = snapshot ? 'snapshot' : 'events';
     const actors = await planted('user', '7', written, snapshot, 4);
-    const { system, clock } = actors;
+    const { system } = actors;
     const key = { keyId: 'k', sealed: 's' };
     const patch = { name: 'Other', url: 'https://other.example' };
     const request = { key: 'once', fingerprint: 'f' };
-    const issued = () =>
-      actors.system.query(user, '7', { type: 'issuedKey', key: 'once', nowMs: clock.nowMs });
+    const issued = () => actors.system.query(user, '7', { type: 'issuedKey', key: 'once' });
     t.equal(await issued(), undefined, note);
     await system.ask(user, '7', { type: 'upsertApp', patch, key, request, origin: ORIGIN });
     await actors.restart();
@@ -244,7 +243,8 @@ t.test('applications of version 2: the new key of a rotation stays the one that 
   for (const snapshot of [true, false]) {
     const actors = await planted('app', '70', rotated, snapshot, 2);
     const keysAt = async (nowMs: number) => {
-      const valid = await actors.system.query(app, '70', { type: 'keys', nowMs });
+      actors.clock.nowMs = nowMs;
+      const valid = await actors.system.query(app, '70', { type: 'keys' });
       return { valid: valid.map(({ keyId }) => keyId), sent: sentKeyOf(valid)?.keyId };
     };
     const note = snapshot ? 'snapshot' : 'events';

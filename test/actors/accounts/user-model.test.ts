@@ -263,8 +263,7 @@ class Pair {
   }
 
   sessionsOf(userId: string): Promise<readonly SessionRecord[]> {
-    const { clock, settings, system } = this.actors;
-    return Promise.resolve(system.query(user, userId, { type: 'sessions', nowMs: clock.nowMs, settings }));
+    return Promise.resolve(this.actors.system.query(user, userId, { type: 'sessions' }));
   }
 
   /** The difference from the model, or '' where there is none. */

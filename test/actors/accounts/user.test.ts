@@ -62,11 +62,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
       adminPublicKeys: new Set(admin ? [publicKey] : []),
       onTouchFailed: (error) => failures.push(error),
     });
-  const [root] = await actors.system.query(user, USER, {
-    type: 'sessions',
-    nowMs: actors.clock.nowMs,
-    settings: actors.settings,
-  });
+  const [root] = await actors.system.query(user, USER, { type: 'sessions' });
   await ask({ type: 'updateKey', keyId, mcpAccess: true, sessionId: root?.id ?? '', origin: ORIGIN });
   return {
     actors,
@@ -90,14 +86,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
       }),
     enter: (token: string, kind: 'browser' | 'mcp', scope?: 's' | 'p', cost = 1) =>
       gate().authenticate(token, kind, scope === undefined ? undefined : { scope, cost }, CLIENT),
-    sessions: () =>
-      Promise.resolve(
-        actors.system.query(user, USER, {
-          type: 'sessions',
-          nowMs: actors.clock.nowMs,
-          settings: actors.settings,
-        }),
-      ),
+    sessions: () => Promise.resolve(actors.system.query(user, USER, { type: 'sessions' })),
   };
 }
 

@@ -8,6 +8,7 @@ import {
   isSessionValid,
   mayOpenSession,
   parseIndexEntry,
+  ticksOf,
 } from '../../../src/actors/apps/app-access-index.ts';
 import { type AppFlags, type AppState, evolveApp, viewOf } from '../../../src/actors/apps/app-state.ts';
 import { isRefusal, type Refusal, type Turn } from '../../../src/actors/runtime/actor.ts';
@@ -115,8 +116,8 @@ t.test(
     for (const caller of [owner, explicit]) {
       t.equal(mayOpenSession(closed, caller), false);
       t.equal(mayOpenSession(undefined, caller), false);
-      t.equal(isSessionValid(closed, caller, '99'), false);
-      t.equal(isSessionValid(undefined, caller, '99'), false);
+      t.equal(isSessionValid(closed, caller, { id: '99' }), false);
+      t.equal(isSessionValid(undefined, caller, { id: '99' }), false);
     }
     t.equal(
       mayOpenSession({ ...indexEntry, mcpPublicKey: null }, { userId: '104', publicKey: null }),
@@ -124,14 +125,30 @@ t.test(
       'no key is no match',
     );
     t.same(
-      ['49', '50', '51', '9', '100'].map((id) => isSessionValid(indexEntry, owner, id)),
+      ['49', '50', '51', '9', '100'].map((id) => isSessionValid(indexEntry, owner, { id })),
       [false, false, true, false, true],
     );
     t.same(
-      ['55', '60', '61'].map((id) => isSessionValid(indexEntry, explicit, id)),
+      ['55', '60', '61'].map((id) => isSessionValid(indexEntry, explicit, { id })),
       [false, false, true],
     );
-    t.equal(isSessionValid(indexEntry, outsider, '99'), false);
+    t.equal(isSessionValid(indexEntry, outsider, { id: '99' }), false);
+    const entries = [
+      ['50', '60'],
+      ['50', '61'],
+      ['49', '60'],
+      ['51', '60'],
+    ].map(([openedTick = '', keyTick = '']) => ({ id: '9', entry: { openedTick, keyTick } }));
+    t.same(
+      entries.map((session) => isSessionValid(indexEntry, owner, session)),
+      [true, true, false, false],
+      'of a session that keeps its entry, ids do not matter: the opening is the same',
+    );
+    t.same(
+      entries.map((session) => isSessionValid(indexEntry, explicit, session)),
+      [true, false, false, false],
+      'and for the explicit key, its configuration too',
+    );
   },
 );
 
@@ -139,30 +156,37 @@ t.test(
   'app: closing and opening again, or another key and the first one back, let no old session in',
   async (t) => {
     const open = decide(registered(), administer({ ...OPEN, mcpPublicKey: KEY })).state;
-    const session = turn().newId();
     const indexEntry = (state: AppState) => parseIndexEntry(formatIndexEntry(state));
+    const entry = ticksOf(indexEntry(open));
+    if (entry === undefined) throw new Error('it is open');
+    const id = turn().newId();
     const owner = { userId: OWNER, publicKey: null };
     const explicit = { userId: '102', publicKey: KEY };
-    t.same(
-      [owner, explicit].map((caller) => isSessionValid(indexEntry(open), caller, session)),
+    // A session that keeps its entry, and one of before entries were kept.
+    const valid = (state: AppState) =>
+      [{ id, entry }, { id }].map((session) =>
+        [owner, explicit].map((caller) => isSessionValid(indexEntry(state), caller, session)),
+      );
+    t.same(valid(open), [
       [true, true],
-    );
+      [true, true],
+    ]);
     const again = [{ disabled: true }, { disabled: false }].reduce<AppState>(
       (state, flags) => decide(state, administer(flags)).state,
       open,
     );
-    t.same(
-      [owner, explicit].map((caller) => isSessionValid(indexEntry(again), caller, session)),
+    t.same(valid(again), [
       [false, false],
-    );
+      [false, false],
+    ]);
     const back = [OTHER_KEY, KEY].reduce<AppState>(
       (state, mcpPublicKey) => decide(state, administer({ mcpPublicKey })).state,
       open,
     );
-    t.same(
-      [owner, explicit].map((caller) => isSessionValid(indexEntry(back), caller, session)),
+    t.same(valid(back), [
       [true, false],
-    );
+      [true, false],
+    ]);
     const more = decide(open, administer({ approved: true, mcpPublicKey: KEY })).state;
     t.equal(more, open, 'a change that changes nothing');
   },

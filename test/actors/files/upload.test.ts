@@ -261,8 +261,6 @@ t.test('upload: inactive ones expire; a stored chunk prolongs, a refused one doe
   const status = await uploads.actors.system.query(upload, ADA, {
     type: 'status',
     uploadId: file.uploadId,
-    nowMs: uploads.actors.clock.nowMs,
-    settings: uploads.actors.settings,
   });
   t.equal(status.expiresMs, uploads.actors.clock.nowMs + 30 * SECOND_MS);
   t.same((status as unknown as { missing: number[] }).missing, [1, 2]);
@@ -277,12 +275,7 @@ t.test('upload: past its time it is gone before its timer has run, and makes roo
   const uploads = createUploadActors({ settings: new LiveSettings({ UploadInactivitySeconds: 600 }) });
   const file = new SampleFile(1, 1);
   await uploads.init(ADA, file);
-  const stale = () =>
-    uploads.actors.system.query(uploadSlots, UPLOAD_SLOTS_ID, {
-      type: 'stale',
-      nowMs: uploads.actors.clock.nowMs,
-      settings: uploads.actors.settings,
-    });
+  const stale = () => uploads.actors.system.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'stale' });
   uploads.actors.clock.nowMs += 599 * SECOND_MS;
   t.same(await stale(), []);
   uploads.actors.settings.set('UploadInactivitySeconds', 599);

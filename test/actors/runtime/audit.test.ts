@@ -5,7 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
+import { SETTINGS_ID, settings } from '../../../src/actors/admin/settings.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
+import { JournalCallAudit } from '../../../src/actors/runtime/call-audit.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { Journal, Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
@@ -22,6 +24,7 @@ import { DAY_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { cookie, makeKey, startAccounts } from '../../support/account.ts';
 import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
+import { rejectsWith } from '../../support/rejections.ts';
 
 function recordsOf({ journal }: TestActors): AuditRecord[] {
   return journal.auditPage(0, 100_000).map(({ record }) => record as AuditRecord);
@@ -249,3 +252,74 @@ t.test("audit: refused logins and key changes keep the caller's X-Request-Id bes
   t.match(unnamed?.fields['requestId'], /^test-\d+$/);
   t.notOk(Object.hasOwn(unnamed?.fields ?? {}, 'clientRequestId'), 'absent where none was sent');
 });
+
+t.test('audit: records of no turn go to the port that is given, those of turns to the journal', async (t) => {
+  const calls: AuditRecord[] = [];
+  const callAudit = {
+    dropped: 7,
+    write: (record: AuditRecord) => calls.push(record),
+    writeFirst: async (record: AuditRecord) => {
+      calls.push({ ...record, fields: { first: true } });
+    },
+  };
+  const actors = createTestActors({ kinds: [settings], callAudit });
+  const { system } = actors;
+  const record = (event: AuditEvent) => ({ utcMs: START_MS, event, userId: null, fields: {} });
+  system.audit(record('mcp.tool'));
+  await system.auditFirst(record('rest.call'));
+  for (let count = 0; count < 11; count += 1) system.auditRefusal(refusal(START_MS), '192.0.2.1');
+  const command = { name: 'AuditDays', value: 3, by: '1', address: '192.0.2.1' } as const;
+  await system.ask(settings, SETTINGS_ID, { type: 'change', ...command });
+  await actors.advance(2 * MINUTE_MS);
+  t.match(calls, [
+    { event: 'mcp.tool' },
+    { event: 'rest.call', fields: { first: true } },
+    ...Array.from({ length: 10 }, () => ({ event: 'login_refused' })),
+    { event: 'refusals_left_out', fields: { count: 1 } },
+  ]);
+  t.equal(calls.length, 13);
+  t.same(
+    recordsOf(actors).map(({ event }) => event),
+    ['settingChanged'],
+  );
+  t.equal(system.counters().auditDropped, 7);
+});
+
+t.test(
+  'audit: a record of no turn is refused or dropped, and counted, while the disk cannot follow',
+  async (t) => {
+    const operations: Operation[] = [];
+    const journal = { pack: (value: unknown) => value, sizeBytes: () => 10 };
+    const written: [number, number][] = [];
+    const record = { utcMs: START_MS, event: 'mcp.tool', userId: null, fields: {} } as const;
+    const state = { failed: false, backlog: 19_999 };
+    const calls = new JournalCallAudit({
+      journal,
+      commit: {
+        get failed() {
+          return state.failed;
+        },
+        get backlog() {
+          return state.backlog;
+        },
+        add: ({ operations: rows }) => operations.push(...rows),
+        wroteUnawaited: (...grown) => written.push(grown),
+      },
+      write: async (rows) => {
+        operations.push(...rows);
+      },
+    });
+    calls.write(record);
+    await calls.writeFirst(record);
+    const operation = { op: 'audit', ring: 'calls', row: record };
+    t.same(operations, [operation, operation]);
+    t.same(written, [[1, 10]]);
+    state.backlog += 1;
+    calls.write(record);
+    await rejectsWith(t, calls.writeFirst(record), 'Overloaded');
+    state.failed = true;
+    calls.write(record);
+    await rejectsWith(t, calls.writeFirst(record), 'JournalUnavailable');
+    t.same([operations.length, calls.dropped], [2, 2]);
+  },
+);

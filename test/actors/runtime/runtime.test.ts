@@ -216,3 +216,15 @@ t.test('query: an unknown id is answered from the initial state and creates noth
   t.match(await system.query(account, '7', { type: 'state' }), { balance: 0 });
   t.same(system.counters().live, { account: 0 });
 });
+
+t.test('query: sees the time and the settings of the system that answers', async (t) => {
+  const { system, clock, settings } = createTestActors({ kinds: [account] });
+  for (const seconds of [7, 9]) {
+    clock.nowMs += 1_000;
+    settings.set('RateLimitWindowSeconds', seconds);
+    t.same(await system.query(account, '1', { type: 'view' }), {
+      nowMs: clock.nowMs,
+      windowSeconds: seconds,
+    });
+  }
+});

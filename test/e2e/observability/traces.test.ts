@@ -1,8 +1,22 @@
 /** The program with a collector: the tree of tool calls, its conventions, context in and out, bounds and secrets. */
-import t from 'tap';
-import { callTool, expectOk, mcpLogin, request, rpc, signUp, updateKey } from '../../../tools/agent.ts';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import {
+  callTool,
+  expectOk,
+  logIn,
+  mcpLogin,
+  request,
+  rpc,
+  signUp,
+  updateKey,
+} from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
 import { metricValue } from '../../../tools/metric-value.ts';
+import { uploadAll } from '../../../tools/upload-client.ts';
 import { type ReceivedSpan, startCollector, treeOf } from '../../support/collector.ts';
 
 t.setTimeout(120_000);
@@ -19,6 +33,16 @@ async function bearerOf({ url }: RunningGateway): Promise<string> {
 
 async function metricsOf({ internal }: RunningGateway): Promise<string> {
   return (await request(`${internal}/metrics`)).text;
+}
+
+/** A sandbox whose every request is sampled. */
+async function startTraced(t: Test) {
+  const collector = await startCollector();
+  t.teardown(() => collector.close());
+  const configuration = { Telemetry: { url: collector.url, sampleRatio: 1 } };
+  const gateway = await launch({ configuration, args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  return { collector, gateway };
 }
 
 const call = (id: number, name: string, given: object = {}) => ({
@@ -46,6 +70,7 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
   t.strictSame(treeOf(spans), [
     'POST /mcp',
     '  route /mcp',
+    '    session check',
     '    tools/call wallet_get_balance',
     '      GET /at/wallet/wallet/v1/balance/get',
     '    tools/call close_sessions',
@@ -53,6 +78,7 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
     '      ask user.closeSessions',
     '        turn',
     '        commit',
+    '          write',
   ]);
   const named = (name: string) => spans.find((span) => span.name === name);
   t.match(named('POST /mcp'), {
@@ -85,12 +111,145 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
       'server.address': '127.0.0.1',
     },
   });
+  t.match(named('session check'), {
+    attributes: { 'gatehouse.session.kind': 'mcp', 'gatehouse.session.outcome': 'valid' },
+  });
+  t.match(
+    spans.findLast(({ name }) => name === 'commit'),
+    {
+      attributes: {
+        'db.system.name': 'lmdb',
+        'db.operation.name': 'commit',
+        'db.operation.batch.size': /^[1-9]/,
+      },
+    },
+  );
   const [first] = collector.batches;
   t.match(first, { path: '/v1/traces', headers: { 'x-token': 'let-me-in' } });
   t.match(first?.resource, { 'service.name': 'gatehouse', 'service.namespace': 'traced' });
   for (const span of spans)
     t.ok(BigInt(span.startTimeUnixNano) <= BigInt(span.endTimeUnixNano), `${span.name} ends after its start`);
   t.notMatch(JSON.stringify(collector.batches), new RegExp(bearer), 'no span holds the bearer');
+});
+
+t.test('traces: a login and a chunk of a file name their worker tasks', async (t) => {
+  const { collector, gateway } = await startTraced(t);
+  const person = await signUp(gateway.url);
+  expectOk('login', await logIn(gateway.url, person.key));
+  const uploader = { url: gateway.url, cookie: person.cookie };
+  t.type((await uploadAll(uploader, Buffer.from('one chunk'))).fileId, 'string');
+  const treeUpTo = async (root: string) => treeOf(await collector.trace(({ name }) => name === root));
+  t.strictSame(await treeUpTo('POST /auth/v1/login'), [
+    'POST /auth/v1/login',
+    '  route /auth/v1/login',
+    '    ask user.login',
+    '      turn',
+    '        worker verifyEd25519',
+    '      commit',
+    '        write',
+  ]);
+  t.strictSame(await treeUpTo('POST /auth/v1/file/upload_part'), [
+    'POST /auth/v1/file/upload_part',
+    '  session check',
+    '  route /auth/v1/file/upload_part',
+    '    now upload.findPosition',
+    '    now upload.findPosition',
+    '    worker writeBuffer',
+    '    ask upload.storeChunk',
+    '      turn',
+    '      commit',
+    '        write',
+  ]);
+});
+
+t.test(
+  'traces: the check of an unknown session is a span, and the request has no route below it',
+  async (t) => {
+    const { collector, gateway } = await startTraced(t);
+    const headers = { Cookie: `sid=${'A'.repeat(46)}` };
+    t.equal((await request(`${gateway.url}/auth/v1/sessions`, { headers })).status, 401);
+    const spans = await collector.trace(({ name }) => name === 'GET /auth/v1/sessions');
+    t.strictSame(treeOf(spans), ['GET /auth/v1/sessions', '  session check']);
+    t.strictSame(spans.find(({ name }) => name === 'session check')?.attributes, {
+      'gatehouse.session.kind': 'browser',
+      'gatehouse.session.outcome': 'unknown',
+    });
+  },
+);
+
+t.test('traces: webhook attempts are trees of their own that name the host, never the path', async (t) => {
+  const { collector, gateway } = await startTraced(t);
+  const statuses = [410, 200];
+  const receiver = createServer((incoming, answer) => {
+    incoming.resume();
+    answer.writeHead(statuses.shift() ?? 200).end();
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => receiver.close());
+  const { port } = receiver.address() as AddressInfo;
+  const { cookie, userId } = await signUp(gateway.url);
+  const post = async (path: string, body: object) =>
+    expectOk(
+      path,
+      await request(`${gateway.url}/auth/v1/app/${path}`, { headers: { Cookie: cookie }, body }),
+    );
+  const webhookUrl = `http://127.0.0.1:${port}/let-me-in`;
+  const shop = await post('upsert_usr_app', { name: 'Shop', url: 'https://shop.example', webhookUrl });
+  const id = String(shop.json['result']?.['id']);
+  await post('ping', { id });
+  const pinged = await collector.trace(({ name }) => name === 'POST /auth/v1/app/ping');
+  t.match(
+    pinged.find(({ name }) => name === 'POST'),
+    {
+      kind: 3,
+      attributes: { 'server.port': String(port), 'http.response.status_code': '410' },
+      status: { code: 2 },
+    },
+    'the ping is below its request',
+  );
+  const key = readFileSync(join(gateway.dataPath, 'sandbox/module-key'), 'utf8').trim();
+  const event = { module: 'core', tick: '1', type: 'Tried', crmId: userId, data: {} };
+  const headers = { 'X-Module-Key': key };
+  expectOk(
+    'event',
+    await request(`${gateway.internal}/internal/v1/events`, { headers, body: { events: [event] } }),
+  );
+  const spans = await collector.trace(({ name }) => name === 'webhook attempt');
+  t.strictSame(treeOf(spans), [
+    'webhook attempt',
+    '  POST',
+    '  ask app.settleDelivery',
+    '    turn',
+    '    commit',
+    '      write',
+  ]);
+  t.match(
+    spans.find(({ name }) => name === 'webhook attempt'),
+    {
+      kind: 1,
+      parentSpanId: undefined,
+      attributes: {
+        'gatehouse.webhook.id': /^msg_/,
+        'gatehouse.webhook.source': 'live',
+        'gatehouse.webhook.attempt': '1',
+        'gatehouse.webhook.events': '1',
+      },
+      status: {},
+    },
+  );
+  t.match(
+    spans.find(({ name }) => name === 'POST'),
+    {
+      kind: 3,
+      attributes: {
+        'http.request.method': 'POST',
+        'server.address': '127.0.0.1',
+        'server.port': String(port),
+        'http.response.status_code': '200',
+      },
+    },
+  );
+  t.notMatch(JSON.stringify(collector.batches), /let-me-in/);
 });
 
 t.test(

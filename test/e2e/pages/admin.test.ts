@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { request, signUp } from '../../../tools/agent.ts';
-import { launch } from '../../../tools/launch.ts';
+import { launch, runToEnd } from '../../../tools/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
-import { failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
+import { becomeAdmin, failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
@@ -62,6 +62,20 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   const again = await openPage(t, browser, setupLink, { passkeys: true });
   await again.page.getByRole('button', { name: 'Create a passkey' }).click();
   await again.page.getByRole('alert').getByText('Set-up link is over').waitFor();
+});
+
+t.test('admin: the link of admin recover makes one more admin, and its page says so', async (t) => {
+  const { stdout } = await runToEnd(['admin', 'recover', '--data', gateway.dataPath]);
+  const [link = ''] = /http:\S+\/ProxyAdmin\/Recovery#[\w-]{43}/.exec(stdout) ?? [];
+  const { page, violations } = await openPage(t, browser, link, { passkeys: true });
+  await page.getByRole('heading', { name: 'Regain access as an admin' }).waitFor();
+  t.equal(await page.getByText('first admin').count(), 0);
+  t.same(await violations(), []);
+  await becomeAdmin(page);
+  await linkTo(page, 'Users').click();
+  const admins = page.getByRole('row').filter({ hasText: 'admin' });
+  await page.getByText('yours', { exact: true }).waitFor();
+  t.equal(await admins.count(), 2);
 });
 
 /** Polls the page, since the receiver gets a delivery before the attempt is stored. */

@@ -57,6 +57,7 @@ async function start(t: Test) {
     clock: actors.clock.read,
     schedule: { immediate: (task) => setImmediate(task), timer: actors.clock.timer },
     attemptLog: undefined,
+    tracing: undefined,
     onBug: (error) => t.fail(String(error)),
   });
   await dispatcher.start();

@@ -209,3 +209,32 @@ t.test('origin: only allowed origins receive CORS fields and preflights', async 
   t.equal((await sendRaw(port, requestText('OPTIONS', '/read'))).headers['allow'], 'GET, HEAD');
   t.equal((await sendRaw(port, requestText('OPTIONS', '/nothing', { Origin: origin }))).status, 404);
 });
+
+t.test(
+  'preflight: allows the headers of MCP arguments that are asked for, and no other further ones',
+  async (t) => {
+    const { port } = start(t);
+    const origin = `http://localhost:${port}`;
+    const allowedFor = async (asked: string) => {
+      const headers = {
+        Origin: origin,
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': asked,
+      };
+      const answer = await sendRaw(port, requestText('OPTIONS', '/mcp', headers));
+      t.equal(answer.status, 204, asked);
+      return answer.headers['access-control-allow-headers']?.split(', ') ?? [];
+    };
+    const fixed = await allowedFor('content-type');
+    t.notOk(fixed.some((name) => /^mcp-param/i.test(name)));
+    t.same(await allowedFor('content-type,mcp-param-region, Mcp-Param-Tenant-Id'), [
+      ...fixed,
+      'mcp-param-region',
+      'Mcp-Param-Tenant-Id',
+    ]);
+    const unfit = `mcp-param-,mcp-param-a b,mcp-param-${'x'.repeat(65)},x-mcp-param-a,mcp-params-a,x-forwarded-for,*`;
+    t.same(await allowedFor(unfit), fixed, 'other names');
+    const many = Array.from({ length: 40 }, (_, at) => `mcp-param-${at}`);
+    t.same(await allowedFor(many.join(',')), [...fixed, ...many.slice(0, 32)], 'at most 32');
+  },
+);

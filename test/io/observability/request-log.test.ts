@@ -330,3 +330,19 @@ t.test('log sink: a reader that never reads loses lines, counted, and delays no 
   t.ok(written > 500, `${written} taken`);
   await sink.close();
 });
+
+t.test('log sink: a reader that reads on after the close has given up gets what was taken', async (t) => {
+  const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
+  t.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+  const sink = openLineSink(openSync(pipe, constants.O_WRONLY));
+  // More than the pipe holds: a write is under way when the close gives up.
+  for (let index = 0; index < 200; index += 1) sink.write(`{"filler":"${'x'.repeat(1_000)}"}\n`);
+  await sink.close();
+  const piece = Buffer.alloc(65_536);
+  let lines = 0;
+  while (lines < 200)
+    lines += piece.toString('latin1', 0, await readSome(reader, piece)).split('\n').length - 1;
+  closeSync(reader);
+  t.strictSame(sink.counters(), { written: lines, dropped: 0 });
+});

@@ -16,7 +16,9 @@ async function startTraced(sampleRatio: number | undefined, more: McpFixtureOpti
   const sink: SpanSink = { add: (span) => void ended.push(span), dropped: () => undefined };
   const elapsed = () => performance.now();
   const tracing =
-    sampleRatio === undefined ? undefined : new Tracing({ sink, sampleRatio, random: () => 0.5, elapsed });
+    sampleRatio === undefined
+      ? undefined
+      : new Tracing({ sink, sampleRatio, random: () => 0.5, elapsed, clock: Date.now });
   const fixture = await startMcp({
     ...more,
     pipeline: { tracing },

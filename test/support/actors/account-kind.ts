@@ -65,8 +65,8 @@ export interface AccountView extends AccountState {
 export type AccountProtocol = Protocol<
   AccountCommand,
   AccountReplies,
-  { readonly type: 'state' },
-  { readonly state: AccountView },
+  { readonly type: 'state' } | { readonly type: 'view' },
+  { readonly state: AccountView; readonly view: { readonly nowMs: number; readonly windowSeconds: number } },
   { readonly type: 'hit' } | { readonly type: 'crash' } | { readonly type: 'refuse' },
   { readonly hit: number; readonly crash: never; readonly refuse: never }
 >;
@@ -148,7 +148,13 @@ export const account = defineActor<AccountState, AccountProtocol, AccountEvent, 
         return { ...state, fired: [...state.fired, event.name] };
     }
   },
-  query: { state: (state, _query, { hits }) => ({ ...state, hits }) },
+  query: {
+    state: (state, _query, { hits }) => ({ ...state, hits }),
+    view: (_state, _query, _volatile, { nowMs, settings }) => ({
+      nowMs,
+      windowSeconds: settings.get('RateLimitWindowSeconds'),
+    }),
+  },
   decideNow: {
     hit({ balance }, volatile) {
       volatile.hits += 1;

@@ -3,6 +3,7 @@
  * Time stands still until `advance`; commits happen by themselves.
  */
 import type { AnyKind, KindOf } from '../../../src/actors/runtime/actor.ts';
+import type { CallAudit } from '../../../src/actors/runtime/call-audit.ts';
 import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import type { Ports } from '../../../src/actors/runtime/ports.ts';
 import type { AnyProtocol, Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
@@ -71,6 +72,7 @@ export interface TestActorsOptions {
   readonly ports?: Ports;
   readonly settings?: LiveSettings;
   readonly limits?: Partial<RuntimeLimits>;
+  readonly callAudit?: CallAudit;
   readonly nowMs?: number;
   readonly seed?: number;
 }
@@ -126,6 +128,7 @@ export function createTestActors(options: TestActorsOptions): TestActors {
       randomBytes,
       schedule,
       limits: options.limits ?? {},
+      ...(options.callAudit === undefined ? {} : { callAudit: options.callAudit }),
       onFatal: (error) => fatal.push(error),
       onBug: (report) => bugs.push(report),
     });

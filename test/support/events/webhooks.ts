@@ -249,12 +249,13 @@ function engineOf(run: Run): WebhookDispatcher {
     },
     concurrency,
     attemptLog,
+    tracing: undefined,
     onBug: (error) => faults.push(error),
   });
 }
 
-async function linesOf({ system, clock }: TestActors, appId: string): Promise<LogLine[]> {
-  const query = { type: 'lines' as const, nowMs: clock.nowMs };
+async function linesOf({ system }: TestActors, appId: string): Promise<LogLine[]> {
+  const query = { type: 'lines' as const };
   const pages = Array.from({ length: PAGES }, (_, page) =>
     system.query(deliveryLog, logPageId(appId, page), query),
   );

@@ -216,9 +216,7 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
     },
     cancel: (userId, uploadId) => actors.system.ask(upload, userId, { type: 'cancelUpload', uploadId }),
     async missing(userId, { uploadId }) {
-      const { settings, clock } = actors;
-      const query = { type: 'status' as const, uploadId, nowMs: clock.nowMs, settings };
-      return (await actors.system.query(upload, userId, query)).missing;
+      return (await actors.system.query(upload, userId, { type: 'status', uploadId })).missing;
     },
     async sweep() {
       for (const name of world.parts.keys()) {

@@ -15,6 +15,13 @@ interface OpenFile {
   offset: number;
 }
 
+/**
+ * A ring of libuv without SQPOLL carries `epoll_ctl` alone; files go through one with it, which `UV_USE_IO_URING=0` forbids
+ * (libuv 1.49 and later, src/unix/linux.c, `uv__use_io_uring`).
+ */
+const isEpollRing = ({ args }: Call): boolean =>
+  /\{flags=/.test(args) && !/\bIORING_SETUP_SQPOLL\b/.test(args);
+
 /** A change of the names in one folder. */
 interface Naming extends Write {
   readonly folder: string;
@@ -87,7 +94,8 @@ export class TracedDisk {
 
   #begin(call: Call): Ending | undefined {
     const { name } = call;
-    if (/^(io_uring_setup|io_submit|sync|syncfs)$/.test(name)) throw new Error(`${name} cannot be followed`);
+    if (/^(io_submit|sync|syncfs)$/.test(name) || (name === 'io_uring_setup' && !isEpollRing(call)))
+      throw new Error(`${name} cannot be followed`);
     if (/^(open|creat)/.test(name)) return this.#opening(call);
     if (/^(mkdir|rename|link|symlink|unlink|rmdir|truncate)/.test(name)) return this.#naming(call);
     const words = wordsOf(call);

@@ -97,7 +97,7 @@ export async function openUploads(folder: string): Promise<OpenUploads> {
         body: wholeBody(file.chunks[chunkNumber] ?? Buffer.alloc(0)),
       }),
     async missing(userId, { uploadId }) {
-      const query = { type: 'status' as const, uploadId, nowMs: Date.now(), settings };
+      const query = { type: 'status' as const, uploadId };
       return (await orUnknown(async () => system.query(upload, userId, query)))?.missing;
     },
     async close() {

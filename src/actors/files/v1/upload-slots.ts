@@ -8,7 +8,6 @@ import type { ErrorName } from '../../../domain/errors.ts';
 import { fileNameFault, fileSizeMaxBytes, UPLOAD_SESSIONS_MAX } from '../../../domain/files/files.ts';
 import { BOUNDS, limitsOf, networkLimit } from '../../../domain/limits/bounds.ts';
 import type { Network } from '../../../domain/limits/networks.ts';
-import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import {
   type Answer,
@@ -57,9 +56,7 @@ export interface FreeSlot {
 type UploadSlotsCommand = GrantUpload | UploadPrepared | FreeSlot;
 
 /** `slots`: all of them. `stale`: those that were given long enough ago to have expired by now. */
-type UploadSlotsQuery =
-  | { readonly type: 'slots' }
-  | { readonly type: 'stale'; readonly nowMs: number; readonly settings: SettingsReader };
+type UploadSlotsQuery = { readonly type: 'slots' } | { readonly type: 'stale' };
 
 export interface UploadSlot {
   readonly uploadKey: string;
@@ -99,7 +96,7 @@ export const uploadSlots = defineActor<UploadSlotsState, UploadSlotsProtocol, Up
   decide: { grantUpload: grant, uploadPrepared: prepared, freeSlot: free },
   query: {
     slots: ({ slots }) => slots,
-    stale({ slots }, { nowMs, settings }) {
+    stale({ slots }, _query, _volatile, { nowMs, settings }) {
       const inactivityMs = settings.get('UploadInactivitySeconds') * SECOND_MS;
       return slots.filter(({ grantedMs }) => nowMs >= grantedMs + inactivityMs);
     },

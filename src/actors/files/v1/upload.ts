@@ -4,8 +4,14 @@
  * swallow is a durable message.
  */
 import { chunkOffsetBytes, chunkSizeBytes } from '../../../domain/files/files.ts';
-import type { SettingsReader } from '../../../domain/settings/settings.ts';
-import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
+import {
+  defineActor,
+  type Outcome,
+  type QueryView,
+  type Refusal,
+  refuse,
+  type Turn,
+} from '../../runtime/actor.ts';
 import type { Protocol } from '../../runtime/protocol.ts';
 import {
   type CheckedChunks,
@@ -54,14 +60,7 @@ type UploadCommand =
   | UploadChecked;
 
 /** What is missing (refuses like the commands); whose parts a sweep has to leave alone. */
-type UploadQuery =
-  | {
-      readonly type: 'status';
-      readonly uploadId: number;
-      readonly nowMs: number;
-      readonly settings: SettingsReader;
-    }
-  | { readonly type: 'fileIds' };
+type UploadQuery = { readonly type: 'status'; readonly uploadId: number } | { readonly type: 'fileIds' };
 
 /**
  * Volatile: may this chunk be sent, and where does it go? Answered within the turn, also while earlier chunks are still
@@ -176,14 +175,16 @@ function positionOf(state: UploadState, command: FindPosition, turn: Turn): Chun
 
 function statusOf(
   state: UploadState,
-  query: Extract<UploadQuery, { type: 'status' }>,
+  { uploadId }: Extract<UploadQuery, { type: 'status' }>,
+  _volatile: undefined,
+  view: QueryView,
 ): UploadStatus | Refusal {
-  const active = activeUpload(state, query.uploadId, query);
+  const active = activeUpload(state, uploadId, view);
   if (active === undefined) return refuse('InvalidID');
   return {
     uploadId: active.uploadId,
     chunkCount: active.chunks.length,
     missing: missingChunks(active),
-    expiresMs: expiryMs(active, query),
+    expiresMs: expiryMs(active, view),
   };
 }

@@ -27,7 +27,9 @@ export type Entry =
 /** A row that a newer version has written. */
 export class EntryTooNew extends Error {
   constructor(version: number) {
-    super(`a row of the log has version ${version}; this program knows ${VERSION}: install the newer version`);
+    super(
+      `a row of the log has version ${version}; this program knows ${VERSION}: install the newer version`,
+    );
     this.name = 'EntryTooNew';
   }
 }

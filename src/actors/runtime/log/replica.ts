@@ -10,13 +10,15 @@ import { judge } from './judge.ts';
 import { Members, type StoredMembers } from './members.ts';
 import type { LogRow } from './port.ts';
 
-/** Key of the metadata: `[position, digest, members]`, written with every batch. */
+/** Key of the metadata, written with every batch. */
 const APPLIED = 'clusterApplied';
+
+type Applied = readonly [position: number, digest: Uint8Array, members: StoredMembers, logId: string];
 
 /** Hears of rows that are visible in the store, in order. */
 export interface ReplicaListener {
-  /** An applied turn, of this process or another. */
-  applied(turn: AppliedTurn, isOwn: boolean): void;
+  /** An applied turn, of this process or another; before its own verdict is told. */
+  applied(turn: AppliedTurn): void;
   /** The owners of partitions have changed. */
   membersChanged(before: Members, now: Members): void;
 }
@@ -25,6 +27,8 @@ interface ReplicaOptions {
   readonly store: Journal;
   /** Has this process written the row? */
   readonly isOwn: (row: LogRow) => boolean;
+  /** Names the life of the log that is applied. */
+  readonly logId: () => string;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: typeof judge;
 }
@@ -33,6 +37,8 @@ export class Replica {
   readonly #options: ReplicaOptions;
   readonly #flights = new Map<number, (judged: Judged) => void>();
   #listener: ReplicaListener | undefined;
+  /** Life of the log that the store holds the rows of, as it was opened; undefined for an empty store. */
+  readonly logId: string | undefined;
   /** As of `position`. */
   members: Members;
   /** Last row that is visible in the store. */
@@ -43,8 +49,9 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
-    const stored = options.store.meta(APPLIED) as readonly [number, Uint8Array, StoredMembers] | undefined;
+    const stored = options.store.meta(APPLIED) as Applied | undefined;
     const [position, digest, members] = stored ?? [0, new Uint8Array(32), []];
+    this.logId = stored?.[3];
     this.position = position;
     this.digest = digest;
     this.members = new Members(members);
@@ -80,8 +87,8 @@ export class Replica {
       const verdicts = this.#judgeRow(row, view, operations, consequences);
       digest = nextDigest(digest, position, verdicts);
     }
-    const state = store.pack([position, digest, view.members.stored()]);
-    operations.push({ op: 'meta', key: APPLIED, row: state });
+    const state: Applied = [position, digest, view.members.stored(), this.#options.logId()];
+    operations.push({ op: 'meta', key: APPLIED, row: store.pack(state) });
     await new Promise<void>((resolve, reject) =>
       store.commit([ofNoActor(operations)], (error) => {
         if (error !== undefined) {
@@ -122,7 +129,7 @@ export class Replica {
       const { verdict, applied } = this.#judgeTurn(turn, row, view);
       if (applied === undefined) return verdict;
       for (const operation of applied.operations) operations.push(operation);
-      consequences.push(() => this.#listener?.applied(applied, isOwn));
+      consequences.push(() => this.#listener?.applied(applied));
       return verdict;
     });
     if (isOwn) consequences.push(() => this.#land(row, verdicts));

@@ -9,6 +9,7 @@ import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
 import { type ChunkEntry, packChunkEntry } from '../../../domain/files/chunk-entry.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
+import type { TraceSpan } from '../../tracing/span.ts';
 import type { PartLease } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
 import type { SharedBuffer, SharedBuffers } from './buffers.ts';
@@ -37,6 +38,8 @@ export interface ReceiveOptions {
   readonly throttled?: ThrottledStream;
   /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only on request. */
   readonly sha256?: boolean;
+  /** Of a sampled request. */
+  readonly span?: TraceSpan | undefined;
   /** Stops the upload; bytes that arrived until then are in the part. */
   readonly signal?: AbortSignal;
 }

@@ -5,6 +5,7 @@
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
+import { workersBelow } from '../../tracing/traced-ports.ts';
 import { BodyWriter, type Received, type ReceiveOptions } from './body-writer.ts';
 import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
 import { type PrebufferBounds, PrebufferedBody, type PrebufferTotals } from './prebuffered-body.ts';
@@ -77,7 +78,7 @@ export class BodyReceiver {
    * body.
    */
   async receive(options: ReceiveOptions): Promise<Received> {
-    const { body, maxBytes, tooLong, throttled } = options;
+    const { body, maxBytes, tooLong, throttled, span } = options;
     if ((body.declaredBytes ?? 0) > maxBytes) {
       body.discard();
       throw new GatewayError(tooLong);
@@ -85,7 +86,8 @@ export class BodyReceiver {
     this.#totals.active += 1;
     this.#buffers.join();
     try {
-      const received = await new BodyWriter(options, this.#workers, this.#buffers, this.#totals).run();
+      const workers = workersBelow(this.#workers, span);
+      const received = await new BodyWriter(options, workers, this.#buffers, this.#totals).run();
       if (received.ended === 'complete') await throttled?.paid();
       if (received.ended === 'lost') this.#totals.lost += 1;
       return received;

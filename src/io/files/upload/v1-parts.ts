@@ -11,6 +11,7 @@ import { GatewayError } from '../../../domain/errors.ts';
 import { chunkEntry } from '../../../domain/files/chunk-table.ts';
 import { CHUNK_BYTES } from '../../../domain/files/files.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
+import type { TraceSpan } from '../../tracing/span.ts';
 import type { FileStorage } from '../storage/port.ts';
 import type { Throttle, ThrottledStream } from '../throttle.ts';
 import { KeyedQueue } from './keyed-queue.ts';
@@ -36,6 +37,8 @@ interface PartRequest {
   /** As declared, unsigned; -1, which no chunk has, when it is missing or invalid. */
   readonly crc32: number;
   readonly body: IncomingBody | undefined;
+  /** Of a sampled request. */
+  readonly span?: TraceSpan | undefined;
 }
 
 export class PartUploads {
@@ -80,7 +83,7 @@ export class PartUploads {
   /** The lease is released before the actor records the chunk: publish waits for the last lease. */
   async #receive(part: PartRequest, position: ChunkPosition): Promise<void> {
     const { fileId, positionBytes, sizeBytes, fileBytes } = position;
-    const { body, userId, chunkNumber, crc32 } = part;
+    const { body, userId, chunkNumber, crc32, span } = part;
     if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw shortPartError(sizeBytes);
     const { storage, receiver } = this.#options;
     const lease = await storage.lease({ owner: userId, fileId });
@@ -95,6 +98,7 @@ export class PartUploads {
         expectedCrc32: crc32,
         entry: chunkEntry(chunkNumber, fileBytes),
         throttled,
+        span,
       });
       if (received.ended !== 'complete') throw new GatewayError('InvalidInput', 'the body was cut off');
       if (received.sizeBytes < sizeBytes) throw shortPartError(sizeBytes);

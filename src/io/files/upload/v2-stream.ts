@@ -17,6 +17,9 @@ import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
+import type { TraceSpan } from '../../tracing/span.ts';
+import { actorsBelow } from '../../tracing/traced-actors.ts';
+import { workersBelow } from '../../tracing/traced-ports.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
 import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
@@ -45,6 +48,8 @@ interface UploadRequest {
   /** Undefined: there is no body. */
   readonly incoming: IncomingBody | undefined;
   readonly address: string;
+  /** Of a sampled request. */
+  readonly span?: TraceSpan | undefined;
 }
 
 interface PrebufferedRequest extends UploadRequest {
@@ -102,9 +107,9 @@ export class DraftUploads {
   }
 
   async #upload(request: PrebufferedRequest): Promise<UploadOutcome> {
-    const { target, plan, incoming } = request;
+    const { target, plan, incoming, span } = request;
     const { actors, settings, storage, clock, timer } = this.#deps;
-    const { sizeBytes, expiresMs } = await viewDraft(actors, target);
+    const { sizeBytes, expiresMs } = await viewDraft(actorsBelow(actors, span), target);
     let bounds: BodyBounds;
     try {
       bounds = bodyBounds(plan, sizeBytes, fileSizeMaxBytes(settings));
@@ -154,7 +159,7 @@ export class DraftUploads {
     const { target, plan } = request;
     const { ownerId, fileId, slot } = target;
     const { offsetBytes, appends, keeps } = plan;
-    const { actors } = this.#deps;
+    const actors = actorsBelow(this.#deps.actors, request.span);
     // Before the stream begins: then bytes that could not be kept do not end the draft.
     request.incoming?.check();
     const begin = { type: 'beginStream' as const, ownerId, fileId, offsetBytes, appends, keeps };
@@ -191,8 +196,9 @@ export class DraftUploads {
     begun: Begun,
     signal: AbortSignal,
   ): Promise<PartContent> {
-    const { plan } = request;
-    const { storage, workers } = this.#deps;
+    const { plan, span } = request;
+    const { storage } = this.#deps;
+    const workers = workersBelow(this.#deps.workers, span);
     const { offsetBytes } = begun;
     const lease = await storage.lease(begun.key);
     try {
@@ -224,7 +230,7 @@ export class DraftUploads {
   }
 
   async #receive(
-    { incoming, plan, target, address }: UploadRequest,
+    { incoming, plan, target, address, span }: UploadRequest,
     bounds: BodyBounds,
     lease: PartLease,
     signal: AbortSignal,
@@ -241,6 +247,7 @@ export class DraftUploads {
         tooLong: bounds.tooLong,
         throttled,
         sha256,
+        span,
         signal,
       });
     } finally {

@@ -146,6 +146,7 @@ export const GATEWAY_SERVICES: GatewayServices = {
 };
 
 function accountCall({ context, session }: GatewayCall): AccountCall {
-  const { actors, settings, client, nowMs } = context;
-  return { actors, settings, session, origin: { ip: client.address, userAgent: client.userAgent }, nowMs };
+  const { actors, settings, client, nowMs, span } = context;
+  const origin = { ip: client.address, userAgent: client.userAgent };
+  return { actors, settings, session, origin, nowMs, span };
 }

@@ -15,7 +15,6 @@ import {
   type Static,
   utcText,
 } from '../../../domain/schema.ts';
-import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { toIso } from '../../../domain/time.ts';
 import { listSessions, sessionSchema } from '../../accounts/account.ts';
 import { originOf, requireId } from '../../accounts/login-parts.ts';
@@ -61,11 +60,11 @@ function usersRoute(administration: Administration): AnyRoute {
     query: pageQuery,
     result: array(userItem),
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
-    handle: ({ actors, settings, nowMs, query }) =>
+    handle: ({ actors, query }) =>
       pageOf(
         readPage(query),
         (after, limit) => administration.ids('user', after, limit),
-        (id) => viewUser(actors, settings, nowMs, id),
+        (id) => viewUser(actors, id),
       ),
   });
 }
@@ -134,10 +133,10 @@ const hostsRoute = defineRoute({
   query: ofUser,
   result: array(hostSchema),
   errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
-  async handle({ actors, query, nowMs }) {
+  async handle({ actors, query }) {
     const userId = requireId(query.userId, 'userId');
     await requireAccount(actors, userId);
-    return listHosts(actors, userId, nowMs);
+    return listHosts(actors, userId);
   },
 });
 
@@ -163,15 +162,10 @@ const endHostRoute = defineRoute({
   },
 });
 
-async function viewUser(
-  actors: ActorSystem,
-  settings: SettingsReader,
-  nowMs: number,
-  id: string,
-): Promise<Static<typeof userItem> | undefined> {
+async function viewUser(actors: ActorSystem, id: string): Promise<Static<typeof userItem> | undefined> {
   const { createdMs, blocked, keys, apps } = await actors.query(user, id, { type: 'account' });
   if (createdMs === null) return undefined;
-  const sessions = await actors.query(user, id, { type: 'sessions' as const, nowMs, settings });
+  const sessions = await actors.query(user, id, { type: 'sessions' });
   return {
     id,
     createdUtc: toIso(createdMs),

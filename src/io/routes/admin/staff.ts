@@ -63,10 +63,10 @@ function claimRoute({ staff, setupLinks }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/claim',
-    summary: 'Become the first admin with the token of the set-up link',
+    summary: 'Become an admin with the token of the set-up or recovery link',
     docs: {
       description:
-        'For accounts that logged in with a passkey. The link is on the console of the program and works once.',
+        'For accounts that logged in with a passkey. A start without any admin prints the set-up link, `admin recover` the recovery link; each works once.',
     },
     group: 'admin',
     auth: 'session',

@@ -15,8 +15,10 @@ import {
   JournalTooNew,
   type Operation,
 } from '../../../../src/actors/runtime/journal/port.ts';
+import { createClusterNode } from '../../../../src/actors/runtime/log/cluster-node.ts';
+import { MemoryLog } from '../../../../src/actors/runtime/log/memory-log.ts';
 import { type AuditRing, STORED_RINGS, type StoredRing } from '../../../../src/domain/audit.ts';
-import { seededNumbers } from '../../../support/actors/actors.ts';
+import { ManualClock, seededNumbers } from '../../../support/actors/actors.ts';
 import { commitRows } from '../../../support/actors/commit-rows.ts';
 import { count, depth } from '../../../support/depth.ts';
 
@@ -32,12 +34,43 @@ async function onDisk(t: Test, directory = scratch(t)): Promise<DiskJournal> {
   return openJournal({ directory, stepBytes: STEP_BYTES, auditRowsMax: () => 5, deadRowsMax: 3 });
 }
 
+/** The only node of a cluster over a log in memory. */
+async function replicated(t: Test, store: Journal): Promise<Journal> {
+  const clock = new ManualClock();
+  const log = new MemoryLog({
+    immediate: (run) => setImmediate(run),
+    clock: clock.read,
+    leaseMs: 1_000,
+  });
+  const { node, journal } = createClusterNode({
+    store,
+    log: log.connect(),
+    peers: () => ({ push: () => undefined, applied: () => undefined }),
+    schedule: { immediate: (run) => setImmediate(run), timer: clock.timer },
+    clock: clock.read,
+    monotonicMs: clock.read,
+    leaseMs: 1_000,
+    name: 'a',
+    onFatal: (error) => t.fail(error.message),
+  });
+  await node.start();
+  t.teardown(() => node.stop());
+  return journal;
+}
+
 const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
   memory: async () => new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => 5 }),
   lmdb: async (t) => {
     const journal = await onDisk(t);
     t.teardown(() => journal.close());
     return journal;
+  },
+  'replica in memory': (t) =>
+    replicated(t, new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => 5 })),
+  'replica on disk': async (t) => {
+    const store = await onDisk(t);
+    t.teardown(() => store.close());
+    return replicated(t, store);
   },
 };
 
@@ -153,17 +186,28 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       key: key(toId, seq),
       row: journal.pack({ type: 'hello', seq }),
     });
-    await commitRows(journal, [mail('2', 5), mail('1', 2), mail('1', 11), mail('1', 3)]);
+    await commitRows(journal, [mail('2', 1), mail('1', 2), mail('1', 3), mail('1', 4)]);
+    const all = journal.mail('user', '1', 0, 10);
+    t.same(
+      all.map((row) => row.command),
+      [2, 3, 4].map((seq) => ({ type: 'hello', seq })),
+    );
+    const [first, second, third] = all.map(({ seq }) => seq);
+    if (first === undefined || second === undefined || third === undefined) throw new Error('no mail');
+    t.ok(first < second && second < third, 'numbers rise');
     t.same(
       journal.mail('user', '1', 0, 2).map((row) => row.seq),
-      [2, 3],
+      [first, second],
     );
-    t.same(journal.mail('user', '1', 3, 10), [{ ...key('1', 11), command: { type: 'hello', seq: 11 } }]);
-    await commitRows(journal, [{ op: 'mailRemove', key: key('1', 11) }]);
+    t.same(journal.mail('user', '1', second, 10), [
+      { ...key('1', third), command: { type: 'hello', seq: 4 } },
+    ]);
+    await commitRows(journal, [{ op: 'mailRemove', key: key('1', third) }]);
+    const [other] = journal.mail('user', '2', 0, 10);
     const boxes = [...journal.mailboxes()].sort((a, b) => (a.toId < b.toId ? -1 : 1));
     t.same(boxes, [
-      { toKind: 'user', toId: '1', lastSeq: 3 },
-      { toKind: 'user', toId: '2', lastSeq: 5 },
+      { toKind: 'user', toId: '1', lastSeq: second },
+      { toKind: 'user', toId: '2', lastSeq: other?.seq },
     ]);
   });
 

@@ -1,0 +1,82 @@
+/**
+ * Live actors follow the log of the cluster: rows of other nodes change instances in memory, messages and timers wake
+ * actors of this node alone, and what another node owns from now on leaves.
+ */
+import type { Claims } from './claims.ts';
+import type { ClusterView } from './cluster-view.ts';
+import type { Journal } from './journal/port.ts';
+import type { AppliedTurn } from './log/batch-view.ts';
+import type { Members } from './log/members.ts';
+import type { ReplicaListener } from './log/replica.ts';
+import type { Mailboxes } from './mailbox.ts';
+import type { Passivation } from './passivation.ts';
+import type { Timers } from './timers.ts';
+import type { Turns } from './turns.ts';
+
+export interface FollowerDeps {
+  readonly cluster: ClusterView;
+  readonly journal: Journal;
+  readonly claims: Claims;
+  readonly passivation: Passivation;
+  readonly mailboxes: Mailboxes;
+  readonly timers: Timers;
+  readonly turns: Turns;
+}
+
+/** Called when rows of a kind were applied, whoever wrote them. */
+export type AppliedListener = (id: string) => void;
+
+export class Follower implements ReplicaListener {
+  readonly #deps: FollowerDeps;
+  readonly #listeners = new Map<string, Set<AppliedListener>>();
+
+  constructor(deps: FollowerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the way to stop that. */
+  onApplied(kind: string, listener: AppliedListener): () => void {
+    const listeners = this.#listeners.get(kind) ?? new Set();
+    this.#listeners.set(kind, listeners.add(listener));
+    return () => listeners.delete(listener);
+  }
+
+  applied({ kind, id, operations, released }: AppliedTurn): void {
+    const { cluster, claims, mailboxes, timers } = this.#deps;
+    for (const operation of operations) {
+      if (operation.op === 'mail') {
+        const { toKind, toId } = operation.key;
+        if (cluster.owns(toKind, toId)) mailboxes.stored(toKind, toId);
+      } else if (operation.op === 'timer') {
+        const { key } = operation;
+        if (cluster.owns(key.kind, key.id)) timers.stored(key.dueMs);
+      }
+    }
+    for (const { index, key, owner } of released) claims.released(index, key, owner);
+    if (kind === '') return;
+    this.#follow(kind, id);
+    for (const listener of this.#listeners.get(kind) ?? []) listener(id);
+  }
+
+  /** An instance that waits for the verdict on its own turn takes the state from that. */
+  #follow(kind: string, id: string): void {
+    const { passivation, journal } = this.#deps;
+    const cell = passivation.live(kind, id);
+    if (cell !== undefined && cell.held === undefined && !cell.stale) cell.follow(journal);
+  }
+
+  membersChanged(before: Members, now: Members): void {
+    const { cluster, passivation, mailboxes, timers, turns } = this.#deps;
+    const { owners } = before;
+    if (now.owners.every((owner, partition) => owner === owners[partition])) return;
+    for (const cell of [...passivation.cells()]) {
+      const { kind, id } = cell;
+      const isOther = before.ownerOf(kind.kind, id) !== now.ownerOf(kind.kind, id);
+      if (isOther && !cluster.owns(kind.kind, id)) turns.letGo(cell);
+    }
+    mailboxes.letGo();
+    timers.letGo();
+    mailboxes.start();
+    timers.start();
+  }
+}

@@ -1,0 +1,58 @@
+/** A node of a cluster, put together: its copy of the state, its place in the log, and its journal. */
+import type { ClusterView } from '../cluster-view.ts';
+import type { Journal } from '../journal/port.ts';
+import type { Schedule } from '../runtime-context.ts';
+import { encodeMember } from './entry.ts';
+import { LogNode } from './node.ts';
+import type { Log, PeerListener, Peers } from './port.ts';
+import { Replica } from './replica.ts';
+import { ReplicaJournal } from './replica-journal.ts';
+
+export interface ClusterNodeOptions {
+  /** Where rows are applied: this node's own store. */
+  readonly store: Journal;
+  readonly log: Log;
+  readonly peers: (listener: PeerListener) => Peers;
+  readonly schedule: Schedule;
+  /** The wall clock, in milliseconds. */
+  readonly clock: () => number;
+  /** A clock that never steps, in milliseconds. */
+  readonly monotonicMs: () => number;
+  readonly leaseMs: number;
+  readonly name: string;
+  /** The process is to end; nothing is repaired. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface ClusterNode {
+  readonly node: LogNode;
+  readonly replica: Replica;
+  /** For `createActorSystem`, after `node.start()`. */
+  readonly journal: ReplicaJournal;
+  readonly view: ClusterView;
+}
+
+export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
+  const { store } = options;
+  const replica: Replica = new Replica({
+    store,
+    isOwn: (row) => node.isOwn(row),
+    logId: () => node.logId ?? '',
+  });
+  const { logId } = replica;
+  const node: LogNode = new LogNode({
+    ...options,
+    sink: replica,
+    encodeMember,
+    ...(logId === undefined ? {} : { logId }),
+  });
+  const view: ClusterView = {
+    owns: (kind, id) => replica.members.ownerOf(kind, id) === node.node,
+    get admits() {
+      return node.admits;
+    },
+    reached: (position, run) => node.reached(position, run),
+    follow: (listener) => replica.follow(listener),
+  };
+  return { node, replica, journal: new ReplicaJournal(store, replica, node), view };
+}
