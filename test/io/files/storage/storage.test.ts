@@ -112,8 +112,10 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.equal(await storage.open(KEY), undefined);
     await storage.publish(KEY, 3, 4101);
     t.same(await readStored(storage, KEY), text('abc'));
-    await restart().publish(KEY, 3, 4101);
-    t.same(await readStored(restart(), KEY), text('abc'), 'repeated after a restart');
+    const after = restart();
+    await after.publish(KEY, 3, 4101);
+    t.same(await readStored(after, KEY), text('abc'), 'repeated after a restart');
+    await after.close();
     await storage.close();
   },
 
