@@ -9,6 +9,7 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Administration } from '../runtime/administration.ts';
 import { EVENT_EPOCH_KEY, type Operation, type Packed } from '../runtime/journal/port.ts';
+import type { Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
 import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
 import { eventOf, ownRow } from './row.ts';
@@ -22,6 +23,8 @@ export interface EventLogOptions {
   readonly newEpoch: () => string;
   /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
   readonly bytesMax?: number;
+  /** Whether this node is the writer; it is unless given. */
+  readonly ownership?: Ownership;
 }
 
 /** An event that gets the next sequence number. */

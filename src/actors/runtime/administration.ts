@@ -78,13 +78,12 @@ export class Administration {
   /** Of a caller without an account: recorded within the budget of the minute, else counted. */
   auditRefusal(record: AuditRecord, caller: string): void {
     const max = this.#wiring.context.settings.get('AnonymousRefusalsPerMinute');
-    this.#auditLeftOut(record.utcMs);
+    this.auditLeftOut(record.utcMs);
     if (this.#refusals.take(caller, max, record.utcMs)) this.audit(record);
   }
 
   /** Removes a batch of the records before `beforeMs`, of one ring; true when there may be more. */
-  tidyAudit(beforeMs: number, nowMs: number): boolean {
-    this.#auditLeftOut(nowMs);
+  tidyAudit(beforeMs: number): boolean {
     const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1)[0]?.seq ?? 0;
     for (const ring of STORED_RINGS) if (this.#tidyRing(ring, newest, beforeMs)) return true;
     return false;
@@ -107,7 +106,8 @@ export class Administration {
     return true;
   }
 
-  #auditLeftOut(nowMs: number): void {
+  /** One record of the refusals that were only counted, once their minute is over. */
+  auditLeftOut(nowMs: number): void {
     const record = this.#refusals.summary(nowMs);
     if (record !== undefined) this.audit(record);
   }
