@@ -69,8 +69,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
-  const ownership = OWNS_ALL;
-  const base = { configuration, settings, log, ownership };
+  const base = { configuration, settings, log, ownership: OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -89,7 +88,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
-  const staff = await openStaff(actors, site, ownership);
+  const staff = await openStaff(actors, site, base.ownership);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const connect = await openConnect({ ...base, actors, cipher, catalog, bounds, site });
   const fileCodes = openFileCodes(cipher);
