@@ -1,6 +1,7 @@
 /** Opens the journal, and starts the actor system over it with its ports. */
 import { KINDS } from '../actors/kinds.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
+import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports } from '../actors/runtime/ports.ts';
 import { randomSupply } from '../actors/runtime/random.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
@@ -35,13 +36,14 @@ interface ActorDeps {
   readonly settings: SettingsReader;
   readonly log: Log;
   readonly onFatal: (error: Error) => void;
+  readonly ownership: Ownership;
 }
 
 /**
  * Messages and timers of an earlier run are delivered from the next event-loop tick on: the ports answer by then, although
  * later parts of the gateway are still opening. Throws `JournalTooNew`.
  */
-export function startActors({ journal, ports, settings, log, onFatal }: ActorDeps): RunningSystem {
+export function startActors({ journal, ports, settings, log, onFatal, ownership }: ActorDeps): RunningSystem {
   return createActorSystem({
     kinds: KINDS,
     journal,
@@ -51,6 +53,7 @@ export function startActors({ journal, ports, settings, log, onFatal }: ActorDep
     randomBytes: randomSupply(),
     schedule: nodeSchedule,
     onFatal,
+    ownership,
     onBug: ({ error, ...report }) => log.write('actorFailed', { ...report, err: error }),
   });
 }

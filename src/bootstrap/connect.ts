@@ -1,4 +1,5 @@
 /** Composes the authorization server for hosts that connect by URL. */
+import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { GatewayError } from '../domain/errors.ts';
@@ -24,6 +25,7 @@ interface ConnectOptions {
   readonly catalog: LiveCatalog;
   readonly bounds: SharedBounds;
   readonly site: Site;
+  readonly ownership: Ownership;
 }
 
 export interface Connect extends ConnectDeps {
@@ -31,7 +33,7 @@ export interface Connect extends ConnectDeps {
 }
 
 export async function openConnect(options: ConnectOptions): Promise<Connect> {
-  const { configuration, settings, actors, cipher, catalog, bounds, site } = options;
+  const { configuration, settings, actors, cipher, catalog, bounds, site, ownership } = options;
   const { production, webhookAllow: allow, oauthClients, oauthClientHosts } = configuration;
   const policy = { clients: oauthClients, documentHosts: new Set(oauthClientHosts) };
   const sealers = openSealers(cipher);
@@ -42,7 +44,7 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
     elapsed,
     bound: bounds.of('clientDocuments'),
   });
-  await openHostsRow(actors, site.baseUrl).catch(unlessFull);
+  await openHostsRow(actors, site.baseUrl, ownership).catch(unlessFull);
   return {
     resources: createResources([mcpResource(site)], (name) => catalog.current.profiles.get(name)),
     policy,

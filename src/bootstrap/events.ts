@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { EventInbox } from '../actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../actors/events/log.ts';
 import type { Administration } from '../actors/runtime/administration.ts';
+import type { Ownership } from '../actors/runtime/ownership.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
@@ -39,6 +40,8 @@ export interface EventDelivery {
   /** Drained before `stop`. */
   readonly streams: StreamHub;
   counters(): EventCounters;
+  /** The node that accepts and releases events may be another. */
+  ownershipChanged(): void;
   /** Must resolve before the actors stop. */
   stop(): Promise<void>;
 }
@@ -52,31 +55,35 @@ interface EventDeliveryOptions {
   readonly modules: ModuleClient;
   readonly eventLog: JournalEventLog;
   readonly log: Log;
+  readonly ownership: Ownership;
 }
 
 /** A new or restored journal gets a new epoch. */
 export function openGatewayLog(
   administration: Administration,
   settings: SettingsReader,
+  ownership: Ownership,
 ): Promise<JournalEventLog> {
   const newEpoch = () => randomBytes(8).toString('hex');
-  return openEventLog({ administration, settings, clock: Date.now, schedule: nodeSchedule, newEpoch });
+  const clock = Date.now;
+  return openEventLog({ administration, settings, clock, schedule: nodeSchedule, newEpoch, ownership });
 }
 
 /** Continues from the position of the last run. */
 export function startEventDelivery(options: EventDeliveryOptions): EventDelivery {
-  const { actors, settings, configuration, sandbox, modules, eventLog: log } = options;
+  const { actors, settings, configuration, sandbox, modules, eventLog: log, ownership } = options;
   const { administration } = actors;
   const { project } = configuration;
   const eventModules = eventModulesOf(configuration, sandbox);
-  const inbox = new EventInbox({ administration, settings, clock: Date.now, schedule: nodeSchedule, log });
+  const own = { administration, schedule: nodeSchedule, ownership };
+  const inbox = new EventInbox({ ...own, settings, clock: Date.now, log });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
   const intake = createEventPush(inbox, keys);
   const feeds = eventModules
     .filter(({ poll }) => poll)
     .map(({ name, url }) => {
-      const own = { module: name, url, project, modules, inbox, administration, schedule: nodeSchedule };
-      return new EventPoller({ ...own, newRequestId, random: Math.random, log: options.log });
+      const polled = { module: name, url, project, modules, inbox };
+      return new EventPoller({ ...own, ...polled, newRequestId, random: Math.random, log: options.log });
     });
   return {
     log,
@@ -88,6 +95,7 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
       ...intake.counters(),
       ...sumOf(feeds.map((feed) => feed.counters())),
     }),
+    ownershipChanged: () => inbox.ownershipChanged(),
     streams: startEventStreams(actors, settings, options.bounds, log),
     async stop() {
       await Promise.all(feeds.map((feed) => feed.stop()));

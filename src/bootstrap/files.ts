@@ -20,7 +20,7 @@ import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
 import { RemoteStorage } from '../io/files/storage/remote.ts';
 import { type Direction, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
 import { BodyReceiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
-import { noteCleanStop, recoverUploads } from '../io/files/upload/recovery.ts';
+import { noteCleanStop, type RecoveryOptions, recoverUploads } from '../io/files/upload/recovery.ts';
 import { textPreview } from '../io/files/upload/text-preview.ts';
 import { PartUploads } from '../io/files/upload/v1-parts.ts';
 import { DraftUploads } from '../io/files/upload/v2-stream.ts';
@@ -80,8 +80,8 @@ export interface FileTransport {
   };
   /** Parts of v1 uploads. */
   readonly uploads: PartUploads;
-  /** Continues the work of an earlier run. Must resolve before the first request. */
-  recover(): Promise<void>;
+  /** Continues the work of an earlier run. Must resolve before the first request. `node`: see `recoverUploads`. */
+  recover(node?: RecoveryOptions['node']): Promise<void>;
   /** Notes that all received bytes are complete, so the next run need not check them. */
   finish(): Promise<void>;
   close(): Promise<void>;
@@ -133,10 +133,10 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     chatFiles,
     ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
     uploads,
-    async recover() {
+    async recover(node) {
       const actors = options.actors();
       const { administration } = actors;
-      const report = await recoverUploads({ actors, administration, storage });
+      const report = await recoverUploads({ actors, administration, storage, ...(node && { node }) });
       if (report.uploads > 0 || report.partsSwept > 0) log.write('uploadsRecovered', report);
     },
     finish: () => noteCleanStop(options.actors().administration),

@@ -1,6 +1,7 @@
 /** Composes a gateway from its configuration, and stops it in the right order. */
 
 import { availableParallelism } from 'node:os';
+import { OWNS_ALL } from '../actors/runtime/ownership.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
@@ -68,7 +69,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
-  const base = { configuration, settings, log };
+  const base = { configuration, settings, log, ownership: OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -80,14 +81,14 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
   const journal = await openActorJournal(configuration.dataPath, settings, log);
-  const actors: RunningSystem = startActors({ journal, ports, settings, log, onFatal: options.onFatal });
+  const actors: RunningSystem = startActors({ ...base, journal, ports, onFatal: options.onFatal });
   await codeSecret();
   await restoreSettings(actors, settings);
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
-  const staff = await openStaff(actors, site);
+  const staff = await openStaff(actors, site, base.ownership);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const connect = await openConnect({ ...base, actors, cipher, catalog, bounds, site });
   const fileCodes = openFileCodes(cipher);

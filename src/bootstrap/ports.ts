@@ -1,5 +1,6 @@
 /** The ports of the actors. They open first, and use the actors and the event log only while a call runs. */
 import type { JournalEventLog } from '../actors/events/log.ts';
+import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
@@ -24,6 +25,7 @@ interface PortDeps {
   readonly actors: () => RunningSystem;
   /** Undefined until delivery starts. */
   readonly webhooks: () => WebhookDelivery | undefined;
+  readonly ownership: Ownership;
 }
 
 interface OpenedPorts {
@@ -34,9 +36,9 @@ interface OpenedPorts {
 }
 
 export function openPorts(deps: PortDeps): OpenedPorts {
-  const { configuration, settings, log, workers, modules, files, chatUrl, actors } = deps;
+  const { configuration, settings, log, workers, modules, files, chatUrl, actors, ownership } = deps;
   const codeSecret = once(() => openCodeSecret(actors().administration));
-  const eventLog = once(() => openGatewayLog(actors().administration, settings));
+  const eventLog = once(() => openGatewayLog(actors().administration, settings, ownership));
   const { project } = configuration;
   const codes = codePorts(chatUrl, { secret: codeSecret, modules, project, newRequestId });
   const webhooks = createWebhookPort({ eventLog, delivery: deps.webhooks, log });

@@ -1,6 +1,8 @@
 /** Loads the roles from the journal, and creates a set-up link while no account can open the admin panel. */
 import { randomBytes } from 'node:crypto';
+import { STAFF_ID, staff as staffKind } from '../actors/admin/staff.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
+import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Site } from '../domain/site.ts';
 import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink, type SetupLinkHolder } from '../io/admin/staff.ts';
 
@@ -14,11 +16,14 @@ export interface OpenedStaff {
 export async function openStaff(
   actors: ActorSystem,
   { adminPublicKeys, baseUrl }: Site,
+  ownership: Ownership,
 ): Promise<OpenedStaff> {
   const staff = new LiveStaff(actors, adminPublicKeys);
   await staff.restore();
   const setupLinks: SetupLinkHolder = { current: undefined };
-  const setupAddress = (await staff.hasAdmin()) ? undefined : createSetupLink(setupLinks, baseUrl, false);
+  // The token is in memory: one node of a cluster has the link.
+  const isNeeded = ownership.owns(staffKind.kind, STAFF_ID) && !(await staff.hasAdmin());
+  const setupAddress = isNeeded ? createSetupLink(setupLinks, baseUrl, false) : undefined;
   return { staff, setupLinks, setupAddress };
 }
 

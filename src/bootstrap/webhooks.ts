@@ -1,5 +1,6 @@
 /** Composes webhook delivery (spec 6.2): sender with SSRF guard, dispatcher over the event log, owner API. */
 
+import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { WebhookPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
@@ -23,6 +24,8 @@ export interface WebhookDelivery {
   readonly ownerApi: WebhookOwnerApi;
   /** Called after a change of an application: its webhook, state or cursor. */
   changed(appId: string): void;
+  /** The applications that this node delivers to may be others. */
+  ownershipChanged(): Promise<void>;
   counters(): WebhookCounters;
   /** Must resolve before the event log and the actors stop. */
   stop(): Promise<void>;
@@ -61,10 +64,11 @@ interface WebhookDeps {
   readonly cipher: ApiKeyCipher;
   readonly eventLog: EventLog;
   readonly telemetry: Pick<Telemetry, 'tracing'>;
+  readonly ownership: Ownership;
 }
 
 export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
-  const { actors, cipher, configuration, eventLog, log, settings, sink, telemetry } = deps;
+  const { actors, cipher, configuration, eventLog, log, settings, sink, telemetry, ownership } = deps;
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
   const sender = createWebhookSender({
@@ -84,6 +88,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     schedule: nodeSchedule,
     attemptLog,
     tracing: telemetry.tracing,
+    ownership,
     onBug: (error, appId) => log.write('webhookFailed', { err: error, appId }),
   });
   // Runs in the background, so that a start does not wait for thousands of applications.
@@ -91,6 +96,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
   return {
     ownerApi: new WebhookOwnerApi(dispatcher, eventLog, sender, attemptLog),
     changed: (appId) => dispatcher.changed(appId),
+    ownershipChanged: () => dispatcher.ownershipChanged(),
     counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);

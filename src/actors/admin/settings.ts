@@ -51,6 +51,7 @@ type SettingsProtocol = Protocol<
 export const settings = defineActor<SettingsState, SettingsProtocol, SettingChanged>({
   kind: 'settings',
   version: 1,
+  gated: true,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ values: {} }),
   decide: { change },

@@ -52,6 +52,7 @@ type StaffProtocol = Protocol<
 export const staff = defineActor<StaffState, StaffProtocol, RoleSet>({
   kind: 'staff',
   version: 1,
+  gated: true,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ roles: {} }),
   decide: { setRole },

@@ -101,6 +101,7 @@ function frees(command: AppCommand): boolean {
 export const app = defineActor<AppState, AppProtocol, AppEvent>({
   kind: APP,
   version: 4,
+  gated: true,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: initialApp,
   evolve: evolveApp,

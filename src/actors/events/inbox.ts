@@ -5,6 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
 import type { Operation, Packed } from '../runtime/journal/port.ts';
+import { EVENTS_HOME, OWNS_ALL } from '../runtime/ownership.ts';
 import type { EventLogOptions, JournalEventLog } from './log.ts';
 import { ReorderWindow, type Waiting } from './reorder-window.ts';
 import { rowOf } from './row.ts';
@@ -30,13 +31,16 @@ interface Waiter extends Waiting {
   readonly sizeBytes: number;
 }
 
-type EventInboxOptions = Pick<EventLogOptions, 'administration' | 'settings' | 'clock' | 'schedule'> & {
+type EventInboxOptions = Pick<
+  EventLogOptions,
+  'administration' | 'settings' | 'clock' | 'schedule' | 'ownership'
+> & {
   readonly log: Pick<JournalEventLog, 'append'>;
 };
 
 export class EventInbox {
   readonly #options: EventInboxOptions;
-  readonly #window = new ReorderWindow<Waiter>();
+  #window = new ReorderWindow<Waiter>();
   /** Accepted and on the way to disk. */
   readonly #pending = new Set<string>();
   /** The highest tick that went into the log, by module, since the start. */
@@ -48,17 +52,29 @@ export class EventInbox {
   readonly #waitingOf = new Map<string, { events: number; sizeBytes: number }>();
   #cancelRelease: (() => void) | undefined;
   #stopped = false;
+  #isOwner = false;
   readonly #counts = { accepted: 0, duplicates: 0, late: 0, overloaded: 0, storageFull: 0 };
 
-  /** Restores the events that an earlier run accepted but did not release. */
+  /** Restores the events that an earlier run accepted but did not release, if they are this node's. */
   constructor(options: EventInboxOptions) {
     this.#options = options;
-    this.#restore();
+    this.ownershipChanged();
+  }
+
+  /** Call it when the owner of `EVENTS_HOME` may be another: the owner alone accepts and releases events. */
+  ownershipChanged(): void {
+    const { ownership = OWNS_ALL } = this.#options;
+    const isOwner = ownership.owns(...EVENTS_HOME);
+    if (isOwner === this.#isOwner) return;
+    this.#isOwner = isOwner;
+    if (isOwner) this.#restore();
+    else this.#letGo();
   }
 
   /**
    * Takes all of the events or none; known ones are counted and dropped. All is on disk when it resolves, together
-   * with `alongside`. Rejects with `Overloaded`, `StorageFull`, `Stopping` or `JournalUnavailable`.
+   * with `alongside`. Rejects with `Overloaded`, `StorageFull`, `Stopping` (also at a node that is not the owner) or
+   * `JournalUnavailable`.
    */
   async accept(events: readonly IncomingEvent[], alongside: readonly Operation[] = []): Promise<Intake> {
     this.#requireRoom(events);
@@ -91,7 +107,7 @@ export class EventInbox {
   }
 
   #requireRoom(events: readonly IncomingEvent[]): void {
-    if (this.#stopped) throw new GatewayError('Stopping');
+    if (this.#stopped || !this.#isOwner) throw new GatewayError('Stopping');
     if (this.#options.administration.journal.full()) {
       this.#counts.storageFull += 1;
       throw new GatewayError('StorageFull');
@@ -162,9 +178,21 @@ export class EventInbox {
     this.#scheduleRelease();
   }
 
+  /** The next owner reads them from the journal. */
+  #letGo(): void {
+    this.#cancelRelease?.();
+    this.#cancelRelease = undefined;
+    this.#window = new ReorderWindow();
+    this.#arrival = 0;
+    this.#waiting.events = 0;
+    this.#waiting.sizeBytes = 0;
+    this.#waitingOf.clear();
+    this.#highest.clear();
+  }
+
   #scheduleRelease(): void {
     const { clock, schedule, settings } = this.#options;
-    if (this.#stopped || this.#cancelRelease !== undefined) return;
+    if (this.#stopped || !this.#isOwner || this.#cancelRelease !== undefined) return;
     const waitMs = this.#window.waitMs(clock(), settings.get('EventReorderMilliseconds'));
     if (waitMs === undefined) return;
     this.#cancelRelease = schedule.timer(Math.max(waitMs, RELEASE_STEP_MS), () => {

@@ -9,6 +9,7 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Administration } from '../runtime/administration.ts';
 import { EVENT_EPOCH_KEY, type Operation, type Packed } from '../runtime/journal/port.ts';
+import type { Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
 import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
 import { eventOf, ownRow } from './row.ts';
@@ -22,6 +23,8 @@ export interface EventLogOptions {
   readonly newEpoch: () => string;
   /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
   readonly bytesMax?: number;
+  /** Whether this node is the writer; it is unless given. */
+  readonly ownership?: Ownership;
 }
 
 /** An event that gets the next sequence number. */
@@ -36,11 +39,10 @@ interface EventEntry {
 export async function openEventLog(options: EventLogOptions): Promise<JournalEventLog> {
   const { administration, newEpoch } = options;
   const { journal } = administration;
-  const stored = journal.meta(EVENT_EPOCH_KEY);
-  const epoch = typeof stored === 'string' ? stored : newEpoch();
-  if (epoch !== stored)
-    await administration.write([{ op: 'meta', key: EVENT_EPOCH_KEY, row: journal.pack(epoch) }], 0);
-  return new JournalEventLog(options, epoch);
+  const row = journal.pack(newEpoch());
+  if (typeof journal.meta(EVENT_EPOCH_KEY) !== 'string')
+    await administration.write([{ op: 'metaOnce', key: EVENT_EPOCH_KEY, row }], 0);
+  return new JournalEventLog(options, String(journal.meta(EVENT_EPOCH_KEY)));
 }
 
 export class JournalEventLog implements EventLog {

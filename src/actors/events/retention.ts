@@ -5,6 +5,7 @@
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, DAY_MS, SECOND_MS } from '../../domain/time.ts';
 import type { EventRow, EventRows, Operation } from '../runtime/journal/port.ts';
+import { EVENTS_HOME, OWNS_ALL, type Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
 
 /** Events read and removed at a time: some 10 ms of the disk's thread. */
@@ -25,6 +26,8 @@ interface EventRetentionOptions {
   readonly clock: Clock;
   readonly schedule: Schedule;
   readonly bytesMax: number;
+  /** The owner of `EVENTS_HOME` alone removes events. */
+  readonly ownership?: Ownership;
   readonly ends: () => { readonly oldest: number; readonly newest: number };
   /** `oldest`: sequence of the oldest event from now on. */
   readonly remove: (operations: readonly Operation[], oldest: number) => void;
@@ -32,9 +35,9 @@ interface EventRetentionOptions {
 
 /** Starts it; what it returns stops it. */
 export function retainEvents(options: EventRetentionOptions): () => void {
-  const { schedule } = options;
+  const { schedule, ownership = OWNS_ALL } = options;
   const tidy = () => {
-    const more = removeSlice(options);
+    const more = ownership.owns(...EVENTS_HOME) && removeSlice(options);
     cancel = schedule.timer(more ? SLICE_WAIT_MS : SECOND_MS, tidy);
   };
   let cancel = schedule.timer(SECOND_MS, tidy);

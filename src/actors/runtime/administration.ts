@@ -86,13 +86,12 @@ export class Administration {
   /** Of a caller without an account: recorded within the budget of the minute, else counted. */
   auditRefusal(record: AuditRecord, caller: string): void {
     const max = this.#wiring.context.settings.get('AnonymousRefusalsPerMinute');
-    this.#auditLeftOut(record.utcMs);
+    this.auditLeftOut(record.utcMs);
     if (this.#refusals.take(caller, max, record.utcMs)) this.audit(record);
   }
 
   /** Removes a batch of the records before `beforeMs`, of one ring; true when there may be more. */
-  tidyAudit(beforeMs: number, nowMs: number): boolean {
-    this.#auditLeftOut(nowMs);
+  tidyAudit(beforeMs: number): boolean {
     const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1)[0]?.seq ?? 0;
     for (const ring of STORED_RINGS) if (this.#tidyRing(ring, newest, beforeMs)) return true;
     return false;
@@ -115,7 +114,8 @@ export class Administration {
     return true;
   }
 
-  #auditLeftOut(nowMs: number): void {
+  /** One record of the refusals that were only counted, once their minute is over. */
+  auditLeftOut(nowMs: number): void {
     const record = this.#refusals.summary(nowMs);
     if (record !== undefined) this.audit(record);
   }
@@ -145,6 +145,16 @@ export class Administration {
     } finally {
       if (this.#meta.get(key) === value) this.#meta.delete(key);
     }
+  }
+
+  /** Stores the value unless there is one: of several nodes the first in the log wins. Resolves with what is stored. */
+  async metaOnce(key: string, value: unknown): Promise<unknown> {
+    checkName('the name of a value', key, ID_MAX_BYTES);
+    const present = this.metaGet(key);
+    if (present !== undefined) return present;
+    const row = this.journal.pack(value);
+    await this.write([{ op: 'metaOnce', key: `part:${key}`, row }], this.journal.sizeBytes(row));
+    return this.journal.meta(`part:${key}`);
   }
 
   /** Actors that failed lately, quarantined or in back-off. */

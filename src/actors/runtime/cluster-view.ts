@@ -1,8 +1,9 @@
 /** What the runtime knows of the cluster that its node is a member of. Types only; log/ has what is behind them. */
 import type { ReplicaListener } from './log/replica.ts';
+import type { Ownership } from './ownership.ts';
 
-export interface ClusterView {
-  /** Does this node own the actor, as far as it has applied the log? */
+export interface ClusterView extends Ownership {
+  /** As far as this node has applied the log. */
   owns(kind: string, id: string): boolean;
   /** The lease runs: what this node answers is not out of date. */
   readonly admits: boolean;

@@ -12,6 +12,7 @@ import type { AppliedListener } from './follower.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './journal/plain-data.ts';
 import { ofNoActor } from './journal/port.ts';
+import type { Ownership } from './ownership.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from './protocol.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
@@ -21,6 +22,8 @@ interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
   /** Where audit records that belong to no turn go; the journal unless given. */
   readonly callAudit?: CallAudit;
+  /** What this node works for; everything unless given. */
+  readonly ownership?: Ownership;
 }
 
 /** Interval at which a drain checks whether it is done. */

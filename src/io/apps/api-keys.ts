@@ -57,15 +57,12 @@ const UNSEALED: SealOptions = { sealKeys: [], sealKeyLost: false };
  * `SealKeyUnusable`.
  */
 export async function openApiKeyCipher(
-  administration: Pick<Administration, 'metaGet' | 'metaPut'>,
+  administration: Pick<Administration, 'metaGet' | 'metaPut' | 'metaOnce'>,
   options: SealOptions = UNSEALED,
 ): Promise<ApiKeyCipher> {
   const dataKeys = await openDataKeys(administration, options);
-  const stored = administration.metaGet(META_KEY);
-  if (typeof stored === 'string') return createApiKeyCipher(Buffer.from(stored, 'base64url'), dataKeys);
-  const secret = randomBytes(SECRET_BYTES);
-  await administration.metaPut(META_KEY, secret.toString('base64url'));
-  return createApiKeyCipher(secret, dataKeys);
+  const stored = await administration.metaOnce(META_KEY, randomBytes(SECRET_BYTES).toString('base64url'));
+  return createApiKeyCipher(Buffer.from(String(stored), 'base64url'), dataKeys);
 }
 
 /**

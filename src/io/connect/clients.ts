@@ -1,6 +1,7 @@
 /** Finds the client of an id: an application with redirect URIs, a metadata document, or a sealed registration. */
 import { app } from '../../actors/apps/app.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { OWNS_ALL, type Ownership } from '../../actors/runtime/ownership.ts';
 import { HOSTS_APP_ID } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { parseId } from '../../domain/ids.ts';
@@ -39,8 +40,13 @@ type NamedClient =
   | { readonly kind: 'document'; readonly appId: string; readonly host: string }
   | { readonly kind: 'registration'; readonly appId: string };
 
-/** Opens the row for hosts without an application; a journal has it once. */
-export async function openHostsRow(actors: ActorSystem, url: string): Promise<void> {
+/** Opens the row for hosts without an application; a journal has it once. Its owner does. */
+export async function openHostsRow(
+  actors: ActorSystem,
+  url: string,
+  ownership: Ownership = OWNS_ALL,
+): Promise<void> {
+  if (!ownership.owns(app.kind, HOSTS_APP_ID)) return;
   if (actors.lookup('appId', HOSTS_APP_ID) !== undefined) return;
   await actors.ask(app, HOSTS_APP_ID, { type: 'openHostsRow', url });
 }

@@ -26,15 +26,10 @@ interface CodePortOptions {
   readonly newRequestId: () => string;
 }
 
-/** The secret of this journal. A new one is stored before this resolves. */
-export async function openCodeSecret(
-  administration: Pick<Administration, 'metaGet' | 'metaPut'>,
-): Promise<Uint8Array> {
-  const stored = administration.metaGet(META_KEY);
-  if (typeof stored === 'string') return Buffer.from(stored, 'base64url');
-  const secret = randomBytes(SECRET_BYTES);
-  await administration.metaPut(META_KEY, secret.toString('base64url'));
-  return secret;
+/** The secret of this journal, the same on every node. A new one is stored before this resolves. */
+export async function openCodeSecret(administration: Pick<Administration, 'metaOnce'>): Promise<Uint8Array> {
+  const stored = await administration.metaOnce(META_KEY, randomBytes(SECRET_BYTES).toString('base64url'));
+  return Buffer.from(String(stored), 'base64url');
 }
 
 /** Six digits from 64 bits of HMAC-SHA-256 (RFC 2104); the bias of the remainder is below 2^-44. */

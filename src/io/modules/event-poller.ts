@@ -5,6 +5,7 @@
 import type { EventInbox } from '../../actors/events/inbox.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Operation } from '../../actors/runtime/journal/port.ts';
+import { EVENTS_HOME, OWNS_ALL, type Ownership } from '../../actors/runtime/ownership.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { type IncomingEvent, readEvents, requireModule } from '../../domain/events/intake.ts';
@@ -44,6 +45,8 @@ interface EventPollerOptions {
   /** 0 to 1, for the jitter. */
   readonly random: () => number;
   readonly log: Log;
+  /** The owner of `EVENTS_HOME` alone polls. */
+  readonly ownership?: Ownership;
 }
 
 /** Polls until it is stopped. */
@@ -54,6 +57,7 @@ export class EventPoller {
   #limit = PAGE_EVENTS;
   #failures = 0;
   #eagerPolls = 0;
+  #isOwner = true;
   #cancel: () => void;
   #running: Promise<void> = Promise.resolve();
   readonly #stopping = new AbortController();
@@ -61,12 +65,11 @@ export class EventPoller {
 
   constructor(options: EventPollerOptions) {
     this.#options = options;
-    const { module, url, administration } = options;
+    const { module, url } = options;
     const parsed = parseEndpoint(`${module}:/events`, new Map([[module, url]]));
     if (!parsed.ok) throw new Error(`the address of the module ${module} ${parsed.fault}`);
     this.#endpoint = parsed.endpoint;
-    const stored = administration.metaGet(CURSOR + module);
-    this.#cursor = typeof stored === 'string' ? stored : '0';
+    this.#cursor = this.#storedCursor();
     this.#cancel = options.schedule.timer(0, this.#poll);
   }
 
@@ -95,6 +98,7 @@ export class EventPoller {
   /** One page; milliseconds until the next. */
   async #pollOnce(): Promise<number> {
     const { module, log } = this.#options;
+    if (!this.#followOwnership()) return POLL_MS;
     this.#counts.polls += 1;
     try {
       const waitMs = await this.#read();
@@ -112,6 +116,21 @@ export class EventPoller {
       const waitMs = Math.min(POLL_MS * 2 ** Math.min(this.#failures, 10), POLL_BACKOFF_MAX_MS);
       return waitMs * (0.8 + 0.4 * this.#options.random());
     }
+  }
+
+  /** False where another node polls. From that one on the cursor is the one that it stored. */
+  #followOwnership(): boolean {
+    const { ownership = OWNS_ALL } = this.#options;
+    const wasOwner = this.#isOwner;
+    this.#isOwner = ownership.owns(...EVENTS_HOME);
+    if (this.#isOwner && !wasOwner) this.#cursor = this.#storedCursor();
+    return this.#isOwner;
+  }
+
+  #storedCursor(): string {
+    const { administration, module } = this.#options;
+    const stored = administration.metaGet(CURSOR + module);
+    return typeof stored === 'string' ? stored : '0';
   }
 
   async #read(): Promise<number> {

@@ -6,6 +6,7 @@ import { app } from '../../actors/apps/app.ts';
 import type { WebhookView } from '../../actors/apps/app-state.ts';
 import type { WorkerCommand } from '../../actors/apps/delivery.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { OWNS_ALL, type Ownership } from '../../actors/runtime/ownership.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
@@ -39,6 +40,8 @@ export interface DeliveryWorkerOptions {
   readonly attemptLog: AttemptLog | undefined;
   /** Undefined: no attempt has a span. */
   readonly tracing: Pick<Tracing, 'beginWork'> | undefined;
+  /** Applications that this node delivers to; all unless given. */
+  readonly ownership?: Ownership;
 }
 
 interface Plan {
@@ -82,8 +85,8 @@ export class DeliveryWorker {
   }
 
   #applyView(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
-    const { subscriptions } = this.#options;
-    if (view === null || view === undefined) {
+    const { subscriptions, ownership = OWNS_ALL } = this.#options;
+    if (view === null || view === undefined || !ownership.owns(app.kind, entry.view.appId)) {
       subscriptions.delete(entry.view.appId);
       return undefined;
     }

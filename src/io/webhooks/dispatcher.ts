@@ -18,7 +18,7 @@ import { type Subscription, Subscriptions } from './subscriptions.ts';
 interface DispatcherOptions
   extends Pick<
     DeliveryWorkerOptions,
-    'actors' | 'log' | 'sender' | 'cipher' | 'clock' | 'attemptLog' | 'tracing'
+    'actors' | 'log' | 'sender' | 'cipher' | 'clock' | 'attemptLog' | 'tracing' | 'ownership'
   > {
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
@@ -113,6 +113,11 @@ export class WebhookDispatcher {
   /** The application's state has changed. */
   changed(appId: string): void {
     this.#loader.changed(appId);
+  }
+
+  /** Call it when the applications that this node delivers to may be others. */
+  ownershipChanged(): Promise<void> {
+    return this.#loader.ownershipChanged();
   }
 
   /** Runs a test delivery of the owner while no other delivery of the application is in flight. */

@@ -6,6 +6,7 @@ import { app } from '../../actors/apps/app.ts';
 import type { WebhookView } from '../../actors/apps/app-state.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
+import { OWNS_ALL, type Ownership } from '../../actors/runtime/ownership.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
@@ -23,6 +24,8 @@ interface LoaderOptions {
   readonly scanner: LogScanner;
   readonly onLoaded: (entry: Subscription) => void;
   readonly onBug: (error: unknown, appId: string) => void;
+  /** Applications of others are passed over, and removed where they were loaded. */
+  readonly ownership?: Ownership;
 }
 
 export class SubscriptionLoader {
@@ -43,15 +46,26 @@ export class SubscriptionLoader {
     this.#stopped = true;
   }
 
-  async readAll(): Promise<void> {
-    const { administration, schedule } = this.#options;
+  /** `onlyNew`: those that were loaded before are not read again. */
+  async readAll(onlyNew = false): Promise<void> {
+    const { administration, schedule, subscriptions } = this.#options;
     for (let after = '', more = true; more && !this.#stopped; ) {
       const ids = administration.ids('app', after, APPS_PER_TICK);
-      for (const appId of ids) await this.#read(appId);
+      for (const appId of ids) {
+        if (!onlyNew || subscriptions.get(appId) === undefined) await this.#read(appId);
+      }
       more = ids.length === APPS_PER_TICK;
       after = ids.at(-1) ?? '';
       await new Promise<void>((resolve) => schedule.immediate(resolve));
     }
+  }
+
+  /** Another node may own some of the applications now, and this node others. */
+  async ownershipChanged(): Promise<void> {
+    const { subscriptions, ownership = OWNS_ALL } = this.#options;
+    for (const { view } of [...subscriptions.all()])
+      if (!ownership.owns(app.kind, view.appId)) subscriptions.delete(view.appId);
+    await this.readAll(true);
   }
 
   /** The application's state has changed. */
@@ -60,7 +74,12 @@ export class SubscriptionLoader {
   }
 
   async #read(appId: string): Promise<void> {
-    const { actors, subscriptions, schedule } = this.#options;
+    const { actors, subscriptions, schedule, ownership = OWNS_ALL } = this.#options;
+    if (!ownership.owns(app.kind, appId)) {
+      this.#unread.delete(appId);
+      subscriptions.delete(appId);
+      return;
+    }
     let view: WebhookView | undefined;
     try {
       view = await actors.query(app, appId, { type: 'webhook' });
@@ -70,12 +89,13 @@ export class SubscriptionLoader {
       schedule.timer(MINUTE_MS, () => this.changed(appId));
       return;
     }
-    const late = this.#unread.delete(appId);
+    const isTakenOver = ownership !== OWNS_ALL && subscriptions.get(appId) === undefined;
+    const late = this.#unread.delete(appId) || isTakenOver;
     if (view === undefined) subscriptions.delete(appId);
     else this.#add(view, late);
   }
 
-  /** Events were not routed to an application while it was not loaded, so its backlog starts at its cursor. */
+  /** This node routed no events to an application while it was not loaded, so its backlog starts at its cursor. */
   #add(view: WebhookView, late: boolean): void {
     const { subscriptions, scanner, onLoaded } = this.#options;
     const entry = subscriptions.set(view);

@@ -4,6 +4,7 @@ import t from 'tap';
 import { EventInbox, MODULE_SHARE, WAITING_MAX } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
 import { EVENT_EPOCH_KEY } from '../../../src/actors/runtime/journal/port.ts';
+import { OWNS_ALL, type Ownership } from '../../../src/actors/runtime/ownership.ts';
 import { missedAfter } from '../../../src/domain/events/events.ts';
 import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
@@ -21,13 +22,14 @@ interface Server {
 
 let epochs = 0;
 
-async function open(actors: TestActors, bytesMax?: number): Promise<Server> {
+async function open(actors: TestActors, bytesMax?: number, ownership: Ownership = OWNS_ALL): Promise<Server> {
   const { administration } = actors.system;
   const world = {
     administration,
     settings: actors.settings,
     clock: actors.clock.read,
     schedule: { immediate: (run: () => void) => setImmediate(run), timer: actors.clock.timer },
+    ownership,
   };
   epochs += 1;
   const log = await openEventLog({
@@ -230,4 +232,48 @@ t.test('event log: the oldest go before large events fill the journal', async (t
   t.ok(log.counters().sizeBytes <= 600_000, `${log.counters().sizeBytes} bytes`);
   t.equal(log.oldest, 501, 'a slice');
   t.equal(log.newest, 900);
+});
+
+/** Says what the test wants of the events, and is no owner of anything else. */
+function eventsOwner(isOwner: boolean) {
+  const state = { isOwner };
+  const owns = (kind: string, id: string) => state.isOwner && kind === 'eventLog' && id === 'all';
+  return { state, ownership: { owns } };
+}
+
+t.test('event log: only its owner removes events', async (t) => {
+  const settings = new LiveSettings({ EventRowsMax: 1_000 });
+  const actors = createTestActors({ kinds: [], settings });
+  const { state, ownership } = eventsOwner(true);
+  const { log, inbox } = await open(actors, undefined, ownership);
+  await inbox.accept(events(...Array.from({ length: 1_100 }, (_, tick) => tick + 1)));
+  state.isOwner = false;
+  await actors.advance(10 * SECOND_MS);
+  t.equal(log.counters().rows, 1_100);
+  state.isOwner = true;
+  await actors.advance(10 * SECOND_MS);
+  t.equal(log.counters().rows, 1_000);
+});
+
+t.test('event inbox: a node that is not the owner refuses events and releases none', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const first = eventsOwner(true);
+  const one = await open(actors, undefined, first.ownership);
+  const second = eventsOwner(false);
+  const other = await open(actors, undefined, second.ownership);
+  await rejectsWith(t, other.inbox.accept(events(1)), 'Stopping');
+  await one.inbox.accept(events(3, 2));
+  first.state.isOwner = false;
+  one.inbox.ownershipChanged();
+  await rejectsWith(t, one.inbox.accept(events(4)), 'Stopping');
+  t.match(one.inbox.counters(), { waiting: 0, waitingBytes: 0 });
+  await actors.advance(10 * WINDOW_MS);
+  t.same([ticksOf(one.log), ticksOf(other.log)], [[], []], 'they wait for the next owner');
+  second.state.isOwner = true;
+  other.inbox.ownershipChanged();
+  other.inbox.ownershipChanged();
+  await other.inbox.accept(events(5, 3));
+  await actors.advance(10 * WINDOW_MS);
+  t.same(ticksOf(other.log), ['2', '3', '5'], 'the next owner releases what waited, each once');
+  t.match(other.inbox.counters(), { waiting: 0, duplicates: 1 });
 });

@@ -323,3 +323,19 @@ t.test(
     t.same([operations.length, calls.dropped], [2, 2]);
   },
 );
+
+t.test('audit: only the owner of the log removes records; every node counts its refusals', async (t) => {
+  const settings = new LiveSettings({ AuditDays: 1 });
+  let isOwner = false;
+  const owns = (kind: string, id: string) => isOwner && kind === 'auditLog' && id === 'all';
+  const actors = createTestActors({ kinds: [], settings, ownership: { owns } });
+  const events = () => recordsOf(actors).map(({ event }) => event);
+  const old = { utcMs: START_MS - 2 * DAY_MS, event: 'mcp.tool', userId: null, fields: {} } as const;
+  for (const record of [old, { ...old, utcMs: START_MS }]) actors.system.audit(record);
+  for (let count = 0; count < 11; count += 1) actors.system.auditRefusal(refusal(START_MS), '192.0.2.1');
+  await actors.advance(2 * MINUTE_MS);
+  t.match(events(), ['mcp.tool', 'mcp.tool', ...new Array(10).fill('login_refused'), 'refusals_left_out']);
+  isOwner = true;
+  await actors.advance(2 * MINUTE_MS);
+  t.equal(events().filter((event) => event === 'mcp.tool').length, 1);
+});

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { EventInbox, type Intake } from '../../../src/actors/events/inbox.ts';
 import { openEventLog } from '../../../src/actors/events/log.ts';
+import { OWNS_ALL, type Ownership } from '../../../src/actors/runtime/ownership.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
@@ -153,7 +154,13 @@ async function startModule(t: Test, answer: (poll: Poll, response: http.ServerRe
   return { polls, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/` };
 }
 
-function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }), real?: EventInbox) {
+function startFeed(
+  t: Test,
+  url: string,
+  actors = createTestActors({ kinds: [] }),
+  real?: EventInbox,
+  ownership: Ownership = OWNS_ALL,
+) {
   const inbox = fakeInbox();
   const cursors: unknown[] = [];
   const modules = createModuleClient({ clock: actors.clock.read, bounds: freshBounds() });
@@ -182,6 +189,7 @@ function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }
     newRequestId: () => 'request',
     random: () => 0.5,
     log: { write: () => {} },
+    ownership,
   });
   t.teardown(async () => {
     await feed.stop();
@@ -224,6 +232,25 @@ t.test('event poller: reads page after page, the cursor goes with the events', a
     { op: 'meta', key: 'part:eventFeed:wallet', row: String(PAGE_EVENTS) },
     { op: 'meta', row: String(PAGE_EVENTS + 2) },
   ]);
+});
+
+t.test('event poller: only the owner polls, from the cursor that the owner before it stored', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const { polls, url } = await startModule(t, ({ after }, response) => {
+    response.end(`{"result":${batch(event('wallet', Number(after) + 1))}}`);
+  });
+  let isOwner = true;
+  const owns = (kind: string, id: string) => isOwner && kind === 'eventLog' && id === 'all';
+  const { feed, turn } = startFeed(t, url, actors, undefined, { owns });
+  await turn();
+  isOwner = false;
+  t.same([await turn(), await turn()], [POLL_MS, POLL_MS]);
+  t.equal(polls.length, 1);
+  await actors.system.administration.metaPut('eventFeed:wallet', '41');
+  isOwner = true;
+  await turn();
+  t.equal(polls.at(-1)?.after, '41');
+  t.equal(feed.cursor, '42');
 });
 
 t.test('event poller: after a crash it continues from the last page on disk', async (t) => {

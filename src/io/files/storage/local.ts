@@ -17,6 +17,7 @@ import type {
   StorageCounters,
   StorageFaultListener,
   StoredFile,
+  SweepScope,
   WantedFiles,
 } from './port.ts';
 import { Previews } from './previews.ts';
@@ -142,8 +143,8 @@ export class LocalStorage implements FileStorage {
     return this.#space.freeBytes();
   }
 
-  sweep(wanted: WantedFiles): Promise<number> {
-    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted));
+  sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
+    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted, scope));
   }
 
   counters(): StorageCounters {

@@ -3,7 +3,7 @@
  * no lease is given while they wait.
  */
 import { close, constants } from 'node:fs';
-import { type FileHandle, opendir, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, opendir, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { systemCode } from '../../../domain/disk-faults.ts';
@@ -14,7 +14,7 @@ import { parseId } from '../../../domain/ids.ts';
 import type { StorageFaults } from './faults.ts';
 import { runFileTask } from './file-tasks.ts';
 import { fileName, type OwnerFolder, type OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
-import type { PartLease, WantedFiles } from './port.ts';
+import type { PartLease, SweepScope, WantedFiles } from './port.ts';
 
 const PART_SUFFIX = '.part';
 const closeDescriptor = promisify(close);
@@ -160,11 +160,12 @@ export class Parts {
   }
 
   /** Removes parts that are not wanted and not created since the start. Resolves with their number. */
-  async sweep(wanted: WantedFiles): Promise<number> {
+  async sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
     let removed = 0;
     for await (const owner of await opendir(this.#folders.root)) {
       if (!owner.isDirectory() || parseId(owner.name) === undefined) continue;
-      for (const fileId of await this.#partsOf(owner.name)) {
+      if (scope?.includes(owner.name) === false) continue;
+      for (const fileId of await this.#partsOf(owner.name, scope?.keepSinceMs)) {
         if (wanted.has(fileId) || this.#made.has(fileId)) continue;
         const key = { owner: owner.name, fileId };
         const gone = await this.exclusively(key, () =>
@@ -176,12 +177,14 @@ export class Parts {
     return removed;
   }
 
-  async #partsOf(owner: string): Promise<string[]> {
+  /** Those that were last written before `beforeMs`, or all. */
+  async #partsOf(owner: string, beforeMs?: number): Promise<string[]> {
     const found: string[] = [];
     await this.#folders.use(owner, async (folder) => {
       for await (const { name } of await opendir(folder.pathOf('.'))) {
         const fileId = name.endsWith(PART_SUFFIX) ? parseId(name.slice(0, -PART_SUFFIX.length)) : undefined;
-        if (fileId !== undefined) found.push(fileId);
+        if (fileId === undefined) continue;
+        if (beforeMs === undefined || (await writtenMs(folder.pathOf(name))) < beforeMs) found.push(fileId);
       }
     });
     return found;
@@ -252,6 +255,16 @@ export async function cutPart(handle: FileHandle, bounds: PartBounds): Promise<v
 
 export function partName(key: FileKey): string {
   return `${fileName(key)}${PART_SUFFIX}`;
+}
+
+/** Of a part that is gone by now: never before any moment. */
+async function writtenMs(path: string): Promise<number> {
+  try {
+    return (await lstat(path)).mtimeMs;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return Number.POSITIVE_INFINITY;
+    throw error;
+  }
 }
 
 /** False when there was nothing to remove. */

@@ -40,6 +40,14 @@ export interface PartLease {
 /** File ids whose parts a sweep keeps. */
 export type WantedFiles = Pick<ReadonlySet<string>, 'has'>;
 
+/** What a sweep looks at where other nodes write into the same folder. */
+export interface SweepScope {
+  /** Owners whose parts it may remove. */
+  readonly includes: (owner: string) => boolean;
+  /** Parts written at or after this moment stay. Unix milliseconds. */
+  readonly keepSinceMs: number;
+}
+
 /**
  * An upload is written into a part, which cannot be read, and becomes a file in one step, `publish`: after a crash there
  * is the whole file or none. A part is always a local file; a remote storage sends it at publish.
@@ -95,7 +103,7 @@ export interface FileStorage {
   freeBytes(): Promise<number>;
 
   /** At start: removes parts that are not `wanted`, except those of this run. Resolves with their number. */
-  sweep(wanted: WantedFiles): Promise<number>;
+  sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number>;
   counters(): StorageCounters;
   /** Closes cached descriptors. Holders release their leases. */
   close(): Promise<void>;

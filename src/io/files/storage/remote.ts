@@ -10,7 +10,15 @@ import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { fileName, isPresent, OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
 import { cutPart, Parts, partName } from './parts.ts';
-import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './port.ts';
+import type {
+  FileStorage,
+  PartLease,
+  StorageCounters,
+  StorageFaultListener,
+  StoredFile,
+  SweepScope,
+  WantedFiles,
+} from './port.ts';
 import { StorageServer } from './storage-server.ts';
 
 interface RemoteStorageOptions {
@@ -122,8 +130,8 @@ export class RemoteStorage implements FileStorage {
     return this.#space.freeBytes();
   }
 
-  sweep(wanted: ReadonlySet<string>): Promise<number> {
-    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted));
+  sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
+    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted, scope));
   }
 
   counters(): StorageCounters {

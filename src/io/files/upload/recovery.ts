@@ -8,15 +8,21 @@ import type { CheckUpload } from '../../../actors/files/v1/upload-check.ts';
 import { type FreeSlot, UPLOAD_SLOTS_ID, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
+import { OWNS_ALL, type Ownership } from '../../../actors/runtime/ownership.ts';
 import { GatewayError } from '../../../domain/errors.ts';
-import type { FileStorage, WantedFiles } from '../storage/port.ts';
+import type { FileStorage, SweepScope, WantedFiles } from '../storage/port.ts';
 
 const META_KEY = 'filesClean';
 
-interface RecoveryOptions {
+export interface RecoveryOptions {
   readonly actors: ActorSystem;
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly storage: Pick<FileStorage, 'sweep'>;
+  /**
+   * Of a node: its own uploads alone, and all of them hashed, because the node before may have stopped uncleanly. Parts
+   * that were written at or after `keepSinceMs` stay: one may be of an upload that this node has not heard of yet.
+   */
+  readonly node?: { readonly ownership: Ownership; readonly keepSinceMs: number };
 }
 
 interface RecoveryReport {
@@ -32,10 +38,12 @@ interface RecoveryReport {
 
 /** Before the first request: an upload must not complete before its bytes were checked. */
 export async function recoverUploads(options: RecoveryOptions): Promise<RecoveryReport> {
-  const { actors, administration, storage } = options;
-  const clean = administration.metaGet(META_KEY) === true;
-  await administration.metaPut(META_KEY, false);
-  const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
+  const { actors, administration, storage, node } = options;
+  const { ownership } = node ?? { ownership: OWNS_ALL };
+  const clean = node === undefined && administration.metaGet(META_KEY) === true;
+  if (node === undefined) await administration.metaPut(META_KEY, false);
+  const all = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
+  const slots = all.filter(({ userId }) => ownership.owns(upload.kind, userId));
   const checked = await Promise.all(
     slots.map(({ userId, uploadKey }) => {
       const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean };
@@ -54,18 +62,28 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
     }),
   );
   const wanted = new Set(open.flat());
-  const partsSwept = await sweep(storage, {
+  const parts: WantedFiles = {
     has: (fileId) => wanted.has(fileId) || actors.lookup('draft', fileId) !== undefined,
-  });
+  };
+  // Uploads and drafts of an owner have one home.
+  const scope = node && {
+    includes: (owner: string) => ownership.owns(upload.kind, owner),
+    keepSinceMs: node.keepSinceMs,
+  };
+  const partsSwept = await sweep(storage, parts, scope);
   const chunksLost = checked.reduce((sum, { lost }) => sum + lost, 0);
   const chunksFound = checked.reduce((sum, { found }) => sum + found, 0);
   return { clean, uploads: slots.length - ended.length, chunksLost, chunksFound, partsSwept };
 }
 
 /** A part that remains only takes space: the failure is logged, and the gateway starts. */
-async function sweep(storage: Pick<FileStorage, 'sweep'>, wanted: WantedFiles): Promise<number> {
+async function sweep(
+  storage: Pick<FileStorage, 'sweep'>,
+  wanted: WantedFiles,
+  scope: SweepScope | undefined,
+): Promise<number> {
   try {
-    return await storage.sweep(wanted);
+    return await storage.sweep(wanted, scope);
   } catch (error) {
     if (error instanceof GatewayError) return 0;
     throw error;

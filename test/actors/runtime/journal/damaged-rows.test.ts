@@ -351,7 +351,7 @@ t.test(
     t.match(await search({}), [{ seq: 3 }, { seq: 2, ring: 'calls', record: undefined }, { seq: 1 }]);
     t.match(await search({ fromMs: nowMs - 10 * DAY_MS }), [{ seq: 3 }, { seq: 1 }]);
     t.same(await search({ userId: '7' }), []);
-    system.administration.tidyAudit(nowMs - 2.5 * DAY_MS, nowMs);
+    system.administration.tidyAudit(nowMs - 2.5 * DAY_MS);
     await system.administration.auditFirst({ utcMs: nowMs, event: 'mcp.tool', userId: null, fields: {} });
     t.same(
       (await search({})).map(({ seq }) => seq),

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { HOUR_MS } from '../../../../src/domain/time.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
@@ -112,8 +113,10 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.equal(await storage.open(KEY), undefined);
     await storage.publish(KEY, 3, 4101);
     t.same(await readStored(storage, KEY), text('abc'));
-    await restart().publish(KEY, 3, 4101);
-    t.same(await readStored(restart(), KEY), text('abc'), 'repeated after a restart');
+    const after = restart();
+    await after.publish(KEY, 3, 4101);
+    t.same(await readStored(after, KEY), text('abc'), 'repeated after a restart');
+    await after.close();
     await storage.close();
   },
 
@@ -259,6 +262,24 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     for (const fileId of ['12', '14']) await (await after.lease(key(fileId))).release();
     t.same(await readStored(after, key('13')), text('file'));
     t.equal(await after.sweep(new Set(['12'])), 0);
+    await after.close();
+    await storage.close();
+  },
+
+  'a sweep of a shared folder leaves parts of other owners, and what was written lately': async (
+    t,
+    { storage, restart },
+  ) => {
+    const parts = ['11', '12', '21'].map((fileId) => ({ owner: fileId.slice(0, 1), fileId }));
+    for (const key of parts) await storage.create(key);
+    const after = restart();
+    const includes = (owner: string) => owner === '1';
+    const none = new Set<string>();
+    t.equal(await after.sweep(none, { includes, keepSinceMs: 0 }), 0, 'all were written since');
+    t.equal(await after.sweep(new Set(['12']), { includes, keepSinceMs: Date.now() + HOUR_MS }), 1);
+    const [one = KEY, ...others] = parts;
+    await rejectsWith(t, after.lease(one), 'InvalidID');
+    for (const key of others) await (await after.lease(key)).release();
     await after.close();
     await storage.close();
   },

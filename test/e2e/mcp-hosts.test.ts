@@ -1,0 +1,167 @@
+/**
+ * Clients of other projects at /mcp with the bearer of a key, as hosts run them: list, call, read, a cancelled call, and a
+ * session that ends below them. Against the program with the sandbox and one slow tool.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
+import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
+
+t.setTimeout(180_000);
+
+const AVAILABLE = /available\\*":\\*"1000\.00/;
+const SESSION_CLOSED = /session not found or expired, log in again/;
+const BALANCE = 'wallet_get_balance';
+const RESOURCE = 'gatehouse://wallet/balance';
+const SLOW = 'slow_tool';
+/** By the name in test/e2e/peers/hosts.js: the revision of its requests; undefined where it cannot be seen. */
+const CLIENTS: Readonly<Record<string, string | undefined>> = {
+  client: '2026-07-28',
+  'ai-sdk': '2026-07-28',
+  langchain: undefined,
+  'openai-agents': '2026-07-28',
+};
+/** Tools that are listed for a session; the others need a code. */
+const TOOLS = Object.keys(BUILT_IN.tools).filter(
+  (name) => BUILT_IN.tools[name]?.capabilityModule === undefined,
+);
+
+interface SlowModule {
+  readonly url: string;
+  /** The next call that arrives, and what resolves when its connection closes. */
+  next(): Promise<{ readonly closed: Promise<void> }>;
+  close(): void;
+}
+
+/** A module that never answers. */
+async function startSlowModule(): Promise<SlowModule> {
+  let arrived: (call: { closed: Promise<void> }) => void = () => undefined;
+  const server = http.createServer((_request, response) => {
+    const closed = new Promise<void>((resolve) => response.once('close', resolve));
+    arrived({ closed });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    next: () =>
+      new Promise((resolve) => {
+        arrived = resolve;
+      }),
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+interface Setting {
+  readonly gateway: RunningGateway;
+  readonly person: Person;
+  readonly slow: SlowModule;
+  readonly home: string;
+  logIn(): Promise<string>;
+}
+
+async function prepare(t: Test): Promise<Setting> {
+  const slow = await startSlowModule();
+  t.teardown(() => slow.close());
+  const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000, McpApiRPSLimit: 1000 };
+  const row = {
+    method: 'GET',
+    description: 'Never answers.',
+    inputSchema: { type: 'object', properties: {} },
+  };
+  const McpTools = { [SLOW]: { ...row, endpoint: `${slow.url}/slow` } };
+  const gateway = await launch({ configuration: { Settings, McpTools }, args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const home = mkdtempSync(join(tmpdir(), 'hosts-'));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const person = await signUp(gateway.url);
+  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const logIn = async () => {
+    const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+    return String(login.json['result']?.['sessionId']);
+  };
+  return { gateway, person, slow, home, logIn };
+}
+
+/** All sessions but the browser's. */
+async function endSessions({ gateway, person }: Setting): Promise<void> {
+  const headers = { Cookie: person.cookie };
+  const answer = await request(`${gateway.url}/auth/v1/close_sessions`, { headers, body: { others: true } });
+  expectOk('close_sessions', answer);
+}
+
+for (const [name, revision] of Object.entries(CLIENTS))
+  t.test(
+    `hosts, ${name}: lists, calls, reads, cancels a call, and works again after its session was closed`,
+    { skip: unavailable },
+    async (t) => {
+      const setting = await prepare(t);
+      const { gateway, slow, home, logIn } = setting;
+      const peer = startPeer([HOSTS, name, `${gateway.url}/mcp`, await logIn()], home);
+      t.teardown(() => peer.stop());
+      const [, opened] = await peer.next(/open (.*)\n/);
+      if (revision !== undefined) t.equal(opened, revision);
+      const answered = async () => (await peer.next(/(?:result|failed) .*\n/))[0];
+      peer.tell('list');
+      t.strictSame(JSON.parse((await answered()).replace('result ', '')), [...TOOLS, SLOW]);
+      peer.tell(`call ${BALANCE} {"currency":"DEMO"}`);
+      t.match(await answered(), AVAILABLE);
+      peer.tell(`read ${RESOURCE}`);
+      t.match(await answered(), AVAILABLE);
+      const arrived = slow.next();
+      peer.tell(`call ${SLOW} {}`);
+      const { closed } = await arrived;
+      peer.tell('cancel');
+      t.match(await answered(), /^failed .*abort/i);
+      await closed;
+      await endSessions(setting);
+      peer.tell(`call ${BALANCE} {}`);
+      t.match(await answered(), SESSION_CLOSED);
+      peer.tell(`bearer ${await logIn()}`);
+      peer.tell(`call ${BALANCE} {}`);
+      t.match(await answered(), AVAILABLE);
+    },
+  );
+
+t.test(
+  'hosts, inspector of 2026-07-28: lists, calls, reads, cancels a call, and names a closed session',
+  { skip: unavailable },
+  async (t) => {
+    const setting = await prepare(t);
+    const { gateway, slow, home, logIn } = setting;
+    const start = (bearer: string, method: string, ...further: string[]) => {
+      const target = ['--cli', `${gateway.url}/mcp`, '--protocol-era', 'modern', '--format', 'json'];
+      const header = ['--header', `Authorization: Bearer ${bearer}`];
+      const peer = startPeer([INSPECTOR, ...target, ...header, '--method', method, ...further], home);
+      t.teardown(() => peer.stop());
+      return peer;
+    };
+    const run = async (bearer: string, method: string, ...further: string[]) => {
+      const peer = start(bearer, method, ...further);
+      return { code: await peer.exited, text: peer.text() };
+    };
+    const bearer = await logIn();
+    t.match(await run(bearer, 'initialize'), { code: 0, text: /"protocolVersion":"2026-07-28"/ });
+    t.match(await run(bearer, 'tools/list'), { code: 0, text: new RegExp(`"${SLOW}"`) });
+    t.match((await run(bearer, 'tools/call', '--tool-name', BALANCE)).text, AVAILABLE);
+    t.match((await run(bearer, 'resources/read', '--uri', RESOURCE)).text, AVAILABLE);
+    const arrived = slow.next();
+    const waiting = start(bearer, 'tools/call', '--tool-name', SLOW);
+    const { closed } = await arrived;
+    await waiting.stop();
+    await closed;
+    await endSessions(setting);
+    const refused = await run(bearer, 'tools/call', '--tool-name', BALANCE);
+    t.not(refused.code, 0);
+    t.match(refused.text, SESSION_CLOSED);
+    t.match((await run(await logIn(), 'tools/call', '--tool-name', BALANCE)).text, AVAILABLE);
+  },
+);
