@@ -21,6 +21,8 @@ import { VERSION_KEY } from './revisions.ts';
 import { BATCH_MAX } from './rpc.ts';
 import type { ToolRow } from './tool.ts';
 
+const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+
 const id = union([integer(), text()], { description: 'Comes back with the answer', examples: [1] });
 const own = { jsonrpc: literal('2.0'), id };
 const open = object({});
@@ -39,6 +41,10 @@ const meta = optional(
           examples: ['p1'],
         }),
       ),
+      traceparent: optional(
+        text({ description: 'W3C Trace Context, where the head has none', examples: [TRACEPARENT] }),
+      ),
+      tracestate: optional(text({ description: 'Beside `traceparent`', examples: ['vendor=1'] })),
       [VERSION_KEY]: optional(text({ description: 'Required in 2026-07-28', examples: ['2026-07-28'] })),
       [CAPABILITIES_KEY]: optional(object({}, { description: 'Required in 2026-07-28' })),
     }),
