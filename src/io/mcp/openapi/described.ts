@@ -12,14 +12,14 @@ import {
   text,
   union,
   unknown,
-} from '../../domain/schema.ts';
-import type { RouteDocs } from '../http/openapi/route-docs.ts';
-import { exampleCalls, STREAM_EXAMPLE } from './described-calls.ts';
-import { PROTOCOL_VERSION } from './dispatcher.ts';
-import { CAPABILITIES_KEY } from './request-headers.ts';
-import { VERSION_KEY } from './revisions.ts';
-import { BATCH_MAX } from './rpc.ts';
-import type { ToolRow } from './tool.ts';
+} from '../../../domain/schema.ts';
+import type { RouteDocs } from '../../http/openapi/route-docs.ts';
+import { PROTOCOL_VERSION } from '../dispatcher.ts';
+import { CAPABILITIES_KEY } from '../request-headers.ts';
+import { VERSION_KEY } from '../revisions.ts';
+import { BATCH_MAX } from '../rpc.ts';
+import type { ToolRow } from '../tool.ts';
+import { exampleCalls, STREAM_EXAMPLE } from './example-calls.ts';
 
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
