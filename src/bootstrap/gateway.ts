@@ -8,7 +8,7 @@ import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
-import { restoreSettings } from '../io/admin/settings.ts';
+import { settingsReload } from '../io/admin/settings.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { httpLibrary } from '../io/http/library.ts';
@@ -83,7 +83,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const journal = await openActorJournal(configuration.dataPath, settings, log);
   const actors: RunningSystem = startActors({ ...base, journal, ports, onFatal: options.onFatal });
   await codeSecret();
-  await restoreSettings(actors, settings);
+  await settingsReload(actors, settings)();
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));

@@ -19,7 +19,7 @@ export async function openStaff(
   ownership: Ownership,
 ): Promise<OpenedStaff> {
   const staff = new LiveStaff(actors, adminPublicKeys);
-  await staff.restore();
+  await staff.reload();
   const setupLinks: SetupLinkHolder = { current: undefined };
   // The token is in memory: one node of a cluster has the link.
   const isNeeded = ownership.owns(staffKind.kind, STAFF_ID) && !(await staff.hasAdmin());

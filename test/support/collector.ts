@@ -13,6 +13,7 @@ export interface ReceivedSpan {
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
   readonly attributes: Readonly<Record<string, string>>;
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
   /** 2: an error. */
   readonly status: { readonly code?: number };
 }

@@ -10,6 +10,7 @@ import {
   type SettingName,
   type SettingValue,
 } from '../../domain/settings/settings.ts';
+import { LatestRead } from './latest-read.ts';
 
 /** A setting as admins see it. */
 interface SettingView {
@@ -24,15 +25,21 @@ interface SettingView {
   readonly summary: string;
 }
 
-/** Applies the stored changes of admins over the values of the configuration file. */
-export async function restoreSettings(actors: ActorSystem, live: LiveSettings): Promise<void> {
-  const values = await actors.query(settings, SETTINGS_ID, {
-    type: 'values',
-  });
-  for (const name of SETTING_NAMES) {
-    const value = values[name];
-    if (value !== undefined) live.set(name, value);
-  }
+/**
+ * What it returns applies the stored changes of admins over the values of the configuration file: at the start, and when
+ * another process may have changed one. What did not change keeps the revision.
+ */
+export function settingsReload(actors: Pick<ActorSystem, 'query'>, live: LiveSettings): () => Promise<void> {
+  const read = new LatestRead(
+    () => actors.query(settings, SETTINGS_ID, { type: 'values' }),
+    (values) => {
+      for (const name of SETTING_NAMES) {
+        const value = values[name];
+        if (value !== undefined && value !== live.get(name)) live.set(name, value);
+      }
+    },
+  );
+  return () => read.run();
 }
 
 /**

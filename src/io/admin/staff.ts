@@ -7,6 +7,7 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Role } from '../../domain/roles.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
+import { LatestRead } from './latest-read.ts';
 
 /** Lifetime of the set-up link after a start. */
 export const SETUP_LINK_MS = 30 * MINUTE_MS;
@@ -18,15 +19,22 @@ export class LiveStaff {
   readonly #actors: ActorSystem;
   /** Keys of the configuration whose holders are admins. */
   readonly #adminPublicKeys: ReadonlySet<string>;
+  readonly #stored = new LatestRead(
+    () => this.#actors.query(staff, STAFF_ID, { type: 'roles' }),
+    (roles) => {
+      this.#roles.clear();
+      for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
+    },
+  );
 
   constructor(actors: ActorSystem, adminPublicKeys: ReadonlySet<string>) {
     this.#actors = actors;
     this.#adminPublicKeys = adminPublicKeys;
   }
 
-  async restore(): Promise<void> {
-    const roles = await this.#actors.query(staff, STAFF_ID, { type: 'roles' });
-    for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
+  /** Reads the stored roles: at the start, and when another process may have changed one. */
+  reload(): Promise<void> {
+    return this.#stored.run();
   }
 
   /** The role that the account was given. */

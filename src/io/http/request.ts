@@ -105,7 +105,8 @@ export class IncomingHead {
 
   /** W3C trace context. */
   get traceparent(): string | undefined {
-    return this.#matching('traceparent', TRACEPARENT_PATTERN);
+    const value = this.header('traceparent');
+    return value !== undefined && isTraceparent(value) ? value : undefined;
   }
 
   get idempotencyKey(): string | undefined {
@@ -121,6 +122,11 @@ export class IncomingHead {
     const agent = this.#headers.get('user-agent')?.slice(0, USER_AGENT_MAX) ?? '';
     return CONTROL.test(agent) ? agent.replace(CONTROLS, '') : agent;
   }
+}
+
+/** W3C Trace Context 3.2, version 00. */
+export function isTraceparent(value: string): boolean {
+  return TRACEPARENT_PATTERN.test(value);
 }
 
 /** The usual methods as string constants, which compare by reference. */

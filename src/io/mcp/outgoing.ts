@@ -2,6 +2,7 @@
 import { endpointUrl, type Target } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { LINES_TYPE } from '../modules/streamed-answer.ts';
+import type { RemoteParent } from '../tracing/span.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
 import { type JsonObject, NAMED_MAX } from './input-schema.ts';
@@ -43,12 +44,19 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
   return made.ok ? { ...made, method, body } : noAddress(made.argument);
 }
 
+interface BackendCall extends RequestContext {
+  readonly progress?: object;
+  /** Of the message, where the head names none. */
+  readonly remoteParent?: RemoteParent;
+}
+
 /** Headers of the gateway. Headers of the client are not forwarded. */
 export function backendHeaders(
-  { context, caller, capability, progress }: RequestContext & { readonly progress?: object },
+  { context, caller, capability, progress, remoteParent }: BackendCall,
   hasBody: boolean,
 ): Record<string, string> {
-  const headers = gatewayHeaders(caller, factsOf(context));
+  const facts = factsOf(context);
+  const headers = gatewayHeaders(caller, remoteParent === undefined ? facts : { ...facts, ...remoteParent });
   if (capability?.deviceGuid !== undefined) headers['x-device-guid'] = capability.deviceGuid;
   headers['accept'] = progress !== undefined ? `application/json, ${LINES_TYPE}` : 'application/json';
   if (hasBody) headers['content-type'] = 'application/json';

@@ -12,6 +12,7 @@ import type { Endpoint } from '../modules/endpoint.ts';
 import { isStreamed, StreamedAnswer } from '../modules/streamed-answer.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
+import type { RemoteParent } from '../tracing/span.ts';
 import { errorText, isErrorAnswer, resourceResult, structuredResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
 import {
@@ -34,6 +35,7 @@ import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure 
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
+import { traceContextOf } from './trace-context.ts';
 
 interface ToolCallOptions {
   readonly catalog: { readonly current: Catalog };
@@ -64,7 +66,7 @@ export class ToolCalls {
   /** tools/call. Throws the refusal. */
   callTool(request: RpcRequest, requestContext: RequestContext, progress?: ProgressStream): Answer {
     const { name, arguments: given } = request.params;
-    const call = toolCall(request.id, requestContext, recordOf('mcp.tool', name, this.observe));
+    const call = toolCall(request, requestContext, recordOf('mcp.tool', name, this.observe));
     if (progress !== undefined) {
       call.progress = progress;
       call.record.progress = progress.counts;
@@ -121,7 +123,7 @@ export class ToolCalls {
   /** resources/read. Throws the refusal. */
   readResource(request: RpcRequest, requestContext: RequestContext): Answer {
     const { uri } = request.params;
-    const call = toolCall(request.id, requestContext, recordOf('mcp.resource', uri, this.observe));
+    const call = toolCall(request, requestContext, recordOf('mcp.resource', uri, this.observe));
     if (typeof uri !== 'string' || uri === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const catalog = this.#options.catalog.current;
@@ -263,20 +265,33 @@ interface ToolCall extends RequestContext {
   readonly record: CallRecord;
   /** For a client that asked for it. */
   progress?: ProgressStream;
+  /** The span of the client, where the message names it and the head does not. */
+  remoteParent?: RemoteParent;
 }
 
-function toolCall(id: string, requestContext: RequestContext, record: CallRecord): ToolCall {
+function toolCall({ id, params }: RpcRequest, requestContext: RequestContext, record: CallRecord): ToolCall {
   const { caller, capability } = requestContext;
-  const context = contextOf(id, requestContext.context, record);
-  return capability === undefined
-    ? { id, context, caller, record }
-    : { id, context, caller, capability, record };
+  const remoteParent = traceContextOf(params, requestContext.context);
+  const context = contextOf(id, requestContext.context, record, remoteParent);
+  const call: ToolCall =
+    capability === undefined ? { id, context, caller, record } : { id, context, caller, capability, record };
+  if (remoteParent !== undefined) call.remoteParent = remoteParent;
+  return call;
 }
 
 /** Of a sampled request: its own span is the parent of what the call does. */
-function contextOf(id: string, context: RouteContext, record: CallRecord): RouteContext {
-  if (context.span === undefined) return context;
-  const span = context.span.child(record.event, 'server');
+function contextOf(
+  id: string,
+  context: RouteContext,
+  record: CallRecord,
+  remoteParent: RemoteParent | undefined,
+): RouteContext {
+  const { span: parent } = context;
+  if (parent === undefined) return context;
+  const span =
+    remoteParent === undefined
+      ? parent.child(record.event, 'server')
+      : parent.linked(remoteParent, record.event, 'server');
   span.set({ 'jsonrpc.request.id': id });
   record.span = span;
   return contextBelow(context, span);

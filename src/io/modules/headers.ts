@@ -212,7 +212,7 @@ export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<s
 }
 
 /** Visible ASCII with inner spaces only: nothing that could end the line or the header. */
-function isSafe(value: string): boolean {
+export function isSafe(value: string): boolean {
   const { length } = value;
   return (
     length <= VALUE_CHARACTERS_MAX &&

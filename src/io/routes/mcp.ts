@@ -16,9 +16,9 @@ import {
 } from '../http/route.ts';
 import { type Authentication, authenticate } from '../mcp/authenticate.ts';
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
-import { describeMcp } from '../mcp/described.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
+import { describeMcp } from '../mcp/openapi/described.ts';
 import { progressOf } from '../mcp/progress.ts';
 import { failureReply, rpcReply } from '../mcp/replies.ts';
 import { type AskedRevision, askedRevision, requireHandshake } from '../mcp/revisions.ts';

@@ -35,7 +35,7 @@ export function otlpBody(
 }
 
 function spanOf(span: TraceSpan): object {
-  const { startMs, endMs = startMs, errorType, parentId, tracestate } = span;
+  const { startMs, endMs = startMs, errorType, parentId, tracestate, link } = span;
   return {
     traceId: span.traceId,
     spanId: span.id,
@@ -46,6 +46,7 @@ function spanOf(span: TraceSpan): object {
     startTimeUnixNano: span.nanosecondsOf(startMs),
     endTimeUnixNano: span.nanosecondsOf(endMs),
     attributes: attributesOf(span.attributes),
+    ...(link === undefined ? {} : { links: [{ traceId: link.traceId, spanId: link.id }] }),
     status: errorType === undefined ? {} : { code: STATUS_ERROR },
   };
 }

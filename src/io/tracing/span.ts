@@ -26,11 +26,14 @@ export interface SpanSink {
   dropped(): void;
 }
 
-/** What all spans of a request share. */
-interface TraceOptions {
-  /** Of the caller, well formed. */
+/** The span of the caller, well formed. */
+export interface RemoteParent {
   readonly traceparent: string | undefined;
   readonly tracestate: string | undefined;
+}
+
+/** What all spans of a request share. */
+interface TraceOptions extends RemoteParent {
   readonly sink: SpanSink;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
@@ -41,10 +44,12 @@ interface TraceOptions {
 class Trace {
   readonly id: string;
   readonly options: TraceOptions;
-  spans = 0;
+  /** Spans so far; traces of one request share it. */
+  readonly opened: { spans: number };
 
-  constructor(options: TraceOptions) {
+  constructor(options: TraceOptions, opened = { spans: 0 }) {
     this.options = options;
+    this.opened = opened;
     this.id = traceIdOf(options.traceparent) ?? randomBytes(TRACE_ID_BYTES).toString('hex');
   }
 }
@@ -59,6 +64,8 @@ export class TraceSpan {
   readonly attributes: Record<string, AttributeValue> = {};
   name: string;
   endMs: number | undefined;
+  /** A span of another trace that this one belongs to. */
+  link: TraceSpan | undefined;
   /** `error.type` of the conventions; undefined for a success. */
   errorType: string | undefined;
   readonly #trace: Trace;
@@ -71,12 +78,20 @@ export class TraceSpan {
     this.name = name;
     this.kind = kind;
     this.startMs = startMs ?? trace.options.elapsed();
-    trace.spans += 1;
-    this.#isKept = trace.spans <= REQUEST_SPANS_MAX;
+    trace.opened.spans += 1;
+    this.#isKept = trace.opened.spans <= REQUEST_SPANS_MAX;
   }
 
   child(name: string, kind: SpanKind = 'internal', startMs?: number): TraceSpan {
     return new TraceSpan(this.#trace, this, name, kind, startMs);
+  }
+
+  /** A span whose parent is one of the caller, in the caller's trace. A link leads from it to this one. */
+  linked(parent: RemoteParent, name: string, kind: SpanKind): TraceSpan {
+    const { options, opened } = this.#trace;
+    const span = new TraceSpan(new Trace({ ...options, ...parent }, opened), undefined, name, kind);
+    span.link = this;
+    return span;
   }
 
   set(attributes: SpanAttributes): void {

@@ -50,7 +50,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
     403,
     'the fixture did not see it',
   );
-  await staff.restore();
+  await staff.reload();
   t.ok(await staff.hasAdmin());
   const set = (userId: string, role: 'admin' | 'viewer' | null) =>
     staff.set({ userId, role, by: admin.userId, address: '::1' });
@@ -63,7 +63,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   t.equal(staff.roleOf(admin.userId), undefined);
   await fixture.actors.restart();
   const again = new LiveStaff(fixture.actors.system, NO_KEYS);
-  await again.restore();
+  await again.reload();
   t.same(again.list(), [{ userId: owner.userId, role: 'admin' }], 'roles survive a restart');
   const keyed = await startAdmin();
   t.teardown(() => keyed.stop());

@@ -1,13 +1,15 @@
 /** Traces of tool calls on the real pipeline: what modules get, what spans say, and that nothing exists unsampled. */
 import t from 'tap';
 import { defineRoute, type RouteContext } from '../../../src/io/http/route.ts';
-import { type SpanSink, TraceSpan } from '../../../src/io/tracing/span.ts';
+import { REQUEST_SPANS_MAX, type SpanSink, TraceSpan } from '../../../src/io/tracing/span.ts';
 import { TracedActors } from '../../../src/io/tracing/traced-actors.ts';
 import { Tracing } from '../../../src/io/tracing/tracing.ts';
 import { type McpFixtureOptions, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
-const RECEIVED = { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-00`, tracestate: 'vendor=1' };
+const PARENT_ID = '00f067aa0ba902b7';
+const RECEIVED = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00`, tracestate: 'vendor=1' };
+const OTHER_TRACE = 'a'.repeat(32);
 
 /** /mcp with a route that shows its context, and the spans that ended. */
 async function startTraced(sampleRatio: number | undefined, more: McpFixtureOptions = {}) {
@@ -38,8 +40,13 @@ async function startTraced(sampleRatio: number | undefined, more: McpFixtureOpti
       }),
     ],
   });
-  const call = (headers: Record<string, string> = {}) =>
-    fixture.rpc('tools/call', { name: 'wallet_get_balance', arguments: {} }, TOKENS.McpVerified, headers);
+  const call = (headers: Record<string, string> = {}, meta?: object) =>
+    fixture.rpc(
+      'tools/call',
+      { name: 'wallet_get_balance', arguments: {}, _meta: meta },
+      TOKENS.McpVerified,
+      headers,
+    );
   return { fixture, ended, contexts, call };
 }
 
@@ -70,6 +77,78 @@ t.test('traces: without sampling a module gets traceparent and tracestate as the
   t.equal(fixture.asked[2]?.headers['tracestate'], undefined, 'not one that is too long');
   t.equal(ended.length, 0);
 });
+
+t.test('traces: _meta names the parent of a call where the head names none', async (t) => {
+  const { fixture, ended, call } = await startTraced(1, { backend: () => ({ body: '{"result":1}' }) });
+  t.teardown(() => fixture.close());
+  await call({}, RECEIVED);
+  const named = (start: string) => ended.find(({ name }) => name.startsWith(start));
+  const own = named('tools/call');
+  t.match(own, { traceId: TRACE_ID, parentId: PARENT_ID, tracestate: 'vendor=1' });
+  const route = named('route ');
+  t.match(own?.link, { id: route?.id, traceId: route?.traceId }, 'a link leads to the span of the request');
+  t.not(route?.traceId, TRACE_ID);
+  const client = ended.find(({ kind }) => kind === 'client');
+  t.equal(client?.parentId, own?.id);
+  const expected = { traceparent: `00-${TRACE_ID}-${client?.id}-01`, tracestate: 'vendor=1' };
+  t.match(fixture.asked[0]?.headers, expected);
+
+  ended.length = 0;
+  const head = { traceparent: `00-${OTHER_TRACE}-${PARENT_ID}-00` };
+  await call(head, RECEIVED);
+  t.match(named('tools/call'), { traceId: OTHER_TRACE, link: undefined }, 'the head wins');
+  t.equal(fixture.asked[1]?.headers['tracestate'], undefined);
+  t.match(fixture.asked[1]?.headers['traceparent'], new RegExp(`^00-${OTHER_TRACE}-`));
+});
+
+t.test('traces: each call of a batch has its own parent, and they share the bound of spans', async (t) => {
+  const { fixture, ended } = await startTraced(1, { backend: () => ({ body: '{"result":1}' }) });
+  t.teardown(() => fixture.close());
+  const calls = Array.from({ length: 100 }, (_, id) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'resources/read',
+    params: {
+      uri: 'gatehouse://wallet/balance',
+      _meta: { traceparent: `00-${TRACE_ID}-${String(id).padStart(15, '0')}1-01` },
+    },
+  }));
+  const headers = { Authorization: `Bearer ${TOKENS.McpVerified}` };
+  t.equal((await fixture.post(JSON.stringify(calls), headers)).status, 200);
+  const reads = ended.filter(({ name }) => name === 'resources/read');
+  t.strictSame(
+    reads.map(({ traceId, parentId }) => [traceId, parentId]).slice(0, 2),
+    ['0000000000000001', '0000000000000011'].map((parentId) => [TRACE_ID, parentId]),
+  );
+  t.ok(ended.length <= REQUEST_SPANS_MAX, `${ended.length} spans`);
+});
+
+t.test(
+  'traces: without sampling a module gets the context of _meta, of which only what is well formed',
+  async (t) => {
+    const { fixture, call } = await startTraced(undefined, { backend: () => ({ body: '{"result":1}' }) });
+    t.teardown(() => fixture.close());
+    const passed = async (meta: object) => {
+      await call({}, meta);
+      const { traceparent, tracestate } = fixture.asked.at(-1)?.headers ?? {};
+      return { traceparent, tracestate };
+    };
+    t.strictSame(await passed(RECEIVED), RECEIVED);
+    const { traceparent } = RECEIVED;
+    for (const tracestate of ['v'.repeat(600), 'a=1\r\nX-Crm: 1', 'ü=1', 7, null])
+      t.strictSame(await passed({ traceparent, tracestate }), { traceparent, tracestate: undefined });
+    const none = { traceparent: undefined, tracestate: undefined };
+    for (const unfit of [
+      `00-${'0'.repeat(32)}-${PARENT_ID}-01`,
+      `${traceparent}\r\nX-Crm: 1`,
+      `ff-${TRACE_ID}-${PARENT_ID}-01`,
+      7,
+      [traceparent],
+      null,
+    ])
+      t.strictSame(await passed({ traceparent: unfit, tracestate: 'vendor=1' }), none, String(unfit));
+  },
+);
 
 t.test('traces: errors of tools and modules are those of the conventions', async (t) => {
   const { fixture, ended, call } = await startTraced(1, {

@@ -1,7 +1,7 @@
 /** Examples of calls of /mcp for its OpenAPI description. */
-import type { RouteExample } from '../http/openapi/route-docs.ts';
-import { PROTOCOL_VERSION } from './dispatcher.ts';
-import { eventOf, frame } from './sse.ts';
+import type { RouteExample } from '../../http/openapi/route-docs.ts';
+import { PROTOCOL_VERSION } from '../dispatcher.ts';
+import { eventOf, frame } from '../sse.ts';
 
 /** An answer as an event stream: one progress notification, then the response. */
 export const STREAM_EXAMPLE = [

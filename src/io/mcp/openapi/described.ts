@@ -12,14 +12,16 @@ import {
   text,
   union,
   unknown,
-} from '../../domain/schema.ts';
-import type { RouteDocs } from '../http/openapi/route-docs.ts';
-import { exampleCalls, STREAM_EXAMPLE } from './described-calls.ts';
-import { PROTOCOL_VERSION } from './dispatcher.ts';
-import { CAPABILITIES_KEY } from './request-headers.ts';
-import { VERSION_KEY } from './revisions.ts';
-import { BATCH_MAX } from './rpc.ts';
-import type { ToolRow } from './tool.ts';
+} from '../../../domain/schema.ts';
+import type { RouteDocs } from '../../http/openapi/route-docs.ts';
+import { PROTOCOL_VERSION } from '../dispatcher.ts';
+import { CAPABILITIES_KEY } from '../request-headers.ts';
+import { VERSION_KEY } from '../revisions.ts';
+import { BATCH_MAX } from '../rpc.ts';
+import type { ToolRow } from '../tool.ts';
+import { exampleCalls, STREAM_EXAMPLE } from './example-calls.ts';
+
+const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
 const id = union([integer(), text()], { description: 'Comes back with the answer', examples: [1] });
 const own = { jsonrpc: literal('2.0'), id };
@@ -39,6 +41,10 @@ const meta = optional(
           examples: ['p1'],
         }),
       ),
+      traceparent: optional(
+        text({ description: 'W3C Trace Context, where the head has none', examples: [TRACEPARENT] }),
+      ),
+      tracestate: optional(text({ description: 'Beside `traceparent`', examples: ['vendor=1'] })),
       [VERSION_KEY]: optional(text({ description: 'Required in 2026-07-28', examples: ['2026-07-28'] })),
       [CAPABILITIES_KEY]: optional(object({}, { description: 'Required in 2026-07-28' })),
     }),
