@@ -5,7 +5,8 @@
 import { STORED_RINGS, type StoredRing } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
-import { type CallAudit, JournalCallAudit } from './call-audit.ts';
+import { type CallAudit, JournalCallAudit } from './audit/call-audit.ts';
+import { RefusalBudget } from './audit/refusal-budget.ts';
 import { checkName, ID_MAX_BYTES } from './journal/plain-data.ts';
 import {
   type AuditRow,
@@ -16,7 +17,6 @@ import {
   ofNoActor,
   type StoredActor,
 } from './journal/port.ts';
-import { RefusalBudget } from './refusal-budget.ts';
 import type { QuarantineEntry } from './supervision.ts';
 import type { Wiring } from './wiring.ts';
 

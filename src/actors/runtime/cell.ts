@@ -15,7 +15,7 @@ import {
   type TimerChange,
   type TurnRow,
 } from './journal/port.ts';
-import type { Chain } from './port-calls.ts';
+import type { Entry } from './mailbox.ts';
 import type { Typed } from './protocol.ts';
 import { restoredTimers, type TimerList, timerPairs, withTimer } from './timer-list.ts';
 
@@ -24,8 +24,16 @@ export interface PendingCount {
   pending: number;
 }
 
+/** A command and everything that hangs on it; handed from a turn to the turn that decides its `next`. */
+export interface Chain {
+  readonly commandId: string;
+  waiter: AskWaiter | undefined;
+  /** The durable row that started it, until a turn of the chain has written it off. */
+  entry: Entry | undefined;
+}
+
 /** A command that came while a turn of its actor waits for the verdict. */
-export interface HeldCommand {
+interface HeldCommand {
   readonly command: Typed;
   readonly chain: Chain;
 }

@@ -23,7 +23,7 @@ export interface FollowerDeps {
   readonly turns: Turns;
 }
 
-/** Called when rows of a kind were applied, whoever wrote them. */
+/** Called when rows of a kind were applied, of any node. */
 export type AppliedListener = (id: string) => void;
 
 export class Follower implements ReplicaListener {

@@ -4,18 +4,9 @@
  */
 
 import type { AnyOutcome } from './actor.ts';
-import type { AskWaiter, Cell } from './cell.ts';
-import type { Entry } from './mailbox.ts';
+import type { Cell, Chain } from './cell.ts';
 import type { Ports } from './ports.ts';
 import type { Typed } from './protocol.ts';
-
-/** A command and everything that hangs on it; handed from a turn to the turn that decides its `next`. */
-export interface Chain {
-  readonly commandId: string;
-  waiter: AskWaiter | undefined;
-  /** The durable row that started it, until a turn of the chain has written it off. */
-  entry: Entry | undefined;
-}
 
 type Next = NonNullable<AnyOutcome['next']>;
 

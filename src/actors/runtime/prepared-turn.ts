@@ -3,7 +3,7 @@
  * `evolve` that throws, fails the turn and leaves no trace.
  */
 import { type AnyOutcome, type Claim, Later } from './actor.ts';
-import { auditOperation } from './audit-operation.ts';
+import { auditOperation } from './audit/operation.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
 import type { Journal, JournalTurn, MailRow, Operation, RingEntry, TimerChange } from './journal/port.ts';

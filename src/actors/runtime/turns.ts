@@ -5,14 +5,14 @@
 
 import { GatewayError } from '../../domain/errors.ts';
 import { type AnyOutcome, isRefusal, Later, type Refusal, refuse } from './actor.ts';
-import type { AskWaiter, Cell } from './cell.ts';
+import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { CommitGroup } from './commit-group.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
 import type { Entry, Mailboxes } from './mailbox.ts';
 import { NotOwner } from './not-owner.ts';
-import { type Chain, PortCallRunner } from './port-calls.ts';
+import { PortCallRunner } from './port-calls.ts';
 import type { Ports } from './ports.ts';
 import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';
 import type { Typed } from './protocol.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { SETTINGS_ID, settings } from '../../../src/actors/admin/settings.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
-import { JournalCallAudit } from '../../../src/actors/runtime/call-audit.ts';
+import { JournalCallAudit } from '../../../src/actors/runtime/audit/call-audit.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { Journal, Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';

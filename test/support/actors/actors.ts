@@ -3,7 +3,7 @@
  * Time stands still until `advance`; commits happen by themselves.
  */
 import type { AnyKind, KindOf } from '../../../src/actors/runtime/actor.ts';
-import type { CallAudit } from '../../../src/actors/runtime/call-audit.ts';
+import type { CallAudit } from '../../../src/actors/runtime/audit/call-audit.ts';
 import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import type { Ownership } from '../../../src/actors/runtime/ownership.ts';
 import type { Ports } from '../../../src/actors/runtime/ports.ts';

@@ -86,7 +86,7 @@ export class TestCluster {
   /** The member that owns an actor. */
   ownerOf({ kind }: AnyKind, id: string): TestMember {
     const owner = this.members.find(({ view }) => view.owns(kind, id));
-    if (owner === undefined) throw new Error(`nobody owns ${kind} ${id}`);
+    if (owner === undefined) throw new Error(`no member owns ${kind} ${id}`);
     return owner;
   }
 

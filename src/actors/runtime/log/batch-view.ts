@@ -12,7 +12,7 @@ import type { Members } from './members.ts';
 const MESSAGES_MAX = 2 ** 16;
 
 /** A name that an applied turn has freed. */
-export interface ReleasedName {
+interface ReleasedName {
   readonly index: Claim['index'];
   readonly key: string;
   readonly owner: string;

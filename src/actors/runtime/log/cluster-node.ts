@@ -8,7 +8,7 @@ import type { Log, PeerListener, Peers } from './port.ts';
 import { Replica } from './replica.ts';
 import { ReplicaJournal } from './replica-journal.ts';
 
-export interface ClusterNodeOptions {
+interface ClusterNodeOptions {
   /** Where rows are applied: this node's own store. */
   readonly store: Journal;
   readonly log: Log;

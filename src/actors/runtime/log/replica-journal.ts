@@ -9,7 +9,7 @@ import { encodeTurns } from './entry.ts';
 import type { Replica } from './replica.ts';
 
 /** The part of a node that writing takes. */
-export interface RowWriter {
+interface RowWriter {
   nextSeq(): number;
   append(nodeSeq: number, body: Uint8Array): Promise<number>;
 }

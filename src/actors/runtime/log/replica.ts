@@ -17,7 +17,7 @@ type Applied = readonly [position: number, digest: Uint8Array, members: StoredMe
 
 /** Hears of rows that are visible in the store, in order. */
 export interface ReplicaListener {
-  /** An applied turn, of this process or another; before its own verdict is told. */
+  /** An applied turn, of this process or another; before the verdict of its group. */
   applied(turn: AppliedTurn): void;
   /** The owners of partitions have changed. */
   membersChanged(before: Members, now: Members): void;

@@ -147,7 +147,7 @@ withTwoNodes(
       'KeyAlreadyRegistered',
     );
     t.equal(loser.system.now(note, id, { type: 'read' }), 0, 'a refused turn has changed nothing');
-    t.equal(await loser.system.ask(note, id, { type: 'add' }), 1, 'and the actor goes on');
+    t.equal(await loser.system.ask(note, id, { type: 'add' }), 1, 'and the actor takes the next');
   },
 );
 

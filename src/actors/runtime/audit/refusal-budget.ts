@@ -2,10 +2,10 @@
  * Bounds the refusals of callers without an account in the audit log. Beyond a share of each minute they are only
  * counted. An attacker thus cannot push acts of admins and users out of the log.
  */
-import { networkLimit } from '../../domain/limits/bounds.ts';
-import { type Network, networksOf } from '../../domain/limits/networks.ts';
-import { MINUTE_MS } from '../../domain/time.ts';
-import type { AuditRecord } from './actor.ts';
+import { networkLimit } from '../../../domain/limits/bounds.ts';
+import { type Network, networksOf } from '../../../domain/limits/networks.ts';
+import { MINUTE_MS } from '../../../domain/time.ts';
+import type { AuditRecord } from '../actor.ts';
 
 /** Of one share of a network and minute, so that one guesser does not use up what all share. */
 const REFUSALS_PER_NETWORK_MAX = 10;

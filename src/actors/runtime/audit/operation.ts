@@ -1,7 +1,7 @@
 /** The one way of a record into the audit log: its event names its ring. */
-import { AUDIT_EVENTS } from '../../domain/audit.ts';
-import type { AuditRecord } from './actor.ts';
-import type { Operation, Packed } from './journal/port.ts';
+import { AUDIT_EVENTS } from '../../../domain/audit.ts';
+import type { AuditRecord } from '../actor.ts';
+import type { Operation, Packed } from '../journal/port.ts';
 
 /** Throws TypeError when the record cannot be stored. */
 export function auditOperation(record: AuditRecord, pack: (value: unknown) => Packed): Operation {

@@ -1,9 +1,9 @@
 /** Audit records that belong to no turn, such as those of tool calls. A cluster keeps them apart from its log. */
-import { GatewayError } from '../../domain/errors.ts';
-import type { AuditRecord } from './actor.ts';
-import { auditOperation } from './audit-operation.ts';
-import type { GroupCommit } from './group-commit.ts';
-import { type Journal, type Operation, ofNoActor } from './journal/port.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { AuditRecord } from '../actor.ts';
+import type { GroupCommit } from '../group-commit.ts';
+import { type Journal, type Operation, ofNoActor } from '../journal/port.ts';
+import { auditOperation } from './operation.ts';
 
 export interface CallAudit {
   /** Not awaited. A record that cannot be written is dropped and counted. Throws TypeError when it cannot be stored. */

@@ -1,9 +1,9 @@
 /** Keeps the audit log within its days: once a minute the records that are older go, a batch at a time. */
-import type { SettingsReader } from '../../domain/settings/settings.ts';
-import { type Clock, DAY_MS, MINUTE_MS } from '../../domain/time.ts';
-import type { Administration } from './administration.ts';
-import { AUDIT_HOME, OWNS_ALL, type Ownership } from './ownership.ts';
-import type { Schedule } from './runtime-context.ts';
+import type { SettingsReader } from '../../../domain/settings/settings.ts';
+import { type Clock, DAY_MS, MINUTE_MS } from '../../../domain/time.ts';
+import type { Administration } from '../administration.ts';
+import { AUDIT_HOME, OWNS_ALL, type Ownership } from '../ownership.ts';
+import type { Schedule } from '../runtime-context.ts';
 
 /** Between batches while there is more to remove, so that other commits interleave. */
 const BATCH_WAIT_MS = 100;
