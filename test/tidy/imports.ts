@@ -27,7 +27,7 @@ const OWNERS: Record<string, string[]> = {
   '@node-rs/crc32': ['src/workers/crc32.ts'],
   pg: ['src/io/cluster/database.ts'],
   lmdb: ['lmdb', 'backup', 'owner', 'tables', 'walk'].map(journalFile),
-  msgpackr: ['row-checksum', 'tables', 'walk'].map(journalFile),
+  msgpackr: [...['row-checksum', 'tables', 'walk'].map(journalFile), 'src/io/cluster/frames.ts'],
   'uWebSockets.js': ['src/io/http/library.ts', 'src/io/http/server.ts'],
   koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
   undici: ['src/io/webhooks/guarded-client.ts', 'src/io/files/storage/storage-server.ts'],

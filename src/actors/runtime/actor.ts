@@ -147,6 +147,8 @@ interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
   query(state: State, query: Query, volatile: Volatile, view: QueryView): unknown;
   /** Volatile commands: synchronous, no event. The answer goes straight to the caller; a Refusal is thrown there. */
   decideNow(state: State, volatile: Volatile, command: Typed, turn: Turn): unknown;
+  /** Types of the volatile commands. */
+  readonly volatileCommands: readonly string[];
   /** Commands that free space: they are served when the storage quota is used up (deletions, logouts). */
   frees?(command: Command): boolean;
   /** In a cluster the answer of every turn that writes waits until all nodes have applied it, not of turns with claims alone. */
@@ -218,7 +220,7 @@ export interface ActorSystem {
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
   /** Is there a first reply for this Idempotency-Key, so that an `ask` with it repeats nothing? Creates nothing. */
-  remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean;
+  remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean | Promise<boolean>;
   /** A durable message from outside: resolves when its mailbox row is on disk. */
   tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void>;
   /** Owner of a name, with the group that is being committed taken into account. */
@@ -290,7 +292,7 @@ type VolatileHandlers<State, P extends AnyProtocol, Volatile> = {
 /** `kind`: the name in the journal. A kind that takes messages names the receiver, which knows them. */
 type Definition<State, Event, P extends AnyProtocol, Volatile> = Omit<
   ActorKind<State, P['command'], Event, P['query'], Volatile, P>,
-  'kind' | 'decide' | 'query' | 'decideNow' | 'frees' | 'protocol'
+  'kind' | 'decide' | 'query' | 'decideNow' | 'volatileCommands' | 'frees' | 'protocol'
 > & {
   readonly kind: string | Receiver<P['command']>;
   readonly decide: Handlers<State, P, Event>;
@@ -316,6 +318,7 @@ export function defineActor(definition: Definition<unknown, unknown, AnyProtocol
     query: (state, asked, volatile, view) => handlerOf(queryBy, kind, asked)(state, asked, volatile, view),
     decideNow: (state, volatile, command, turn) =>
       handlerOf(decideNowBy, kind, command)(state, volatile, command, turn),
+    volatileCommands: Object.keys(decideNowBy),
   };
 }
 

@@ -83,7 +83,7 @@ export async function register(
   if (publicKey === undefined) throw new GatewayError('InvalidInput', 'publicKey: is required');
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { session } = context;
-  if (session !== undefined && isRepeat(context, session)) {
+  if (session !== undefined && (await isRepeat(context, session))) {
     return join(context, session, request, publicKey, {});
   }
   const answer = readCode(request.code, session === undefined);
@@ -127,9 +127,9 @@ async function registerKey(
 }
 
 /** A repeat gets the first reply, although its challenge is used up. */
-function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext): boolean {
+async function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext): Promise<boolean> {
   const { idempotencyKey: key } = askOptions('register_key', { idempotencyKey });
-  return key !== undefined && actors.remembers(user, session.userId, key);
+  return key !== undefined && (await actors.remembers(user, session.userId, key));
 }
 
 /** `code` echoes the challenge; the ceremony is the proof of possession. */
@@ -154,7 +154,7 @@ async function registerPasskey(
     const command: AddPasskey = { type: 'addPasskey', sessionId: id, ...answered, ...parts(ceremony) };
     return actors.ask(user, userId, command, askOptions('register_key', context));
   };
-  if (session !== undefined && isRepeat(context, session))
+  if (session !== undefined && (await isRepeat(context, session)))
     return joined(session, await add(session, NO_CEREMONY));
   const { challengeId } = request;
   const use = { challengeId, kinds: ['register'], repeatable: session !== undefined } as const;

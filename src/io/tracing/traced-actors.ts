@@ -92,7 +92,7 @@ export class TracedActors implements ActorSystem {
     return ended(this.#actors.auditFirst(record), (error) => span.end(error));
   }
 
-  remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
+  remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean | Promise<boolean> {
     return this.#actors.remembers(kind, id, idempotencyKey);
   }
 

@@ -78,7 +78,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   const ask = (slot: string) => actors.ask(draft, slot, command, options);
   if (key !== undefined) {
     for (const slot of slots) {
-      const first = actors.remembers(draft, slot, key) ? await ask(slot) : null;
+      const first = (await actors.remembers(draft, slot, key)) ? await ask(slot) : null;
       if (first !== null) return first;
     }
   }
