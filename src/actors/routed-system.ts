@@ -1,6 +1,6 @@
 /**
  * The actor system of a node in a cluster: commands and queries go to the node that owns the actor, names and sessions are
- * read from the replica on this one. Whoever calls it does not see where an actor lives.
+ * read from the replica on this one. Callers do not see where an actor lives.
  */
 import { GatewayError } from '../domain/errors.ts';
 import type { ActorSystem, AnyKind, AskOptions, AuditRecord, IndexName, KindOf } from './runtime/actor.ts';
@@ -34,7 +34,7 @@ export interface Remote {
   remembers(node: number, kind: string, id: string, idempotencyKey: string): Promise<RemoteReply>;
 }
 
-/** Where this node stands in the cluster. */
+/** What this node knows of the cluster. */
 export interface Place {
   /** Number of this node. */
   readonly node: number;
@@ -178,7 +178,7 @@ class RoutedSystem implements ActorSystem {
     return this.#local.query(kind, id, query as never);
   }
 
-  /** Asks the owner, and once more whoever is the owner by then when it was not. */
+  /** Asks the owner; if it no longer was, once more the owner that is known then. */
   async #route(kind: AnyKind, id: string, call: RoutedCall): Promise<unknown> {
     try {
       return await this.#attempt(kind, id, call);

@@ -112,7 +112,7 @@ t.test('handshake: what is no message is refused as such', async (t) => {
   }
 });
 
-t.test('handshake: the refusal of the other side is told from one of its own', async (t) => {
+t.test('handshake: a refusal says which side refused', async (t) => {
   const dialer = dialerOf();
   dialer.hello(bytes(acceptorOf().greeting()));
   const refusal = acceptorOf().refusal('incarnation');

@@ -116,7 +116,7 @@ t.test('link: at 20,000 frames that wait another one is refused', async (t) => {
 });
 
 t.test(
-  'link: a side whose answers are not read reads no further calls, and goes on when they are',
+  'link: a side whose answers are not read reads no further calls, and reads again when they are',
   async (t) => {
     const [caller, answerer] = await openPair(t);
     const answer = Buffer.alloc(MIB);
@@ -157,7 +157,7 @@ t.test('link: a frame over the bound, and bytes that are no frame, end it', asyn
   t.equal(victim.link.closed, 'frame');
 });
 
-t.test('link: its end is told once, also to those who ask later', async (t) => {
+t.test('link: its end is reported once, also to later listeners', async (t) => {
   const [caller, answerer] = await openPair(t);
   const reasons: string[] = [];
   answerer.link.onClose((reason) => reasons.push(reason));
