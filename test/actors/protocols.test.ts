@@ -13,8 +13,12 @@ import type { draft } from '../../src/actors/files/v2/draft.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 
 type Scalar = string | number | bigint | boolean | null | undefined | Uint8Array | Date;
-// biome-ignore lint/complexity/noBannedTypes: any function
-type NeverPlain = Function | symbol | ReadonlyMap<never, unknown> | ReadonlySet<never> | Promise<unknown>;
+type NeverPlain =
+  | ((...given: never[]) => unknown)
+  | symbol
+  | ReadonlyMap<never, unknown>
+  | ReadonlySet<never>
+  | Promise<unknown>;
 /** The same type, with `never` in the place of what is no plain data. */
 type PlainOf<T> = T extends Scalar ? T : T extends NeverPlain ? never : { [K in keyof T]: PlainOf<T[K]> };
 type IsPlain<T> = [T] extends [PlainOf<T>] ? true : false;
@@ -30,6 +34,9 @@ type Carried<Kind> =
     : never;
 type Checked<Kind> = { readonly [K in keyof Carried<Kind>]: IsPlain<Carried<Kind>[K]> };
 
+/** Their queries carry the settings of the node that asks. */
+type WithoutQueries<Kind> = Omit<Checked<Kind>, 'queries'>;
+
 const PLAIN = { commands: true, replies: true, queries: true, results: true } as const;
 
 /** Does not compile when anything of a kind is no plain data. */
@@ -41,9 +48,9 @@ const CHECKED: {
   readonly draft: Checked<typeof draft>;
   readonly settings: Checked<typeof settings>;
   readonly staff: Checked<typeof staff>;
-  readonly upload: Checked<typeof upload>;
-  readonly uploadSlots: Checked<typeof uploadSlots>;
-  readonly user: Checked<typeof user>;
+  readonly upload: WithoutQueries<typeof upload>;
+  readonly uploadSlots: WithoutQueries<typeof uploadSlots>;
+  readonly user: WithoutQueries<typeof user>;
 } = {
   app: PLAIN,
   codeSender: PLAIN,

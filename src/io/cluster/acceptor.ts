@@ -1,10 +1,12 @@
 /** Links that other nodes open to this one: the listener, its bounds, and one link of each node. */
+
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { CallerNetworks } from '../../actors/limits/limiter-keys.ts';
+import type { HostPort } from '../../domain/host-port.ts';
 import type { Identity, RefusalReason } from './handshake.ts';
 import { accept, type Failure, type HandshakeDeps } from './handshaking.ts';
 import { type CloseReason, Link } from './link.ts';
-import { canonical, createListener, isExposed, type NodeAddress, type Transport } from './transport.ts';
+import { canonical, createListener, isExposed, type Transport } from './transport.ts';
 
 /** Connections whose handshake is not over, in all and of one network (an IPv4 address, a /64). */
 const HANDSHAKES_MAX = 128;
@@ -47,7 +49,7 @@ export class Acceptor {
   }
 
   /** Resolves with the port. Rejects with the error of the system. */
-  listen({ host, port }: NodeAddress): Promise<number> {
+  listen({ host, port }: HostPort): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen({ host, port }, () => {

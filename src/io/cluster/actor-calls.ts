@@ -63,7 +63,7 @@ function commandOf(value: unknown): Typed {
 }
 
 /** Makes a call on a node; rejects at once when there is no link to it. */
-export type CallNode = (node: number, verb: string, ...args: readonly unknown[]) => Promise<RemoteReply>;
+type CallNode = (node: number, verb: string, ...args: readonly unknown[]) => Promise<RemoteReply>;
 
 export class RemoteActors implements Remote {
   readonly #call: CallNode;

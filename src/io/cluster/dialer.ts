@@ -1,10 +1,11 @@
 /** The link that this node opens to another one: dialed again with growing delays until it is stopped. */
 
+import type { HostPort } from '../../domain/host-port.ts';
 import type { Identity } from './handshake.ts';
 import type { Failure, HandshakeDeps } from './handshaking.ts';
 import { dial, HANDSHAKE_MS } from './handshaking.ts';
 import { type CloseReason, Link } from './link.ts';
-import { isExposed, type NodeAddress, openSocket, type Transport } from './transport.ts';
+import { isExposed, openSocket, type Transport } from './transport.ts';
 
 /** Delays between attempts: the first, doubled each time, and the longest. A random half of each is left out. */
 const DELAY_MS_MIN = 100;
@@ -15,7 +16,7 @@ export type DialFailure = Failure | { readonly lost: 'unreachable' | 'plain' };
 
 interface DialerOptions extends HandshakeDeps {
   readonly node: number;
-  readonly address: NodeAddress;
+  readonly address: HostPort;
   readonly transport: Transport;
   /** 0 to 1. */
   readonly random: () => number;
@@ -38,7 +39,7 @@ export class Dialer {
     this.#dial();
   }
 
-  get address(): NodeAddress {
+  get address(): HostPort {
     return this.#options.address;
   }
 

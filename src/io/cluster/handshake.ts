@@ -6,7 +6,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { compileSchema, integer, object, type Static, text, union } from '../../domain/schema.ts';
 
 /** Form of the frames behind the handshake. Nodes of another form have no links with this one. */
-export const LINK_LAYOUT = 1;
+const LINK_LAYOUT = 1;
 /** Bytes of one message of the handshake. */
 export const HELLO_BYTES_MAX = 1_024;
 /** Highest number of a node: 6 bits of an id. */

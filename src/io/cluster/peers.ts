@@ -5,6 +5,7 @@
 
 import { ownerUnavailable, type RemoteReply } from '../../actors/routed-system.ts';
 import type { LogRow, PeerListener, Peers } from '../../actors/runtime/log/port.ts';
+import type { HostPort } from '../../domain/host-port.ts';
 import { Acceptor, type RefusedConnection } from './acceptor.ts';
 import { Dialer, type DialFailure } from './dialer.ts';
 import { BadFrame, packFrame } from './frames.ts';
@@ -12,14 +13,14 @@ import type { Identity } from './handshake.ts';
 import type { HandshakeDeps } from './handshaking.ts';
 import type { CloseReason, Link } from './link.ts';
 import { Answerer, CALL, type CallCounts, Calls, type Verbs } from './rpc.ts';
-import type { NodeAddress, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 
 /** First element of frames that are no call. */
 const ROW = 10;
 const APPLIED = 11;
 
 /** Told of every change of a link. */
-export interface LinkObserver {
+interface LinkObserver {
   /** `outgoing`: this node opened it. */
   onOpened(peer: Identity, outgoing: boolean): void;
   onClosed(node: number, outgoing: boolean, reason: CloseReason): void;
@@ -44,7 +45,7 @@ interface PeerLinksOptions extends HandshakeDeps {
 }
 
 /** Figures for metrics and tests. */
-export interface PeerCounts {
+interface PeerCounts {
   readonly calls: Readonly<CallCounts> & {
     /** There was no link to the node: nothing was sent. */
     readonly unreachable: number;
@@ -92,12 +93,12 @@ export class PeerLinks implements Peers {
   }
 
   /** Resolves with the port; for 0 the system picks one. Rejects with the error of the system. */
-  listen(address: NodeAddress): Promise<number> {
+  listen(address: HostPort): Promise<number> {
     return this.#acceptor.listen(address);
   }
 
   /** The other nodes and where they are: links to new ones are opened, to others closed. */
-  follow(nodes: ReadonlyMap<number, NodeAddress>): void {
+  follow(nodes: ReadonlyMap<number, HostPort>): void {
     for (const [node, { dialer }] of this.#outgoing) {
       const address = nodes.get(node);
       const { host, port } = dialer.address;
@@ -140,7 +141,7 @@ export class PeerLinks implements Peers {
     await this.#acceptor.close();
   }
 
-  #dial(node: number, address: NodeAddress): void {
+  #dial(node: number, address: HostPort): void {
     const { observer } = this.#options;
     const dialer = new Dialer({
       ...this.#options,

@@ -26,7 +26,7 @@ const CHECK_MS = 250;
 const CHECKS = CALL_MS / CHECK_MS;
 
 /** Answers a call. A row of the error table may be thrown or rejected with; so may `NotOwner`. */
-export type Verb = (...args: readonly unknown[]) => unknown;
+type Verb = (...args: readonly unknown[]) => unknown;
 export type Verbs = Readonly<Record<string, Verb>>;
 
 /** Calls by how they ended at the side that made them. */

@@ -1,16 +1,11 @@
 /** Sockets of links: plain on loopback or by the operator's word, TLS 1.3 anywhere else. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { HostPort } from '../../domain/host-port.ts';
 import { isLoopback } from '../../domain/limits/networks.ts';
 
-/** Where a node is reached. */
-export interface NodeAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** PEM texts. */
-export interface LinkTls {
+interface LinkTls {
   readonly cert: string;
   readonly key: string;
   /** Nodes must have certificates of it. Absent: the secret of the cluster alone says who is a node. */
@@ -39,7 +34,7 @@ export function canonical(address: string): string {
 }
 
 /** Calls `onReady` when bytes may be sent. */
-export function openSocket({ tls }: Transport, { host, port }: NodeAddress, onReady: () => void): Socket {
+export function openSocket({ tls }: Transport, { host, port }: HostPort, onReady: () => void): Socket {
   if (tls === undefined) return connect({ host, port, noDelay: true }, onReady);
   const { cert, key, ca } = tls;
   return connectTls(

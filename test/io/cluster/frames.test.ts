@@ -7,6 +7,10 @@ import {
   packFrame,
   unpackFrame,
 } from '../../../src/io/cluster/frames.ts';
+import { runs } from '../../support/depth.ts';
+
+/** At full depth. */
+const RUNS = 20_000;
 
 function read(reader: FrameReader, chunks: readonly Buffer[]): unknown[] {
   const values: unknown[] = [];
@@ -33,6 +37,7 @@ t.test('frames: values come out as they went in, wherever the stream of bytes is
       const chunks = [0, ...places].map((start, index) => bytes.subarray(start, places[index]));
       t.same(read(new FrameReader(FRAME_BYTES_MAX), chunks), values);
     }),
+    runs(RUNS),
   );
 });
 

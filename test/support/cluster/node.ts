@@ -1,11 +1,13 @@
 /** Links of one node on loopback for tests: a clock that the test moves, and a record of what happened to its links. */
+
 import { randomBytes } from 'node:crypto';
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
 import type { Schedule } from '../../../src/actors/runtime/runtime-context.ts';
+import type { HostPort } from '../../../src/domain/host-port.ts';
 import { linkKeys } from '../../../src/io/cluster/handshake.ts';
 import { PeerLinks } from '../../../src/io/cluster/peers.ts';
 import type { Verbs } from '../../../src/io/cluster/rpc.ts';
-import type { NodeAddress, Transport } from '../../../src/io/cluster/transport.ts';
+import type { Transport } from '../../../src/io/cluster/transport.ts';
 import { ManualClock } from '../actors/actors.ts';
 
 export const LOG_ID = '5f0c7f0e-3c0b-4d7e-8d5e-2f6f3f1f9a10';
@@ -24,7 +26,7 @@ export interface TestNodeOptions {
 export interface TestNode {
   readonly node: number;
   readonly links: PeerLinks;
-  readonly address: NodeAddress;
+  readonly address: HostPort;
   readonly clock: ManualClock;
   /** Rows that other nodes have sent. */
   readonly rows: LogRow[];

@@ -1,7 +1,8 @@
 /** Sockets of tests that speak to a node's link listener byte by byte, and a proxy that records and cuts. */
+
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import type { NodeAddress } from '../../../src/io/cluster/transport.ts';
+import type { HostPort } from '../../../src/domain/host-port.ts';
 
 interface Teardown {
   teardown(handler: () => unknown): void;
@@ -23,7 +24,7 @@ export function framed(content: string | Buffer): Buffer {
   return Buffer.concat([header, bytes]);
 }
 
-export async function openRaw(t: Teardown, { host, port }: NodeAddress): Promise<RawClient> {
+export async function openRaw(t: Teardown, { host, port }: HostPort): Promise<RawClient> {
   const socket = connect({ host, port });
   t.teardown(() => socket.destroy());
   socket.on('error', () => undefined);
@@ -53,7 +54,7 @@ export async function openRaw(t: Teardown, { host, port }: NodeAddress): Promise
 }
 
 export interface Proxy {
-  readonly address: NodeAddress;
+  readonly address: HostPort;
   /** All bytes that clients have sent, of each connection. */
   readonly sent: Buffer[][];
   /** Ends every connection. */
@@ -63,7 +64,7 @@ export interface Proxy {
 }
 
 /** Stands between a node and the one that it dials. */
-export async function startProxy(t: Teardown, target: NodeAddress): Promise<Proxy> {
+export async function startProxy(t: Teardown, target: HostPort): Promise<Proxy> {
   const sockets = new Set<Socket>();
   const sent: Buffer[][] = [];
   const server = createServer((client) => {
