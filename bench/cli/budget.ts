@@ -9,6 +9,7 @@ import { ALL, type CommandLine } from './options.ts';
 export const SECONDS: Readonly<Record<string, number>> = {
   turn: 15,
   limiter: 18,
+  'node-calls': 15,
   'mcp-call': 45,
   'mcp-list': 25,
   'session-check': 30,

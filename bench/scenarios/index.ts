@@ -8,6 +8,7 @@ import { mcpList } from './mcp-list.ts';
 import { mcpLogin } from './mcp-login.ts';
 import { mixed } from './mixed.ts';
 import { neighbours } from './neighbours.ts';
+import { nodeCalls } from './node-calls.ts';
 import { passkey } from './passkey.ts';
 import { restProxy } from './rest-proxy.ts';
 import { sessionCheck } from './session-check.ts';
@@ -20,6 +21,7 @@ import { webhooks } from './webhooks.ts';
 export const SCENARIOS: readonly Scenario[] = [
   turn,
   limiter,
+  nodeCalls,
   mcpCall,
   mcpList,
   sessionCheck,

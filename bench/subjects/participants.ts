@@ -71,6 +71,13 @@ export const PARTICIPANTS = {
     settings: 'get and set of a plain Map by the address, no window, no verdict',
     install: 'Node',
   },
+  'bare-frames': {
+    name: 'bare frames',
+    kind: 'floor',
+    version: () => packageVersion('msgpackr'),
+    settings: 'the same frames on one TCP connection; no handshake, bounds, heartbeats or errors',
+    install: OURS,
+  },
   'raw-puts': {
     name: 'raw LMDB puts',
     kind: 'floor',

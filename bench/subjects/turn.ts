@@ -81,7 +81,7 @@ async function inScratch<Result>(measure: (directory: string) => Promise<Result>
 }
 
 /** Runs `clients` loops of `operation` for the time given. */
-async function closedLoop(
+export async function closedLoop(
   { clients, durationMs }: TurnRoundOptions,
   operation: (client: number) => Promise<unknown>,
 ): Promise<TurnRound> {
