@@ -8,8 +8,8 @@ import { ALL, type CommandLine } from './options.ts';
  */
 export const SECONDS: Readonly<Record<string, number>> = {
   turn: 15,
-  limiter: 18,
-  'node-calls': 15,
+  limiter: 14,
+  'node-calls': 8,
   'mcp-call': 45,
   'mcp-list': 25,
   'session-check': 30,
@@ -24,7 +24,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   webhooks: 22,
   'sse-fanout': 60,
   mixed: 22,
-  neighbours: 55,
+  neighbours: 51,
   sessions: 40,
 };
 /** Rounds of a scenario on its own begin within this, unless the command line says how many there are. */

@@ -19,8 +19,8 @@ import type { Transport } from './transport.ts';
 const ROW = 10;
 const APPLIED = 11;
 
-/** Told of every change of a link. */
-interface LinkObserver {
+/** Called at every change of a link. */
+export interface LinkObserver {
   /** `outgoing`: this node opened it. */
   onOpened(peer: Identity, outgoing: boolean): void;
   onClosed(node: number, outgoing: boolean, reason: CloseReason): void;
@@ -52,6 +52,8 @@ interface PeerCounts {
   };
   /** Rows that were not sent to a node because its link was full: it fetches them from the log. */
   readonly rowsDropped: number;
+  /** Connections to this node that became no link, by reason. */
+  readonly refused: Readonly<Partial<Record<RefusedConnection, number>>>;
 }
 
 interface Outgoing {
@@ -66,6 +68,7 @@ export class PeerLinks implements Peers {
   readonly #calls: CallCounts = { answered: 0, timedOut: 0, lost: 0, full: 0 };
   #unreachable = 0;
   #rowsDropped = 0;
+  readonly #refused: Partial<Record<RefusedConnection, number>> = {};
   #applied = 0;
 
   constructor(options: PeerLinksOptions) {
@@ -73,7 +76,10 @@ export class PeerLinks implements Peers {
     this.#acceptor = new Acceptor({
       ...options,
       onLink: (link, peer) => this.#accepted(link, peer),
-      onRefused: (address, reason) => options.observer.onRefused(address, reason),
+      onRefused: (address, reason) => {
+        this.#refused[reason] = (this.#refused[reason] ?? 0) + 1;
+        options.observer.onRefused(address, reason);
+      },
     });
   }
 
@@ -81,6 +87,7 @@ export class PeerLinks implements Peers {
     return {
       calls: { ...this.#calls, unreachable: this.#unreachable },
       rowsDropped: this.#rowsDropped,
+      refused: { ...this.#refused },
     };
   }
 

@@ -1,4 +1,5 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import fc from 'fast-check';
 import t from 'tap';
 import {
   AcceptorHandshake,
@@ -10,6 +11,10 @@ import {
   type RefusalReason,
 } from '../../../src/io/cluster/handshake.ts';
 import { LOG_ID, SECRET } from '../../support/cluster/node.ts';
+import { runs } from '../../support/depth.ts';
+
+/** At full depth. */
+const RUNS = 20_000;
 
 interface Side {
   readonly node?: number;
@@ -110,6 +115,35 @@ t.test('handshake: what is no message is refused as such', async (t) => {
     t.throws(() => acceptorOf().answer(bytes(text)), refused('format'), text);
     t.throws(() => dialerOf().hello(bytes(text)), refused('format'), text);
   }
+});
+
+t.test('handshake: no bytes end in anything but a refusal', async (t) => {
+  const dialer = dialerOf();
+  dialer.hello(bytes(acceptorOf().greeting()));
+  const parts = fc.constantFrom(
+    '{',
+    '}',
+    '"nonce":',
+    '"proof":',
+    '"node":',
+    '"a"',
+    '1',
+    ',',
+    '[',
+    'null',
+    '\u0000',
+  );
+  const content = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }),
+    fc.array(parts).map((texts) => bytes(texts.join(''))),
+  );
+  fc.assert(
+    fc.property(content, (frame) => {
+      for (const read of [() => acceptorOf().answer(frame), () => dialer.finish(frame)])
+        t.throws(read, refused('format'));
+    }),
+    runs(RUNS),
+  );
 });
 
 t.test('handshake: a refusal says which side refused', async (t) => {

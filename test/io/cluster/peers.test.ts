@@ -178,6 +178,7 @@ t.test('links: garbage and large frames before the handshake are refused at once
     await Promise.all([refused, raw.closed]);
   }
   t.same(a.links.linked.incoming, []);
+  t.same(a.links.counts.refused, { frame: 2, format: 2 }, 'each is counted');
 });
 
 t.test('links: one network may hold 32 handshakes, and each that ends makes room', async (t) => {
