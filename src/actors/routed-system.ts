@@ -17,7 +17,7 @@ const VOLATILE: Readonly<Record<string, Readonly<Record<string, 'replica' | 'own
   draft: { isFree: 'owner' },
 };
 
-/** What a repeat of a command is recognised by: the options of an ask that travel. */
+/** What a repeat of a command is recognised by: the options of an ask that travel. Observers stay on their node. */
 export type RepeatOptions = Pick<AskOptions, 'idempotencyKey' | 'fingerprint'>;
 
 /** The answer of another node. `position`: what it had applied of the log by then. */
@@ -88,7 +88,7 @@ class RoutedSystem implements ActorSystem {
     options?: AskOptions,
   ): Promise<P['replies'][T]>;
   ask(kind: AnyKind, id: string, command: Typed, options: AskOptions = {}): Promise<unknown> {
-    const { idempotencyKey, fingerprint, onGated } = options;
+    const { idempotencyKey, fingerprint } = options;
     const repeat: RepeatOptions = {
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(fingerprint === undefined ? {} : { fingerprint }),
@@ -97,7 +97,6 @@ class RoutedSystem implements ActorSystem {
       here: () => this.#askLocal(kind, id, command, options),
       there: (node) => this.#remote.ask(node, kind.kind, id, command, repeat),
       waits: true,
-      onAnswer: onGated,
     });
   }
 
@@ -188,12 +187,11 @@ class RoutedSystem implements ActorSystem {
     }
   }
 
-  async #attempt(kind: AnyKind, id: string, { here, there, waits, onAnswer }: RoutedCall): Promise<unknown> {
+  async #attempt(kind: AnyKind, id: string, { here, there, waits }: RoutedCall): Promise<unknown> {
     const owner = this.#place.ownerOf(kind.kind, id);
     if (owner === this.#place.node) return await here();
     if (owner === 0) throw ownerUnavailable();
     const reply = await there(owner);
-    onAnswer?.();
     const isMoved = 'error' in reply && reply.error instanceof NotOwner;
     // A caller finds its own writes on this node; and who owns what is known as the other node knows it.
     if (waits === true || isMoved) await this.#place.appliedAtLeast(reply.position);
@@ -207,6 +205,4 @@ interface RoutedCall {
   there(node: number): Promise<RemoteReply>;
   /** It writes: the answer waits until this node has applied it. */
   readonly waits?: true;
-  /** Called when the answer is known. */
-  readonly onAnswer?: (() => void) | undefined;
 }

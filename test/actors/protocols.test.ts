@@ -34,9 +34,6 @@ type Carried<Kind> =
     : never;
 type Checked<Kind> = { readonly [K in keyof Carried<Kind>]: IsPlain<Carried<Kind>[K]> };
 
-/** Their queries carry the settings of the node that asks. */
-type WithoutQueries<Kind> = Omit<Checked<Kind>, 'queries'>;
-
 const PLAIN = { commands: true, replies: true, queries: true, results: true } as const;
 
 /** Does not compile when anything of a kind is no plain data. */
@@ -48,9 +45,9 @@ const CHECKED: {
   readonly draft: Checked<typeof draft>;
   readonly settings: Checked<typeof settings>;
   readonly staff: Checked<typeof staff>;
-  readonly upload: WithoutQueries<typeof upload>;
-  readonly uploadSlots: WithoutQueries<typeof uploadSlots>;
-  readonly user: WithoutQueries<typeof user>;
+  readonly upload: Checked<typeof upload>;
+  readonly uploadSlots: Checked<typeof uploadSlots>;
+  readonly user: Checked<typeof user>;
 } = {
   app: PLAIN,
   codeSender: PLAIN,
