@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:tls';
 import t from 'tap';
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
 import { FRAME_BYTES_MAX } from '../../../src/io/cluster/frames.ts';
@@ -262,6 +265,26 @@ t.test(
     t.same(plain.links.linked.outgoing, [], 'a node without TLS gets no link');
   },
 );
+
+t.test('links: a handshake that is relayed through another TLS session opens none', async (t) => {
+  const [mine, foreign] = [makeCertificate(), makeCertificate()];
+  const transport = { tls: { cert: mine.certificate, key: mine.key }, plain: false };
+  const [a, b] = [await startNode(t, { node: 1, transport }), await startNode(t, { node: 2, transport })];
+  const between = createServer({ cert: foreign.certificate, key: foreign.key }, (client) => {
+    const upstream = connect({ ...b.address, rejectUnauthorized: false });
+    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    client.pipe(upstream).pipe(client);
+    client.on('close', () => upstream.destroy());
+  });
+  between.listen(0, '127.0.0.1');
+  await once(between, 'listening');
+  t.teardown(() => new Promise((resolve) => between.close(resolve)));
+  const seen = [b.next('refused secret'), a.next('failed 2 secret')];
+  const { port } = between.address() as AddressInfo;
+  a.links.follow(new Map([[2, { host: '127.0.0.1', port }]]));
+  await Promise.all(seen);
+  t.same(b.links.linked.incoming, []);
+});
 
 t.test('links: plain text leaves the machine only by the word of the operator', async (t) => {
   const tls = { cert: '', key: '' };
