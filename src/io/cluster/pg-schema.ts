@@ -10,7 +10,7 @@ import { type Sealer, SealUnopened } from './seal.ts';
 /** Of the tables and of what is sealed in them; a change that an older version cannot read raises it. */
 const LAYOUT = 1;
 /** Positions of one partition of the log: trimming drops whole partitions. */
-const PARTITION_ROWS = 1_000_000;
+export const PARTITION_ROWS = 1_000_000;
 const VERSION_MIN = 15;
 /** Sealed in the head: shows that two nodes have the same secret. */
 const PROOF = Buffer.from('gatehouse cluster');
