@@ -14,7 +14,9 @@ const COUNTER_BYTES = 6;
 const SALTS_MAX = 1_024;
 
 /** No listed secret opens it, or it was changed, or it belongs to another place. */
-export class SealUnopened extends Error {}
+export class SealUnopened extends Error {
+  override readonly name = 'SealUnopened';
+}
 
 export class Sealer {
   readonly #secrets: readonly Uint8Array[];
