@@ -46,7 +46,7 @@ export async function checkJournalRows(
         sum.tables += 1;
         sum.rows += saying.rows;
         sum.unverified += saying.unverified;
-      } else skip.push(saying.table);
+      } else if ('table' in saying) skip.push(saying.table);
     });
     if (ended === undefined) break;
     const table = skip.at(-1);
@@ -62,6 +62,25 @@ export async function checkJournalRows(
 export async function copyJournalAside(directory: string, target: string): Promise<void> {
   const ended = await runTask({ task: 'copy', directory, target }, () => undefined);
   if (ended !== undefined) throw new Error(ended);
+}
+
+/** Copies the journal as the state with which the log of a cluster begins, at position `from` or later: which one. */
+export async function copyJournalAsReplica(directory: string, target: string, from: number): Promise<number> {
+  return (await positionOf({ task: 'replica', directory, target, from })) ?? from;
+}
+
+/** Position in the log of a cluster that the journal has applied; undefined where it is not of one. */
+export function readReplicaPosition(directory: string): Promise<number | undefined> {
+  return positionOf({ task: 'position', directory });
+}
+
+async function positionOf(task: JournalTask): Promise<number | undefined> {
+  const found: (number | null)[] = [];
+  const ended = await runTask(task, (saying) => {
+    if ('position' in saying) found.push(saying.position);
+  });
+  if (ended !== undefined) throw new Error(ended);
+  return found[0] ?? undefined;
 }
 
 function headFaultOf(file: string): string | undefined {

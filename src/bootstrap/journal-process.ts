@@ -3,7 +3,7 @@
  * finding (journal-check.ts). Writes its progress as lines of JSON to standard output.
  */
 import { writeSync } from 'node:fs';
-import { copyJournal } from '../actors/runtime/journal/backup.ts';
+import { copyAsReplica, copyJournal, replicaPosition } from '../actors/runtime/journal/backup.ts';
 import { walkJournal } from '../actors/runtime/journal/walk.ts';
 
 /** The only argument, as JSON. */
@@ -14,14 +14,18 @@ export type JournalTask =
       readonly quick: boolean;
       readonly skip: readonly string[];
     }
-  | { readonly task: 'copy'; readonly directory: string; readonly target: string };
+  | { readonly task: 'copy'; readonly directory: string; readonly target: string }
+  | { readonly task: 'position'; readonly directory: string }
+  | { readonly task: 'replica'; readonly directory: string; readonly target: string; readonly from: number };
 
 /** One line of its output. */
 export type JournalSaying =
   /** The table that is read from here on. */
   | { readonly table: string }
   | { readonly finding: string }
-  | { readonly rows: number; readonly unverified: number };
+  | { readonly rows: number; readonly unverified: number }
+  /** In the log of a cluster; null: the journal is not of one. */
+  | { readonly position: number | null };
 
 /** Written synchronously, because the next operation may end the process. */
 function say(saying: JournalSaying): void {
@@ -30,6 +34,9 @@ function say(saying: JournalSaying): void {
 
 async function run(task: JournalTask): Promise<void> {
   if (task.task === 'copy') await copyJournal(task.directory, task.target);
+  else if (task.task === 'position') say({ position: (await replicaPosition(task.directory)) ?? null });
+  else if (task.task === 'replica')
+    say({ position: await copyAsReplica(task.directory, task.target, task.from) });
   else
     await walkJournal({
       ...task,

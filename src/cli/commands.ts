@@ -3,6 +3,7 @@ import { backUp, checkData, goBackACommit, restore } from '../bootstrap/journal.
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
 import { recoverAdmin } from './admin-recover.ts';
+import { runCluster } from './cluster.ts';
 import { generateKey } from './keygen.ts';
 import { EXIT, loadOrEnd, print, VERSION } from './output.ts';
 import { serve } from './serve.ts';
@@ -26,7 +27,8 @@ const OPTIONS = {
   '--new-journal': 'start with an empty journal if the data folder has lost its journal',
   '--check-config': 'the same as the command check-config',
   '--use-older-commit': 'if the newest commit is damaged, return to the commit before it',
-  '--json': 'print the full health as JSON',
+  '--json': 'print the status in full, as JSON',
+  '--from-database': 'recover: the log in the database counts, not the journal of the data folder',
 } as const;
 const FOLDER = ['--data DIR', '--config FILE'] as const;
 
@@ -106,6 +108,12 @@ export const COMMANDS = {
       if (action !== 'recover') throw new UsageError('admin takes one action: admin recover');
       await recoverAdmin(loadOrEnd(parseFlags(rest)).dataPath);
     },
+  },
+  cluster: {
+    usage: 'ACTION',
+    help: 'import, export DIR, status, recover or forget NAME: the nodes and the log that Cluster names (docs/cluster.md)',
+    options: [...FOLDER, '--json', '--from-database'],
+    run: runCluster,
   },
   'print-schema': {
     usage: '',

@@ -32,7 +32,7 @@ const LIST = {
   from pg_class c left join pg_inherits i on i.inhrelid = c.oid
   where c.relnamespace = 'gatehouse'::regnamespace and c.relkind = 'r' and c.relname ~ '^log_[0-9]+$' order by 1`,
 };
-/** The newest row that something still needs: of a joined node, or after the newest checkpoint. */
+/** The oldest row that something still needs: the last one of a joined node, or of the newest checkpoint. */
 const BOUNDS = {
   name: 'bounds',
   text: `select h.pos, least(
@@ -67,6 +67,11 @@ export class LogPartitions {
     return { made, dropped };
   }
 
+  /** Makes the partition of a position, and the next one when it is near. */
+  async prepare(position: number): Promise<void> {
+    await this.#make((await this.#database.run(LIST)).rows, position);
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -91,7 +96,7 @@ export class LogPartitions {
       const number = numberOf(partition);
       laterBytes -= Number(partition['bytes']);
       const end = (number + 1) * PARTITION_ROWS;
-      const isFree = end - 1 <= needed && laterBytes >= this.#keepBytes && (await this.#isOld(number));
+      const isFree = end - 1 < needed && laterBytes >= this.#keepBytes && (await this.#isOld(number));
       if (!isFree) break;
       await this.#detach(partition);
       await this.#database.script(`drop table gatehouse.log_${number}`);

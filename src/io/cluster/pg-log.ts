@@ -2,7 +2,6 @@
  * The shared log in PostgreSQL: one row a group of writes, in the order of the lock of one head row. Appends, renewals,
  * expulsions and reads have connections of their own, so that none waits for another.
  */
-import { randomUUID } from 'node:crypto';
 import {
   type Entered,
   Expelled,
@@ -14,7 +13,6 @@ import {
   OutcomeUnknown,
   type Renewed,
 } from '../../actors/runtime/log/port.ts';
-import { SECOND_MS } from '../../domain/time.ts';
 import {
   Database,
   type DatabaseAnswer,
@@ -24,42 +22,17 @@ import {
 } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import * as sql from './log-statements.ts';
-import { checkServer, createTables, type Head, proveSecret, readHead } from './pg-schema.ts';
+import { listNodes, type NodeDescription, type NodeRecord } from './node-table.ts';
+import { checkServer, type Head, readHead } from './pg-schema.ts';
+import { type HeadOptions, openHead } from './pg-start.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
-export interface PgLogOptions {
-  readonly url: string;
-  /** Of `Cluster.secret`: the first seals, all open. */
-  readonly secrets: readonly Uint8Array[];
+export interface PgLogOptions extends HeadOptions {
   readonly leaseMs: number;
   /** What the other nodes read of this process. */
   readonly process: NodeDescription;
-  readonly monotonicMs: () => number;
-  readonly wait: (ms: number) => Promise<unknown>;
 }
 
-export interface NodeDescription {
-  /** Where its links listen. */
-  readonly address: string;
-  readonly version: string;
-  readonly configHash: Uint8Array;
-}
-
-/** One row of the table of nodes. */
-export interface NodeRecord extends NodeDescription {
-  readonly node: number;
-  readonly name: string;
-  readonly incarnation: number;
-  readonly joined: boolean;
-  readonly renewals: number;
-  readonly applied: number;
-  /** By the clock of the database. */
-  readonly renewedAgoMs: number;
-}
-
-/** A start waits so long for the database. */
-const OPEN_TIMEOUT_MS = 30 * SECOND_MS;
-const RETRY_MS = 250;
 /** Polls of a name's counter in a lease. */
 const POLLS = 10;
 /** Rows of which is remembered who wrote them: a database that lost rows may have others at their positions. */
@@ -71,39 +44,9 @@ const LOST_STATES: readonly (string | undefined)[] = [
   SQL_STATE.noColumn,
 ];
 
-/**
- * Connects, makes the tables when there are none, and checks what a start must know. Rejects with `ClusterUnusable` and
- * `ClusterMisconfigured`.
- */
+/** Rejects with `ClusterUnusable` and `ClusterMisconfigured`. */
 export async function openPgLog(options: PgLogOptions): Promise<PgLog> {
-  const database = new Database({ url: options.url, applicationName: 'gatehouse start' });
-  const sealer = new Sealer(options.secrets, 'head');
-  const endMs = options.monotonicMs() + OPEN_TIMEOUT_MS;
-  try {
-    for (;;) {
-      try {
-        return new PgLog(options, await openHead(database, sealer));
-      } catch (error) {
-        if (!(error instanceof DatabaseFailure)) throw error;
-        if (options.monotonicMs() + RETRY_MS >= endMs)
-          throw new ClusterUnusable(
-            `the database of Cluster.url cannot be used for ${OPEN_TIMEOUT_MS / SECOND_MS} s: ${error.message}`,
-          );
-      }
-      await options.wait(RETRY_MS);
-    }
-  } finally {
-    database.close();
-  }
-}
-
-async function openHead(session: Statements, sealer: Sealer): Promise<Head> {
-  const { hasTables } = await checkServer(session);
-  if (!hasTables) await createTables(session, randomUUID(), sealer);
-  const head = await readHead(session);
-  if (head === undefined) throw new ClusterUnusable('the table gatehouse.head is empty');
-  await proveSecret(session, head, sealer);
-  return head;
+  return new PgLog(options, await openHead(options));
 }
 
 export class PgLog implements Log {
@@ -315,8 +258,8 @@ export class PgLog implements Log {
   }
 
   /** Every node that has a number, joined or not. */
-  async nodes(): Promise<readonly NodeRecord[]> {
-    return (await this.#run(this.#reads, sql.LIST_NODES)).rows.map(nodeRecordOf);
+  nodes(): Promise<readonly NodeRecord[]> {
+    return listNodes(this.#reads).catch((error: unknown) => Promise.reject(portErrorOf(error)));
   }
 
   close(): void {
@@ -361,21 +304,6 @@ function enteredOf(row: DatabaseRow): Entered {
     incarnation: Number(row['incarnation']),
     logId: String(row['log_id']),
     position: Number(row['pos']),
-  };
-}
-
-export function nodeRecordOf(row: DatabaseRow): NodeRecord {
-  return {
-    node: Number(row['id']),
-    name: String(row['name']),
-    incarnation: Number(row['incarnation']),
-    joined: row['joined'] === true,
-    renewals: Number(row['renewals']),
-    applied: Number(row['applied']),
-    address: String(row['address']),
-    version: String(row['version']),
-    configHash: row['config_hash'] as Uint8Array,
-    renewedAgoMs: Number(row['renewed_ago_ms']),
   };
 }
 

@@ -196,6 +196,14 @@ export interface AuditRow {
 /** Metadata: names one life of the log of events; absent in a copy, which begins another one when it is opened. */
 export const EVENT_EPOCH_KEY = 'eventEpoch';
 
+/**
+ * Metadata of a node of a cluster: `[position, digest, members]` of the shared log as this journal has applied it. Absent
+ * in a copy that continues without a cluster.
+ */
+export const REPLICA_KEY = 'clusterApplied';
+/** Numbers of messages in a cluster: the position of their row times this, and a count. */
+export const MESSAGES_OF_ROW_MAX = 2 ** 16;
+
 /** One event as it is kept: in the log under its sequence, before that under its arrival. */
 export type EventRow = readonly [
   module: string,

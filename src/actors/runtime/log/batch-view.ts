@@ -3,13 +3,10 @@
  * applied turn writes: numbers of messages, values of which the first wins, and the indexes.
  */
 import type { Claim } from '../actor.ts';
-import type { Journal, Operation } from '../journal/port.ts';
+import { type Journal, MESSAGES_OF_ROW_MAX, type Operation } from '../journal/port.ts';
 import type { EntryTurn } from './entry.ts';
 import type { JudgeView } from './judge.ts';
 import type { Members } from './members.ts';
-
-/** Messages of one row of the log: their numbers are the position times this, and a count. */
-const MESSAGES_MAX = 2 ** 16;
 
 /** A name that an applied turn has freed. */
 interface ReleasedName {
@@ -72,8 +69,8 @@ export class BatchView implements JudgeView {
     const values: string[] = [];
     for (const operation of operations) {
       if (operation.op === 'mail') {
-        if (messages >= MESSAGES_MAX) throw new RangeError('too many messages in one row of the log');
-        const key = { ...operation.key, seq: this.#position * MESSAGES_MAX + messages };
+        if (messages >= MESSAGES_OF_ROW_MAX) throw new RangeError('too many messages in one row of the log');
+        const key = { ...operation.key, seq: this.#position * MESSAGES_OF_ROW_MAX + messages };
         messages += 1;
         written.push({ ...operation, key });
       } else if (operation.op === 'metaOnce') {

@@ -3,15 +3,14 @@
  * its position. Owns what is known of the log here: position, members and digest.
  */
 import { createHash } from 'node:crypto';
-import { type Journal, type Judged, type Operation, ofNoActor, VERDICT } from '../journal/port.ts';
+import { type Journal, type Judged, type Operation, ofNoActor, REPLICA_KEY, VERDICT } from '../journal/port.ts';
 import { type AppliedTurn, BatchView } from './batch-view.ts';
 import { decodeEntry, type EntryTurn } from './entry.ts';
 import { judge } from './judge.ts';
 import { Members, type StoredMembers } from './members.ts';
 import type { LogRow } from './port.ts';
 
-/** Key of the metadata, written with every batch. */
-const APPLIED = 'clusterApplied';
+/** Written with every batch. */
 
 type Applied = readonly [position: number, digest: Uint8Array, members: StoredMembers, logId: string];
 
@@ -49,7 +48,7 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
-    const stored = options.store.meta(APPLIED) as Applied | undefined;
+    const stored = options.store.meta(REPLICA_KEY) as Applied | undefined;
     const [position, digest, members] = stored ?? [0, new Uint8Array(32), []];
     this.logId = stored?.[3];
     this.position = position;
@@ -88,7 +87,7 @@ export class Replica {
       digest = nextDigest(digest, position, verdicts);
     }
     const state: Applied = [position, digest, view.members.stored(), this.#options.logId()];
-    operations.push({ op: 'meta', key: APPLIED, row: store.pack(state) });
+    operations.push({ op: 'meta', key: REPLICA_KEY, row: store.pack(state) });
     await new Promise<void>((resolve, reject) =>
       store.commit([ofNoActor(operations)], (error) => {
         if (error !== undefined) {

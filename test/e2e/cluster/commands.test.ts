@@ -1,0 +1,135 @@
+/** The commands `cluster` on the command line, over the embedded PostgreSQL. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
+import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
+import { request, signUp } from '../../../tools/agent.ts';
+import { launch, runToEnd } from '../../../tools/launch.ts';
+import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
+import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
+
+t.setTimeout(240_000);
+
+/** A database, and the command over it. */
+async function openCluster(t: Test, postgres: Postgres) {
+  const fixture = await openPgFixture(t, postgres);
+  const folder = temporaryFolder(t);
+  const config = join(folder, 'gatehouse.json');
+  const Cluster = { url: fixture.url, name: 'a', secret: SECRET.toString('hex') };
+  writeFileSync(config, JSON.stringify({ Cluster }));
+  const run = (...args: string[]) => runToEnd(['cluster', ...args, '--config', config]);
+  return { ...fixture, folder, run };
+}
+
+t.test('cluster commands: bad usage ends with 64 and one line', async (t) => {
+  for (const args of [[], ['frobnicate'], ['export'], ['forget'], ['forget', '--json'], ['status', 'x']]) {
+    const { code, stdout, stderr } = await runToEnd(['cluster', ...args]);
+    t.same(
+      { code, stdout, lines: stderr.split('\n').length },
+      { code: 64, stdout: '', lines: 2 },
+      args.join(' '),
+    );
+  }
+});
+
+t.test('cluster commands: without the section Cluster they end with 78', async (t) => {
+  const config = join(temporaryFolder(t), 'gatehouse.json');
+  writeFileSync(config, '{}');
+  for (const args of [['status'], ['import'], ['recover'], ['forget', 'a'], ['export', 'x']])
+    t.match(await runToEnd(['cluster', ...args, '--config', config]), {
+      code: 78,
+      stderr: 'configuration: Cluster: is needed for the commands cluster\n',
+    });
+});
+
+function testStatus(postgres: Postgres): void {
+  t.test('cluster commands: status of a database without a log, or of none, ends with 70', async (t) => {
+    const { run, folder } = await openCluster(t, postgres);
+    t.match(await run('status'), {
+      code: 70,
+      stderr: 'gatehouse: the database of Cluster.url holds no log\n',
+    });
+    const Cluster = { url: `socket:${folder}?db=x`, name: 'a', secret: SECRET.toString('hex') };
+    const config = join(folder, 'away.json');
+    writeFileSync(config, JSON.stringify({ Cluster }));
+    t.match(await runToEnd(['cluster', 'status', '--config', config]), {
+      code: 70,
+      stderr: /^gatehouse: the database of Cluster\.url cannot be used: .*ENOENT.*\n$/,
+    });
+  });
+
+  t.test('cluster commands: status shows nodes in a table and as JSON; forget frees a name', async (t) => {
+    const { run, connect } = await openCluster(t, postgres);
+    const log = await connect();
+    const { node, incarnation } = await log.enter('node-1');
+    const write = (nodeSeq: number) => ({ node, incarnation, nodeSeq, body: Buffer.from('body') });
+    await log.join(write(1));
+    await log.append(write(2));
+    const table = await run('status');
+    t.match(table.stdout, /^log [0-9a-f-]{36}, layout 1: row 2, 0 MiB\nno checkpoint\n/);
+    t.match(table.stdout, /another configuration than here: node-1/);
+    t.match(table.stdout, /^node-1 +1 +(joined|late) +2 +\d+ ms ago +0 +0{12} +127\.0\.0\.1:1$/m);
+    t.match(JSON.parse((await run('status', '--json')).stdout), {
+      logId: log.logId,
+      position: 2,
+      checkpoint: null,
+      lowestVersion: '0',
+      nodes: [{ name: 'node-1', number: 1, applied: 0, lag: 2 }],
+    });
+    t.match(await run('forget', 'node-1'), { code: 70, stderr: /the node node-1 is in/ });
+    t.match(await run('forget', 'node-2'), { code: 64, stderr: /no node "node-2"/ });
+    await log.leave(write(3));
+    t.match(await run('status'), { code: 70, stdout: /^node-1 +1 +out /m }, 'no node serves');
+    t.match(await run('forget', 'node-1'), { code: 0, stdout: 'the node node-1 is forgotten\n' });
+  });
+}
+
+function testMoving(postgres: Postgres): void {
+  t.test('cluster commands: a journal moves into a log and out again with its accounts', async (t) => {
+    const { run, folder, url } = await openCluster(t, postgres);
+    const data = join(folder, 'data');
+    const gateway = await launch({ dataPath: data });
+    const person = await signUp(gateway.url);
+    t.match(await run('import', '--data', data), { code: 70, stderr: /in use by another process/ });
+    await gateway.stop();
+    t.match(await run('import', '--data', join(folder, 'none')), { code: 70, stderr: /holds no journal/ });
+    t.match(await run('recover', '--data', data), { code: 70, stderr: /not that of a node/ });
+    const imported = await run('import', '--data', data);
+    t.match(imported, { code: 0, stdout: /^the log begins at 1 with the journal of / }, imported.stderr);
+    t.match(await run('import', '--data', data), { code: 70, stderr: /the log is in use/ });
+
+    const node = join(folder, 'node');
+    await fetchState(t, url, 1, node);
+    t.match(await run('recover', '--data', node), {
+      code: 0,
+      stdout: /^the log continues after 2 with the state/,
+    });
+    t.match(await run('recover', '--from-database'), { code: 0, stdout: /^the log continues after 2 with/ });
+    const other = join(folder, 'other');
+    await fetchState(t, url, 2, other);
+    const exported = join(folder, 'exported');
+    t.match(await run('export', exported, '--data', other), { code: 0, stdout: /without Cluster/ });
+    const alone = await launch({ dataPath: exported });
+    const headers = { Cookie: person.cookie };
+    t.equal((await request(`${alone.url}/auth/v1/keys/user_keys`, { headers })).status, 200);
+    await alone.stop();
+    t.match(await run('recover', '--data', exported), { code: 70, stderr: /not that of a node/ });
+  });
+}
+
+/** Fetches the state of a position as a node does that joins. */
+async function fetchState(t: Test, url: string, position: number, folder: string): Promise<void> {
+  const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
+  const newest = await checkpoints.newest();
+  t.equal(newest?.position, position);
+  mkdirSync(folder);
+  if (newest !== undefined) await checkpoints.download(newest, join(folder, DATA_FILE));
+  checkpoints.close();
+}
+
+await withPostgres(t, (postgres) => {
+  testStatus(postgres);
+  testMoving(postgres);
+});
