@@ -1,4 +1,5 @@
 /** The commands `cluster` over a configuration: what they read and change, in sentences. Loads the client of PostgreSQL. */
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -93,17 +94,22 @@ async function replaceBy(
 ): Promise<number> {
   const copy = mkdtempSync(join(dataPath, 'cluster-'));
   try {
-    const position = await copyOf(dataPath, copy, from);
-    await administration.replaceLog(position, join(copy, DATA_FILE));
+    const logId = randomUUID();
+    const position = await copyOf(dataPath, copy, { from, logId });
+    await administration.replaceLog(logId, position, join(copy, DATA_FILE));
     return position;
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
 
-async function copyOf(dataPath: string, copy: string, from: number): Promise<number> {
+async function copyOf(
+  dataPath: string,
+  copy: string,
+  begin: { readonly from: number; readonly logId: string },
+): Promise<number> {
   try {
-    return await copyJournalAsReplica(dataPath, copy, from);
+    return await copyJournalAsReplica(dataPath, copy, begin);
   } catch (error) {
     throw new JournalUnusable(`the journal in ${dataPath} cannot be copied: ${(error as Error).message}`);
   }

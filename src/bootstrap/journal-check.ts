@@ -64,9 +64,13 @@ export async function copyJournalAside(directory: string, target: string): Promi
   if (ended !== undefined) throw new Error(ended);
 }
 
-/** Copies the journal as the state with which the log of a cluster begins, at position `from` or later: which one. */
-export async function copyJournalAsReplica(directory: string, target: string, from: number): Promise<number> {
-  return (await positionOf({ task: 'replica', directory, target, from })) ?? from;
+/** Copies the journal as the state with which a log begins, at position `from` or later: which one. */
+export async function copyJournalAsReplica(
+  directory: string,
+  target: string,
+  begin: { readonly from: number; readonly logId: string },
+): Promise<number> {
+  return (await positionOf({ task: 'replica', directory, target, ...begin })) ?? begin.from;
 }
 
 /** Position in the log of a cluster that the journal has applied; undefined where it is not of one. */

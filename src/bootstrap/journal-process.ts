@@ -16,7 +16,13 @@ export type JournalTask =
     }
   | { readonly task: 'copy'; readonly directory: string; readonly target: string }
   | { readonly task: 'position'; readonly directory: string }
-  | { readonly task: 'replica'; readonly directory: string; readonly target: string; readonly from: number };
+  | {
+      readonly task: 'replica';
+      readonly directory: string;
+      readonly target: string;
+      readonly from: number;
+      readonly logId: string;
+    };
 
 /** One line of its output. */
 export type JournalSaying =
@@ -35,8 +41,7 @@ function say(saying: JournalSaying): void {
 async function run(task: JournalTask): Promise<void> {
   if (task.task === 'copy') await copyJournal(task.directory, task.target);
   else if (task.task === 'position') say({ position: (await replicaPosition(task.directory)) ?? null });
-  else if (task.task === 'replica')
-    say({ position: await copyAsReplica(task.directory, task.target, task.from) });
+  else if (task.task === 'replica') say({ position: await copyAsReplica(task.directory, task.target, task) });
   else
     await walkJournal({
       ...task,

@@ -18,6 +18,7 @@ const COMMANDS = [
   'restore',
   'status',
   'admin',
+  'cluster',
   'print-schema',
   'version',
   'help',

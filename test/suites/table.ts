@@ -27,6 +27,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/personal-reads',
     'e2e/typed-client',
   ],
+  'e2e-cluster': ['e2e/cluster/'],
   'e2e-events': ['e2e/events', 'e2e/restarts', 'e2e/webhooks'],
   'e2e-files': ['e2e/files/'],
   'e2e-journal': ['e2e/check', 'e2e/damaged-journal', 'e2e/seal-key'],

@@ -104,9 +104,9 @@ export class ClusterAdministration {
 
   /**
    * The log begins again with the state in `file`, the copy of a journal as of `position`. Every node is out, and each
-   * fetches that state. The id of the new life.
+   * fetches that state. `logId`: the new life, which the state names too.
    */
-  async replaceLog(position: number, file: string): Promise<string> {
+  async replaceLog(logId: string, position: number, file: string): Promise<void> {
     const partitions = new LogPartitions({ url: this.#options.url, keepHours: 1 });
     try {
       await this.#answered(() => partitions.prepare(position));
@@ -115,9 +115,7 @@ export class ClusterAdministration {
     }
     if (!(await this.#answered(() => this.#checkpoints.upload(position, file))))
       throw new ClusterUnusable(`another process stores the state of position ${position}`);
-    const logId = randomUUID();
     await this.#answered(() => this.#database.script(replacement(logId, position)));
-    return logId;
   }
 
   /** The log stays as it is, and is another one for every node from now on: after a restore of the database. */

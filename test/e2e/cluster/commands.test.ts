@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
+import { fetchState } from '../../../src/bootstrap/cluster-state.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { request, signUp } from '../../../tools/agent.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
@@ -101,14 +101,14 @@ function testMoving(postgres: Postgres): void {
     t.match(await run('import', '--data', data), { code: 70, stderr: /the log is in use/ });
 
     const node = join(folder, 'node');
-    await fetchState(t, url, 1, node);
+    await fetchInto(t, url, 1, node);
     t.match(await run('recover', '--data', node), {
       code: 0,
       stdout: /^the log continues after 2 with the state/,
     });
     t.match(await run('recover', '--from-database'), { code: 0, stdout: /^the log continues after 2 with/ });
     const other = join(folder, 'other');
-    await fetchState(t, url, 2, other);
+    await fetchInto(t, url, 2, other);
     const exported = join(folder, 'exported');
     t.match(await run('export', exported, '--data', other), { code: 0, stdout: /without Cluster/ });
     const alone = await launch({ dataPath: exported });
@@ -120,12 +120,10 @@ function testMoving(postgres: Postgres): void {
 }
 
 /** Fetches the state of a position as a node does that joins. */
-async function fetchState(t: Test, url: string, position: number, folder: string): Promise<void> {
+async function fetchInto(t: Test, url: string, position: number, folder: string): Promise<void> {
   const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
-  const newest = await checkpoints.newest();
-  t.equal(newest?.position, position);
   mkdirSync(folder);
-  if (newest !== undefined) await checkpoints.download(newest, join(folder, DATA_FILE));
+  t.equal(await fetchState(checkpoints, folder, 'any'), position);
   checkpoints.close();
 }
 

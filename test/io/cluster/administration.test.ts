@@ -97,11 +97,11 @@ function testReplacing(postgres: Postgres): void {
     async (t) => {
       const { administration, joined, file, url, connect } = await openAdministration(t, postgres);
       const { log, node, incarnation, write } = await joined('a');
-      const logId = await administration.replaceLog(3_000_000, file);
-      t.not(logId, log.logId);
+      const logId = '00000000-0000-4000-8000-000000000001';
+      await administration.replaceLog(logId, 3_000_000, file);
       await t.rejects(log.append(write(3)), Expelled);
-      await t.rejects(log.renew(node, incarnation, 2), Expelled);
       await t.rejects(log.resolve(write(3)), Expelled);
+      await t.rejects(log.renew(node, incarnation, 2), LogLost, 'a new connection');
       await t.rejects(log.fetch(2, 10), LogLost);
       const { position, checkpoint, nodes } = await administration.state();
       t.match(

@@ -10,6 +10,9 @@ import { EVENT_EPOCH_KEY, MESSAGES_OF_ROW_MAX, REPLICA_KEY } from './port.ts';
 import { createPackr, packRow } from './row-checksum.ts';
 import { openTables } from './tables.ts';
 
+/** Of the digest of a log that begins: SHA-256. */
+const DIGEST_BYTES = 32;
+
 /** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
 export async function copyJournal(directory: string, target: string): Promise<void> {
   await copyFile(directory, target);
@@ -20,33 +23,58 @@ export async function copyJournal(directory: string, target: string): Promise<vo
  * Copies the journal as the state with which the log of a cluster begins, and returns that position: at least `from`, and
  * above the numbers of messages that wait. The log of events continues, as the original is given up.
  */
-export async function copyAsReplica(directory: string, target: string, from: number): Promise<number> {
+export async function copyAsReplica(
+  directory: string,
+  target: string,
+  { from, logId }: { readonly from: number; readonly logId: string },
+): Promise<number> {
   await copyFile(directory, target);
   let position = from;
   await finish(target, async (root) => {
-    const packr = createPackr();
-    const { tables } = openTables(root, packr, () => undefined);
-    for (const key of tables.mailbox.getKeys({}))
-      position = Math.max(
-        position,
-        Math.floor(Number((key as readonly unknown[])[2]) / MESSAGES_OF_ROW_MAX) + 1,
-      );
-    const row = packRow(packr, [position, new Uint8Array(32), []]);
-    await root.batch(() => tables.meta.put(REPLICA_KEY, row));
+    for (const key of openTables(root, createPackr(), () => undefined).tables.mailbox.getKeys({})) {
+      const seq = Number((key as readonly unknown[])[2]);
+      position = Math.max(position, Math.floor(seq / MESSAGES_OF_ROW_MAX) + 1);
+    }
+    await putReplica(root, [position, new Uint8Array(DIGEST_BYTES), [], logId]);
   });
   return position;
 }
 
-/** What the metadata of a journal says of the log of a cluster; undefined where it was never of one. */
+/** Position in the log of a cluster that a journal has applied; undefined where it is not of one. */
 export async function replicaPosition(directory: string): Promise<number | undefined> {
   const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
-    const { tables } = openTables(root, createPackr(), () => undefined);
-    const stored = tables.meta.get(REPLICA_KEY);
-    return Array.isArray(stored) ? Number(stored[0]) : undefined;
+    return replicaOf(root)?.[0];
   } finally {
     await root.close();
   }
+}
+
+/** Makes a replica that was fetched follow the log under its present id, which a restore of the database changes. */
+export async function adoptReplica(directory: string, logId: string): Promise<number | undefined> {
+  let position: number | undefined;
+  await finish(directory, async (root) => {
+    const stored = replicaOf(root);
+    if (stored === undefined) return;
+    position = stored[0];
+    await putReplica(root, [stored[0], stored[1], stored[2], logId]);
+  });
+  return position;
+}
+
+/** As `log/replica.ts` writes it. */
+type StoredReplica = readonly [position: number, digest: Uint8Array, members: unknown, logId: string];
+
+function replicaOf(root: RootDatabase): StoredReplica | undefined {
+  return openTables(root, createPackr(), () => undefined).tables.meta.get(REPLICA_KEY) as
+    | StoredReplica
+    | undefined;
+}
+
+async function putReplica(root: RootDatabase, replica: StoredReplica): Promise<void> {
+  const packr = createPackr();
+  const { tables } = openTables(root, packr, () => undefined);
+  await root.batch(() => tables.meta.put(REPLICA_KEY, packRow(packr, replica)));
 }
 
 async function copyFile(directory: string, target: string): Promise<void> {
@@ -64,6 +92,11 @@ export async function finishCopy(target: string): Promise<void> {
     const meta = root.openDB('meta', {});
     for (const key of [EVENT_EPOCH_KEY, REPLICA_KEY]) await meta.remove(key);
   });
+}
+
+/** The same for a copy that continues as a replica of the same log, with its log of events. */
+export async function finishReplica(target: string): Promise<void> {
+  await finish(target, async () => undefined);
 }
 
 async function finish(target: string, change: (root: RootDatabase) => Promise<void>): Promise<void> {

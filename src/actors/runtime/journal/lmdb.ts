@@ -8,7 +8,7 @@ import type { StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
 import { nodeSchedule } from '../runtime-context.ts';
 import { JournalAudit } from './audit.ts';
-import { finishCopy } from './backup.ts';
+import { finishCopy, finishReplica } from './backup.ts';
 import { DamageReport } from './damage-report.ts';
 import { JournalEvents } from './events.ts';
 import {
@@ -248,6 +248,13 @@ export class DiskJournal implements Journal {
     makeFolders(resolve(directory));
     await this.#root.backup(directory, compact);
     await finishCopy(directory);
+  }
+
+  /** A consistent copy that another node of the same cluster begins with. */
+  async copyReplica(directory: string): Promise<void> {
+    makeFolders(resolve(directory));
+    await this.#root.backup(directory, true);
+    await finishReplica(directory);
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,14 @@
  * its position. Owns what is known of the log here: position, members and digest.
  */
 import { createHash } from 'node:crypto';
-import { type Journal, type Judged, type Operation, ofNoActor, REPLICA_KEY, VERDICT } from '../journal/port.ts';
+import {
+  type Journal,
+  type Judged,
+  type Operation,
+  ofNoActor,
+  REPLICA_KEY,
+  VERDICT,
+} from '../journal/port.ts';
 import { type AppliedTurn, BatchView } from './batch-view.ts';
 import { decodeEntry, type EntryTurn } from './entry.ts';
 import { judge } from './judge.ts';
