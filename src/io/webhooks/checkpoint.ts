@@ -91,7 +91,7 @@ export class Checkpoint {
     return partitionOf === undefined ? META_KEY : `${META_KEY}.${partitionOf(appId)}`;
   }
 
-  /** A partition without one goes on from that of the machine that the cluster began with. */
+  /** A partition without one continues from that of the machine that the cluster began with. */
   #positionAt(key: string): number | undefined {
     const known = this.#positions.get(key);
     if (known !== undefined) return known;
