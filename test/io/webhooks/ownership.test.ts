@@ -131,7 +131,7 @@ t.test(
   },
 );
 
-t.test('webhooks: a node that dies loses no event of an application, whoever is next', async (t) => {
+t.test('webhooks: a node that dies loses no event that the next owner has to deliver', async (t) => {
   const { owned, ownership } = owner('77');
   const rig = await createRig({ ownership });
   await rig.register('77');
