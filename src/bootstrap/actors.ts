@@ -1,4 +1,6 @@
 /** Opens the journal, and starts the actor system over it with its ports. */
+import { settings as settingsKind } from '../actors/admin/settings.ts';
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
@@ -7,9 +9,13 @@ import { randomSupply } from '../actors/runtime/random.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { createActorSystem, type RunningSystem } from '../actors/runtime/system.ts';
 import { auditRowsMax } from '../domain/audit.ts';
-import type { SettingsReader } from '../domain/settings/settings.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
+import { settingsReload } from '../io/admin/settings.ts';
 import type { Log } from '../io/observability/log.ts';
+import type { OpenedCluster } from './cluster.ts';
 import { openStorage } from './journal.ts';
+import type { AssemblyOptions } from './options.ts';
 
 /** The file of the journal grows in steps of zeros, so that a full disk is found before a commit needs the space. */
 const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
@@ -32,6 +38,8 @@ export function openActorJournal(dataPath: string, settings: SettingsReader, log
 
 interface ActorDeps {
   readonly journal: DiskJournal;
+  /** The place in a cluster; its journal is used instead. */
+  readonly cluster: OpenedCluster | undefined;
   readonly ports: Ports;
   readonly settings: SettingsReader;
   readonly log: Log;
@@ -39,21 +47,49 @@ interface ActorDeps {
   readonly ownership: Ownership;
 }
 
+/** Joins the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */
+export async function joinCluster(
+  journal: DiskJournal,
+  configuration: Configuration,
+  { log, version, onFatal }: AssemblyOptions,
+): Promise<OpenedCluster | undefined> {
+  const { cluster } = configuration;
+  if (cluster === undefined) return undefined;
+  const { openCluster } = await import('./cluster.ts');
+  return openCluster(cluster, { configuration, version, journal, log, onFatal });
+}
+
 /**
  * Messages and timers of an earlier run are delivered from the next event-loop tick on: the ports answer by then, although
- * later parts of the gateway are still opening. Throws `JournalTooNew`.
+ * later parts of the gateway are still opening. `local`: the system of this node; `actors` asks the owners. Throws
+ * `JournalTooNew`.
  */
-export function startActors({ journal, ports, settings, log, onFatal, ownership }: ActorDeps): RunningSystem {
-  return createActorSystem({
+export function startActors({ journal, cluster, ports, settings, log, onFatal, ownership }: ActorDeps): {
+  readonly local: RunningSystem;
+  readonly actors: GatewayActors;
+} {
+  const place =
+    cluster === undefined
+      ? { journal }
+      : { journal: cluster.journal, cluster: cluster.view, node: cluster.node.node };
+  const local = createActorSystem({
     kinds: KINDS,
-    journal,
+    ...place,
     ports,
     settings,
     clock: Date.now,
     randomBytes: randomSupply(),
     schedule: nodeSchedule,
-    onFatal,
+    onFatal: (error) => (cluster?.isLeaving === true ? undefined : onFatal(error)),
     ownership,
     onBug: ({ error, ...report }) => log.write('actorFailed', { ...report, err: error }),
   });
+  return { local, actors: cluster?.serve(local) ?? local };
+}
+
+/** Takes over the stored settings now, and whenever a node of the cluster changes one. */
+export async function followSettings(local: RunningSystem, live: LiveSettings): Promise<void> {
+  const reload = settingsReload(local, live);
+  local.onApplied(settingsKind, () => void reload());
+  await reload();
 }

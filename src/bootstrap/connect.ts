@@ -1,6 +1,7 @@
 /** Composes the authorization server for hosts that connect by URL. */
+
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -20,7 +21,7 @@ import { createResolver } from '../io/webhooks/ssrf-guard.ts';
 interface ConnectOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
-  readonly actors: RunningSystem;
+  readonly actors: GatewayActors;
   readonly cipher: ApiKeyCipher;
   readonly catalog: LiveCatalog;
   readonly bounds: SharedBounds;

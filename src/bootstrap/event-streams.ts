@@ -1,7 +1,7 @@
 /** Composes the event streams of browsers: the log that they read, the sessions that they end with. */
 import { parseSessionOwner, sessionIndex } from '../actors/accounts/owners.ts';
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
@@ -12,7 +12,7 @@ import { StreamHub } from '../io/sse/hub.ts';
 
 /** Streams of MCP clients that hear of changed lists, until `drain`. */
 export function openListChanges(
-  actors: RunningSystem,
+  actors: GatewayActors,
   catalog: LiveCatalog,
   bounds: SharedBounds,
 ): ListChanges {
@@ -27,7 +27,7 @@ export function openListChanges(
 
 /** Streams live until `drain`, which must resolve before the actors stop. */
 export function startEventStreams(
-  actors: RunningSystem,
+  actors: GatewayActors,
   settings: SettingsReader,
   bounds: SharedBounds,
   log: EventLog,

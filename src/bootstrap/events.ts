@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { EventInbox } from '../actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../actors/events/log.ts';
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Administration } from '../actors/runtime/administration.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
@@ -47,7 +47,7 @@ export interface EventDelivery {
 }
 
 interface EventDeliveryOptions {
-  readonly actors: RunningSystem;
+  readonly actors: GatewayActors;
   readonly settings: SettingsReader;
   readonly bounds: SharedBounds;
   readonly configuration: Configuration;

@@ -3,10 +3,10 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../actors/accounts/user.ts';
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
@@ -45,7 +45,7 @@ interface FileTransportOptions {
   readonly settings: SettingsReader;
   readonly modules: ModuleClient;
   /** Called only while a task runs: the actors start after their ports. */
-  readonly actors: () => RunningSystem;
+  readonly actors: () => GatewayActors;
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
   readonly log: Log;

@@ -2,13 +2,11 @@
 
 import { availableParallelism } from 'node:os';
 import { OWNS_ALL } from '../actors/runtime/ownership.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
-import { settingsReload } from '../io/admin/settings.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { httpLibrary } from '../io/http/library.ts';
@@ -16,7 +14,7 @@ import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
-import { openActorJournal, startActors } from './actors.ts';
+import { followSettings, joinCluster, openActorJournal, startActors } from './actors.ts';
 import { AdminRecovery } from './admin-recovery.ts';
 import { createReload } from './catalog-reload.ts';
 import { openConnect } from './connect.ts';
@@ -69,7 +67,9 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
-  const base = { configuration, settings, log, ownership: OWNS_ALL };
+  const journal = await openActorJournal(configuration.dataPath, settings, log);
+  const cluster = await joinCluster(journal, configuration, options);
+  const base = { configuration, settings, log, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -80,15 +80,13 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
-  const journal = await openActorJournal(configuration.dataPath, settings, log);
-  const actors: RunningSystem = startActors({ ...base, journal, ports, onFatal: options.onFatal });
-  await codeSecret();
-  await settingsReload(actors, settings)();
+  const { local, actors } = startActors({ ...base, journal, cluster, ports, onFatal: options.onFatal });
+  await Promise.all([codeSecret(), followSettings(local, settings)]);
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
-  const staff = await openStaff(actors, site, base.ownership);
+  const staff = await openStaff(actors, local, site, base.ownership);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const connect = await openConnect({ ...base, actors, cipher, catalog, bounds, site });
   const fileCodes = openFileCodes(cipher);
@@ -100,6 +98,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   delivery = webhooks;
   const deps: HttpDeps = {
     configuration,
+    cluster,
     options,
     settings,
     actors,
@@ -198,6 +197,7 @@ function unlessDiskFull(mark: () => void, log: Log): void {
 async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   const {
     actors,
+    cluster,
     events,
     files,
     modules,
@@ -222,6 +222,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await hooks;
   await events.stop();
   await actors.drain(DRAIN_MS);
+  await cluster?.leave();
   await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();
@@ -229,6 +230,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await deps.connect.close();
   await modules.close();
   await workers.close();
+  await cluster?.close();
   await actors.close();
   await files.close();
 }

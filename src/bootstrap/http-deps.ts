@@ -1,6 +1,7 @@
 /** All parts of a gateway that its listeners serve. gateway.ts creates them; http.ts, routes.ts and metrics.ts use them. */
+
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Limiter } from '../actors/limits/limiter.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { LiveSettings } from '../domain/settings/settings.ts';
@@ -17,6 +18,7 @@ import type { Reload } from '../io/routes/admin/catalog.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { WorkerPool } from '../workers/pool.ts';
+import type { OpenedCluster } from './cluster.ts';
 import type { Connect } from './connect.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
@@ -30,7 +32,9 @@ export interface HttpDeps extends OpenedStaff {
   readonly configuration: Configuration;
   readonly options: AssemblyOptions;
   readonly settings: LiveSettings;
-  readonly actors: RunningSystem;
+  readonly actors: GatewayActors;
+  /** Of a node of a cluster. */
+  readonly cluster: OpenedCluster | undefined;
   readonly cipher: ApiKeyCipher;
   readonly events: EventDelivery;
   readonly webhooks: WebhookDelivery;

@@ -1,10 +1,10 @@
 /** Reads the metrics of all parts of the gateway, and records finished requests. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Limiter } from '../actors/limits/limiter.ts';
 import type { ScopeCounters } from '../actors/limits/limiter-counters.ts';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { BoundName } from '../domain/limits/bounds.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -27,7 +27,7 @@ import type { Telemetry } from './telemetry.ts';
 
 export interface MetricSources {
   readonly configuration: Configuration;
-  readonly actors: RunningSystem;
+  readonly actors: GatewayActors;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly limiter: Limiter;

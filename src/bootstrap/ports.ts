@@ -1,8 +1,8 @@
 /** The ports of the actors. They open first, and use the actors and the event log only while a call runs. */
 import type { JournalEventLog } from '../actors/events/log.ts';
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import { codePorts, openCodeSecret } from '../io/modules/chat.ts';
@@ -22,7 +22,7 @@ interface PortDeps {
   readonly files: FileTransport;
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
-  readonly actors: () => RunningSystem;
+  readonly actors: () => GatewayActors;
   /** Undefined until delivery starts. */
   readonly webhooks: () => WebhookDelivery | undefined;
   readonly ownership: Ownership;

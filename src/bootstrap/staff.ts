@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { STAFF_ID, staff as staffKind } from '../actors/admin/staff.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Site } from '../domain/site.ts';
 import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink, type SetupLinkHolder } from '../io/admin/staff.ts';
 
@@ -15,10 +16,12 @@ export interface OpenedStaff {
 
 export async function openStaff(
   actors: ActorSystem,
+  local: RunningSystem,
   { adminPublicKeys, baseUrl }: Site,
   ownership: Ownership,
 ): Promise<OpenedStaff> {
-  const staff = new LiveStaff(actors, adminPublicKeys);
+  const staff = new LiveStaff(actors, adminPublicKeys, local);
+  local.onApplied(staffKind, () => void staff.reload());
   await staff.reload();
   const setupLinks: SetupLinkHolder = { current: undefined };
   // The token is in memory: one node of a cluster has the link.

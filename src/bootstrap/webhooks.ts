@@ -1,9 +1,9 @@
 /** Composes webhook delivery (spec 6.2): sender with SSRF guard, dispatcher over the event log, owner API. */
 
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { WebhookPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
@@ -60,7 +60,7 @@ interface WebhookDeps {
   readonly log: Log;
   /** For the lines of attempts. */
   readonly sink: LineSink;
-  readonly actors: RunningSystem;
+  readonly actors: GatewayActors;
   readonly cipher: ApiKeyCipher;
   readonly eventLog: EventLog;
   readonly telemetry: Pick<Telemetry, 'tracing'>;

@@ -28,7 +28,7 @@ t.test('set-up link: the owner of the staff alone has one', async (t) => {
   const site = makeSite(80, { baseUrl: 'https://gate.example' });
   const owner = ownerOf('all');
   const [one, other, alone] = await Promise.all(
-    [owner, ownerOf('none'), OWNS_ALL].map((ownership) => openStaff(system, site, ownership)),
+    [owner, ownerOf('none'), OWNS_ALL].map((ownership) => openStaff(system, system, site, ownership)),
   );
   t.same(owner.asked, ['staff:all']);
   t.match(one, { setupAddress: /^https:\/\/gate\.example\/ProxyAdmin\/Setup#/, setupLinks: { current: {} } });

@@ -19,17 +19,23 @@ export class LiveStaff {
   readonly #actors: ActorSystem;
   /** Keys of the configuration whose holders are admins. */
   readonly #adminPublicKeys: ReadonlySet<string>;
-  readonly #stored = new LatestRead(
-    () => this.#actors.query(staff, STAFF_ID, { type: 'roles' }),
-    (roles) => {
-      this.#roles.clear();
-      for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
-    },
-  );
+  readonly #stored: LatestRead<Readonly<Record<string, Role>>>;
 
-  constructor(actors: ActorSystem, adminPublicKeys: ReadonlySet<string>) {
+  /** `local`: the system of this node, which has the roles of the whole cluster. */
+  constructor(
+    actors: ActorSystem,
+    adminPublicKeys: ReadonlySet<string>,
+    local: Pick<ActorSystem, 'query'> = actors,
+  ) {
     this.#actors = actors;
     this.#adminPublicKeys = adminPublicKeys;
+    this.#stored = new LatestRead(
+      () => local.query(staff, STAFF_ID, { type: 'roles' }),
+      (roles) => {
+        this.#roles.clear();
+        for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
+      },
+    );
   }
 
   /** Reads the stored roles: at the start, and when another process may have changed one. */

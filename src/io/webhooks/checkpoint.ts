@@ -1,6 +1,7 @@
 /**
  * The log position up to which applications that are not marked as behind have no backlog. It is stored periodically,
- * so that a start does not scan the log for idle applications and these store no cursor of their own.
+ * so that a start does not scan the log for idle applications and these store no cursor of their own. One machine has one;
+ * nodes have one for each partition, which its next owner continues.
  */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
@@ -14,6 +15,8 @@ interface CheckpointOptions {
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly schedule: Pick<Schedule, 'timer'>;
   readonly subscriptions: Subscriptions;
+  /** Partition of an application; undefined on one machine. */
+  readonly partitionOf: ((appId: string) => number) | undefined;
   /** Events up to this position have been routed. */
   readonly routed: () => number;
   /** True while an application could not be loaded: it may have a backlog before any position. */
@@ -23,19 +26,23 @@ interface CheckpointOptions {
 
 export class Checkpoint {
   readonly #options: CheckpointOptions;
-  #position: number | undefined;
+  /** By key. */
+  readonly #positions = new Map<string, number>();
   #cancel: (() => void) | undefined;
   #stopped = false;
 
   constructor(options: CheckpointOptions) {
     this.#options = options;
-    const stored = options.administration.metaGet(META_KEY);
-    this.#position = typeof stored === 'number' ? stored : undefined;
   }
 
-  /** Undefined before the first checkpoint. Never smaller than the stored one. */
+  /** Of one machine. Undefined before the first checkpoint. Never smaller than the stored one. */
   get position(): number | undefined {
-    return this.#position;
+    return this.#positionAt(META_KEY);
+  }
+
+  /** That which holds for this application. */
+  positionOf(appId: string): number | undefined {
+    return this.#positionAt(this.#keyOf(appId));
   }
 
   /** Schedules a write; changes until then are written together. */
@@ -47,6 +54,11 @@ export class Checkpoint {
     });
   }
 
+  /** Other nodes may have written some of them. */
+  ownershipChanged(): void {
+    this.#positions.clear();
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#cancel?.();
@@ -54,14 +66,39 @@ export class Checkpoint {
 
   /** Applications that are behind store their own cursor, so one that fails for days does not hold the checkpoint. */
   async write(): Promise<void> {
-    const { subscriptions, routed, isHeld, administration } = this.#options;
+    const { subscriptions, routed, isHeld, administration, partitionOf } = this.#options;
     if (isHeld()) return;
-    let position = routed();
+    const positions = new Map<string, number>();
+    if (partitionOf === undefined) positions.set(META_KEY, routed());
     for (const { backlog, view } of subscriptions.all()) {
-      if (backlog.from !== null && !view.behind) position = Math.min(position, backlog.from);
+      const key = this.#keyOf(view.appId);
+      const position = positions.get(key) ?? routed();
+      const holds = backlog.from !== null && !view.behind;
+      positions.set(key, holds ? Math.min(position, backlog.from) : position);
     }
-    if (this.#position !== undefined && position <= this.#position) return;
-    this.#position = position;
-    await administration.metaPut(META_KEY, position);
+    const writes: Promise<void>[] = [];
+    for (const [key, position] of positions) {
+      const known = this.#positionAt(key);
+      if (known !== undefined && position <= known) continue;
+      this.#positions.set(key, position);
+      writes.push(administration.metaPut(key, position));
+    }
+    await Promise.all(writes);
+  }
+
+  #keyOf(appId: string): string {
+    const { partitionOf } = this.#options;
+    return partitionOf === undefined ? META_KEY : `${META_KEY}.${partitionOf(appId)}`;
+  }
+
+  /** A partition without one continues from that of the machine that the cluster began with. */
+  #positionAt(key: string): number | undefined {
+    const known = this.#positions.get(key);
+    if (known !== undefined) return known;
+    const { administration } = this.#options;
+    const stored = administration.metaGet(key) ?? administration.metaGet(META_KEY);
+    if (typeof stored !== 'number') return undefined;
+    this.#positions.set(key, stored);
+    return stored;
   }
 }

@@ -33,8 +33,8 @@ export interface DeliveryWorkerOptions {
   readonly clock: Clock;
   /** Events up to this position have been routed. */
   readonly position: () => number;
-  /** The stored checkpoint: applications that are not behind have no backlog before it. */
-  readonly checkpoint: () => number;
+  /** The stored checkpoint of an application: one that is not behind has no backlog before it. */
+  readonly checkpoint: (appId: string) => number;
   readonly onAttempt: (result: AttemptResult, events: number) => void;
   /** Undefined: attempts are not logged. */
   readonly attemptLog: AttemptLog | undefined;
@@ -246,7 +246,7 @@ export class DeliveryWorker {
     const resent = source === 'resend';
     const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent, span });
     onAttempt(result, events.length);
-    const behind = scanned < checkpoint();
+    const behind = scanned < checkpoint(appId);
     let view: WebhookView | undefined;
     try {
       const command = { type: 'settleDelivery' as const, webhookId, result, behind, reopened };

@@ -3,8 +3,10 @@
  * that an event may be for, and manages slots, retry timers and the checkpoint. An idle application costs no work.
  */
 import type { Administration } from '../../actors/runtime/administration.ts';
+import { OWNS_ALL } from '../../actors/runtime/ownership.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { partitionOf } from '../../domain/ids.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { routeOf } from '../../domain/webhooks/routing.ts';
 import { Checkpoint } from './checkpoint.ts';
@@ -39,6 +41,8 @@ export class WebhookDispatcher {
   readonly #concurrency: HostConcurrency;
   readonly #checkpoint: Checkpoint;
   readonly #loader: SubscriptionLoader;
+  /** Other nodes deliver too. */
+  readonly #isNode: boolean;
   readonly #statistics = new WebhookStatistics();
   #position = 0;
   #routing = false;
@@ -49,7 +53,8 @@ export class WebhookDispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { actors, log, onBug, concurrency = CONCURRENCY_LIMITS } = options;
+    const { actors, log, onBug, concurrency = CONCURRENCY_LIMITS, ownership = OWNS_ALL } = options;
+    this.#isNode = ownership !== OWNS_ALL;
     this.scanner = new LogScanner(log, actors);
     this.#concurrency = new HostConcurrency(concurrency, (appId, release) => this.#run(appId, release));
     this.worker = new DeliveryWorker({
@@ -57,13 +62,14 @@ export class WebhookDispatcher {
       subscriptions: this.subscriptions,
       scanner: this.scanner,
       position: () => this.#position,
-      checkpoint: () => this.#checkpoint.position ?? 0,
+      checkpoint: (appId) => this.#checkpoint.positionOf(appId) ?? 0,
       onAttempt: (result, events) => this.#statistics.attempted(result, events),
     });
     this.#loader = new SubscriptionLoader({
       ...options,
       subscriptions: this.subscriptions,
       scanner: this.scanner,
+      checkpoint: (appId) => this.#checkpoint.positionOf(appId) ?? 0,
       onLoaded: (entry) => {
         if (this.#started) this.#schedule(entry);
       },
@@ -71,8 +77,9 @@ export class WebhookDispatcher {
     this.#checkpoint = new Checkpoint({
       ...options,
       subscriptions: this.subscriptions,
+      partitionOf: this.#isNode ? partitionOf : undefined,
       routed: () => this.#position,
-      isHeld: () => this.#loader.unread > 0,
+      isHeld: () => this.#loader.unread > 0 || this.#loader.isReading,
       onError: (error) => {
         if (!(error instanceof GatewayError)) onBug(error, '');
       },
@@ -82,7 +89,8 @@ export class WebhookDispatcher {
   /** Loads all applications and resumes at the stored checkpoint. */
   async start(): Promise<void> {
     const { log } = this.#options;
-    this.#position = this.#checkpoint.position ?? log.newest;
+    // A node reads what came before from the log: its applications were another's.
+    this.#position = (this.#isNode ? undefined : this.#checkpoint.position) ?? log.newest;
     // Stored before any application relies on it.
     await this.#checkpoint.write();
     await this.#loader.readAll();
@@ -117,6 +125,7 @@ export class WebhookDispatcher {
 
   /** Call it when the applications that this node delivers to may be others. */
   ownershipChanged(): Promise<void> {
+    this.#checkpoint.ownershipChanged();
     return this.#loader.ownershipChanged();
   }
 

@@ -22,6 +22,8 @@ interface LoaderOptions {
   readonly schedule: Schedule;
   readonly subscriptions: Subscriptions;
   readonly scanner: LogScanner;
+  /** The stored checkpoint of an application: one that is not behind has no backlog before it. */
+  readonly checkpoint: (appId: string) => number;
   readonly onLoaded: (entry: Subscription) => void;
   readonly onBug: (error: unknown, appId: string) => void;
   /** Applications of others are passed over, and removed where they were loaded. */
@@ -32,6 +34,7 @@ export class SubscriptionLoader {
   readonly #options: LoaderOptions;
   readonly #unread = new Set<string>();
   #stopped = false;
+  #reading = 0;
 
   constructor(options: LoaderOptions) {
     this.#options = options;
@@ -42,12 +45,26 @@ export class SubscriptionLoader {
     return this.#unread.size;
   }
 
+  /** Some applications may not be loaded yet. */
+  get isReading(): boolean {
+    return this.#reading > 0;
+  }
+
   stop(): void {
     this.#stopped = true;
   }
 
   /** `onlyNew`: those that were loaded before are not read again. */
   async readAll(onlyNew = false): Promise<void> {
+    this.#reading += 1;
+    try {
+      await this.#readPages(onlyNew);
+    } finally {
+      this.#reading -= 1;
+    }
+  }
+
+  async #readPages(onlyNew: boolean): Promise<void> {
     const { administration, schedule, subscriptions } = this.#options;
     for (let after = '', more = true; more && !this.#stopped; ) {
       const ids = administration.ids('app', after, APPS_PER_TICK);
@@ -90,17 +107,19 @@ export class SubscriptionLoader {
       return;
     }
     const isTakenOver = ownership !== OWNS_ALL && subscriptions.get(appId) === undefined;
-    const late = this.#unread.delete(appId) || isTakenOver;
+    const late = this.#unread.delete(appId);
     if (view === undefined) subscriptions.delete(appId);
-    else this.#add(view, late);
+    else this.#add(view, late, isTakenOver);
   }
 
-  /** This node routed no events to an application while it was not loaded, so its backlog starts at its cursor. */
-  #add(view: WebhookView, late: boolean): void {
-    const { subscriptions, scanner, onLoaded } = this.#options;
+  /** Events were not routed to an application while it was not loaded here, so its backlog starts at its cursor. */
+  #add(view: WebhookView, late: boolean, isTakenOver: boolean): void {
+    const { subscriptions, scanner, checkpoint, onLoaded } = this.#options;
     const entry = subscriptions.set(view);
-    if ((view.behind || late) && entry.backlog.from === null) {
-      entry.backlog.readFrom(view.cursor?.sequence ?? scanner.positionAt(view.sinceMs));
+    if ((view.behind || late || isTakenOver) && entry.backlog.from === null) {
+      const cursor = view.cursor?.sequence ?? scanner.positionAt(view.sinceMs);
+      const isDelivered = isTakenOver && !view.behind;
+      entry.backlog.readFrom(isDelivered ? Math.max(cursor, checkpoint(view.appId)) : cursor);
     }
     onLoaded(entry);
   }

@@ -140,7 +140,8 @@ t.test('connect: a question that is over is asked again', async (t) => {
   await page.clock.install();
   await button(page, 'Ask again').click();
   await button(page, 'Agree').waitFor();
-  await page.clock.fastForward(CHALLENGE_MS + 1_000);
+  // Every timer in between runs: the page may set that of the question after it has shown the button.
+  await page.clock.runFor(CHALLENGE_MS + 1_000);
   await heading(page, 'The question has expired');
   await page.clock.resume();
   await button(page, 'Ask again').click();

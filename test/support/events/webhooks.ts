@@ -33,6 +33,8 @@ export class MemoryEventLog implements EventLog {
   readonly #listeners = new Set<() => void>();
   readonly #clock: () => number;
   pages = 0;
+  /** The lowest position that a page began after, since it was last set. */
+  readFrom = Number.POSITIVE_INFINITY;
   #last = 0;
 
   constructor(clock: () => number) {
@@ -48,6 +50,7 @@ export class MemoryEventLog implements EventLog {
 
   page(afterSequence: number, limit: number): readonly StoredEvent[] {
     this.pages += 1;
+    this.readFrom = Math.min(this.readFrom, afterSequence);
     const first = this.#events[0]?.sequence ?? 0;
     const start = Math.max(0, afterSequence + 1 - first);
     return this.#events.slice(start, start + limit);

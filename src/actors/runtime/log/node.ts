@@ -105,6 +105,10 @@ export class LogNode {
     return this.#presence.node;
   }
 
+  get incarnation(): number {
+    return this.#presence.incarnation;
+  }
+
   /** Life of the log; known once the node has entered. */
   get logId(): string | undefined {
     return this.#presence.logId;

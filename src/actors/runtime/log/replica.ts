@@ -43,6 +43,8 @@ export class Replica {
   readonly #options: ReplicaOptions;
   readonly #flights = new Map<number, (judged: Judged) => void>();
   #listener: ReplicaListener | undefined;
+  /** Who waits until a position is applied. */
+  #readers: { readonly position: number; readonly resolve: () => void }[] = [];
   /** Life of the log that the store holds the rows of, as it was opened; undefined for an empty store. */
   readonly logId: string | undefined;
   /** As of `position`. */
@@ -71,6 +73,12 @@ export class Replica {
   /** Calls back when the row of this process with that number is applied. */
   expect(nodeSeq: number, judged: (judged: Judged) => void): void {
     this.#flights.set(nodeSeq, judged);
+  }
+
+  /** Resolves when the position is applied. */
+  appliedAtLeast(position: number): Promise<void> {
+    if (this.position >= position) return Promise.resolve();
+    return new Promise((resolve) => this.#readers.push({ position, resolve }));
   }
 
   forget(nodeSeq: number): void {
@@ -104,9 +112,18 @@ export class Replica {
         this.digest = digest;
         for (const consequence of consequences) consequence();
         this.position = position;
+        this.#wakeReaders();
         resolve();
       }),
     );
+  }
+
+  #wakeReaders(): void {
+    if (this.#readers.length === 0) return;
+    const isReached = (reader: { readonly position: number }) => reader.position <= this.position;
+    const reached = this.#readers.filter(isReached);
+    this.#readers = this.#readers.filter((reader) => !isReached(reader));
+    for (const { resolve } of reached) resolve();
   }
 
   /** Decides a row: what it writes, and what follows once that is visible. */

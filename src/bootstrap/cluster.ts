@@ -1,0 +1,216 @@
+/** Opens the place of this process in a cluster: the log, the links to other nodes, and the replica over the journal. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type GatewayActors, routedActors } from '../actors/gateway-actors.ts';
+import { KINDS } from '../actors/kinds.ts';
+import { createRoutedSystem, ownerUnavailable } from '../actors/routed-system.ts';
+import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
+import { type ClusterNode, createClusterNode } from '../actors/runtime/log/cluster-node.ts';
+import type { PeerListener } from '../actors/runtime/log/port.ts';
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import { agreementOf } from '../domain/config/agreement.ts';
+import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
+import { type HostPort, parseHostPort } from '../domain/host-port.ts';
+import { actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
+import { linkKeys } from '../io/cluster/handshake.ts';
+import { createLinkLog } from '../io/cluster/link-log.ts';
+import { PeerLinks } from '../io/cluster/peers.ts';
+import { openPgLog, type PgLog } from '../io/cluster/pg-log.ts';
+import type { Verbs } from '../io/cluster/rpc.ts';
+import type { Log } from '../io/observability/log.ts';
+import { secretsOf } from './cluster-commands.ts';
+
+/** Interval at which the addresses of other nodes are read. */
+const ADDRESSES_MS = 1_000;
+/** Longest wait for a row that another node has applied. */
+const FOLLOW_MS = 5_000;
+
+export interface OpenedCluster extends ClusterNode {
+  readonly links: PeerLinks;
+  readonly pgLog: PgLog;
+  /** Other nodes are answered from now on. Returns the system that asks the owner of an actor. */
+  serve(local: RunningSystem): GatewayActors;
+  /** The node gives up its place: what it writes from here on is lost, and that ends nothing. */
+  readonly isLeaving: boolean;
+  /** Gives up the partitions of this node. */
+  leave(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface ClusterOptions {
+  readonly configuration: Configuration;
+  readonly version: string;
+  readonly journal: DiskJournal;
+  readonly log: Log;
+  readonly onFatal: (error: Error) => void;
+}
+
+/** What is known once the node has entered; before that it has no links and answers nothing. */
+interface Holder {
+  parts: ClusterNode | undefined;
+  listener: PeerListener | undefined;
+  verbs: Verbs | undefined;
+}
+
+/** Resolves when the node has joined. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
+export async function openCluster(
+  cluster: ClusterConfiguration,
+  { configuration, version, journal, log, onFatal }: ClusterOptions,
+): Promise<OpenedCluster> {
+  const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined };
+  const links = createLinks(cluster, holder, version, log);
+  const monotonicMs = () => performance.now();
+  const address = await listenForNodes(links, cluster);
+  const leaseMs = cluster.leaseMilliseconds;
+  const pgLog = await openPgLog({
+    url: cluster.url,
+    secrets: secretsOf(cluster),
+    monotonicMs,
+    wait,
+    leaseMs,
+    process: { address, version, configHash: agreementOf(configuration) },
+  });
+  const parts = createClusterNode({
+    store: journal,
+    log: pgLog,
+    peers: (listener) => {
+      holder.listener = listener;
+      return links;
+    },
+    schedule: nodeSchedule,
+    clock: Date.now,
+    monotonicMs,
+    leaseMs,
+    name: cluster.name,
+    onFatal,
+  });
+  holder.parts = parts;
+  const stopFollowing = followAddresses(parts, pgLog, links);
+  await parts.node.start();
+  let isLeaving = false;
+  return {
+    ...parts,
+    links,
+    pgLog,
+    serve: (local) => serve(local, parts, links, holder),
+    get isLeaving() {
+      return isLeaving;
+    },
+    leave() {
+      isLeaving = true;
+      return parts.node.leave();
+    },
+    async close() {
+      stopFollowing();
+      parts.node.stop();
+      await links.close();
+      pgLog.close();
+    },
+  };
+}
+
+function createLinks(cluster: ClusterConfiguration, holder: Holder, version: string, log: Log): PeerLinks {
+  const verb =
+    (name: string) =>
+    (...args: readonly unknown[]) => {
+      const answer = holder.verbs?.[name];
+      if (answer === undefined) throw ownerUnavailable();
+      return answer(...args);
+    };
+  return new PeerLinks({
+    self: () => ({
+      node: holder.parts?.node.node ?? 0,
+      incarnation: holder.parts?.node.incarnation ?? 0,
+      logId: holder.parts?.node.logId ?? '',
+      version,
+    }),
+    keys: linkKeys(cluster.secret),
+    randomBytes,
+    random: Math.random,
+    schedule: nodeSchedule,
+    transport: { tls: cluster.tls, plain: cluster.plain },
+    listener: {
+      onPush: (row) => holder.listener?.onPush(row),
+      onApplied: (node, position) => holder.listener?.onApplied(node, position),
+    },
+    verbs: { ask: verb('ask'), query: verb('query'), tell: verb('tell'), remembers: verb('remembers') },
+    position: () => holder.parts?.replica.position ?? 0,
+    observer: createLinkLog({ log, clock: Date.now }),
+  });
+}
+
+/** What other nodes connect to: the address that is configured for that, or the one that the listener got. */
+async function listenForNodes(
+  links: PeerLinks,
+  { listen, advertise }: ClusterConfiguration,
+): Promise<string> {
+  const wanted = addressOf(listen);
+  const port = await links.listen(wanted);
+  return advertise ?? (wanted.host.includes(':') ? `[${wanted.host}]:${port}` : `${wanted.host}:${port}`);
+}
+
+/** A configuration that was loaded has no other form. */
+function addressOf(text: string): HostPort {
+  const address = parseHostPort(text);
+  if (address === undefined) throw new TypeError(`${text} is no host and port`);
+  return address;
+}
+
+/** Keeps links to every other node that is in. A database that does not answer changes nothing. */
+function followAddresses({ node }: ClusterNode, pgLog: PgLog, links: PeerLinks): () => void {
+  let cancel = (): void => undefined;
+  let isStopped = false;
+  const read = async () => {
+    try {
+      const others = (await pgLog.nodes()).filter((each) => each.joined && each.node !== node.node);
+      const addresses = others.flatMap((each): [number, HostPort][] => {
+        const address = parseHostPort(each.address);
+        return address === undefined ? [] : [[each.node, address]];
+      });
+      if (!isStopped && node.node !== 0) links.follow(new Map(addresses));
+    } catch {
+      // Renewals and fetches of the node report the same fault.
+    }
+    if (!isStopped) cancel = nodeSchedule.timer(ADDRESSES_MS, () => void read());
+  };
+  void read();
+  return () => {
+    isStopped = true;
+    cancel();
+  };
+}
+
+function serve(
+  local: RunningSystem,
+  { node, replica, view }: ClusterNode,
+  links: PeerLinks,
+  holder: Holder,
+): GatewayActors {
+  const admit = () => {
+    if (!view.admits) throw ownerUnavailable();
+  };
+  holder.verbs = actorVerbs({ local, kinds: KINDS, owns: (kind, id) => view.owns(kind, id), admit });
+  const routed = createRoutedSystem({
+    local,
+    remote: new RemoteActors(links.call),
+    place: {
+      node: node.node,
+      ownerOf: (kind, id) => replica.members.ownerOf(kind, id),
+      appliedAtLeast: (position) => withDeadline(replica.appliedAtLeast(position)),
+    },
+    kinds: KINDS,
+  });
+  return routedActors(local, routed, () => view.admits);
+}
+
+/** The command has happened: the caller of a repeat with its key gets the first reply. */
+function withDeadline(applied: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = nodeSchedule.timer(FOLLOW_MS, () => reject(ownerUnavailable()));
+    applied.then(() => {
+      cancel();
+      resolve();
+    }, reject);
+  });
+}
