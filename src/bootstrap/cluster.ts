@@ -21,7 +21,7 @@ import type { Verbs } from '../io/cluster/rpc.ts';
 import type { Log } from '../io/observability/log.ts';
 import { secretsOf } from './cluster-commands.ts';
 
-/** Interval at which the addresses of other nodes are read. */
+/** Interval at which the addresses of other nodes are read; a change of the members is not waited for. */
 const ADDRESSES_MS = 1_000;
 /** Longest wait for a row that another node has applied. */
 const FOLLOW_MS = 5_000;
@@ -158,7 +158,7 @@ function addressOf(text: string): HostPort {
 }
 
 /** Keeps links to every other node that is in. A database that does not answer changes nothing. */
-function followAddresses({ node }: ClusterNode, pgLog: PgLog, links: PeerLinks): () => void {
+function followAddresses({ node, replica }: ClusterNode, pgLog: PgLog, links: PeerLinks): () => void {
   let cancel = (): void => undefined;
   let isStopped = false;
   const read = async () => {
@@ -174,7 +174,12 @@ function followAddresses({ node }: ClusterNode, pgLog: PgLog, links: PeerLinks):
     }
     if (!isStopped) cancel = nodeSchedule.timer(ADDRESSES_MS, () => void read());
   };
-  void read();
+  const readNow = () => {
+    cancel();
+    void read();
+  };
+  replica.follow({ applied: () => undefined, membersChanged: readNow });
+  readNow();
   return () => {
     isStopped = true;
     cancel();

@@ -90,12 +90,11 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const connect = await openConnect({ ...base, actors, cipher, catalog, bounds, site });
   const fileCodes = openFileCodes(cipher);
-  await files.recover();
-  const eventDeps = { ...base, actors, eventLog: await eventLog() };
-  const events = startEventDelivery({ ...eventDeps, bounds, sandbox, modules });
+  if (cluster === undefined) await files.recover();
+  const eventDeps = { ...base, actors, eventLog: await eventLog(), bounds, sandbox, modules };
+  const events = startEventDelivery(eventDeps);
   const telemetry = openTelemetry({ ...base, version: options.version });
-  const webhooks = startWebhooks({ ...eventDeps, sink: requests.sink, cipher, telemetry });
-  delivery = webhooks;
+  delivery = startWebhooks({ ...eventDeps, sink: requests.sink, cipher, telemetry });
   const deps: HttpDeps = {
     configuration,
     cluster,
@@ -104,7 +103,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     actors,
     cipher,
     events,
-    webhooks,
+    webhooks: delivery,
     workers,
     modules,
     files,
@@ -223,7 +222,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await events.stop();
   await actors.drain(DRAIN_MS);
   await cluster?.leave();
-  await files.finish();
+  if (cluster === undefined) await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();
   await deps.telemetry.close();

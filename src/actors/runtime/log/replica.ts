@@ -42,7 +42,7 @@ interface ReplicaOptions {
 export class Replica {
   readonly #options: ReplicaOptions;
   readonly #flights = new Map<number, (judged: Judged) => void>();
-  #listener: ReplicaListener | undefined;
+  readonly #listeners: ReplicaListener[] = [];
   /** Who waits until a position is applied. */
   #readers: { readonly position: number; readonly resolve: () => void }[] = [];
   /** Life of the log that the store holds the rows of, as it was opened; undefined for an empty store. */
@@ -65,9 +65,9 @@ export class Replica {
     this.members = new Members(members);
   }
 
-  /** Who hears of rows from now on. */
+  /** Calls the listener for every row from now on. */
   follow(listener: ReplicaListener): void {
-    this.#listener = listener;
+    this.#listeners.push(listener);
   }
 
   /** Calls back when the row of this process with that number is applied. */
@@ -142,7 +142,7 @@ export class Replica {
       view.members = now;
       consequences.push(() => {
         this.members = now;
-        this.#listener?.membersChanged(before, now);
+        for (const listener of this.#listeners) listener.membersChanged(before, now);
       });
       return Uint16Array.of(VERDICT.applied);
     }
@@ -152,7 +152,9 @@ export class Replica {
       const { verdict, applied } = this.#judgeTurn(turn, row, view);
       if (applied === undefined) return verdict;
       for (const operation of applied.operations) operations.push(operation);
-      consequences.push(() => this.#listener?.applied(applied));
+      consequences.push(() => {
+        for (const listener of this.#listeners) listener.applied(applied);
+      });
       return verdict;
     });
     if (isOwn) consequences.push(() => this.#land(row, verdicts));
