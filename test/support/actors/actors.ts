@@ -56,6 +56,13 @@ export class ManualClock {
     return true;
   }
 
+  /** When the next timer is due; undefined when there is none. */
+  get nextMs(): number | undefined {
+    let nextMs: number | undefined;
+    for (const { dueMs } of this.#timers.values()) nextMs = Math.min(nextMs ?? dueMs, dueMs);
+    return nextMs;
+  }
+
   clear(): void {
     this.#timers.clear();
   }

@@ -37,8 +37,8 @@ interface MemoryLogOptions {
   readonly logId?: string;
   /** Planted fault: a member is expelled although it has renewed. */
   readonly expelsRenewed?: boolean;
-  /** Planted fault: after a lost answer the incarnation stays, and the old question may still arrive. */
-  readonly keepsIncarnation?: boolean;
+  /** Planted fault: the question of a lost answer may still arrive after `resolve`. */
+  readonly letsFormerWrite?: boolean;
 }
 
 /** One call of a client: waits until its question is executed, then until its answer is delivered. */
@@ -255,7 +255,7 @@ export class MemoryLog {
     const next = write.incarnation + 1;
     if (record.incarnation !== write.incarnation && record.incarnation !== next)
       throw new Expelled(write.node, write.incarnation);
-    if (this.#options.keepsIncarnation !== true) record.incarnation = next;
+    record.incarnation = next;
     const found = this.#rows.findLast(
       ({ node, incarnation, nodeSeq }) =>
         node === write.node && incarnation === write.incarnation && nodeSeq === write.nodeSeq,
@@ -284,7 +284,8 @@ export class MemoryLog {
   /** The record of the writer when its incarnation is the newest. */
   #fenced({ node, incarnation }: Pick<LogWrite, 'node' | 'incarnation'>): NodeRecord {
     const record = this.#record(node);
-    if (record.incarnation !== incarnation) throw new Expelled(node, incarnation);
+    const isFormer = this.#options.letsFormerWrite === true && record.incarnation === incarnation + 1;
+    if (record.incarnation !== incarnation && !isFormer) throw new Expelled(node, incarnation);
     return record;
   }
 

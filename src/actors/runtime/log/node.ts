@@ -236,7 +236,8 @@ export class LogNode {
   async #resolve(write: LogWrite): Promise<number | undefined> {
     this.counts.resolved += 1;
     try {
-      const position = await this.#presence.resolve(write);
+      // A row that has passed may be out of the log already.
+      const position = (await this.#presence.resolve(write)) ?? this.#settledAt;
       if (position !== undefined) this.#written(write, position);
       return position;
     } catch (error) {

@@ -140,7 +140,7 @@ t.test(
       immediate: queueMicrotask,
       clock: () => 0,
       leaseMs: LEASE_MS,
-      keepsIncarnation: true,
+      letsFormerWrite: true,
       expelsRenewed: true,
     });
     const [a, b] = [log.connect(), log.connect()];

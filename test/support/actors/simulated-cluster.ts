@@ -1,0 +1,298 @@
+/**
+ * Processes of a cluster over the log in memory, in one thread and in simulated time. Calls, frames and immediates wait
+ * until the simulation lets one through; processes stop, lose the database or their links, and end.
+ */
+import {
+  type MemoryCall,
+  MemoryLog,
+  type MemoryLogClient,
+} from '../../../src/actors/runtime/log/memory-log.ts';
+import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
+import type { PeerListener, Peers } from '../../../src/actors/runtime/log/port.ts';
+import type { Schedule } from '../../../src/actors/runtime/runtime-context.ts';
+import { ManualClock, START_MS } from './actors.ts';
+
+export const LEASE_MS = 1_000;
+/** A client of the log gives up after so many milliseconds. */
+const GIVE_UP_MS = 400;
+const ROUNDS_MAX = 20_000;
+const FRAMES_LOST = 0.15;
+const FRAMES_DOUBLED = 0.03;
+/** Share of the writes that are slow on their way, and by how many milliseconds at most. */
+const SLOW_WRITES = 0.1;
+const SLOW_EXPULSIONS = 0.5;
+const SLOW_MAX_MS = 1_500;
+const NEVER_SLOW: ReadonlySet<string> = new Set(['fetch', 'renew', 'resolve']);
+
+/** What a process has of the outside. */
+export interface ProcessTools {
+  readonly name: string;
+  readonly client: MemoryLogClient;
+  readonly schedule: Schedule;
+  readonly clock: () => number;
+  readonly monotonicMs: () => number;
+  readonly peers: (listener: PeerListener) => Peers;
+  readonly onFatal: (error: Error) => void;
+}
+
+interface Application {
+  readonly node: LogNode;
+  /** Kills it. */
+  stop(): void;
+}
+
+export interface SimulatedProcess<App> {
+  readonly name: string;
+  readonly app: App;
+  readonly client: MemoryLogClient;
+  readonly timers: ManualClock;
+  readonly immediates: (() => void)[];
+  listener: PeerListener | undefined;
+  skewMs: number;
+  suspendedMs: number;
+  /** When it was stopped, and whether its monotonic clock stands still meanwhile. */
+  paused: { readonly sinceMs: number; readonly isSuspended: boolean } | undefined;
+  /** Its connections to the database are dead. */
+  isCut: boolean;
+  /** Its links to other nodes are dead. */
+  isUnlinked: boolean;
+}
+
+interface Frame<App> {
+  readonly to: SimulatedProcess<App>;
+  readonly deliver: (listener: PeerListener) => void;
+}
+
+interface Planned {
+  readonly atMs: number;
+  readonly run: () => void;
+}
+
+export interface SimulatedClusterOptions<App> {
+  readonly random: () => number;
+  readonly start: (tools: ProcessTools) => App;
+  readonly onFatal: (name: string, error: Error) => void;
+  /** Called after each step. */
+  readonly check: () => void;
+  readonly expelsRenewed?: boolean;
+  readonly letsFormerWrite?: boolean;
+}
+
+export class SimulatedCluster<App extends Application> {
+  readonly #options: SimulatedClusterOptions<App>;
+  readonly #random: () => number;
+  readonly log: MemoryLog;
+  /** Those that run. */
+  readonly processes: SimulatedProcess<App>[] = [];
+  #frames: Frame<App>[] = [];
+  #planned: Planned[] = [];
+  readonly #asked = new WeakMap<MemoryCall, { readonly sinceMs: number; readonly arrivesMs: number }>();
+  nowMs = START_MS;
+
+  constructor(options: SimulatedClusterOptions<App>) {
+    this.#options = options;
+    this.#random = options.random;
+    this.log = new MemoryLog({ ...options, clock: () => this.nowMs, leaseMs: LEASE_MS });
+  }
+
+  start(name: string): SimulatedProcess<App> {
+    const client = this.log.connect();
+    const timers = new ManualClock(this.nowMs);
+    const immediates: (() => void)[] = [];
+    const state = {
+      listener: undefined,
+      skewMs: 0,
+      suspendedMs: 0,
+      paused: undefined,
+      isCut: false,
+      isUnlinked: false,
+    };
+    const process = { name, client, timers, immediates, ...state } as unknown as SimulatedProcess<App>;
+    const app = this.#options.start({
+      name,
+      client,
+      schedule: {
+        immediate: (run) => immediates.push(run),
+        timer: (delayMs, run) => {
+          timers.nowMs = this.nowMs;
+          return timers.timer(delayMs, run);
+        },
+      },
+      clock: () => this.nowMs + process.skewMs,
+      monotonicMs: () => this.nowMs - process.suspendedMs,
+      onFatal: (error) => {
+        if (!this.processes.includes(process)) return;
+        this.crash(process);
+        this.#options.onFatal(name, error);
+      },
+      peers: (listener) => {
+        process.listener = listener;
+        return {
+          push: (row) => this.#send(process, (to) => to.onPush(row)),
+          applied: (position) => {
+            const { node } = process.app.node;
+            this.#send(process, (to) => to.onApplied(node, position));
+          },
+        };
+      },
+    });
+    Object.assign(process, { app });
+    this.processes.push(process);
+    return process;
+  }
+
+  /** Ends a process as `kill -9` does. */
+  crash(process: SimulatedProcess<App>): void {
+    const index = this.processes.indexOf(process);
+    if (index < 0) return;
+    this.processes.splice(index, 1);
+    process.app.stop();
+    process.timers.clear();
+    process.immediates.length = 0;
+    this.#frames = this.#frames.filter(({ to }) => to !== process);
+    this.log.disconnect(process.client.client);
+  }
+
+  pause(process: SimulatedProcess<App>, isSuspended: boolean): void {
+    process.paused ??= { sinceMs: this.nowMs, isSuspended };
+  }
+
+  resume(process: SimulatedProcess<App>): void {
+    const { paused } = process;
+    if (paused?.isSuspended === true) process.suspendedMs += this.nowMs - paused.sinceMs;
+    process.paused = undefined;
+    this.#options.check();
+  }
+
+  /** Happens when the time has come. */
+  plan(afterMs: number, run: () => void): void {
+    this.#planned.push({ atMs: this.nowMs + afterMs, run });
+  }
+
+  /** Lets one of the events through that could happen now; false when there is none. */
+  async step(): Promise<boolean> {
+    const events = this.#possible();
+    const event = events[Math.floor(this.#random() * events.length)];
+    if (event === undefined) return false;
+    event();
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#options.check();
+    return true;
+  }
+
+  /** Lets all through. */
+  async rest(): Promise<void> {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) if (!(await this.step())) return;
+    throw new Error('never comes to rest');
+  }
+
+  /** Moves the time. Between timers everything comes to rest when `isCalm`. */
+  async pass(durationMs: number, isCalm: boolean): Promise<void> {
+    const endMs = this.nowMs + durationMs;
+    for (;;) {
+      if (isCalm) await this.rest();
+      const next = this.#next(endMs);
+      if (next === undefined) break;
+      this.nowMs = Math.max(this.nowMs, next.atMs);
+      next.run();
+      this.#giveUp();
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#options.check();
+    }
+    this.nowMs = endMs;
+    this.#giveUp();
+  }
+
+  #possible(): (() => void)[] {
+    const events: (() => void)[] = [];
+    for (const call of this.log.calls) {
+      const process = this.processes.find(({ client }) => client.client === call.client);
+      if (process?.isCut === true || (call.executed && process?.paused !== undefined)) continue;
+      if (this.#timesOf(call).arrivesMs > this.nowMs) continue;
+      events.push(() => this.log.step(call));
+    }
+    for (const frame of this.#frames) {
+      if (frame.to.paused === undefined) events.push(() => this.#deliver(frame));
+    }
+    for (const { paused, immediates } of this.processes) {
+      if (paused === undefined && immediates.length > 0) events.push(() => immediates.shift()?.());
+    }
+    return events;
+  }
+
+  #timesOf(call: MemoryCall) {
+    let times = this.#asked.get(call);
+    if (times === undefined) {
+      const share = call.method === 'expel' ? SLOW_EXPULSIONS : SLOW_WRITES;
+      const isSlow = !NEVER_SLOW.has(call.method) && this.#random() < share;
+      const delayMs = isSlow ? Math.floor(this.#random() * SLOW_MAX_MS) : 0;
+      times = { sinceMs: this.nowMs, arrivesMs: this.nowMs + delayMs };
+      this.#asked.set(call, times);
+    }
+    return times;
+  }
+
+  #deliver(frame: Frame<App>): void {
+    this.#frames.splice(this.#frames.indexOf(frame), 1);
+    if (frame.to.listener !== undefined) frame.deliver(frame.to.listener);
+  }
+
+  #send(from: SimulatedProcess<App>, deliver: Frame<App>['deliver']): void {
+    for (const to of this.processes) {
+      if (to === from || from.isUnlinked || to.isUnlinked || this.#random() < FRAMES_LOST) continue;
+      this.#frames.push({ to, deliver });
+      if (this.#random() < FRAMES_DOUBLED) this.#frames.push({ to, deliver });
+    }
+  }
+
+  /** The next timer of a process that runs, or event that was planned. */
+  #next(endMs: number): Planned | undefined {
+    let next: Planned | undefined;
+    for (const planned of this.#planned) {
+      if (planned.atMs <= endMs && planned.atMs < (next?.atMs ?? Number.POSITIVE_INFINITY)) next = planned;
+    }
+    const event = next;
+    if (event !== undefined) {
+      next = {
+        ...event,
+        run: () => {
+          this.#planned = this.#planned.filter((each) => each !== event);
+          event.run();
+        },
+      };
+    }
+    for (const call of this.log.calls) {
+      const { arrivesMs } = this.#timesOf(call);
+      if (
+        arrivesMs <= this.nowMs ||
+        arrivesMs > endMs ||
+        arrivesMs >= (next?.atMs ?? Number.POSITIVE_INFINITY)
+      )
+        continue;
+      next = { atMs: arrivesMs, run: () => {} };
+    }
+    for (const { paused, timers } of this.processes) {
+      const atMs = paused === undefined ? timers.nextMs : undefined;
+      if (atMs === undefined || atMs > endMs || atMs >= (next?.atMs ?? Number.POSITIVE_INFINITY)) continue;
+      next = {
+        atMs,
+        run: () => {
+          timers.nowMs = this.nowMs;
+          timers.fireNext(this.nowMs);
+        },
+      };
+    }
+    return next;
+  }
+
+  /** Clients do not wait for ever. Of the questions that are still under way then, half arrive. */
+  #giveUp(): void {
+    for (const call of [...this.log.calls]) {
+      const process = this.processes.find(({ client }) => client.client === call.client);
+      if (call.abandoned || this.nowMs - this.#timesOf(call).sinceMs < GIVE_UP_MS) continue;
+      if (process?.paused !== undefined) continue;
+      if (this.#random() < 0.5) this.log.drop(call);
+      else this.log.lose(call);
+    }
+  }
+}
