@@ -1,33 +1,31 @@
 /**
- * The deterministic simulation of a cluster: one seed is one history of three nodes with asks, reads, lost answers,
- * pauses, cuts, clocks that step, crashes, leaves and a trimmed log.
+ * The deterministic simulation of a cluster: one seed is one history of three nodes with asks and repeats, reads, slow
+ * work, messages, timers and the faults of cluster-faults.ts. Everything that happens follows from the seed.
  */
+import { Replica } from '../../../src/actors/runtime/log/replica.ts';
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
-import { seededNumbers } from './actors.ts';
-import { ModelProcess, ModelStore, type PlantedFault } from './cluster-model.ts';
+import { seededBytes, seededNumbers } from './actors.ts';
+import { ClusterFaults } from './cluster-faults.ts';
+import { Disk, judgeOf, type PlantedFault, RuntimeProcess } from './cluster-runtime.ts';
+import { type LedgerCommand, type LedgerRequest, type LedgerState, ledgerKind } from './ledger-kind.ts';
 import { SimulatedCluster, type SimulatedProcess } from './simulated-cluster.ts';
 
-const NAMES = ['one', 'two', 'three'];
-const ACTORS = ['a', 'b', 'c', 'd', 'e', 'f'];
-const CLAIMED = ['x', 'y'];
+const NODES = ['one', 'two', 'three'];
+const ACTORS = ['a', 'b', 'c', 'd', 'e'];
+const NAMES = ['x', 'y', 'z'];
 const STEPS = 60;
-const EPILOGUE_MS = 8_000;
+/** Time for timers, returns and takeovers to run their course at the end. */
+const EPILOGUE_MS = 10_000;
 /** Events let through in a row, and milliseconds passed in one step, at most. */
 const EVENTS_MAX = 8;
 const PASS_MAX_MS = 250;
-/** A fault lasts at most so many milliseconds. */
-const FAULT_MAX_MS = 2_500;
-/** Half of them end about when the other nodes expel: from so many milliseconds on, for as many. */
-const FAULT_NEAR_LEASE_MS = 800;
-/** After a pause so many operations are asked in so many milliseconds. */
-const ASKS_AT_RETURN = 6;
-const RETURN_MS = 600;
-const SKEW_MAX_MS = 2_000;
 
 export interface HistoryFigures {
   readonly faults: Record<string, number>;
   acknowledged: number;
   takeovers: number;
+  returns: number;
+  resolved: number;
   reads: number;
 }
 
@@ -38,16 +36,22 @@ export interface ClusterSimulationOptions {
   readonly figures?: HistoryFigures;
 }
 
+interface Asked {
+  readonly id: string;
+  readonly command: LedgerRequest;
+  acknowledged: boolean;
+}
+
 /** Runs one seed; what was promised and not kept, or undefined. */
 export async function simulateCluster(
   seed: number,
   options: ClusterSimulationOptions = {},
 ): Promise<string | undefined> {
-  const history = new History(seed, options);
   const { stackTraceLimit } = Error;
+  // Refusals are expected here by the thousand; their stacks would be half of the work.
   Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
   try {
-    return await history.run();
+    return await new History(seed, options).run();
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error);
   } finally {
@@ -55,211 +59,185 @@ export async function simulateCluster(
   }
 }
 
-type Process = SimulatedProcess<ModelProcess>;
-
 class History {
+  readonly #options: ClusterSimulationOptions;
   readonly #random: () => number;
-  readonly #fault: PlantedFault | undefined;
   readonly #trace: (line: string) => void;
-  readonly #figures: HistoryFigures | undefined;
-  readonly #cluster: SimulatedCluster<ModelProcess>;
-  readonly #stores = new Map<string, ModelStore>();
-  /** All rows there ever were: from them a checkpoint is made. */
+  readonly #cluster: SimulatedCluster<RuntimeProcess>;
+  readonly #faults: ClusterFaults<RuntimeProcess>;
+  readonly #kind = {
+    ...ledgerKind((operation) => this.#slow({ type: 'receive', operation })),
+    gated: true as const,
+  };
+  readonly #disks = new Map<string, Disk>();
+  /** All rows there ever were: a checkpoint is made of them. */
   readonly #archive: LogRow[] = [];
-  /** Of each actor: the longest list that an answer has told of. */
-  readonly #told = new Map<string, number>();
-  readonly #acknowledged = new Map<number, string>();
-  /** First verdict that a store gave at a position. */
-  readonly #verdicts: string[] = [];
-  /** A suspended machine in one half of the histories, clocks that step in the other one. */
-  readonly #hasSuspension: boolean;
-  #operations = 0;
+  readonly #asked: Asked[] = [];
+  /** Operations of each actor that an answer has told of. */
+  readonly #told = new Map<string, number[]>();
+  readonly #digests: string[] = [];
+  /** Processes that admitted when they were last looked at, at which position. */
+  readonly #admitting = new Map<RuntimeProcess, number>();
+  #works: (() => void)[] = [];
   #broken: string | undefined;
 
-  constructor(seed: number, { fault, trace, figures }: ClusterSimulationOptions) {
+  constructor(seed: number, options: ClusterSimulationOptions) {
+    this.#options = options;
     this.#random = seededNumbers(seed);
-    this.#hasSuspension = this.#random() < 0.5;
-    this.#fault = fault;
-    this.#figures = figures;
-    this.#trace = (line) => trace?.(`${this.#cluster.nowMs % 1_000_000} ${line}`);
+    const randomBytes = seededBytes(seed);
+    const { fault, trace } = options;
+    this.#trace = trace === undefined ? () => {} : (line) => trace(`${this.#cluster.nowMs % 1_000_000} ${line}`);
     this.#cluster = new SimulatedCluster({
       random: this.#random,
-      start: (tools) => {
-        const app = new ModelProcess(this.#storeOf(tools.name), tools, fault);
-        app.start();
-        return app;
-      },
+      start: (tools) =>
+        new RuntimeProcess({
+          disk: this.#diskOf(tools.name),
+          tools,
+          kind: this.#kind,
+          randomBytes,
+          fault,
+          onBug: (error) => {
+            this.#broken ??= `bug: ${String(error)}`;
+          },
+        }),
       check: () => this.#check(),
       onFatal: (name, error) => this.#ended(name, error),
       expelsRenewed: fault === 'a member that renews is expelled',
       letsFormerWrite: fault === 'a question arrives after its resolution',
     });
+    this.#faults = new ClusterFaults({
+      cluster: this.#cluster,
+      random: this.#random,
+      trace: this.#trace,
+      ask: () => this.#ask(),
+      restart: (name, isKept) => void this.#restart(name, isKept),
+      trim: () => this.#trim(),
+    });
   }
 
   async run(): Promise<string | undefined> {
-    for (const name of NAMES) {
+    for (const name of NODES) {
       this.#cluster.start(name);
       await this.#cluster.pass(100, true);
     }
     await this.#cluster.pass(500, true);
     for (let step = 0; step < STEPS && this.#broken === undefined; step += 1) await this.#step();
     if (this.#broken === undefined) await this.#epilogue();
+    this.#count();
     return this.#broken ?? this.#verdict();
   }
 
   #pick<T>(items: readonly T[]): T {
-    return items[Math.floor(this.#random() * items.length)] as T;
+    return items[this.#below(items.length)] as T;
   }
 
   #below(end: number): number {
     return Math.floor(this.#random() * end);
   }
 
-  #storeOf(name: string): ModelStore {
-    let store = this.#stores.get(name);
-    if (store === undefined) {
-      store = new ModelStore(this.#fault);
-      this.#stores.set(name, store);
-    }
-    return store;
+  /** Slow work that the simulation ends when it likes. */
+  #slow<Command extends LedgerCommand>(command: Command): Promise<Command> {
+    return new Promise((resolve) => this.#works.push(() => resolve(command)));
   }
 
   async #step(): Promise<void> {
     const dice = this.#random();
-    if (dice < 0.4) for (let count = this.#below(3); count >= 0; count -= 1) this.#ask();
-    else if (dice < 0.55)
+    if (dice < 0.35) for (let count = this.#below(3); count >= 0; count -= 1) this.#ask();
+    else if (dice < 0.4) this.#repeat();
+    else if (dice < 0.45) this.#works.splice(this.#below(this.#works.length), 1)[0]?.();
+    else if (dice < 0.58) {
       for (let count = this.#below(EVENTS_MAX); count >= 0; count -= 1) await this.#cluster.step();
-    else if (dice < 0.85) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
-    else this.#disturb();
+    } else if (dice < 0.87) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
+    else this.#faults.disturb();
   }
 
   #ask(): void {
-    this.#operations += 1;
-    const operation = this.#operations;
+    const operation = this.#asked.length + 1;
     const id = this.#pick(ACTORS);
-    const name = this.#random() < 0.3 ? this.#pick(CLAIMED) : undefined;
+    this.#asked.push({ id, command: this.#command(operation, id), acknowledged: false });
+    this.#send(operation);
+  }
+
+  #repeat(): void {
+    if (this.#asked.length > 0) this.#send(this.#below(this.#asked.length) + 1);
+  }
+
+  #command(operation: number, id: string): LedgerRequest {
+    const name = this.#pick(NAMES);
+    const dice = this.#random();
+    if (dice < 0.3) return { type: 'apply', operation };
+    if (dice < 0.38) return { type: 'work', operation, work: () => this.#slow({ type: 'apply', operation }) };
+    if (dice < 0.55) {
+      return { type: 'send', operation, toId: this.#pick(ACTORS), how: this.#pick(['receive', 'fetch'] as const) };
+    }
+    if (dice < 0.72) return { type: 'take', operation, name, id };
+    if (dice < 0.78) return { type: 'drop', operation, name, id };
+    if (dice < 0.86) return { type: 'time', operation, name, delayMs: this.#below(2_000) };
+    if (dice < 0.9) return { type: 'cancel', operation, name };
+    if (dice < 0.95) return { type: 'queue', operation };
+    return { type: 'settle', operation };
+  }
+
+  /** A request at any node; the actor is asked at the node that this one believes to be the owner. */
+  #send(operation: number): void {
+    const asked = this.#asked[operation - 1];
     const process = this.#pick(this.#cluster.processes);
-    if (process === undefined || process.paused !== undefined) return;
-    const owner = process.app.store.ownerOf(id);
-    const target = this.#cluster.processes.find(({ app }) => app.node.node === owner) ?? process;
-    if (target.paused !== undefined) return;
-    const { store } = target.app;
-    const verdict = target.app.ask(id, operation, name);
-    this.#trace(
-      `${target.name}: ask ${id} ${operation} ${name ?? ''}${verdict === undefined ? ' refused' : ''}`,
-    );
-    verdict?.then(
-      (decided) => {
-        this.#trace(`${target.name}: ${operation} is ${decided}`);
-        if (decided !== 'applied') return;
-        this.#acknowledged.set(operation, id);
-        if (this.#figures !== undefined) this.#figures.acknowledged += 1;
-        const told = store.operationsOf(id).indexOf(operation) + 1;
-        this.#told.set(id, Math.max(told, this.#told.get(id) ?? 0));
-      },
-      () => {},
-    );
+    if (asked === undefined || process === undefined || process.paused !== undefined) return;
+    const owner = process.app.ownerOf(asked.id);
+    const target = this.#cluster.processes.find(({ app }) => app.node.node === owner);
+    if (target === undefined || target.paused !== undefined || target.app.system === undefined) return;
+    this.#trace(`${target.name}: ask ${asked.id} ${JSON.stringify(asked.command)}`);
+    target.app.system
+      .ask(this.#kind, asked.id, asked.command, { idempotencyKey: `key-${operation}` })
+      .then(
+        (reply) => {
+          this.#trace(`${target.name}: acknowledged ${operation}`);
+          if (reply !== operation) this.#broken ??= `${operation} was answered ${String(reply)}`;
+          this.#acknowledged(asked, operation);
+        },
+        (error: Error) => this.#trace(`${target.name}: refused ${operation}: ${error.message}`),
+      );
   }
 
-  /** One fault that ends by itself. */
-  #disturb(): void {
-    const process = this.#pick(this.#cluster.processes);
-    const isNear = this.#random() < 0.5;
-    const durationMs = isNear
-      ? FAULT_NEAR_LEASE_MS + this.#below(FAULT_NEAR_LEASE_MS)
-      : this.#below(FAULT_MAX_MS);
-    const faults: Record<string, () => void> = {
-      'lost answer': () => this.#loseCall(),
-      'lost question': () => this.#loseCall(),
-      pause: () => this.#pause(process, durationMs),
-      cut: () => this.#during(process, durationMs, 'isCut'),
-      'database away': () => {
-        for (const each of this.#cluster.processes) this.#during(each, durationMs, 'isCut');
-      },
-      'links cut': () => this.#during(process, durationMs, 'isUnlinked'),
-      'clock step': () => {
-        if (process !== undefined && !this.#hasSuspension)
-          process.skewMs = this.#below(2 * SKEW_MAX_MS) - SKEW_MAX_MS;
-      },
-      'crash, replica kept': () => this.#crash(process, durationMs, true),
-      'crash, replica lost': () => this.#crash(process, durationMs, false),
-      leave: () => this.#leave(process, durationMs),
-      trim: () => this.#trim(),
-    };
-    const name = this.#pick(Object.keys(faults));
-    this.#trace(`${process?.name ?? 'no node'}: ${name} for ${durationMs}`);
-    if (this.#figures !== undefined) this.#figures.faults[name] = (this.#figures.faults[name] ?? 0) + 1;
-    faults[name]?.();
+  #acknowledged(asked: Asked, operation: number): void {
+    if (asked.acknowledged) return;
+    asked.acknowledged = true;
+    const told = this.#told.get(asked.id) ?? [];
+    this.#told.set(asked.id, [...told, operation]);
+    if (this.#options.figures !== undefined) this.#options.figures.acknowledged += 1;
+    for (const process of this.#cluster.processes) this.#read(process);
   }
 
-  /** Of a call that has been executed the answer, of another one the question; it may still arrive. */
-  #loseCall(): void {
-    const calls = this.#cluster.log.calls.filter(({ abandoned }) => !abandoned);
-    const call = this.#pick(calls.filter(({ method }) => method === 'append').concat(calls));
-    if (call === undefined) return;
-    this.#trace(`lost: ${call.method} of client ${call.client}, executed: ${call.executed}`);
-    if (this.#random() < 0.5) this.#cluster.log.lose(call);
-    else this.#cluster.log.drop(call);
+  #diskOf(name: string): Disk {
+    let disk = this.#disks.get(name);
+    if (disk === undefined) {
+      disk = new Disk(this.#options.fault);
+      this.#disks.set(name, disk);
+    }
+    return disk;
   }
 
-  #pause(process: Process | undefined, durationMs: number): void {
-    if (process === undefined || process.paused !== undefined) return;
-    this.#cluster.pause(process, this.#hasSuspension && this.#random() < 0.5);
-    this.#cluster.plan(durationMs, () => this.#cluster.resume(process));
-    // The time in which a node that others have given up may still believe that it is in.
-    if (this.#random() < 0.5) this.#during(process, durationMs + RETURN_MS, 'isUnlinked');
-    for (let afterMs = 0; afterMs < RETURN_MS; afterMs += RETURN_MS / ASKS_AT_RETURN)
-      this.#cluster.plan(durationMs + afterMs, () => this.#ask());
-  }
-
-  #during(process: Process | undefined, durationMs: number, what: 'isCut' | 'isUnlinked'): void {
-    if (process === undefined) return;
-    process[what] = true;
-    this.#cluster.plan(durationMs, () => {
-      process[what] = false;
-    });
-  }
-
-  #crash(process: Process | undefined, durationMs: number, isKept: boolean): void {
-    if (process === undefined) return;
-    this.#cluster.crash(process);
-    this.#startLater(process.name, durationMs, isKept);
-  }
-
-  #startLater(name: string, durationMs: number, isKept: boolean): void {
-    this.#cluster.plan(durationMs, () => {
-      const store = this.#storeOf(name);
-      const first = this.#cluster.log.rows[0]?.position ?? this.#cluster.log.position + 1;
-      if (!isKept || store.position < first - 1) this.#restore(name, first - 1);
-      this.#trace(`${name}: starts at ${this.#storeOf(name).position}`);
-      this.#cluster.start(name);
-    });
-  }
-
-  /** An empty store, or the checkpoint when the rows before it are gone. */
-  #restore(name: string, position: number): void {
-    this.#keepRows();
-    const store = new ModelStore(this.#fault);
-    for (const row of this.#archive.slice(0, position)) store.applyNow(row);
-    this.#stores.set(name, store);
-  }
-
-  #leave(process: Process | undefined, durationMs: number): void {
-    if (process === undefined || process.paused !== undefined) return;
-    process.app.node.leave().then(
-      () => {
-        if (!this.#cluster.processes.includes(process)) return;
-        this.#cluster.crash(process);
-        this.#startLater(process.name, durationMs, true);
-      },
-      () => {},
-    );
+  /** A replica that is lost, or behind the log's beginning, comes from a checkpoint. */
+  async #restart(name: string, isKept: boolean): Promise<void> {
+    const { log } = this.#cluster;
+    const { journal } = this.#diskOf(name);
+    journal.crash(this.#random() < 0.5 ? 'lost' : 'written');
+    const trimmed = (log.rows[0]?.position ?? log.position + 1) - 1;
+    const present = replicaOf(this.#diskOf(name), this.#options.fault).position;
+    if (!isKept || present < trimmed) {
+      this.#keepRows();
+      const disk = new Disk(this.#options.fault);
+      if (trimmed > 0) await replicaOf(disk, this.#options.fault).apply(this.#archive.slice(0, trimmed));
+      this.#disks.set(name, disk);
+    }
+    this.#trace(`${name}: starts`);
+    this.#cluster.start(name);
   }
 
   /** As far as every process that runs has come, as the engine knows it. */
   #trim(): void {
     this.#keepRows();
-    const applied = this.#cluster.processes.map(({ app }) => app.store.position);
+    const applied = this.#cluster.processes.map(({ app }) => app.position);
     this.#cluster.log.trim(Math.min(...applied, this.#cluster.log.position) - 1);
   }
 
@@ -267,80 +245,132 @@ class History {
     for (const row of this.#cluster.log.rows) this.#archive[row.position - 1] = row;
   }
 
-  /** A process ended by itself: its supervisor starts another one, from a checkpoint. */
+  /** A process ended by itself: its supervisor starts another one. */
   #ended(name: string, error: Error): void {
     this.#trace(`${name} ended: ${error.message}`);
-    if (error.name === 'LogLost') this.#startLater(name, 0, false);
-    else if (error.name === 'NameTaken') this.#startLater(name, 0, true);
+    if (error.name === 'LogLost') void this.#restart(name, false);
+    else if (error.name === 'NameTaken') void this.#restart(name, true);
     else this.#broken ??= `${name} ended: ${error.message}`;
   }
 
-  /** A node that admits knows what every answer has told; equal positions have equal verdicts. */
+  /** Equal positions have equal digests; a node that begins to admit knows what every answer has told. */
   #check(): void {
-    for (const { name, paused, app } of this.#cluster.processes) {
-      const { position, verdicts } = app.store;
-      const verdict = verdicts[position];
-      if (verdict !== undefined) {
-        this.#verdicts[position] ??= verdict;
-        if (this.#verdicts[position] !== verdict)
-          this.#broken ??= `${name} differs at ${position}: ${verdict}`;
-      }
-      if (paused !== undefined || !app.admits) continue;
-      if (this.#figures !== undefined) this.#figures.reads += 1;
-      for (const [id, count] of this.#told) {
-        const seen = app.store.operationsOf(id).length;
-        if (seen < count) this.#broken ??= `${name} admits with ${seen} of ${count} operations of ${id}`;
-      }
+    for (const process of this.#cluster.processes) {
+      const { app, name } = process;
+      const { position, digest } = app.cluster.replica;
+      if (this.#admitting.get(app) === position && app.admits) continue;
+      const text = Buffer.from(digest).toString('base64');
+      this.#digests[position] ??= text;
+      if (this.#digests[position] !== text) this.#broken ??= `${name} differs at ${position}`;
+      this.#read(process);
+    }
+  }
+
+  #read({ name, paused, app }: SimulatedProcess<RuntimeProcess>): void {
+    if (paused !== undefined || !app.admits) {
+      this.#admitting.delete(app);
+      return;
+    }
+    this.#admitting.set(app, app.position);
+    if (this.#options.figures !== undefined) this.#options.figures.reads += 1;
+    for (const [id, told] of this.#told) {
+      const seen = app.stateOf(id)?.applied;
+      const missing = seen === undefined ? undefined : told.find((operation) => !seen.includes(operation));
+      if (missing !== undefined) this.#broken ??= `${name} admits without ${missing} of ${id}`;
     }
   }
 
   async #epilogue(): Promise<void> {
     this.#trace('epilogue');
-    await this.#cluster.pass(EPILOGUE_MS, true);
-    if (this.#broken !== undefined) return;
-    const { position } = this.#cluster.log;
-    for (const { name, app } of this.#cluster.processes) {
+    const cluster = this.#cluster;
+    for (let round = 0; round < 4; round += 1) {
+      await cluster.pass(EPILOGUE_MS / 4, true);
+      for (const process of cluster.processes) process.skewMs = 0;
+      for (const work of this.#works.splice(0)) work();
+      await cluster.rest();
+    }
+    for (const { name, app } of cluster.processes) {
       if (!app.node.admits) this.#broken ??= `${name} never came back`;
-      if (app.store.position !== position)
-        this.#broken ??= `${name} is at ${app.store.position}, not ${position}`;
+      if (app.position !== cluster.log.position) this.#broken ??= `${name} is at ${app.position} of ${cluster.log.position}`;
       if (app.node.gated > 0) this.#broken ??= `${name} holds answers back`;
     }
-    const { length } = this.#cluster.processes;
-    if (length !== NAMES.length) this.#broken ??= `${length} processes run`;
-    if (this.#figures !== undefined)
-      this.#figures.takeovers += this.#cluster.processes.reduce(
-        (sum, { app }) => sum + app.node.counts.expelled,
-        0,
-      );
+    if (cluster.processes.length !== NODES.length) this.#broken ??= `${cluster.processes.length} processes run`;
+  }
+
+  #count(): void {
+    const { figures } = this.#options;
+    if (figures === undefined) return;
+    for (const [name, count] of Object.entries(this.#faults.counts))
+      figures.faults[name] = (figures.faults[name] ?? 0) + count;
+    for (const { app } of this.#cluster.processes) {
+      figures.takeovers += app.node.counts.expelled;
+      figures.returns += app.node.counts.returned;
+      figures.resolved += app.node.counts.resolved;
+    }
   }
 
   #verdict(): string | undefined {
     this.#keepRows();
-    const written = this.#archive
-      .map(({ body }) => Buffer.from(body).toString())
-      .filter((text) => text.includes('turn'));
-    const doubled = written.find((text, index) => written.indexOf(text) !== index);
-    if (doubled !== undefined) return `the log has ${doubled} twice`;
-    const [first, ...others] = this.#cluster.processes.map(({ app }) => app.store);
+    // A write that is tried again keeps its body.
+    if (new Set(this.#archive.map(({ body }) => body)).size < this.#archive.length) return 'the log has a row twice';
+    const [first] = this.#cluster.processes;
     if (first === undefined) return 'no process runs';
-    const [fault] = first.faults;
-    if (fault !== undefined) return fault;
-    for (const [operation, id] of this.#acknowledged) {
-      if (!first.operationsOf(id).includes(operation))
-        return `${operation} was acknowledged by ${id} and is lost`;
-    }
-    for (const [id, operations] of first.actors) {
-      if (new Set(operations).size !== operations.length)
-        return `${id} did something twice: ${operations.join(' ')}`;
-    }
-    for (const other of others) {
-      for (const id of ACTORS) {
-        if (other.operationsOf(id).join(' ') !== first.operationsOf(id).join(' '))
-          return `replicas differ in ${id}`;
+    const states = new Map<string, LedgerState>();
+    for (const id of ACTORS) {
+      const state = first.app.stateOf(id);
+      if (state === undefined) return `${id} has writes under way`;
+      states.set(id, state);
+      for (const { name, app } of this.#cluster.processes) {
+        if (JSON.stringify(app.stateOf(id)) !== JSON.stringify(state)) return `${name} has another state of ${id}`;
       }
-      for (const name of CLAIMED)
-        if (other.names.get(name) !== first.names.get(name)) return `replicas differ in ${name}`;
+    }
+    return (
+      this.#verdictOfStates(states) ??
+      this.#verdictOfRows(first.app) ??
+      this.#verdictOfNames(states, first.app)
+    );
+  }
+
+  /** What was acknowledged is there, nothing is there twice, and every message has arrived. */
+  #verdictOfStates(states: Map<string, LedgerState>): string | undefined {
+    for (const [id, { applied, received, fired, timers, dropped }] of states) {
+      for (const list of [applied, received, fired]) {
+        if (new Set(list).size !== list.length) return `${id} did something twice: ${list.join(' ')}`;
+      }
+      if (Object.keys(timers).length > 0) return `${id} still waits for ${JSON.stringify(timers)}`;
+      const ghost = fired.find((operation) => dropped.includes(operation));
+      if (ghost !== undefined) return `${id} fired ${ghost}, which was cancelled`;
+    }
+    for (const [index, { id, acknowledged }] of this.#asked.entries()) {
+      if (acknowledged && states.get(id)?.applied.includes(index + 1) !== true)
+        return `${index + 1} was acknowledged by ${id} and is lost`;
+    }
+    const all = [...states.values()];
+    const sorted = (list: readonly number[]) => [...list].sort((a, b) => a - b).join(' ');
+    const sent = sorted(all.flatMap((state) => state.sent));
+    const arrived = sorted(all.flatMap((state) => state.received));
+    return sent === arrived ? undefined : `sent ${sent}, arrived ${arrived}`;
+  }
+
+  #verdictOfRows({ cluster }: RuntimeProcess): string | undefined {
+    const { journal } = cluster;
+    if (journal.dead(1).length > 0) return 'there are dead letters';
+    if ([...journal.mailboxes()].length > 0) return 'mail is left over';
+    if (journal.timers(Number.MAX_SAFE_INTEGER, 1).length > 0) return 'timers are left over';
+    return undefined;
+  }
+
+  #verdictOfNames(states: Map<string, LedgerState>, { cluster }: RuntimeProcess): string | undefined {
+    for (const name of NAMES) {
+      const owners = [...states].filter(([, state]) => state.names.includes(name)).map(([id]) => id);
+      if (owners.length > 1) return `${name} belongs to ${owners.join(' and ')}`;
+      const indexed = cluster.journal.lookup('publicKey', name);
+      if (indexed !== owners[0]) return `${name} is indexed for ${String(indexed)}, owned by ${owners[0]}`;
     }
     return undefined;
   }
+}
+
+function replicaOf({ journal }: Disk, fault: PlantedFault | undefined): Replica {
+  return new Replica({ store: journal, isOwn: () => false, logId: () => 'memory', judge: judgeOf(fault) });
 }

@@ -35,8 +35,9 @@ export interface ProcessTools {
   readonly onFatal: (error: Error) => void;
 }
 
-interface Application {
+export interface Application {
   readonly node: LogNode;
+  leave(): Promise<void>;
   /** Kills it. */
   stop(): void;
 }

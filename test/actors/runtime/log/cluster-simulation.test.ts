@@ -1,6 +1,6 @@
 /** Three nodes in simulation. One seed alone, with its steps: `node build/test/actors/runtime/log/cluster-simulation.test.js SEED`. */
 import t from 'tap';
-import type { PlantedFault } from '../../../support/actors/cluster-model.ts';
+import type { PlantedFault } from '../../../support/actors/cluster-runtime.ts';
 import { type HistoryFigures, simulateCluster } from '../../../support/actors/cluster-simulation.ts';
 import { depth, everySeed, seeds } from '../../../support/depth.ts';
 

@@ -1,0 +1,209 @@
+/**
+ * One process of the simulated cluster: a running actor system of ledgers over a journal in memory that follows the
+ * shared log. Planted faults break one promise each.
+ */
+import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
+import { type Operation, VERDICT } from '../../../src/actors/runtime/journal/port.ts';
+import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
+import { judge } from '../../../src/actors/runtime/log/judge.ts';
+import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
+import type { Log, LogRow } from '../../../src/actors/runtime/log/port.ts';
+import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { type ledgerKind, type LedgerState } from './ledger-kind.ts';
+import { LEASE_MS, type ProcessTools } from './simulated-cluster.ts';
+
+/** Ways to break a promise on purpose. */
+export type PlantedFault =
+  | 'answers do not wait for other nodes'
+  | 'the lease is not asked'
+  | 'a node serves before its join is applied'
+  | 'claims are not judged'
+  | 'a push is applied out of order'
+  | 'messages are numbered by their sender'
+  | 'a member that renews is expelled'
+  | 'a question arrives after its resolution'
+  | 'a clock that steps decides expulsions'
+  | 'a stale turn ends its node'
+  | 'owners are not judged';
+
+const SETTINGS = new LiveSettings();
+/** Small enough that every bound is met. */
+const LIMITS = { groupCommandsMax: 3, releaseSlice: 2, callsPerActorMax: 2, liveActorsMax: 3, sweepMs: 40_000 };
+/** Larger than any number of the log in a history. */
+const SENDER_STEP = 2 ** 40;
+
+/** What survives a process. */
+export class Disk {
+  readonly journal: MemoryJournal;
+  /** Completes a commit at a moment of the simulation; set by the process that runs. */
+  whenWritten: (run: () => void) => void = queueMicrotask;
+
+  constructor(fault: PlantedFault | undefined) {
+    this.journal = new MemoryJournal({
+      immediate: (run) => this.whenWritten(run),
+      ...(fault === 'messages are numbered by their sender' && { tamper: numberedBySender }),
+    });
+  }
+}
+
+function numberedBySender(group: readonly Operation[]): readonly Operation[] {
+  return group.map((operation) => {
+    if (operation.op !== 'mail') return operation;
+    const { key } = operation;
+    return { ...operation, key: { ...key, seq: key.seq + key.fromId.charCodeAt(0) * SENDER_STEP } };
+  });
+}
+
+export function judgeOf(fault: PlantedFault | undefined): typeof judge {
+  return (turn, writer, view) => {
+    if (fault === 'claims are not judged') return judge({ ...turn, claims: [] }, writer, view);
+    const owns = fault === 'owners are not judged' ? { ownerOf: () => writer.node } : {};
+    const verdict = judge(turn, writer, {
+      isMember: (...of) => view.isMember(...of),
+      ownerOf: (...of) => view.ownerOf(...of),
+      lastSeq: (...of) => view.lastSeq(...of),
+      lookup: (...of) => view.lookup(...of),
+      ...owns,
+    });
+    return verdict === VERDICT.stale && fault === 'a stale turn ends its node' ? VERDICT.refused : verdict;
+  };
+}
+
+export interface RuntimeProcessOptions {
+  readonly disk: Disk;
+  readonly tools: ProcessTools;
+  readonly kind: ReturnType<typeof ledgerKind>;
+  readonly randomBytes: (length: number) => Uint8Array;
+  readonly fault: PlantedFault | undefined;
+  readonly onBug: (error: unknown) => void;
+}
+
+export class RuntimeProcess {
+  readonly #options: RuntimeProcessOptions;
+  readonly cluster: ClusterNode;
+  system: RunningSystem | undefined;
+  #renewedMs = Number.NEGATIVE_INFINITY;
+  #isStopped = false;
+
+  constructor(options: RuntimeProcessOptions) {
+    this.#options = options;
+    const { disk, tools, fault } = options;
+    disk.whenWritten = (run) =>
+      tools.schedule.immediate(() => {
+        if (!this.#isStopped) run();
+      });
+    this.cluster = createClusterNode({
+      ...tools,
+      store: disk.journal,
+      log: this.#observed(tools.client),
+      leaseMs: LEASE_MS,
+      judge: judgeOf(fault),
+      monotonicMs: fault === 'a clock that steps decides expulsions' ? tools.clock : tools.monotonicMs,
+      peers: (listener) =>
+        tools.peers({
+          onApplied: (node, position) => listener.onApplied(node, position),
+          onPush: (row) => listener.onPush(this.#isEarly(row) ? { ...row, position: this.position + 1 } : row),
+        }),
+    });
+    this.node.start().then(
+      () => this.#startSystem(),
+      (error: Error) => tools.onFatal(error),
+    );
+  }
+
+  get node(): LogNode {
+    return this.cluster.node;
+  }
+
+  get position(): number {
+    return this.cluster.replica.position;
+  }
+
+  ownerOf(id: string): number {
+    return this.cluster.replica.members.ownerOf(this.#options.kind.kind, id);
+  }
+
+  /** What requests are asked first; as the planted fault has it. */
+  get admits(): boolean {
+    const { fault, tools } = this.#options;
+    if (this.system === undefined) return false;
+    if (fault === 'the lease is not asked')
+      return this.cluster.replica.members.member(this.node.node) !== undefined;
+    if (fault === 'a node serves before its join is applied')
+      return tools.monotonicMs() - this.#renewedMs < LEASE_MS * 0.8;
+    return this.node.admits;
+  }
+
+  /** State that a request sees now. */
+  stateOf(id: string): LedgerState | undefined {
+    const seen = this.system?.query(this.#options.kind, id, { type: 'state' });
+    if (!(seen instanceof Promise)) return seen;
+    seen.catch(() => {});
+    return undefined;
+  }
+
+  /** A graceful end, but for the time that callers are given. */
+  async leave(): Promise<void> {
+    await this.system?.drain(0);
+    await this.node.leave();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.node.stop();
+  }
+
+  #startSystem(): void {
+    if (this.#isStopped) return;
+    const { tools, kind, randomBytes, fault, onBug } = this.#options;
+    const { journal, view } = this.cluster;
+    const waits = fault !== 'answers do not wait for other nodes';
+    const admits = () => this.admits;
+    this.system = createActorSystem({
+      kinds: [kind],
+      journal,
+      cluster: {
+        owns: (...of) => view.owns(...of),
+        follow: (listener) => view.follow(listener),
+        reached: (position, run) => (waits ? view.reached(position, run) : run()),
+        get admits() {
+          return admits();
+        },
+      },
+      node: this.node.node,
+      ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+      settings: SETTINGS,
+      clock: tools.clock,
+      randomBytes,
+      schedule: tools.schedule,
+      limits: LIMITS,
+      onFatal: (error) => tools.onFatal(error),
+      onBug: ({ error }) => onBug(error),
+    });
+  }
+
+  #isEarly({ position }: LogRow): boolean {
+    return this.#options.fault === 'a push is applied out of order' && position > this.position + 1;
+  }
+
+  /** The log, with the moment of the last renewal noted. */
+  #observed(log: Log): Log {
+    const { monotonicMs } = this.#options.tools;
+    return {
+      enter: (name, previous) => log.enter(name, previous),
+      append: (write) => log.append(write),
+      join: (write) => log.join(write),
+      leave: (write) => log.leave(write),
+      expel: (write, target, renewals) => log.expel(write, target, renewals),
+      resolve: (write) => log.resolve(write),
+      fetch: (after, limit) => log.fetch(after, limit),
+      renew: async (...of) => {
+        const sentMs = monotonicMs();
+        const renewed = await log.renew(...of);
+        this.#renewedMs = sentMs;
+        return renewed;
+      },
+    };
+  }
+}
