@@ -17,6 +17,8 @@ const INTERVALS = 10;
 interface Consequences {
   /** Called when it is on disk and applied. */
   readonly applied?: () => void;
+  /** Called instead when the log has judged otherwise: nothing was written. */
+  readonly outdated?: () => void;
   /** Answered after that, or with the reason why not. */
   readonly waiter?: Waiter;
 }
@@ -84,7 +86,7 @@ export class GroupCommit {
   }
 
   /** Adds writes that change no state in memory. To be followed by `wrote` or `wroteUnawaited`. */
-  add(turn: JournalTurn, { applied, waiter }: Consequences = {}): void {
+  add(turn: JournalTurn, { applied, outdated, waiter }: Consequences = {}): void {
     const group = this.#open;
     group.turns.push(turn);
     if (!this.judges) {
@@ -96,6 +98,7 @@ export class GroupCommit {
     group.parked.set(turn, {
       decided: (verdict) => {
         if (verdict === VERDICT.applied) applied?.();
+        else outdated?.();
         waiter?.settle(undefined, verdict === VERDICT.applied ? undefined : new NotOwner());
       },
       lost: (error) => waiter?.settle(undefined, error),
@@ -231,6 +234,7 @@ export class GroupCommit {
     this.#options.reached?.(position, () => {
       if (!this.#gated.delete(gate)) return;
       gate.committed = true;
+      for (const effect of gate.effects) effect();
       this.#let(gate);
     });
   }

@@ -167,6 +167,19 @@ export class Mailboxes {
     this.#wake(mailbox);
   }
 
+  /** The turn was out of date: its row may be gone, so the messages of the actor are read anew. */
+  outdated(entry: Entry): void {
+    const { mailbox, source } = entry;
+    mailbox.running -= 1;
+    if (mailbox.gone) return;
+    const timers = mailbox.entries.filter((each) => each.source.type === 'timer');
+    if (source.type === 'timer') timers.unshift(entry);
+    mailbox.entries.splice(0, Number.POSITIVE_INFINITY, ...timers);
+    mailbox.lastSeq = 0;
+    mailbox.more = true;
+    this.#wake(mailbox);
+  }
+
   /** The next entry of an actor, for an administrator who examines a quarantine. */
   head(kind: string, id: string): Entry | undefined {
     const mailbox = this.#mailboxes.get(`${kind}\0${id}`);

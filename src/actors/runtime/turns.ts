@@ -32,6 +32,8 @@ interface TurnsOptions {
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   readonly onTimerStored: (dueMs: number) => void;
+  /** The instance in memory. */
+  readonly live: (kind: string, id: string) => Cell | undefined;
   /** Takes an instance out of memory whatever it is doing. */
   readonly drop: (cell: Cell) => void;
 }
@@ -209,12 +211,19 @@ export class Turns {
         const { held = [] } = cell;
         cell.held = undefined;
         if (verdict === VERDICT.fenced || verdict === VERDICT.stale) {
-          this.#moved(cell, chain);
+          this.#takeWaiter(cell, chain)?.settle(undefined, new NotOwner());
           this.letGo(cell);
+          const { entry } = chain;
+          chain.entry = undefined;
+          if (entry !== undefined) this.#options.mailboxes.outdated(entry);
         } else if (verdict === VERDICT.applied) {
+          if (cell.gone) this.#replaceHeir(cell);
           this.#change(cell, prepared);
           if (prepared.claims.length > 0 || cell.kind.gated === true) openGate().writtenBy(cell, true);
-          if (prepared.entry !== undefined) this.#options.onEntryDone(prepared.entry);
+          if (prepared.entry !== undefined) {
+            this.#options.onEntryDone(prepared.entry);
+            chain.entry = undefined;
+          }
           this.#finish(cell, chain, { ...prepared, entry: undefined }, refusal);
         } else {
           const claim = prepared.claims[verdict - VERDICT.conflict];
@@ -241,6 +250,15 @@ export class Turns {
     this.#options.drop(cell);
     for (const { chain } of held) this.#moved(cell, chain);
     cell.abandon('Overloaded');
+  }
+
+  /**
+   * The actor left this node and came back while a turn of its former instance was on the way. That turn counts, so an
+   * instance that was loaded before it is out of date.
+   */
+  #replaceHeir(former: Cell): void {
+    const heir = this.#options.live(former.kind.kind, former.id);
+    if (heir !== undefined && heir.seq <= former.seq) this.letGo(heir);
   }
 
   /** A command whose actor is no longer here. Its durable row is at the new owner. */

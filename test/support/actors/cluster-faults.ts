@@ -95,7 +95,11 @@ export class ClusterFaults<App> {
       cluster.plan(durationMs + afterMs, ask);
   }
 
-  #during(process: SimulatedProcess<App & Application>, durationMs: number, what: 'isCut' | 'isUnlinked'): void {
+  #during(
+    process: SimulatedProcess<App & Application>,
+    durationMs: number,
+    what: 'isCut' | 'isUnlinked',
+  ): void {
     process[what] = true;
     this.#options.cluster.plan(durationMs, () => {
       process[what] = false;

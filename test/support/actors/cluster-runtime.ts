@@ -10,7 +10,7 @@ import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
 import type { Log, LogRow } from '../../../src/actors/runtime/log/port.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { type ledgerKind, type LedgerState } from './ledger-kind.ts';
+import type { LedgerState, ledgerKind } from './ledger-kind.ts';
 import { LEASE_MS, type ProcessTools } from './simulated-cluster.ts';
 
 /** Ways to break a promise on purpose. */
@@ -29,7 +29,13 @@ export type PlantedFault =
 
 const SETTINGS = new LiveSettings();
 /** Small enough that every bound is met. */
-const LIMITS = { groupCommandsMax: 3, releaseSlice: 2, callsPerActorMax: 2, liveActorsMax: 3, sweepMs: 40_000 };
+const LIMITS = {
+  groupCommandsMax: 3,
+  releaseSlice: 2,
+  callsPerActorMax: 2,
+  liveActorsMax: 3,
+  sweepMs: 40_000,
+};
 /** Larger than any number of the log in a history. */
 const SENDER_STEP = 2 ** 40;
 
@@ -64,6 +70,7 @@ export function judgeOf(fault: PlantedFault | undefined): typeof judge {
       ownerOf: (...of) => view.ownerOf(...of),
       lastSeq: (...of) => view.lastSeq(...of),
       lookup: (...of) => view.lookup(...of),
+      hasMail: (key) => view.hasMail(key),
       ...owns,
     });
     return verdict === VERDICT.stale && fault === 'a stale turn ends its node' ? VERDICT.refused : verdict;
@@ -103,7 +110,8 @@ export class RuntimeProcess {
       peers: (listener) =>
         tools.peers({
           onApplied: (node, position) => listener.onApplied(node, position),
-          onPush: (row) => listener.onPush(this.#isEarly(row) ? { ...row, position: this.position + 1 } : row),
+          onPush: (row) =>
+            listener.onPush(this.#isEarly(row) ? { ...row, position: this.position + 1 } : row),
         }),
     });
     this.node.start().then(

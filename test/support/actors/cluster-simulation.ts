@@ -2,8 +2,9 @@
  * The deterministic simulation of a cluster: one seed is one history of three nodes with asks and repeats, reads, slow
  * work, messages, timers and the faults of cluster-faults.ts. Everything that happens follows from the seed.
  */
-import { Replica } from '../../../src/actors/runtime/log/replica.ts';
+
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
+import { Replica } from '../../../src/actors/runtime/log/replica.ts';
 import { seededBytes, seededNumbers } from './actors.ts';
 import { ClusterFaults } from './cluster-faults.ts';
 import { Disk, judgeOf, type PlantedFault, RuntimeProcess } from './cluster-runtime.ts';
@@ -86,7 +87,8 @@ class History {
     this.#random = seededNumbers(seed);
     const randomBytes = seededBytes(seed);
     const { fault, trace } = options;
-    this.#trace = trace === undefined ? () => {} : (line) => trace(`${this.#cluster.nowMs % 1_000_000} ${line}`);
+    this.#trace =
+      trace === undefined ? () => {} : (line) => trace(`${this.#cluster.nowMs % 1_000_000} ${line}`);
     this.#cluster = new SimulatedCluster({
       random: this.#random,
       start: (tools) =>
@@ -168,7 +170,12 @@ class History {
     if (dice < 0.3) return { type: 'apply', operation };
     if (dice < 0.38) return { type: 'work', operation, work: () => this.#slow({ type: 'apply', operation }) };
     if (dice < 0.55) {
-      return { type: 'send', operation, toId: this.#pick(ACTORS), how: this.#pick(['receive', 'fetch'] as const) };
+      return {
+        type: 'send',
+        operation,
+        toId: this.#pick(ACTORS),
+        how: this.#pick(['receive', 'fetch'] as const),
+      };
     }
     if (dice < 0.72) return { type: 'take', operation, name, id };
     if (dice < 0.78) return { type: 'drop', operation, name, id };
@@ -187,16 +194,14 @@ class History {
     const target = this.#cluster.processes.find(({ app }) => app.node.node === owner);
     if (target === undefined || target.paused !== undefined || target.app.system === undefined) return;
     this.#trace(`${target.name}: ask ${asked.id} ${JSON.stringify(asked.command)}`);
-    target.app.system
-      .ask(this.#kind, asked.id, asked.command, { idempotencyKey: `key-${operation}` })
-      .then(
-        (reply) => {
-          this.#trace(`${target.name}: acknowledged ${operation}`);
-          if (reply !== operation) this.#broken ??= `${operation} was answered ${String(reply)}`;
-          this.#acknowledged(asked, operation);
-        },
-        (error: Error) => this.#trace(`${target.name}: refused ${operation}: ${error.message}`),
-      );
+    target.app.system.ask(this.#kind, asked.id, asked.command, { idempotencyKey: `key-${operation}` }).then(
+      (reply) => {
+        this.#trace(`${target.name}: acknowledged ${operation}`);
+        if (reply !== operation) this.#broken ??= `${operation} was answered ${String(reply)}`;
+        this.#acknowledged(asked, operation);
+      },
+      (error: Error) => this.#trace(`${target.name}: refused ${operation}: ${error.message}`),
+    );
   }
 
   #acknowledged(asked: Asked, operation: number): void {
@@ -249,7 +254,8 @@ class History {
   #ended(name: string, error: Error): void {
     this.#trace(`${name} ended: ${error.message}`);
     if (error.name === 'LogLost') void this.#restart(name, false);
-    else if (error.name === 'NameTaken') void this.#restart(name, true);
+    // Writes that wait when a node leaves are rejected: its process ends, as it would have done.
+    else if (error.name === 'NameTaken' || error.name === 'NodeStopped') void this.#restart(name, true);
     else this.#broken ??= `${name} ended: ${error.message}`;
   }
 
@@ -291,10 +297,12 @@ class History {
     }
     for (const { name, app } of cluster.processes) {
       if (!app.node.admits) this.#broken ??= `${name} never came back`;
-      if (app.position !== cluster.log.position) this.#broken ??= `${name} is at ${app.position} of ${cluster.log.position}`;
+      if (app.position !== cluster.log.position)
+        this.#broken ??= `${name} is at ${app.position} of ${cluster.log.position}`;
       if (app.node.gated > 0) this.#broken ??= `${name} holds answers back`;
     }
-    if (cluster.processes.length !== NODES.length) this.#broken ??= `${cluster.processes.length} processes run`;
+    if (cluster.processes.length !== NODES.length)
+      this.#broken ??= `${cluster.processes.length} processes run`;
   }
 
   #count(): void {
@@ -312,7 +320,8 @@ class History {
   #verdict(): string | undefined {
     this.#keepRows();
     // A write that is tried again keeps its body.
-    if (new Set(this.#archive.map(({ body }) => body)).size < this.#archive.length) return 'the log has a row twice';
+    if (new Set(this.#archive.map(({ body }) => body)).size < this.#archive.length)
+      return 'the log has a row twice';
     const [first] = this.#cluster.processes;
     if (first === undefined) return 'no process runs';
     const states = new Map<string, LedgerState>();
@@ -321,7 +330,8 @@ class History {
       if (state === undefined) return `${id} has writes under way`;
       states.set(id, state);
       for (const { name, app } of this.#cluster.processes) {
-        if (JSON.stringify(app.stateOf(id)) !== JSON.stringify(state)) return `${name} has another state of ${id}`;
+        if (JSON.stringify(app.stateOf(id)) !== JSON.stringify(state))
+          return `${name} has another state of ${id}`;
       }
     }
     return (

@@ -29,6 +29,7 @@ import {
   JournalTaken,
   JournalTooNew,
   type JournalTurn,
+  type MailKey,
   type Packed,
   type StoredActor,
 } from './port.ts';
@@ -218,6 +219,10 @@ export class DiskJournal implements Journal {
 
   mailboxes() {
     return this.#reader.mailboxes();
+  }
+
+  hasMail(key: MailKey): boolean {
+    return this.#reader.hasMail(key);
   }
 
   mail(toKind: string, toId: string, afterSeq: number, limit: number) {

@@ -102,6 +102,10 @@ export class MemoryRows {
     yield* lastSeqs.values();
   }
 
+  hasMail(key: port.MailKey): boolean {
+    return this.#mail.has(mailName(key));
+  }
+
   mail(toKind: string, toId: string, afterSeq: number, limit: number): port.MailRow[] {
     return [...this.#mail.values()]
       .filter((row) => row.toKind === toKind && row.toId === toId && row.seq > afterSeq)

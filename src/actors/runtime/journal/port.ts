@@ -269,6 +269,8 @@ export interface Journal {
   count(index: IndexName): number;
   /** Every mailbox that holds mail, with the highest `seq` in it. */
   mailboxes(): Iterable<{ readonly toKind: string; readonly toId: string; readonly lastSeq: number }>;
+  /** Is there such a message? */
+  hasMail(key: MailKey): boolean;
   /** Mail of one actor after `afterSeq`, in order. */
   mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[];
   /** Timers due at or before `untilMs`, earliest first; those of some actors alone where `isWanted` is given. */

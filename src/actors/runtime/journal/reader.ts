@@ -136,6 +136,10 @@ export class JournalReader {
     if (box !== undefined) yield box;
   }
 
+  hasMail(key: MailKey): boolean {
+    return this.#tables.mailbox.has(mailKey(key));
+  }
+
   mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
     const rows: MailRow[] = [];
     const range = { start: [toKind, toId, afterSeq + 1], end: [toKind, toId, LAST], limit };

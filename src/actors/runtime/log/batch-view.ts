@@ -3,7 +3,7 @@
  * applied turn writes: numbers of messages, values of which the first wins, and the indexes.
  */
 import type { Claim } from '../actor.ts';
-import { type Journal, MESSAGES_OF_ROW_MAX, type Operation } from '../journal/port.ts';
+import { type Journal, type MailKey, MESSAGES_OF_ROW_MAX, type Operation } from '../journal/port.ts';
 import type { EntryTurn } from './entry.ts';
 import type { JudgeView } from './judge.ts';
 import type { Members } from './members.ts';
@@ -30,6 +30,8 @@ export class BatchView implements JudgeView {
   readonly #seqs = new Map<string, number>();
   readonly #names = new Map<string, string | null>();
   readonly #values = new Set<string>();
+  /** Messages that the batch has written or used up. */
+  readonly #mail = new Map<string, boolean>();
   #messages = 0;
   #position = 0;
 
@@ -53,6 +55,10 @@ export class BatchView implements JudgeView {
   lookup(index: Claim['index'], key: string): string | undefined {
     const written = this.#names.get(`${index}\0${key}`);
     return written === undefined ? this.#store.lookup(index, key) : (written ?? undefined);
+  }
+
+  hasMail(key: MailKey): boolean {
+    return this.#mail.get(mailName(key)) ?? this.#store.hasMail(key);
   }
 
   /** The turns that follow are of the row at this position. */
@@ -85,6 +91,10 @@ export class BatchView implements JudgeView {
     }
     const released = this.#takeNames(claims, written);
     this.#messages = messages;
+    for (const operation of written) {
+      if (operation.op === 'mail') this.#mail.set(mailName(operation.key), true);
+      else if (operation.op === 'mailRemove') this.#mail.set(mailName(operation.key), false);
+    }
     for (const value of values) this.#values.add(value);
     if (seq !== undefined) this.#seqs.set(`${kind}\0${id}`, seq);
     return { kind, id, operations: written, released };
@@ -100,4 +110,9 @@ export class BatchView implements JudgeView {
     }
     return released;
   }
+}
+
+/** The numbers of messages are those of the log: no two have the same. */
+function mailName({ toKind, toId, seq }: MailKey): string {
+  return `${seq}\0${toKind}\0${toId}`;
 }

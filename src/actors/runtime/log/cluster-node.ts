@@ -5,7 +5,7 @@ import type { Schedule } from '../runtime-context.ts';
 import { encodeMember } from './entry.ts';
 import { LogNode } from './node.ts';
 import type { Log, PeerListener, Peers } from './port.ts';
-import { Replica } from './replica.ts';
+import { Replica, type ReplicaOptions } from './replica.ts';
 import { ReplicaJournal } from './replica-journal.ts';
 
 interface ClusterNodeOptions {
@@ -20,6 +20,8 @@ interface ClusterNodeOptions {
   readonly monotonicMs: () => number;
   readonly leaseMs: number;
   readonly name: string;
+  /** Planted faults of the simulation: the verdict that is used instead. */
+  readonly judge?: ReplicaOptions['judge'];
   /** The process is to end; nothing is repaired. */
   readonly onFatal: (error: Error) => void;
 }
@@ -35,7 +37,7 @@ export interface ClusterNode {
 export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
   const { store } = options;
   const replica: Replica = new Replica({
-    store,
+    ...options,
     isOwn: (row) => node.isOwn(row),
     logId: () => node.logId ?? '',
   });

@@ -3,7 +3,7 @@
  * position, so all of them decide alike: no clock, no setting and no limit is read here.
  */
 import type { Claim } from '../actor.ts';
-import { VERDICT } from '../journal/port.ts';
+import { type MailKey, VERDICT } from '../journal/port.ts';
 import type { EntryClaim, EntryTurn } from './entry.ts';
 
 /** The state at one position of the log. */
@@ -13,6 +13,7 @@ export interface JudgeView {
   /** Last row of an actor, 0 for one that has none. */
   lastSeq(kind: string, id: string): number;
   lookup(index: Claim['index'], key: string): string | undefined;
+  hasMail(key: MailKey): boolean;
 }
 
 export interface Writer {
@@ -35,10 +36,11 @@ function isOfNoActor({ operations, claims }: EntryTurn): boolean {
   return claims.length === 0 && !operations.some(({ op }) => op === 'append' || op === 'snapshot');
 }
 
-/** An actor's row follows its last one; a snapshot covers rows that are there. */
+/** An actor's row follows its last one, a snapshot covers rows that are there, and a message is used up once. */
 function judgeRows({ kind, id, operations }: EntryTurn, view: JudgeView): number {
   let last: number | undefined;
   for (const operation of operations) {
+    if (operation.op === 'mailRemove' && !view.hasMail(operation.key)) return VERDICT.stale;
     if (operation.op !== 'append' && operation.op !== 'snapshot') continue;
     if (operation.kind !== kind || operation.id !== id) return VERDICT.refused;
     last ??= view.lastSeq(kind, id);

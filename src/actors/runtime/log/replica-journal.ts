@@ -4,7 +4,7 @@
  */
 import type { StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
-import type { EventRows, IsWanted, Journal, JournalTurn, Judged, Packed } from '../journal/port.ts';
+import type { EventRows, IsWanted, Journal, JournalTurn, Judged, MailKey, Packed } from '../journal/port.ts';
 import { encodeTurns } from './entry.ts';
 import type { Replica } from './replica.ts';
 
@@ -79,6 +79,10 @@ export class ReplicaJournal implements Journal {
 
   mailboxes() {
     return this.#store.mailboxes();
+  }
+
+  hasMail(key: MailKey): boolean {
+    return this.#store.hasMail(key);
   }
 
   mail(toKind: string, toId: string, afterSeq: number, limit: number) {

@@ -29,14 +29,14 @@ export interface ReplicaListener {
   membersChanged(before: Members, now: Members): void;
 }
 
-interface ReplicaOptions {
+export interface ReplicaOptions {
   readonly store: Journal;
   /** Has this process written the row? */
   readonly isOwn: (row: LogRow) => boolean;
   /** Names the life of the log that is applied. */
   readonly logId: () => string;
   /** Planted faults of the simulation: the verdict that is used instead. */
-  readonly judge?: typeof judge;
+  readonly judge?: typeof judge | undefined;
 }
 
 export class Replica {

@@ -17,7 +17,14 @@ t.setTimeout(600_000);
 t.test('cluster: keeps every promise in simulated histories', async (t) => {
   const histories =
     alone === undefined ? seeds(SEEDS).slice(0, depth.depth === 'full' ? SEEDS : QUICK_SEEDS) : [alone];
-  const figures: HistoryFigures = { faults: {}, acknowledged: 0, takeovers: 0, reads: 0 };
+  const figures: HistoryFigures = {
+    faults: {},
+    acknowledged: 0,
+    takeovers: 0,
+    returns: 0,
+    resolved: 0,
+    reads: 0,
+  };
   const options = { figures, ...(alone !== undefined && { trace: (line: string) => t.comment(line) }) };
   const startedMs = performance.now();
   for (const seed of histories) {
@@ -40,11 +47,12 @@ const FAULTS: readonly PlantedFault[] = [
   'a node serves before its join is applied',
   'claims are not judged',
   'a push is applied out of order',
+  'messages are numbered by their sender',
   'a clock that steps decides expulsions',
   'a member that renews is expelled',
   'a question arrives after its resolution',
   'a stale turn ends its node',
-  'owners and numbers are not judged',
+  'owners are not judged',
 ];
 
 for (const fault of alone === undefined ? FAULTS : []) {
