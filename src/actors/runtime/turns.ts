@@ -32,10 +32,7 @@ interface TurnsOptions {
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   readonly onTimerStored: (dueMs: number) => void;
-  /** The instance in memory. */
-  readonly live: (kind: string, id: string) => Cell | undefined;
-  /** Takes an instance out of memory whatever it is doing. */
-  readonly drop: (cell: Cell) => void;
+  readonly passivation: Pick<Passivation, 'live' | 'drop'>;
 }
 
 const NOTHING: AnyOutcome = {};
@@ -247,7 +244,7 @@ export class Turns {
     const { held = [] } = cell;
     cell.gone = true;
     cell.held = undefined;
-    this.#options.drop(cell);
+    this.#options.passivation.drop(cell);
     for (const { chain } of held) this.#moved(cell, chain);
     cell.abandon('Overloaded');
   }
@@ -257,7 +254,7 @@ export class Turns {
    * instance that was loaded before it is out of date.
    */
   #replaceHeir(former: Cell): void {
-    const heir = this.#options.live(former.kind.kind, former.id);
+    const heir = this.#options.passivation.live(former.kind.kind, former.id);
     if (heir !== undefined && heir.seq <= former.seq) this.letGo(heir);
   }
 
