@@ -12,6 +12,7 @@ import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
 import type { Entry, Mailboxes } from './mailbox.ts';
 import { NotOwner } from './not-owner.ts';
+import type { Passivation } from './passivation.ts';
 import { PortCallRunner } from './port-calls.ts';
 import type { Ports } from './ports.ts';
 import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';

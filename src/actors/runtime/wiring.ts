@@ -120,8 +120,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
     onTimerStored: (dueMs) => timers.stored(dueMs),
-    live: (kind, id) => passivation.live(kind, id),
-    drop: (cell) => passivation.drop(cell),
+    passivation,
   });
   const stopSweep = sweepEvery(limits.sweepMs, schedule, passivation);
   const stop = () => {
