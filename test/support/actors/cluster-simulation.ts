@@ -15,8 +15,10 @@ const NODES = ['one', 'two', 'three'];
 const ACTORS = ['a', 'b', 'c', 'd', 'e'];
 const NAMES = ['x', 'y', 'z'];
 const STEPS = 60;
-/** Time for timers, returns and takeovers to run their course at the end. */
-const EPILOGUE_MS = 10_000;
+/** At the end timers, returns and takeovers run their course, in rounds of so many milliseconds. */
+const ROUND_MS = 2_500;
+const ROUNDS_MIN = 3;
+const ROUNDS_MAX = 12;
 /** Events let through in a row, and milliseconds passed in one step, at most. */
 const EVENTS_MAX = 8;
 const PASS_MAX_MS = 250;
@@ -289,11 +291,10 @@ class History {
   async #epilogue(): Promise<void> {
     this.#trace('epilogue');
     const cluster = this.#cluster;
-    for (let round = 0; round < 4; round += 1) {
-      await cluster.pass(EPILOGUE_MS / 4, true);
+    for (let round = 0; round < ROUNDS_MAX && (round < ROUNDS_MIN || !this.#isIdle); round += 1) {
       for (const process of cluster.processes) process.skewMs = 0;
       for (const work of this.#works.splice(0)) work();
-      await cluster.rest();
+      await cluster.pass(ROUND_MS, true);
     }
     for (const { name, app } of cluster.processes) {
       if (!app.node.admits) this.#broken ??= `${name} never came back`;
@@ -303,6 +304,17 @@ class History {
     }
     if (cluster.processes.length !== NODES.length)
       this.#broken ??= `${cluster.processes.length} processes run`;
+  }
+
+  /** No process has work, mail or writes under way, but for asks whose answer was left to a later command. */
+  get #isIdle(): boolean {
+    return (
+      this.#works.length === 0 &&
+      this.#cluster.processes.every(({ app }) => {
+        const { backlog, mailboxPending = 0 } = app.system?.counters() ?? { backlog: 1 };
+        return app.node.admits && backlog === 0 && mailboxPending === 0 && app.node.gated === 0;
+      })
+    );
   }
 
   #count(): void {
