@@ -36,7 +36,7 @@ function isOfNoActor({ operations, claims }: EntryTurn): boolean {
   return claims.length === 0 && !operations.some(({ op }) => op === 'append' || op === 'snapshot');
 }
 
-/** An actor's row follows its last one, a snapshot covers rows that are there, and a message is used up once. */
+/** An actor's row follows its last one, a snapshot is of the last one, and a message is used up once. */
 function judgeRows({ kind, id, operations }: EntryTurn, view: JudgeView): number {
   let last: number | undefined;
   for (const operation of operations) {
@@ -45,7 +45,7 @@ function judgeRows({ kind, id, operations }: EntryTurn, view: JudgeView): number
     if (operation.kind !== kind || operation.id !== id) return VERDICT.refused;
     last ??= view.lastSeq(kind, id);
     if (operation.op === 'snapshot') {
-      if (operation.seq > last) return VERDICT.stale;
+      if (operation.seq !== last) return VERDICT.stale;
     } else {
       if (operation.seq !== last + 1) return VERDICT.stale;
       last = operation.seq;
