@@ -171,17 +171,14 @@ export class PgLog implements Log {
   ): Promise<readonly DatabaseRow[]> {
     const { node, incarnation, nodeSeq, body } = write;
     const sealed = this.#sealer.seal(body, placeOf(write));
-    let answer: DatabaseAnswer;
     try {
-      answer = await database.run(statement, [node, incarnation, nodeSeq, sealed, ...more]);
+      const values = [node, incarnation, nodeSeq, sealed, ...more];
+      return confirmed(await database.run(statement, values)).rows;
     } catch (error) {
       if (error instanceof DatabaseFailure && error.sqlState === SQL_STATE.notNull)
         throw new Expelled(node, incarnation);
       throw portErrorOf(error);
     }
-    // A wait for a synchronous standby that was cancelled answers success with a warning.
-    if (answer.noticed) throw new OutcomeUnknown('PostgreSQL sent a warning with the commit');
-    return answer.rows;
   }
 
   #wrote(write: LogWrite, [row]: readonly DatabaseRow[]): number | undefined {
@@ -271,12 +268,17 @@ export class PgLog implements Log {
     statement: Statement,
     values: readonly unknown[] = [],
   ): Promise<DatabaseAnswer> {
-    try {
-      return await database.run(statement, values);
-    } catch (error) {
+    const answer = await database.run(statement, values).catch((error: unknown) => {
       throw portErrorOf(error);
-    }
+    });
+    return confirmed(answer);
   }
+}
+
+/** A wait for a synchronous standby that was cancelled answers success with a warning. */
+function confirmed(answer: DatabaseAnswer): DatabaseAnswer {
+  if (answer.noticed) throw new OutcomeUnknown('PostgreSQL sent a warning with the commit');
+  return answer;
 }
 
 type RowName = Pick<LogRow, 'node' | 'incarnation' | 'nodeSeq'>;
