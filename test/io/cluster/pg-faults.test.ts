@@ -113,7 +113,7 @@ function testLostRows(postgres: Postgres): void {
   lost('a restored log', 'update gatehouse.head set log_id = gen_random_uuid()', /restored or replaced/);
   lost('a dropped schema', 'drop schema gatehouse cascade', /no log any more/);
 
-  t.test('log faults: a reader that the trimmed log has left behind is told', async (t) => {
+  t.test('log faults: a reader that is behind the trimmed log is refused', async (t) => {
     const fixture = await openPgFixture(t, postgres);
     const { log, write, database } = await join(fixture, await fixture.connect());
     for (const seq of [2, 3]) await log.append(write(seq));
