@@ -33,6 +33,11 @@ const NEWEST = {
   text: `select pos, parts, (extract(epoch from clock_timestamp() - max(at)) * 1000)::bigint as age_ms
     from gatehouse.checkpoint group by pos, parts having count(*) = parts order by pos desc limit 1`,
 };
+const LOG_AFTER = {
+  name: 'log_after',
+  text: `select coalesce(max(pos), $1::bigint) as pos, coalesce(sum(octet_length(body)), 0)::bigint as bytes
+    from gatehouse.log where pos > $1::bigint`,
+};
 const PARTS = {
   name: 'checkpoint_parts',
   text: `select part, sha256, body from gatehouse.checkpoint
@@ -67,6 +72,12 @@ export class Checkpoints {
     const [row] = (await this.#database.run(NEWEST)).rows;
     if (row === undefined) return undefined;
     return { position: Number(row['pos']), parts: Number(row['parts']), ageMs: Number(row['age_ms']) };
+  }
+
+  /** Bytes of the log after a position, and its newest position. */
+  async logAfter(after: number): Promise<{ readonly position: number; readonly bytes: number }> {
+    const [row] = (await this.#database.run(LOG_AFTER, [after])).rows;
+    return { position: Number(row?.['pos']), bytes: Number(row?.['bytes']) };
   }
 
   /**

@@ -66,6 +66,16 @@ function testStoring(postgres: Postgres): void {
 }
 
 function testRefusals(postgres: Postgres): void {
+  t.test('checkpoint: the log after a position is measured', async (t) => {
+    const { connect, database } = await openCheckpoints(t, postgres);
+    const checkpoints = connect();
+    t.same(await checkpoints.logAfter(3), { position: 3, bytes: 0 });
+    await database.script(
+      "insert into gatehouse.log (pos, node, incarnation, node_seq, body) select pos, 1, 1, pos, 'four' from generate_series(1, 5) pos",
+    );
+    t.same(await checkpoints.logAfter(3), { position: 5, bytes: 8 });
+  });
+
   t.test('checkpoint: of two nodes that store one position the second stores nothing', async (t) => {
     const { connect, file, target } = await openCheckpoints(t, postgres);
     const [first, second] = [connect(), connect()];
