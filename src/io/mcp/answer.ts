@@ -1,6 +1,6 @@
 /**
  * Answers of tool calls and resource reads: the backend's bytes as text, JSON-escaped and never parsed, so that numbers keep
- * every digit that the module wrote.
+ * every digit that the module wrote. `members` are further ones of a result, with a comma behind each.
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { memberSpan } from '../../domain/raw-json.ts';
@@ -18,13 +18,13 @@ export function isErrorAnswer(status: number, text: string): boolean {
 }
 
 /** JSON of the result of tools/call (spec 4.1). */
-export function toolResult(text: string, isError: boolean): string {
-  return `{"content":[{"type":"text","text":${JSON.stringify(text)}}]${isError ? ',"isError":true}' : '}'}`;
+export function toolResult(text: string, isError: boolean, members = ''): string {
+  return `{${members}"content":[{"type":"text","text":${JSON.stringify(text)}}]${isError ? ',"isError":true}' : '}'}`;
 }
 
 /** The same with `structuredContent`, where the text is a JSON object and no failure. The text stays as the module wrote it. */
-export function structuredResult(text: string, isError: boolean): string {
-  const plain = toolResult(text, isError);
+export function structuredResult(text: string, isError: boolean, members = ''): string {
+  const plain = toolResult(text, isError, members);
   const object = isError ? undefined : structuredText(text);
   return object === undefined ? plain : `${plain.slice(0, -1)},"structuredContent":${object}}`;
 }
@@ -49,9 +49,14 @@ function structuredText(text: string): string | undefined {
 }
 
 /** JSON of the result of resources/read; every item carries its `uri`, which all official clients need. */
-export function resourceResult(uri: string, mimeType: string, text: string, isError: boolean): string {
+export function resourceResult(
+  { uri, mimeType }: { readonly uri: string; readonly mimeType: string },
+  text: string,
+  isError: boolean,
+  members = '',
+): string {
   const item = `{"uri":${JSON.stringify(uri)},"mimeType":${JSON.stringify(mimeType)},"text":${JSON.stringify(text)}}`;
-  return `{"contents":[${item}]${isError ? ',"isError":true}' : '}'}`;
+  return `{${members}"contents":[${item}]${isError ? ',"isError":true}' : '}'}`;
 }
 
 /** A text of the gateway itself: the REST envelope, whose `detail` says what to correct. */

@@ -26,7 +26,7 @@ import {
   resultEnvelope,
   rpcFailure,
 } from './rpc.ts';
-import { ToolCalls } from './tool-calls.ts';
+import { type CallOptions, ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
 /** The reported version (spec 9), whatever version a client requests. */
@@ -79,7 +79,7 @@ export class McpDispatcher {
         return this.list(request, context, authentication);
       case 'tools/call':
       case 'resources/read':
-        return this.call(request, context, authentication, progress);
+        return this.call(request, context, authentication, { progress });
       default:
         throw new GatewayError('MethodNotFound');
     }
@@ -105,17 +105,17 @@ export class McpDispatcher {
     );
   }
 
-  /** tools/call and resources/read. `progress`: where a tool call may report it. */
+  /** tools/call and resources/read. */
   call(
     request: RpcRequest,
     context: RouteContext,
     authentication: Authentication,
-    progress?: ProgressStream,
+    options: CallOptions,
   ): Answer {
     return after(this.#requestContext(request, context, authentication), (requestContext) =>
       request.method === 'tools/call'
-        ? this.#calls.callTool(request, requestContext, progress)
-        : this.#calls.readResource(request, requestContext),
+        ? this.#calls.callTool(request, requestContext, options)
+        : this.#calls.readResource(request, requestContext, options),
     );
   }
 

@@ -96,9 +96,10 @@ export function requireHeader(
   expected: unknown,
   mayBeEncoded: boolean,
 ): void {
-  const sent = context.header(name.toLowerCase());
+  const field = name.toLowerCase();
+  const sent = context.header(field);
   if (sent === undefined) {
-    const fault = context.repeatedHeaders.has(name.toLowerCase()) ? 'was sent twice' : 'is missing';
+    const fault = context.repeatedHeaders.has(field) ? 'was sent twice' : 'is missing';
     throw new GatewayError('HeaderMismatch', `${name} ${fault}`);
   }
   const value = mayBeEncoded ? decoded(sent) : sent;
@@ -109,7 +110,7 @@ export function requireHeader(
 
 /** Undefined for malformed Base64. */
 function decoded(value: string): string | undefined {
-  const [, base64] = ENCODED.exec(value) ?? [];
+  const [, base64] = value.startsWith('=?') ? (ENCODED.exec(value) ?? []) : [];
   if (base64 === undefined) return value;
   return BASE64.test(base64) ? Buffer.from(base64, 'base64').toString('utf8') : undefined;
 }

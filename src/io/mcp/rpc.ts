@@ -149,19 +149,11 @@ export class RepeatedResult {
     return this.#result.length;
   }
 
-  /** The same result with further members in front. They depend on the gateway alone, so the first ones are kept. */
+  /** The same result with further members in front, a comma behind each. They depend on the gateway alone: the first are kept. */
   withMembers(members: string): RepeatedResult {
-    this.#extended ??= new RepeatedResult(`{${members},${this.toString().slice(1)}`);
+    this.#extended ??= new RepeatedResult(`{${members}${this.toString().slice(1)}`);
     return this.#extended;
   }
-}
-
-/** Adds members to the `result` of an answer to this id; an answer with an error stays as it is. */
-export function addMembers(id: string, answer: string, members: string): string {
-  const start = envelopeStart(id);
-  if (!answer.startsWith(start)) return answer;
-  const at = start.length + 1;
-  return `${answer.slice(0, at)}${members}${answer[at] === '}' ? '' : ','}${answer.slice(at)}`;
 }
 
 /** JSON text, or its cached bytes. */

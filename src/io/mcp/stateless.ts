@@ -16,7 +16,6 @@ import { failureReply, rpcReply } from './replies.ts';
 import { requireMatchingHead } from './request-headers.ts';
 import { REVISION_NAMES } from './revisions.ts';
 import {
-  addMembers,
   errorWithData,
   type RpcAnswer,
   RpcFailure,
@@ -41,11 +40,19 @@ type Method = (
   progress: ProgressStream | undefined,
 ) => Answer;
 
+/** JSON text that results begin with, a comma behind each member: `resultType`, `_meta` with the server, life in caches. */
+interface Members {
+  readonly calls: string;
+  readonly reads: string;
+  readonly publicLists: string;
+  readonly privateLists: string;
+}
+
 export class StatelessMessages {
   readonly #dispatcher: McpDispatcher;
   readonly #methods: Readonly<Record<string, Method>>;
-  /** The member `_meta` of results, by what the address shows: the whole catalog or a profile. */
-  readonly #identities = new WeakMap<CatalogView, string>();
+  /** By what the address shows: the whole catalog or a profile. */
+  readonly #members = new WeakMap<CatalogView, Members>();
 
   constructor(dispatcher: McpDispatcher) {
     this.#dispatcher = dispatcher;
@@ -87,47 +94,46 @@ export class StatelessMessages {
   }
 
   #discovered(context: RouteContext): string {
-    const members = cacheable(this.#identity(context), LIST_TTL_MS, 'public');
     const instructions = this.#dispatcher.viewOf(context).instructions ?? INSTRUCTIONS;
     const facts = { supportedVersions: REVISION_NAMES, capabilities: CAPABILITIES, instructions };
-    return `{${members},${JSON.stringify(facts).slice(1)}`;
+    return `{${this.#membersOf(context).publicLists}${JSON.stringify(facts).slice(1)}`;
   }
 
   #list(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {
     requireFirstPage(request);
-    const identity = this.#identity(context);
+    const { publicLists, privateLists } = this.#membersOf(context);
     return this.#dispatcher.list(request, context, authentication, (caller: CallerClass) =>
-      cacheable(identity, LIST_TTL_MS, caller === 'anonymous' ? 'public' : 'private'),
+      caller === 'anonymous' ? publicLists : privateLists,
     );
   }
 
   #empty(request: RpcRequest, context: RouteContext, name: string): RpcAnswer {
     requireFirstPage(request);
-    return resultEnvelope(
-      request.id,
-      `{${cacheable(this.#identity(context), LIST_TTL_MS, 'public')},"${name}":[]}`,
-    );
+    return resultEnvelope(request.id, `{${this.#membersOf(context).publicLists}"${name}":[]}`);
   }
 
   /** What a module answers may change at any time, so a read may not be cached. */
   #call(...[request, context, authentication, progress]: Parameters<Method>): Answer {
     const { name, arguments: values } = request.params;
     requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
-    const identity = this.#identity(context);
-    const members =
-      request.method === 'resources/read' ? cacheable(identity, 0, 'private') : complete(identity);
-    const extended = (answer: RpcAnswer) => withMembers(request.id, answer, members);
-    const answer = this.#dispatcher.call(request, context, authentication, progress);
-    return answer instanceof Promise ? answer.then(extended) : extended(answer);
+    const { calls, reads } = this.#membersOf(context);
+    const members = request.method === 'resources/read' ? reads : calls;
+    return this.#dispatcher.call(request, context, authentication, { progress, members });
   }
 
-  #identity(context: RouteContext): string {
+  #membersOf(context: RouteContext): Members {
     const view = this.#dispatcher.viewOf(context);
-    const known = this.#identities.get(view);
+    const known = this.#members.get(view);
     if (known !== undefined) return known;
     const facts = JSON.stringify(serverInfo(context, view));
-    const made = `"_meta":{"io.modelcontextprotocol/serverInfo":${facts}}`;
-    this.#identities.set(view, made);
+    const calls = `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":${facts}},`;
+    const made = {
+      calls,
+      reads: `${calls}"ttlMs":0,"cacheScope":"private",`,
+      publicLists: `${calls}"ttlMs":${LIST_TTL_MS},"cacheScope":"public",`,
+      privateLists: `${calls}"ttlMs":${LIST_TTL_MS},"cacheScope":"private",`,
+    };
+    this.#members.set(view, made);
     return made;
   }
 
@@ -161,21 +167,6 @@ export function unsupportedRevision(id: string | undefined, requested: string): 
 
 function replyOf(answer: RpcAnswer | StreamReply): Reply {
   return answer instanceof StreamReply ? answer : rpcReply(200, answer);
-}
-
-function complete(identity: string): string {
-  return `"resultType":"complete",${identity}`;
-}
-
-function cacheable(identity: string, ttlMs: number, cacheScope: 'private' | 'public'): string {
-  return `${complete(identity)},"ttlMs":${ttlMs},"cacheScope":"${cacheScope}"`;
-}
-
-function withMembers(id: string, answer: RpcAnswer, members: string): RpcAnswer {
-  if (typeof answer === 'string') return addMembers(id, answer, members);
-  return answer instanceof RpcFailure
-    ? new RpcFailure(answer.error, addMembers(id, answer.text, members))
-    : answer;
 }
 
 /** All lists have one page, so no cursor was ever given out. Null counts as none. */

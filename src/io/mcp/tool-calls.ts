@@ -45,6 +45,13 @@ interface ToolCallOptions {
   readonly onCall?: CallObserver | undefined;
 }
 
+export interface CallOptions {
+  /** Where a tool call may report progress. */
+  readonly progress?: ProgressStream | undefined;
+  /** JSON text of members that every result begins with, a comma behind each. */
+  readonly members?: string;
+}
+
 /** JSON-RPC text of the answer. */
 type RpcReply = string | RpcFailure;
 type Answer = RpcReply | Promise<RpcReply>;
@@ -64,9 +71,9 @@ export class ToolCalls {
   }
 
   /** tools/call. Throws the refusal. */
-  callTool(request: RpcRequest, requestContext: RequestContext, progress?: ProgressStream): Answer {
+  callTool(request: RpcRequest, requestContext: RequestContext, { progress, members }: CallOptions): Answer {
     const { name, arguments: given } = request.params;
-    const call = toolCall(request, requestContext, recordOf('mcp.tool', name, this.observe));
+    const call = toolCall(request, requestContext, recordOf('mcp.tool', name, this.observe), members);
     if (progress !== undefined) {
       call.progress = progress;
       call.record.progress = progress.counts;
@@ -121,9 +128,9 @@ export class ToolCalls {
   }
 
   /** resources/read. Throws the refusal. */
-  readResource(request: RpcRequest, requestContext: RequestContext): Answer {
+  readResource(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
     const { uri } = request.params;
-    const call = toolCall(request, requestContext, recordOf('mcp.resource', uri, this.observe));
+    const call = toolCall(request, requestContext, recordOf('mcp.resource', uri, this.observe), members);
     if (typeof uri !== 'string' || uri === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const catalog = this.#options.catalog.current;
@@ -132,7 +139,7 @@ export class ToolCalls {
     this.#authorize(call, entry.readers, 'resource');
     if (!viewAt(catalog, call.context).hasResource(uri))
       throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this resource');
-    const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
+    const wrap: Wrap = (...answer) => resourceResult(entry, ...answer);
     if (entry.endpoint === null) return this.#serveResource(entry, call, wrap);
     const url = withCodeInQuery(entry.url, call);
     const outgoing: Outgoing = { ok: true, method: 'GET', url, body: undefined };
@@ -163,7 +170,7 @@ export class ToolCalls {
   /** A fault of the arguments: a result with `isError`, which a model can read and correct. */
   #argumentError(call: ToolCall, fault: string): string {
     audit(call, call.record, 'invalid');
-    return resultEnvelope(call.id, toolResult(errorText('InvalidInput', fault), true));
+    return resultEnvelope(call.id, toolResult(errorText('InvalidInput', fault), true, call.members));
   }
 
   /** A tool of the gateway itself; its text is the body of the matching REST route. */
@@ -189,14 +196,14 @@ export class ToolCalls {
     try {
       const text = JSON.stringify({ result: await value });
       audit(call, call.record, 'ok');
-      return resultEnvelope(call.id, wrap(text, false));
+      return resultEnvelope(call.id, wrap(text, false, call.members));
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       // A bound or the storage failed: reported like a module that is down.
       const failed = errorRow(error.row).status >= 500;
       audit(call, call.record, failed ? 'failed' : 'error');
       if (failed) return rpcFailure(call.id, error.row, error.detail, error.retryAfterSeconds);
-      return resultEnvelope(call.id, wrap(errorText(error.row, error.detail), true));
+      return resultEnvelope(call.id, wrap(errorText(error.row, error.detail), true, call.members));
     }
   }
 
@@ -247,14 +254,14 @@ export class ToolCalls {
       const text = body.toString('utf8');
       const isError = isErrorAnswer(status, text);
       audit(call, call.record, isError ? 'error' : 'ok');
-      return resultEnvelope(call.id, wrap(text, isError));
+      return resultEnvelope(call.id, wrap(text, isError, call.members));
     }
     const { error } = result;
     audit(call, call.record, outcomeOf(error));
     if (error === 'Aborted') return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     if (error === 'AccessRateLimit') throw tooManyCalls(result.refusedBy);
     if (error !== 'ModuleAnswerTooLarge') return rpcFailure(call.id, error);
-    const text = wrap(errorText(error, 'ask for less at once'), true);
+    const text = wrap(errorText(error, 'ask for less at once'), true, call.members);
     return new RpcFailure(error, resultEnvelope(call.id, text));
   }
 }
@@ -263,18 +270,26 @@ export class ToolCalls {
 interface ToolCall extends RequestContext {
   readonly id: string;
   readonly record: CallRecord;
+  readonly members: string;
   /** For a client that asked for it. */
   progress?: ProgressStream;
   /** The span of the client, where the message names it and the head does not. */
   remoteParent?: RemoteParent;
 }
 
-function toolCall({ id, params }: RpcRequest, requestContext: RequestContext, record: CallRecord): ToolCall {
+function toolCall(
+  { id, params }: RpcRequest,
+  requestContext: RequestContext,
+  record: CallRecord,
+  members = '',
+): ToolCall {
   const { caller, capability } = requestContext;
   const remoteParent = traceContextOf(params, requestContext.context);
   const context = contextOf(id, requestContext.context, record, remoteParent);
   const call: ToolCall =
-    capability === undefined ? { id, context, caller, record } : { id, context, caller, capability, record };
+    capability === undefined
+      ? { id, context, caller, record, members }
+      : { id, context, caller, capability, record, members };
   if (remoteParent !== undefined) call.remoteParent = remoteParent;
   return call;
 }
@@ -312,7 +327,7 @@ function silentReader(status: number, contentType: string): StreamedAnswer | und
 }
 
 type Sendable = Extract<Outgoing, { ok: true }>;
-type Wrap = (text: string, isError: boolean) => string;
+type Wrap = (text: string, isError: boolean, members: string) => string;
 
 const NO_NAMES: FormerNames = Object.freeze({});
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
