@@ -2,7 +2,7 @@
 import type { ActorSystem } from './runtime/actor.ts';
 import type { RunningSystem } from './runtime/system.ts';
 
-/** What stays on this node, whoever owns an actor. */
+/** What stays on this node, of whatever node an actor is. */
 type OfThisNode = Pick<
   RunningSystem,
   'administration' | 'onRelease' | 'onApplied' | 'counters' | 'healthy' | 'drain' | 'close'

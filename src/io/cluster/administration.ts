@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { MINUTE_MS } from '../../domain/time.ts';
-import { type Checkpoint, Checkpoints } from './checkpoints.ts';
+import { Checkpoints, type ReplicaCheckpoint } from './checkpoints.ts';
 import { Database } from './database.ts';
 import { ClusterUnusable, DatabaseFailure } from './failures.ts';
 import { LogPartitions } from './log-partitions.ts';
@@ -19,7 +19,7 @@ export interface ClusterState {
   /** Newest row of the log. */
   readonly position: number;
   readonly logBytes: number;
-  readonly checkpoint: Checkpoint | undefined;
+  readonly checkpoint: ReplicaCheckpoint | undefined;
   readonly nodes: readonly NodeRecord[];
 }
 

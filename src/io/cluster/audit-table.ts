@@ -8,7 +8,7 @@ import { Database, type DatabaseRow } from './database.ts';
 import { DatabaseFailure, SQL_STATE } from './failures.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
-export interface AuditTableRecord {
+interface AuditTableRecord {
   readonly timeMs: number;
   /** In the form of the journal. */
   readonly row: Uint8Array;
@@ -22,7 +22,7 @@ export interface AuditTableKey {
   readonly index: number;
 }
 
-export type StoredAuditRecord = AuditTableKey & Pick<AuditTableRecord, 'row'>;
+type StoredAuditRecord = AuditTableKey & Pick<AuditTableRecord, 'row'>;
 
 export const BATCH_RECORDS_MAX = 4_000;
 /** A batch that inflates to more was not written by a node. */

@@ -10,7 +10,7 @@ import { Database } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
-export interface Checkpoint {
+export interface ReplicaCheckpoint {
   readonly position: number;
   readonly parts: number;
   /** By the clock of the database. */
@@ -68,7 +68,7 @@ export class Checkpoints {
   }
 
   /** The newest complete one. */
-  async newest(): Promise<Checkpoint | undefined> {
+  async newest(): Promise<ReplicaCheckpoint | undefined> {
     const [row] = (await this.#database.run(NEWEST)).rows;
     if (row === undefined) return undefined;
     return { position: Number(row['pos']), parts: Number(row['parts']), ageMs: Number(row['age_ms']) };
@@ -108,7 +108,10 @@ export class Checkpoints {
    * Writes the file of a checkpoint, which is on disk when this resolves. Rejects with `ClusterUnusable` when a part is
    * missing or was changed; no file is left then.
    */
-  async download({ position, parts }: Pick<Checkpoint, 'position' | 'parts'>, file: string): Promise<void> {
+  async download(
+    { position, parts }: Pick<ReplicaCheckpoint, 'position' | 'parts'>,
+    file: string,
+  ): Promise<void> {
     const partial = `${file}.part`;
     const target = await open(partial, 'w', 0o600);
     try {

@@ -15,7 +15,7 @@ interface LogPartitionsOptions {
 }
 
 /** What one round did, by number of partition. */
-export interface PartitionChanges {
+interface PartitionChanges {
   readonly made: readonly number[];
   readonly dropped: readonly number[];
 }

@@ -5,13 +5,13 @@
 import {
   type Entered,
   Expelled,
-  type Log,
   LogLost,
   type LogRow,
   type LogWrite,
   NameTaken,
   OutcomeUnknown,
   type Renewed,
+  type SharedLog,
 } from '../../actors/runtime/log/port.ts';
 import {
   Database,
@@ -49,7 +49,7 @@ export async function openPgLog(options: PgLogOptions): Promise<PgLog> {
   return new PgLog(options, await openHead(options));
 }
 
-export class PgLog implements Log {
+export class PgLog implements SharedLog {
   readonly logId: string;
   readonly #options: PgLogOptions;
   readonly #sealer: Sealer;

@@ -86,7 +86,7 @@ t.test('upkeep: a node that is not in charge does nothing, and begins when it is
   t.same(await round(), ['partitions', 'checkpoint']);
 });
 
-t.test('upkeep: a round that fails is told, and the next one runs', async (t) => {
+t.test('upkeep: a round that fails is reported, and the next one runs', async (t) => {
   const { world, round } = open();
   world.failure = new Error('away');
   t.same(await round(), ['partitions', 'Error: away']);

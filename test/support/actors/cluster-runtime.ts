@@ -7,7 +7,7 @@ import { type Operation, VERDICT } from '../../../src/actors/runtime/journal/por
 import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
 import { judge } from '../../../src/actors/runtime/log/judge.ts';
 import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
-import type { Log, LogRow } from '../../../src/actors/runtime/log/port.ts';
+import type { LogRow, SharedLog } from '../../../src/actors/runtime/log/port.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import type { LedgerState, ledgerKind } from './ledger-kind.ts';
@@ -196,7 +196,7 @@ export class RuntimeProcess {
   }
 
   /** The log, with the moment of the last renewal noted. */
-  #observed(log: Log): Log {
+  #observed(log: SharedLog): SharedLog {
     const { monotonicMs } = this.#options.tools;
     return {
       enter: (name, previous) => log.enter(name, previous),

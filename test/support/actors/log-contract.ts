@@ -3,23 +3,23 @@ import type { Test } from 'tap';
 import {
   type Entered,
   Expelled,
-  type Log,
   LogLost,
   type LogRow,
   type LogWrite,
   NameTaken,
+  type SharedLog,
 } from '../../../src/actors/runtime/log/port.ts';
 
 /** An empty log. */
 export interface LogFixture {
   /** The log as another process sees it. */
-  connect(): Promise<Log>;
+  connect(): Promise<SharedLog>;
   /** Lets so much time pass that a process that does not renew counts as gone. */
   passLease(): Promise<void>;
 }
 
 interface TestNode extends Entered {
-  readonly log: Log;
+  readonly log: SharedLog;
   readonly name: string;
 }
 

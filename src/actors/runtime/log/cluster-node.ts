@@ -4,14 +4,14 @@ import type { Journal } from '../journal/port.ts';
 import type { Schedule } from '../runtime-context.ts';
 import { encodeMember } from './entry.ts';
 import { LogNode } from './node.ts';
-import type { Log, PeerListener, Peers } from './port.ts';
+import type { PeerListener, Peers, SharedLog } from './port.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
 import { ReplicaJournal } from './replica-journal.ts';
 
 interface ClusterNodeOptions {
   /** Where rows are applied: this node's own store. */
   readonly store: Journal;
-  readonly log: Log;
+  readonly log: SharedLog;
   readonly peers: (listener: PeerListener) => Peers;
   readonly schedule: Schedule;
   /** The wall clock, in milliseconds. */

@@ -18,7 +18,7 @@ export interface EntryTurn {
   readonly claims: readonly EntryClaim[];
 }
 
-export type LogEntry =
+export type RowContent =
   | { readonly type: 'turns'; readonly turns: readonly EntryTurn[] }
   | { readonly type: 'member'; readonly change: MemberChange }
   /** It cannot be read: every node passes over it alike. */
@@ -56,7 +56,7 @@ function entryTurn({ kind, id, operations, claims }: JournalTurn): EntryTurn {
 }
 
 /** Throws `EntryTooNew`. */
-export function decodeEntry(body: Uint8Array): LogEntry {
+export function decodeEntry(body: Uint8Array): RowContent {
   let decoded: unknown;
   try {
     decoded = packr.unpack(body);

@@ -5,13 +5,13 @@
 import {
   type Entered,
   Expelled,
-  type Log,
   LogLost,
   type LogRow,
   type LogWrite,
   NameTaken,
   OutcomeUnknown,
   type Renewed,
+  type SharedLog,
 } from './port.ts';
 
 /** Node numbers, as ids carry them: 1 to 63. */
@@ -44,7 +44,7 @@ interface MemoryLogOptions {
 /** One call of a client: waits until its question is executed, then until its answer is delivered. */
 export interface MemoryCall {
   readonly client: number;
-  readonly method: keyof Log;
+  readonly method: keyof SharedLog;
   /** The engine has executed it: only the answer is under way. */
   readonly executed: boolean;
   /** The client has given up; the question may still arrive. */
@@ -53,7 +53,7 @@ export interface MemoryCall {
 
 class Call implements MemoryCall {
   readonly client: number;
-  readonly method: keyof Log;
+  readonly method: keyof SharedLog;
   readonly #run: () => unknown;
   readonly #resolve: (value: unknown) => void;
   readonly #reject: (error: unknown) => void;
@@ -61,7 +61,7 @@ class Call implements MemoryCall {
   abandoned = false;
 
   constructor(
-    [client, method]: readonly [number, keyof Log],
+    [client, method]: readonly [number, keyof SharedLog],
     run: () => unknown,
     resolve: (value: unknown) => void,
     reject: (error: unknown) => void,
@@ -179,7 +179,7 @@ export class MemoryLog {
     return this.#calls.find((each) => each === call);
   }
 
-  #ask<T>(client: number, method: keyof Log, run: () => T): Promise<T> {
+  #ask<T>(client: number, method: keyof SharedLog, run: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const call = new Call([client, method], run, (value) => resolve(value as T), reject);
       this.#calls.push(call);
@@ -298,9 +298,9 @@ export class MemoryLog {
 
 const stateOf = ({ node, renewals, applied }: NodeRecord) => ({ node, renewals, applied });
 
-type Ask = <T>(client: number, method: keyof Log, run: () => T) => Promise<T>;
+type Ask = <T>(client: number, method: keyof SharedLog, run: () => T) => Promise<T>;
 
-export class MemoryLogClient implements Log {
+export class MemoryLogClient implements SharedLog {
   /** Names the client among the calls of the log. */
   readonly client: number;
   readonly #ask: Ask;

@@ -10,13 +10,13 @@ import { NodeLease } from './lease.ts';
 import type { MemberChange } from './members.ts';
 import {
   Expelled,
-  type Log,
   type LogRow,
   type LogWrite,
   type NodeState,
   OutcomeUnknown,
   type PeerListener,
   type Peers,
+  type SharedLog,
 } from './port.ts';
 import { Presence } from './presence.ts';
 import type { RowSink } from './row-sink.ts';
@@ -28,7 +28,7 @@ const RENEWALS_PER_LEASE = 5;
 const LAG_SHARE = 0.5;
 
 interface LogNodeOptions {
-  readonly log: Log;
+  readonly log: SharedLog;
   readonly peers: (listener: PeerListener) => Peers;
   readonly sink: RowSink;
   readonly schedule: Schedule;

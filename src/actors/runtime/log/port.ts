@@ -81,7 +81,7 @@ export class NameTaken extends Error {
  * The engine. Every method settles within seconds, with `OutcomeUnknown` when the answer is lost by then. All but `enter` and `fetch` reject
  * with `Expelled`.
  */
-export interface Log {
+export interface SharedLog {
   /**
    * Gives a name its node number and a new incarnation: two above the newest, so that the process before it cannot
    * take it for its own in `resolve`. `previous`: the incarnation that this process had. Without it, or when it is not

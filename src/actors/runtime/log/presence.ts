@@ -4,7 +4,7 @@
  */
 import type { Schedule } from '../runtime-context.ts';
 import type { MemberChange } from './members.ts';
-import { Expelled, type Log, LogLost, type LogWrite, NameTaken, OutcomeUnknown } from './port.ts';
+import { Expelled, LogLost, type LogWrite, NameTaken, OutcomeUnknown, type SharedLog } from './port.ts';
 import { NodeStopped } from './tail.ts';
 
 /** Wait before a question whose answer was lost is asked again. */
@@ -13,7 +13,7 @@ const RETRY_MS = 100;
 const NAME_WAIT_LEASES = 2;
 
 interface PresenceOptions {
-  readonly log: Log;
+  readonly log: SharedLog;
   readonly name: string;
   readonly leaseMs: number;
   readonly schedule: Schedule;

@@ -3,7 +3,7 @@
  * writes, and by fetching what is missing. One batch is being applied at a time.
  */
 import type { Schedule } from '../runtime-context.ts';
-import { type Log, type LogRow, OutcomeUnknown } from './port.ts';
+import { type LogRow, OutcomeUnknown, type SharedLog } from './port.ts';
 import type { RowSink } from './row-sink.ts';
 
 const FETCH_ROWS = 256;
@@ -22,7 +22,7 @@ export class NodeStopped extends Error {
 }
 
 interface TailOptions {
-  readonly log: Log;
+  readonly log: SharedLog;
   readonly sink: RowSink;
   readonly schedule: Schedule;
   /** Rows are about to be applied. */

@@ -1,7 +1,12 @@
 /** The log in memory: the contract of logs, and the faults that the simulation drives. */
 import t from 'tap';
 import { type MemoryCall, MemoryLog } from '../../../../src/actors/runtime/log/memory-log.ts';
-import { Expelled, type Log, LogLost, OutcomeUnknown } from '../../../../src/actors/runtime/log/port.ts';
+import {
+  Expelled,
+  LogLost,
+  OutcomeUnknown,
+  type SharedLog,
+} from '../../../../src/actors/runtime/log/port.ts';
 import { ManualClock } from '../../../support/actors/actors.ts';
 import { testLogContract } from '../../../support/actors/log-contract.ts';
 
@@ -128,7 +133,7 @@ t.test('memory log: rows that were trimmed are lost to a reader that is further 
   await answered(client.append(write(2)));
   await answered(client.append(write(3)));
   log.trim(2);
-  t.equal((await answered((client as Log).fetch(2, 10))).length, 1);
+  t.equal((await answered((client as SharedLog).fetch(2, 10))).length, 1);
   await t.rejects(answered(client.fetch(1, 10)), LogLost);
   t.equal(await answered(client.append(write(4))), 4);
 });
