@@ -20,8 +20,16 @@ import type { AssemblyOptions } from './options.ts';
 /** The file of the journal grows in steps of zeros, so that a full disk is found before a commit needs the space. */
 const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
 
-/** Throws `JournalUnusable`, `JournalTooNew`. */
-export function openActorJournal(dataPath: string, settings: SettingsReader, log: Log): Promise<DiskJournal> {
+/** Throws `JournalUnusable`, `JournalTooNew`; with a cluster also `ClusterUnusable` and `ClusterMisconfigured`. */
+export async function openActorJournal(
+  { cluster, dataPath }: Configuration,
+  settings: SettingsReader,
+  log: Log,
+): Promise<DiskJournal> {
+  if (cluster !== undefined) {
+    const { prepareReplica } = await import('./cluster-replica.ts');
+    await prepareReplica(cluster, dataPath, log);
+  }
   return openStorage({
     directory: dataPath,
     auditRowsMax: (ring) => auditRowsMax(settings, ring),

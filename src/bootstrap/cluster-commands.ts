@@ -58,7 +58,7 @@ export function importJournal(cluster: ClusterConfiguration, dataPath: string): 
 export function recoverFromJournal(cluster: ClusterConfiguration, dataPath: string): Promise<number> {
   return withJournal(dataPath, async () => {
     const applied = await readReplicaPosition(dataPath);
-    if (applied === undefined)
+    if (applied === undefined || applied === 0)
       throw new JournalUnusable(`the journal in ${dataPath} is not that of a node of a cluster`);
     return administer(cluster, async (administration) => {
       const head = await administration.requireUnused(false);

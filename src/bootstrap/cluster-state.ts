@@ -32,7 +32,7 @@ export async function storeState(
   try {
     await journal.copyReplica(copy);
     const position = await replicaPosition(copy);
-    if (position === undefined) return undefined;
+    if (position === undefined || position === 0) return undefined;
     await checkpoints.upload(position, join(copy, DATA_FILE));
     await checkpoints.trim();
     return position;

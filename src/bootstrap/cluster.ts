@@ -20,6 +20,7 @@ import { openPgLog, type PgLog } from '../io/cluster/pg-log.ts';
 import type { Verbs } from '../io/cluster/rpc.ts';
 import type { Log } from '../io/observability/log.ts';
 import { secretsOf } from './cluster-commands.ts';
+import { startUpkeep } from './cluster-replica.ts';
 
 /** Interval at which the addresses of other nodes are read; a change of the members is not waited for. */
 const ADDRESSES_MS = 1_000;
@@ -88,6 +89,8 @@ export async function openCluster(
   holder.parts = parts;
   const stopFollowing = followAddresses(parts, pgLog, links);
   await parts.node.start();
+  const { dataPath } = configuration;
+  const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log });
   let isLeaving = false;
   return {
     ...parts,
@@ -103,6 +106,7 @@ export async function openCluster(
     },
     async close() {
       stopFollowing();
+      await endUpkeep();
       parts.node.stop();
       await links.close();
       pgLog.close();

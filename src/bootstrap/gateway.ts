@@ -67,7 +67,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
-  const journal = await openActorJournal(configuration.dataPath, settings, log);
+  const journal = await openActorJournal(configuration, settings, log);
   const cluster = await joinCluster(journal, configuration, options);
   const base = { configuration, settings, log, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);

@@ -3,7 +3,12 @@ import { readdirSync } from 'node:fs';
 import t from 'tap';
 import { copyAsReplica, replicaPosition } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
-import { EVENT_EPOCH_KEY, type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
+import {
+  EVENT_EPOCH_KEY,
+  type Journal,
+  type Operation,
+  REPLICA_KEY,
+} from '../../src/actors/runtime/journal/port.ts';
 import { fetchState, storeState } from '../../src/bootstrap/cluster-state.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
@@ -14,6 +19,15 @@ import { temporaryFolder } from '../support/files/file-storage.ts';
 const STEP_BYTES = 1024 * 1024;
 
 const openAt = (directory: string) => openJournal({ directory, stepBytes: STEP_BYTES });
+
+/** A row of an actor: the journal is not empty. */
+const account = (journal: Journal): Operation => ({
+  op: 'append',
+  kind: 'user',
+  id: '1',
+  seq: 1,
+  row: journal.pack([1, [{ type: 'made' }], [], []]),
+});
 
 t.test(
   'cluster state: a log begins above the numbers of messages that wait, and keeps the log of events',
@@ -26,7 +40,7 @@ t.test(
       key: { toKind: 'user', toId: '1', seq, fromKind: 'user', fromId: '2' },
       row: journal.pack({ type: 'x' }),
     });
-    await commitRows(journal, [epoch, mail(5), mail(7 * 65_536 + 1), mail(9)]);
+    await commitRows(journal, [account(journal), epoch, mail(5), mail(7 * 65_536 + 1), mail(9)]);
     await journal.close();
     t.equal(await copyAsReplica(from, target, { from: 3, logId: 'life' }), 8);
     t.equal(await replicaPosition(target), 8);
@@ -43,6 +57,7 @@ t.test('cluster state: a backup of a node serves without a cluster', async (t) =
   const [from, target] = [temporaryFolder(t), temporaryFolder(t)];
   const journal = await openAt(from);
   await commitRows(journal, [
+    account(journal),
     { op: 'meta', key: REPLICA_KEY, row: journal.pack([5, new Uint8Array(32), [], 'life']) },
   ]);
   await journal.backup(target, true);

@@ -33,6 +33,7 @@ const NEWEST = {
   text: `select pos, parts, (extract(epoch from clock_timestamp() - max(at)) * 1000)::bigint as age_ms
     from gatehouse.checkpoint group by pos, parts having count(*) = parts order by pos desc limit 1`,
 };
+const REACHES = { name: 'log_reaches', text: 'select 1 as found from gatehouse.log where pos = $1::bigint' };
 const LOG_AFTER = {
   name: 'log_after',
   text: `select coalesce(max(pos), $1::bigint) as pos, coalesce(sum(octet_length(body)), 0)::bigint as bytes
@@ -72,6 +73,12 @@ export class Checkpoints {
     const [row] = (await this.#database.run(NEWEST)).rows;
     if (row === undefined) return undefined;
     return { position: Number(row['pos']), parts: Number(row['parts']), ageMs: Number(row['age_ms']) };
+  }
+
+  /** Whether the row at a position, or row 1 for position 0, is in the log. */
+  async reachesBackTo(position: number): Promise<boolean> {
+    const { rows } = await this.#database.run(REACHES, [Math.max(1, position)]);
+    return rows.length > 0;
   }
 
   /** Bytes of the log after a position, and its newest position. */

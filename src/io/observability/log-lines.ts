@@ -63,6 +63,7 @@ export const LOG_FIELDS = {
   ),
   partsSwept: field('number', 'Files of uploads that no upload owned, removed.'),
   path: field('string', 'Path without query; secrets are masked by the parameter of the route.'),
+  position: field('number', 'Row of the log of the cluster.'),
   reason: field(
     'string',
     'Of links. `unreachable`: no connection. `plain`: TLS is missing. `late`: no handshake in 2 s. `full`: too many handshakes. `secret`, `log`, `layout`, `node`, `incarnation`, `format`: the handshake shows another one. `frame`: not the protocol. `silent`: no heartbeat in 3 s. `closed`: by the other side. `replaced`: by a newer link of the node. `stopped`: on purpose.',
@@ -241,6 +242,17 @@ export const PROGRAM_LINES = {
     'A connection to `Cluster.listen` that is no link. Logged once a minute for each reason; the metric counts all.',
     'clientAddress',
     'reason',
+  ),
+  checkpointFetched: info(
+    'checkpoint fetched',
+    'The node begins with the state of this position of the log.',
+    'position',
+  ),
+  checkpointStored: info('checkpoint stored', 'Nodes that join begin with it.', 'position'),
+  upkeepFailed: warn(
+    'cluster upkeep failed',
+    'Partitions or checkpoints of the log; tried again a minute later.',
+    'err',
   ),
   nodeCallFailed: error(
     'call of a node failed',

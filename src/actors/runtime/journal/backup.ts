@@ -40,11 +40,12 @@ export async function copyAsReplica(
   return position;
 }
 
-/** Position in the log of a cluster that a journal has applied; undefined where it is not of one. */
+/** Position in the log of a cluster that a journal has applied, 0 for an empty one; undefined where it is not of one. */
 export async function replicaPosition(directory: string): Promise<number | undefined> {
   const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
-    return replicaOf(root)?.[0];
+    const applied = replicaOf(root)?.[0];
+    return applied ?? (isEmpty(root) ? 0 : undefined);
   } finally {
     await root.close();
   }
@@ -64,6 +65,12 @@ export async function adoptReplica(directory: string, logId: string): Promise<nu
 
 /** As `log/replica.ts` writes it. */
 type StoredReplica = readonly [position: number, digest: Uint8Array, members: unknown, logId: string];
+
+/** No actor has a row. */
+function isEmpty(root: RootDatabase): boolean {
+  const { journal, snapshot } = openTables(root, createPackr(), () => undefined).tables;
+  return journal.count() + snapshot.count() === 0;
+}
 
 function replicaOf(root: RootDatabase): StoredReplica | undefined {
   return openTables(root, createPackr(), () => undefined).tables.meta.get(REPLICA_KEY) as

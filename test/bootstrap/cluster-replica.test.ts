@@ -1,0 +1,100 @@
+/** What a start does with the data folder of a node before the journal is opened. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { replicaPosition } from '../../src/actors/runtime/journal/backup.ts';
+import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
+import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
+import { prepareReplica } from '../../src/bootstrap/cluster-replica.ts';
+import { storeState } from '../../src/bootstrap/cluster-state.ts';
+import type { ClusterConfiguration } from '../../src/domain/config/configuration.ts';
+import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
+import { createLog } from '../../src/io/observability/log.ts';
+import { commitRows } from '../support/actors/commit-rows.ts';
+import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
+import { type Postgres, withPostgres } from '../support/cluster/postgres.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
+
+const log = createLog('silent');
+
+async function openCluster(t: Test, postgres: Postgres) {
+  const { url, connect, database } = await openPgFixture(t, postgres);
+  await connect();
+  const cluster: ClusterConfiguration = {
+    url,
+    name: 'a',
+    listen: '127.0.0.1:0',
+    advertise: undefined,
+    secret: [SECRET.toString('hex')],
+    tls: undefined,
+    plain: false,
+    leaseMilliseconds: 1_000,
+    logHours: 1,
+    audit: 'node',
+    sharedFiles: false,
+  };
+  const rows = (from: number, to: number) =>
+    database.script(
+      `insert into gatehouse.log (pos, node, incarnation, node_seq, body) select pos, 1, 1, pos, '' from generate_series(${from}, ${to}) pos`,
+    );
+  /** A folder whose journal has applied so many rows; undefined: it is not of a node. */
+  const folderAt = async (position: number | undefined): Promise<string> => {
+    const directory = temporaryFolder(t);
+    const journal = await openJournal({ directory, stepBytes: 1024 * 1024 });
+    const row: Operation = {
+      op: 'append',
+      kind: 'user',
+      id: '1',
+      seq: 1,
+      row: journal.pack([1, [], [], []]),
+    };
+    const applied = journal.pack([position, new Uint8Array(32), [], 'life']);
+    const meta: Operation[] = position === undefined ? [] : [{ op: 'meta', key: REPLICA_KEY, row: applied }];
+    await commitRows(journal, [row, ...meta]);
+    if (position !== undefined && position >= 5) {
+      const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
+      await storeState(checkpoints, journal, directory);
+      checkpoints.close();
+    }
+    await journal.close();
+    return directory;
+  };
+  return { cluster, rows, folderAt };
+}
+
+await withPostgres(t, (postgres) => {
+  t.test(
+    'node start: an empty folder gets the newest checkpoint, or nothing when there is none',
+    async (t) => {
+      const { cluster, folderAt } = await openCluster(t, postgres);
+      const folder = temporaryFolder(t);
+      await prepareReplica(cluster, folder, log);
+      t.notOk(existsSync(join(folder, 'data.mdb')));
+      await folderAt(5);
+      await prepareReplica(cluster, folder, log);
+      t.equal(await replicaPosition(folder), 5);
+    },
+  );
+
+  t.test(
+    'node start: a journal that the log reaches back to stays, one that is too far behind is set aside',
+    async (t) => {
+      const { cluster, rows, folderAt } = await openCluster(t, postgres);
+      await folderAt(5);
+      await rows(3, 6);
+      const [near, far] = [await folderAt(3), await folderAt(2)];
+      await prepareReplica(cluster, near, log);
+      t.equal(await replicaPosition(near), 3);
+      await prepareReplica(cluster, far, log);
+      t.equal(await replicaPosition(far), 5);
+      t.ok(existsSync(join(far, 'data.mdb.behind')));
+    },
+  );
+
+  t.test('node start: the journal of a gateway without Cluster is refused and stays', async (t) => {
+    const { cluster, folderAt } = await openCluster(t, postgres);
+    const folder = await folderAt(undefined);
+    await t.rejects(prepareReplica(cluster, folder, log), { name: 'ClusterUnusable', message: /import/ });
+    t.ok(existsSync(join(folder, 'data.mdb')));
+  });
+});
