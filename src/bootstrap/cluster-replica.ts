@@ -1,7 +1,8 @@
 /** What a node does for its copy of the state around the time it is in: begins with a checkpoint, and stores new ones. */
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { adoptReplica, replicaPosition } from '../actors/runtime/journal/backup.ts';
 import { DATA_FILE, LOCK_FILE } from '../actors/runtime/journal/file.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import type { ClusterNode } from '../actors/runtime/log/cluster-node.ts';
@@ -14,7 +15,6 @@ import { openHead } from '../io/cluster/pg-start.ts';
 import { ClusterUpkeep } from '../io/cluster/upkeep.ts';
 import type { Log } from '../io/observability/log.ts';
 import { secretsOf } from './cluster-commands.ts';
-import { fetchState, storeState } from './cluster-state.ts';
 import { readReplicaPosition } from './journal-check.ts';
 
 /** A journal that is too far behind keeps its content under this name: audit records of calls are in no other place. */
@@ -81,4 +81,39 @@ export function startUpkeep(
     checkpoints.close();
     partitions.close();
   };
+}
+
+/**
+ * Fetches the newest checkpoint into a folder that holds no journal; its position. Undefined when there is none: the log
+ * is read from its first row. Rejects with `ClusterUnusable`, `DatabaseFailure`.
+ */
+export async function fetchState(
+  checkpoints: Checkpoints,
+  dataPath: string,
+  logId: string,
+): Promise<number | undefined> {
+  const file = join(dataPath, DATA_FILE);
+  const newest = existsSync(file) ? undefined : await checkpoints.newest();
+  if (newest === undefined) return undefined;
+  await checkpoints.download(newest, file);
+  return adoptReplica(dataPath, logId);
+}
+
+/** Stores the present state of the journal as a checkpoint, and removes those that it replaces; its position. */
+export async function storeState(
+  checkpoints: Checkpoints,
+  journal: Pick<DiskJournal, 'copyReplica'>,
+  dataPath: string,
+): Promise<number | undefined> {
+  const copy = mkdtempSync(join(dataPath, 'checkpoint-'));
+  try {
+    await journal.copyReplica(copy);
+    const position = await replicaPosition(copy);
+    if (position === undefined || position === 0) return undefined;
+    await checkpoints.upload(position, join(copy, DATA_FILE));
+    await checkpoints.trim();
+    return position;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { fetchState } from '../../../src/bootstrap/cluster-state.ts';
+import { fetchState } from '../../../src/bootstrap/cluster-replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { request, signUp } from '../../../tools/agent.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
