@@ -20,7 +20,7 @@ const COLUMNS = [
   { title: 'Bytes', number: true, cell: ({ sizeBytes }) => shown(sizeBytes) },
   { title: 'Tokens', number: true, cell: ({ estimatedTokens }) => shown(estimatedTokens) },
 ];
-/** The login with the most tools: what a profile saves is told for it. */
+/** The login with the most tools: the share of a profile is counted for it. */
 const USUAL = 'McpVerified';
 
 const tokensOf = (rows) => rows.find(({ caller }) => caller === USUAL)?.estimatedTokens ?? 0;
