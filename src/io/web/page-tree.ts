@@ -27,6 +27,7 @@ const ADMIN_PAGES = [
   'LoginLog',
   'Audit',
   'Actors',
+  'Catalog',
   'Health',
 ] as const;
 

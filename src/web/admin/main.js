@@ -6,6 +6,7 @@ import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { ActorsPage } from './actors.js';
 import { AppsPage } from './apps.js';
 import { AuditPage, LoginLogPage } from './audit.js';
+import { CatalogPage } from './catalog.js';
 import { DashboardPage } from './dashboard.js';
 import { HealthPage } from './health.js';
 import { UserKeysPage } from './keys.js';
@@ -27,6 +28,7 @@ const PAGES = [
   { name: 'LoginLog', title: 'Login log', page: LoginLogPage },
   { name: 'Audit', title: 'Audit', page: AuditPage },
   { name: 'Actors', title: 'Actors', page: ActorsPage },
+  { name: 'Catalog', title: 'Catalog', page: CatalogPage },
   { name: 'Health', title: 'Health', page: HealthPage },
 ];
 

@@ -13,7 +13,8 @@ import { becomeAdmin, failsAndContinues, linkTo, printedLink } from '../../suppo
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launch();
+const McpProfiles = { shop: { tools: ['wallet', 'payorder_*'] }, markets: { tools: ['market_get_*'] } };
+const gateway = await launch({ configuration: { McpProfiles }, args: ['--sandbox'] });
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 const PANEL = `${HOME}ProxyAdmin/`;
@@ -43,6 +44,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     ['Login log', /When|No login/],
     ['Audit', /ApiRPSLimit/],
     ['Actors', /No failing actors/],
+    ['Catalog', /four bytes each/],
     ['Health', /writable/],
   ] as const) {
     await linkTo(page, name).click();
@@ -51,6 +53,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     t.same(await violations(), [], name);
     await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
   }
+  await t.test('catalog', (t) => seeLists(t, admin));
   await t.test('deliveries', (t) => seeDeliveries(t, admin));
   await t.test('roles', (t) => changeRole(t, admin));
   await t.test('audit', (t) => filterAudit(t, admin));
@@ -77,6 +80,24 @@ t.test('admin: the link of admin recover makes one more admin, and its page says
   await page.getByText('yours', { exact: true }).waitFor();
   t.equal(await admins.count(), 2);
 });
+
+/** One table of sizes for each address; callers without a tool have a line instead of rows. */
+async function seeLists(t: Test, { page }: OpenPage): Promise<void> {
+  await linkTo(page, 'Catalog').click();
+  await page.getByRole('heading', { name: 'Profile markets' }).waitFor();
+  t.strictSame(await page.getByRole('main').getByRole('heading', { level: 2 }).allInnerTexts(), [
+    'All tools',
+    'Profile shop',
+    'Profile markets',
+    'Reload',
+  ]);
+  const shop = page.getByRole('table', { name: 'Sizes of tools/list: Profile shop' });
+  const [row = ''] = await shop.getByRole('row', { name: /^McpVerified/ }).allInnerTexts();
+  t.match(row.trim(), /^McpVerified\s+12\s+1\d,\d{3}\s+2,\d{3}$/);
+  t.equal(await shop.getByRole('row', { name: /^Code of a chat/ }).count(), 0);
+  await page.getByText('No tools for: Code of a chat, Code of a payment.').first().waitFor();
+  await page.getByText('/mcp/p/shop').waitFor();
+}
 
 /** Polls the page, since the receiver gets a delivery before the attempt is stored. */
 async function refreshUntil(page: Page, shown: Locator): Promise<void> {
