@@ -18,7 +18,7 @@ export interface EntryTurn {
   readonly claims: readonly EntryClaim[];
 }
 
-export type RowContent =
+type RowContent =
   | { readonly type: 'turns'; readonly turns: readonly EntryTurn[] }
   | { readonly type: 'member'; readonly change: MemberChange }
   /** It cannot be read: every node passes over it alike. */
