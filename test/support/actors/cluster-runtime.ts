@@ -25,7 +25,9 @@ export type PlantedFault =
   | 'a question arrives after its resolution'
   | 'a clock that steps decides expulsions'
   | 'a stale turn ends its node'
-  | 'owners are not judged';
+  | 'owners are not judged'
+  | 'messages are not judged'
+  | 'snapshots are not judged';
 
 const SETTINGS = new LiveSettings();
 /** Small enough that every bound is met. */
@@ -64,13 +66,15 @@ function numberedBySender(group: readonly Operation[]): readonly Operation[] {
 export function judgeOf(fault: PlantedFault | undefined): typeof judge {
   return (turn, writer, view) => {
     if (fault === 'claims are not judged') return judge({ ...turn, claims: [] }, writer, view);
+    const [first] = turn.operations;
+    if (first?.op === 'snapshot' && fault === 'snapshots are not judged') return VERDICT.applied;
     const owns = fault === 'owners are not judged' ? { ownerOf: () => writer.node } : {};
     const verdict = judge(turn, writer, {
       isMember: (...of) => view.isMember(...of),
       ownerOf: (...of) => view.ownerOf(...of),
       lastSeq: (...of) => view.lastSeq(...of),
       lookup: (...of) => view.lookup(...of),
-      hasMail: (key) => view.hasMail(key),
+      hasMail: (key) => fault === 'messages are not judged' || view.hasMail(key),
       ...owns,
     });
     return verdict === VERDICT.stale && fault === 'a stale turn ends its node' ? VERDICT.refused : verdict;

@@ -16,9 +16,8 @@ const ACTORS = ['a', 'b', 'c', 'd', 'e'];
 const NAMES = ['x', 'y', 'z'];
 const STEPS = 60;
 /** At the end timers, returns and takeovers run their course, in rounds of so many milliseconds. */
-const ROUND_MS = 2_500;
-const ROUNDS_MIN = 3;
-const ROUNDS_MAX = 12;
+const ROUND_MS = 1_000;
+const ROUNDS_MAX = 30;
 /** Events let through in a row, and milliseconds passed in one step, at most. */
 const EVENTS_MAX = 8;
 const PASS_MAX_MS = 250;
@@ -79,8 +78,9 @@ class History {
   /** Operations of each actor that an answer has told of. */
   readonly #told = new Map<string, number[]>();
   readonly #digests: string[] = [];
-  /** Processes that admitted when they were last looked at, at which position. */
-  readonly #admitting = new Map<RuntimeProcess, number>();
+  readonly #positions = new Map<RuntimeProcess, number>();
+  /** Processes that admitted when they were last looked at. */
+  readonly #admitting = new Set<RuntimeProcess>();
   #works: (() => void)[] = [];
   #broken: string | undefined;
 
@@ -261,25 +261,29 @@ class History {
     else this.#broken ??= `${name} ended: ${error.message}`;
   }
 
-  /** Equal positions have equal digests; a node that begins to admit knows what every answer has told. */
+  /**
+   * Equal positions have equal digests. A node that begins to admit knows what every answer has told; from then on its
+   * state only grows, so it is read again when there is a new answer.
+   */
   #check(): void {
     for (const process of this.#cluster.processes) {
       const { app, name } = process;
       const { position, digest } = app.cluster.replica;
-      if (this.#admitting.get(app) === position && app.admits) continue;
-      const text = Buffer.from(digest).toString('base64');
-      this.#digests[position] ??= text;
-      if (this.#digests[position] !== text) this.#broken ??= `${name} differs at ${position}`;
-      this.#read(process);
+      if (this.#positions.get(app) !== position) {
+        this.#positions.set(app, position);
+        const text = Buffer.from(digest).toString('base64');
+        this.#digests[position] ??= text;
+        if (this.#digests[position] !== text) this.#broken ??= `${name} differs at ${position}`;
+      }
+      const isAdmitting = process.paused === undefined && app.admits;
+      if (isAdmitting && !this.#admitting.has(app)) this.#read(process);
+      else if (!isAdmitting) this.#admitting.delete(app);
     }
   }
 
   #read({ name, paused, app }: SimulatedProcess<RuntimeProcess>): void {
-    if (paused !== undefined || !app.admits) {
-      this.#admitting.delete(app);
-      return;
-    }
-    this.#admitting.set(app, app.position);
+    if (paused !== undefined || !app.admits) return;
+    this.#admitting.add(app);
     if (this.#options.figures !== undefined) this.#options.figures.reads += 1;
     for (const [id, told] of this.#told) {
       const seen = app.stateOf(id)?.applied;
@@ -291,7 +295,7 @@ class History {
   async #epilogue(): Promise<void> {
     this.#trace('epilogue');
     const cluster = this.#cluster;
-    for (let round = 0; round < ROUNDS_MAX && (round < ROUNDS_MIN || !this.#isIdle); round += 1) {
+    for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
       for (const process of cluster.processes) process.skewMs = 0;
       for (const work of this.#works.splice(0)) work();
       await cluster.pass(ROUND_MS, true);
@@ -306,15 +310,16 @@ class History {
       this.#broken ??= `${cluster.processes.length} processes run`;
   }
 
-  /** No process has work, mail or writes under way, but for asks whose answer was left to a later command. */
+  /** Everything runs, and no fault, work, mail, timer or write is under way. */
   get #isIdle(): boolean {
-    return (
-      this.#works.length === 0 &&
-      this.#cluster.processes.every(({ app }) => {
-        const { backlog, mailboxPending = 0 } = app.system?.counters() ?? { backlog: 1 };
-        return app.node.admits && backlog === 0 && mailboxPending === 0 && app.node.gated === 0;
-      })
-    );
+    const { processes, log, planned } = this.#cluster;
+    if (processes.length < NODES.length || planned > 0 || this.#works.length > 0) return false;
+    return processes.every(({ app }) => {
+      const { backlog = 1, mailboxPending = 1 } = app.system?.counters() ?? {};
+      if (!app.node.admits || app.position < log.position || app.node.gated > 0) return false;
+      if (backlog > 0 || mailboxPending > 0) return false;
+      return app.cluster.journal.timers(Number.MAX_SAFE_INTEGER, 1).length === 0;
+    });
   }
 
   #count(): void {

@@ -165,6 +165,11 @@ export class SimulatedCluster<App extends Application> {
     this.#options.check();
   }
 
+  /** Events that are still to come. */
+  get planned(): number {
+    return this.#planned.length;
+  }
+
   /** Happens when the time has come. */
   plan(afterMs: number, run: () => void): void {
     this.#planned.push({ atMs: this.nowMs + afterMs, run });
