@@ -7,6 +7,8 @@ export interface ClusterView extends Ownership {
   owns(kind: string, id: string): boolean;
   /** The lease runs: what this node answers is not out of date. */
   readonly admits: boolean;
+  /** Last row of the log that the journal shows. */
+  readonly position: number;
   /** Runs when every other member has applied the position, or is out. */
   reached(position: number, run: () => void): void;
   /** Who hears of rows that are applied here, from now on. */

@@ -10,7 +10,7 @@ export interface Waiter {
 }
 
 /** Who remembers the newest group that holds writes of its own. */
-interface Writer {
+export interface Writer {
   dirty: CommitGroup | undefined;
   /** The newest of them with writes that answers wait for. */
   awaited: CommitGroup | undefined;

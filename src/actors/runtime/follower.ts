@@ -71,8 +71,9 @@ export class Follower implements ReplicaListener {
     if (now.owners.every((owner, partition) => owner === owners[partition])) return;
     for (const cell of [...passivation.cells()]) {
       const { kind, id } = cell;
-      const isOther = before.ownerOf(kind.kind, id) !== now.ownerOf(kind.kind, id);
-      if (isOther && !cluster.owns(kind.kind, id)) turns.letGo(cell);
+      if (before.ownerOf(kind.kind, id) === now.ownerOf(kind.kind, id)) continue;
+      if (cluster.owns(kind.kind, id)) turns.takeOver(cell);
+      else turns.letGo(cell);
     }
     mailboxes.letGo();
     timers.letGo();

@@ -3,7 +3,7 @@
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { CommitGroup, type Waiter } from './commit-group.ts';
+import { CommitGroup, type Waiter, type Writer } from './commit-group.ts';
 import { type Journal, type JournalTurn, type Judged, VERDICT } from './journal/port.ts';
 import { NotOwner } from './not-owner.ts';
 import type { RuntimeLimits, Schedule } from './runtime-context.ts';
@@ -227,6 +227,13 @@ export class GroupCommit {
     }
     if (gate !== undefined) this.#holdBack(gate, position);
     return true;
+  }
+
+  /** What follows from the present state of this writer waits until every other node has applied the position. */
+  gateAt(position: number, writer: Writer): void {
+    const gate = new CommitGroup();
+    gate.writtenBy(writer, true);
+    this.#holdBack(gate, position);
   }
 
   #holdBack(gate: CommitGroup, position: number): void {

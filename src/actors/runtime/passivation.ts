@@ -19,6 +19,8 @@ interface PassivationOptions {
   readonly liveActorsMax: number;
   /** Writes a snapshot with the next group. */
   readonly snapshot: (cell: Cell) => void;
+  /** Called with each instance that is loaded. */
+  readonly onLoaded?: ((cell: Cell) => void) | undefined;
 }
 
 /** The live instances of one kind. */
@@ -90,6 +92,7 @@ export class Passivation {
       checkName('an actor id', id, ID_MAX_BYTES);
       cell = new Cell(residents.kind, id);
       cell.replay(this.#options.journal);
+      this.#options.onLoaded?.(cell);
       residents.cells.set(cell.id, cell);
       residents.touch(cell);
       if (residents.cells.size > this.#options.liveActorsMax) this.#makeRoom(residents, cell);

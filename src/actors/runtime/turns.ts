@@ -7,6 +7,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { type AnyOutcome, isRefusal, Later, type Refusal, refuse } from './actor.ts';
 import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';
+import type { ClusterView } from './cluster-view.ts';
 import type { CommitGroup } from './commit-group.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
@@ -33,6 +34,8 @@ interface TurnsOptions {
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   readonly onTimerStored: (dueMs: number) => void;
+  /** Absent: there is one node. */
+  readonly cluster: Pick<ClusterView, 'owns' | 'position'> | undefined;
   readonly passivation: Pick<Passivation, 'live' | 'drop'>;
 }
 
@@ -248,6 +251,15 @@ export class Turns {
     this.#options.passivation.drop(cell);
     for (const { chain } of held) this.#moved(cell, chain);
     cell.abandon('Overloaded');
+  }
+
+  /**
+   * Another node, or a former instance, may have written what this one starts from. Nothing that follows from it leaves
+   * before all nodes have applied it: also a reply that is only repeated.
+   */
+  takeOver(cell: Cell): void {
+    const { commit, cluster } = this.#options;
+    if (cluster?.owns(cell.kind.kind, cell.id) === true) commit.gateAt(cluster.position, cell);
   }
 
   /**

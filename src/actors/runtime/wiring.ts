@@ -2,7 +2,7 @@
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';
-import type { PendingCount } from './cell.ts';
+import type { Cell, PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Deliveries } from './deliveries.ts';
@@ -84,10 +84,8 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     journal,
     clock,
     liveActorsMax: limits.liveActorsMax,
-    snapshot: (cell) => {
-      const sizeBytes = turns.snapshot(cell);
-      if (sizeBytes > 0) commit.wrote(1, sizeBytes);
-    },
+    onLoaded: cluster === undefined ? undefined : (cell) => turns.takeOver(cell),
+    snapshot: (cell) => writeSnapshot(cell, turns, commit),
   });
   const nextCommandId = commandIds(ids.next(clock()));
   const deliveries: Deliveries = new Deliveries({
@@ -121,6 +119,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onEntryFailed: deliveries.failed,
     onTimerStored: (dueMs) => timers.stored(dueMs),
     passivation,
+    cluster,
   });
   const stopSweep = sweepEvery(limits.sweepMs, schedule, passivation);
   const stop = () => {
@@ -147,6 +146,11 @@ function followerOf(
   const follower = new Follower({ ...deps, cluster });
   cluster.follow(follower);
   return follower;
+}
+
+function writeSnapshot(cell: Cell, turns: Turns, commit: GroupCommit): void {
+  const sizeBytes = turns.snapshot(cell);
+  if (sizeBytes > 0) commit.wrote(1, sizeBytes);
 }
 
 function createIds({ journal, node }: WiringOptions, commit: () => GroupCommit): IdGenerator {

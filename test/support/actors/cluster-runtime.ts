@@ -2,6 +2,7 @@
  * One process of the simulated cluster: a running actor system of ledgers over a journal in memory that follows the
  * shared log. Planted faults break one promise each.
  */
+import { Cell } from '../../../src/actors/runtime/cell.ts';
 import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import { type Operation, VERDICT } from '../../../src/actors/runtime/journal/port.ts';
 import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
@@ -155,6 +156,13 @@ export class RuntimeProcess {
     return undefined;
   }
 
+  /** State of an actor in the store. */
+  storedStateOf(id: string): LedgerState {
+    const cell = new Cell(this.#options.kind, id);
+    cell.replay(this.cluster.journal);
+    return cell.state as LedgerState;
+  }
+
   /** A graceful end, but for the time that callers are given. */
   async leave(): Promise<void> {
     await this.system?.drain(0);
@@ -179,6 +187,9 @@ export class RuntimeProcess {
         owns: (...of) => view.owns(...of),
         follow: (listener) => view.follow(listener),
         reached: (position, run) => (waits ? view.reached(position, run) : run()),
+        get position() {
+          return view.position;
+        },
         get admits() {
           return admits();
         },

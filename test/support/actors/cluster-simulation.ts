@@ -3,6 +3,7 @@
  * work, messages, timers and the faults of cluster-faults.ts. Everything that happens follows from the seed.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
 import { Replica } from '../../../src/actors/runtime/log/replica.ts';
 import { seededBytes, seededNumbers } from './actors.ts';
@@ -343,12 +344,13 @@ class History {
     if (first === undefined) return 'no process runs';
     const states = new Map<string, LedgerState>();
     for (const id of ACTORS) {
-      const state = first.app.stateOf(id);
-      if (state === undefined) return `${id} has writes under way`;
+      const state = first.app.storedStateOf(id);
       states.set(id, state);
       for (const { name, app } of this.#cluster.processes) {
-        if (JSON.stringify(app.stateOf(id)) !== JSON.stringify(state))
-          return `${name} has another state of ${id}`;
+        // Without an answer while it waits for other nodes.
+        const live = app.stateOf(id) ?? state;
+        for (const seen of [app.storedStateOf(id), live])
+          if (!isDeepStrictEqual(seen, state)) return `${name} has another state of ${id}`;
       }
     }
     return (

@@ -53,6 +53,9 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
     get admits() {
       return node.admits;
     },
+    get position() {
+      return replica.position;
+    },
     reached: (position, run) => node.reached(position, run),
     follow: (listener) => replica.follow(listener),
   };

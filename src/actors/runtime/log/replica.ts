@@ -110,8 +110,8 @@ export class Replica {
           return;
         }
         this.digest = digest;
-        for (const consequence of consequences) consequence();
         this.position = position;
+        for (const consequence of consequences) consequence();
         this.#wakeReaders();
         resolve();
       }),

@@ -53,6 +53,8 @@ const FAULTS: readonly PlantedFault[] = [
   'a question arrives after its resolution',
   'a stale turn ends its node',
   'owners are not judged',
+  'messages are not judged',
+  'snapshots are not judged',
 ];
 
 for (const fault of alone === undefined ? FAULTS : []) {
