@@ -41,7 +41,7 @@ t.test('program: an unsupported Node version ends the start with 78 and one sent
     t.strictSame({ code, stdout }, { code: 78, stdout: '' }, version);
     t.match(stderr, /^gatehouse: needs Node 20 from 20\.20\.0 or .+; this is [0-9.]+\n$/);
   }
-  for (const version of ['v20.20.0', 'v20.21.0', 'v22.13.1', 'v24.0.0'])
+  for (const version of ['v20.20.0', 'v20.21.0', 'v22.13.1', 'v24.0.0', 'v26.0.0'])
     t.equal((await startOn(version)).code, 0, version);
 });
 

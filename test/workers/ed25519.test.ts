@@ -24,7 +24,7 @@ const hex = (text: string): Buffer => Buffer.from(text, 'hex');
 const TRIVIAL_SIGNATURE = hex(`01${'00'.repeat(63)}`);
 /** R of low order, with a key that is none. */
 const LOW_ORDER_R = vectors.filter(({ src, id }) => src === 'speccheck' && id === 2);
-/** Node 24 refuses signatures whose R or key has a low order; before, the guard alone does, whatever the OpenSSL. */
+/** Node 24 and later refuse signatures whose R or key has a low order; before, the guard alone does, whatever the OpenSSL. */
 const REFUSES_LOW_ORDER = LOW_ORDER_R.every(
   ({ key, msg, sig }) => !nativeAccepts(hex(key), hex(msg), hex(sig)),
 );

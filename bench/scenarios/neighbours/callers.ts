@@ -67,7 +67,7 @@ async function within(work: Promise<void>, timeoutMs: number): Promise<void> {
 }
 
 export function elapse(durationMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, durationMs));
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, durationMs)));
 }
 
 /** A caller with kept connections, as many as it has calls under way. */
