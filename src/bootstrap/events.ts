@@ -7,6 +7,7 @@ import type { Administration } from '../actors/runtime/administration.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import { missingFeatures } from '../domain/features.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
@@ -79,8 +80,9 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
   const inbox = new EventInbox({ ...own, settings, clock: Date.now, log });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
   const intake = createEventPush(inbox, keys);
+  const polls = !missingFeatures(configuration).has('events');
   const feeds = eventModules
-    .filter(({ poll }) => poll)
+    .filter(({ poll }) => poll && polls)
     .map(({ name, url }) => {
       const polled = { module: name, url, project, modules, inbox };
       return new EventPoller({ ...own, ...polled, newRequestId, random: Math.random, log: options.log });

@@ -1,4 +1,5 @@
 /** Composes both listeners: session lookup, route tables, pages, and the pipelines. */
+import { missingFeatures } from '../domain/features.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { Site } from '../domain/site.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
@@ -52,6 +53,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   ) =>
     createPipeline({
       routes,
+      missingFeatures: missingFeatures(configuration),
       actors,
       settings,
       sessionLookup,

@@ -6,6 +6,7 @@ import type { WebhookPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { EventLog } from '../domain/events/events.ts';
+import { missingFeatures } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { LineSink, Log } from '../io/observability/log.ts';
@@ -91,12 +92,13 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     ownership,
     onBug: (error, appId) => log.write('webhookFailed', { err: error, appId }),
   });
+  const delivers = !missingFeatures(configuration).has('webhooks');
   // Runs in the background, so that a start does not wait for thousands of applications.
-  dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
+  if (delivers) dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
   return {
     ownerApi: new WebhookOwnerApi(dispatcher, eventLog, sender, attemptLog),
-    changed: (appId) => dispatcher.changed(appId),
-    ownershipChanged: () => dispatcher.ownershipChanged(),
+    changed: (appId) => (delivers ? dispatcher.changed(appId) : undefined),
+    ownershipChanged: async () => (delivers ? dispatcher.ownershipChanged() : undefined),
     counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);

@@ -2,6 +2,7 @@
 import { backUp, checkData, goBackACommit, restore } from '../bootstrap/journal.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
+import { missingFeatures } from '../domain/features.ts';
 import { recoverAdmin } from './admin-recover.ts';
 import { runCluster } from './cluster.ts';
 import { generateKey } from './keygen.ts';
@@ -54,8 +55,9 @@ export const COMMANDS = {
     help: 'check the configuration and start nothing',
     options: ['--config FILE', '--sandbox'],
     run(args) {
-      loadOrEnd(parseFlags(args));
+      const missing = [...missingFeatures(loadOrEnd(parseFlags(args)))];
       print('configuration: no faults\n');
+      if (missing.length > 0) print(`not available with Cluster: ${missing.join(', ')}\n`);
     },
   },
   check: {

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { Assembly } from '../bootstrap/gateway.ts';
 import { exposureWarnings } from '../config/exposure.ts';
 import type { Flags } from '../config/load.ts';
+import { missingFeatures } from '../domain/features.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
 import { banner } from './banner.ts';
 import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
@@ -32,6 +33,8 @@ export async function serve(flags: Flags): Promise<void> {
     },
   });
   running.gateway = gateway;
+  const missing = [...missingFeatures(configuration)];
+  if (missing.length > 0) log.write('notWithCluster', { features: missing });
   for (const warning of exposureWarnings(configuration)) log.write('unsafeDeployment', warning);
   const { url, internal, sandbox, home, setupAddress, httpLibrary } = gateway;
   const isTerminal = process.stdout.isTTY === true;

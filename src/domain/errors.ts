@@ -43,6 +43,8 @@ export const ERRORS = {
   IdempotencyKeyReused: { code: 1016, status: 422, message: 'Idempotency key reused' },
   /** The configuration file to reload has errors; the running configuration stays in force. */
   ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
+  /** No `Retry-After`: waiting does not help, the configuration decides. */
+  NotWithCluster: { code: 1018, status: 503, message: 'Not available with Cluster' },
   /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
   BodyTooSlow: { code: 1019, status: 408, message: 'Request body too slow' },
   /** Errors of the authorization server: their names are those of RFC 6749, 7591 and 8707. */

@@ -1,4 +1,5 @@
 /** What the pipeline is made of, and what it counts. */
+import type { Feature } from '../../domain/features.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { FinishedRequest } from './finished.ts';
@@ -8,6 +9,8 @@ import type { Services } from './services.ts';
 
 export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly routes: readonly AnyRoute[];
+  /** Routes of these answer `NotWithCluster`; none by default. */
+  readonly missingFeatures?: ReadonlySet<Feature>;
   readonly clock: Clock;
   /** Milliseconds that only move forward, for durations. */
   readonly elapsed: () => number;

@@ -29,7 +29,7 @@ import type { PipelineCounters, PipelineOptions } from './options.ts';
 import { createHostCheck } from './origin.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
-import { Reply } from './route.ts';
+import { type AnyRoute, Reply } from './route.ts';
 import { coerceQuery, createRouter, type Router } from './router.ts';
 import { RequestScheduler } from './scheduler.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
@@ -185,6 +185,7 @@ class RequestPipeline implements Pipeline {
     exchange.params = match.params;
     if (route.auth === 'admin' || route.adminAddresses === true) this.#requireAdminAddress(exchange);
     authorize(exchange, route);
+    this.#requireFeature(route);
     if (ready.queryCheck !== undefined) {
       const query = withCurrentNames(route, parseQuery(head.rawQuery), 'query') as Readonly<
         Record<string, string>
@@ -200,6 +201,12 @@ class RequestPipeline implements Pipeline {
       exchange.body = absentBody(ready);
       this.#scheduler.add(exchange);
     }
+  }
+
+  /** After the session and the limits: who may not call the route does not learn more, and repeats are counted. */
+  #requireFeature({ feature }: AnyRoute): void {
+    if (feature !== undefined && this.#options.missingFeatures?.has(feature) === true)
+      throw new GatewayError('NotWithCluster', feature);
   }
 
   /** Behind an untrusted proxy every client has the proxy's address, which `Admin.allow` may contain. */

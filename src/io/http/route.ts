@@ -4,6 +4,7 @@
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
+import type { Feature } from '../../domain/features.ts';
 import type { FormerNames } from '../../domain/former-names.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { QuotaResult, ScopeCode } from '../../domain/limits/quotas.ts';
@@ -213,6 +214,8 @@ interface RouteDefinition<
   /** One line for the explorer. */
   readonly summary: string;
   readonly group: string;
+  /** What the route belongs to, where a gateway may not offer that: it then answers `NotWithCluster`. */
+  readonly feature?: Feature;
   /** Further text of the API description. Tests require it of every route that is served. */
   readonly docs?: RouteDocs;
   readonly auth: A;

@@ -46,6 +46,7 @@ export const LOG_FIELDS = {
   ),
   failures: field('number', 'Failures in a row.'),
   faults: field('faults', 'What is wrong, each with `path` and `message`.'),
+  features: field('strings', 'Features: files, events, streams, webhooks.'),
   firstEventId: field('string', 'First event of the body, as in the event stream.'),
   host: field('string', 'Host and port, without path and query.'),
   id: field('string', 'Id of the actor.'),
@@ -141,6 +142,11 @@ export const PROGRAM_LINES = {
     'data folder not marked',
     'No space for its marker files; a later start writes them.',
     'err',
+  ),
+  notWithCluster: warn(
+    'not available with Cluster',
+    'Once at a start: routes of these features answer 503 with code 1018, and nothing works for them.',
+    'features',
   ),
   unsafeDeployment: warn('unsafe deployment', 'Legal, but rarely meant.', 'detail', 'host?', 'webhookAllow?'),
   sendfileUnused: warn(

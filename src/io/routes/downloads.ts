@@ -73,6 +73,7 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
       params: { fileId: idText('Id of the file', '1870000000000000001') },
     },
     group: 'files',
+    feature: 'files',
     auth: 'session',
     limits: [],
     // Takes an id, but a client may send a code, which is a secret, to the wrong address.
@@ -135,6 +136,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
       },
     },
     group: 'files',
+    feature: 'files',
     auth: 'eitherOptional',
     limits: [],
     // A code opens its file for its holder (spec 4.7 rule 2).

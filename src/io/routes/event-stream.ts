@@ -42,6 +42,7 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
       sends: ['Cache-Control'],
     },
     group: 'events',
+    feature: 'streams',
     auth: 'session',
     ownPagesOnly: true,
     limits: ['NoRateLimit'],
@@ -55,7 +56,8 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
       ),
     }),
     errors: ['SessionNotFound', 'Forbidden'],
-    refusal: ({ row }) => (errorRow(row).status === 503 ? overloaded() : undefined),
+    refusal: ({ row }) =>
+      errorRow(row).status === 503 && row !== 'NotWithCluster' ? overloaded() : undefined,
     handle({ header, repeatedHeaders, query, session, holder }) {
       const sent = repeatedHeaders.has('last-event-id') ? '?' : header('last-event-id');
       const position = sent === undefined || sent === '' ? query.last_event_id : sent;

@@ -68,6 +68,9 @@ export const ERROR_TESTS: Evidence = {
     'test/io/accounts/accounts.test.ts: Idempotency-Key: with another body it is 422',
   ],
   ConfigurationRefused: ['test/io/admin/admin.test.ts: admin: a refused reload names every fault'],
+  NotWithCluster: [
+    'test/io/http/features.test.ts: features: a route of a missing feature answers 503 with 1018 and is not called',
+  ],
   BodyTooSlow: [
     'test/io/http/chunked.test.ts: minimum rate: less than 1 KiB/s over 10 s is 408',
     'test/io/proxy/bodies.test.ts: floor: a proxied body below 1 KiB/s is 408',

@@ -191,6 +191,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   if (isCounted(route)) names.push('AccessRateLimit');
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
     names.push('SessionNotFound');
+  if (route.feature !== undefined) names.push('NotWithCluster');
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
   // Every change waits for the journal.
   if (route.method !== 'GET' && route.method !== 'HEAD') names.push('JournalUnavailable');

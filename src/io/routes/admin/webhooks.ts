@@ -25,6 +25,7 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
       summary: 'Webhook attempts of any application; without `after` the newest',
       docs: { description: 'Ascending by `number`, 100 a page.' },
       group: 'admin',
+      feature: 'webhooks',
       auth: 'admin',
       limits: [],
       query: object({
@@ -49,6 +50,7 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
           'Counted and recorded as the owner’s own resend, with the admin in the audit log. Needs a recent login.',
       },
       group: 'admin',
+      feature: 'webhooks',
       auth: 'admin',
       role: 'support',
       limits: [],
