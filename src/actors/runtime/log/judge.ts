@@ -16,7 +16,7 @@ export interface JudgeView {
   hasMail(key: MailKey): boolean;
 }
 
-export interface Writer {
+interface Writer {
   readonly node: number;
   readonly incarnation: number;
 }
