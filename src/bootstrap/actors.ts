@@ -2,6 +2,7 @@
 import { settings as settingsKind } from '../actors/admin/settings.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
+import { LocalCallAudit } from '../actors/runtime/audit/local.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports } from '../actors/runtime/ports.ts';
@@ -79,7 +80,16 @@ export function startActors({ journal, cluster, ports, settings, log, onFatal, o
   const place =
     cluster === undefined
       ? { journal }
-      : { journal: cluster.journal, cluster: cluster.view, node: cluster.node.node };
+      : {
+          journal: cluster.journal,
+          cluster: cluster.view,
+          node: cluster.node.node,
+          callAudit: new LocalCallAudit({
+            pack: (value) => journal.pack(value),
+            store: (operations) => cluster.replica.writeLocal(operations),
+            schedule: nodeSchedule,
+          }),
+        };
   const local = createActorSystem({
     kinds: KINDS,
     ...place,

@@ -109,9 +109,13 @@ export class Administration {
     const kept = batch.findIndex(isKept);
     const last = batch.slice(0, kept < 0 ? batch.length : kept).findLast(isOver);
     if (last === undefined) return false;
-    commit.add(ofNoActor([{ op: 'auditTrim', ring, seq: last.seq }]));
-    commit.wroteUnawaited(1, 0);
+    this.#calls.trim(ring, last.seq);
     return true;
+  }
+
+  /** Resolves when the records that were written are durable. */
+  finishAudit(): Promise<void> {
+    return this.#calls.finish();
   }
 
   /** One record of the refusals that were only counted, once their minute is over. */

@@ -10,7 +10,5 @@ export interface Ownership {
 /** One machine. */
 export const OWNS_ALL: Ownership = { owns: () => true };
 
-/** Homes of work that belongs to no actor; one node does it. */
-export const AUDIT_HOME = ['auditLog', 'all'] as const;
 /** The log, the inbox and the polling of modules together. */
 export const EVENTS_HOME = ['eventLog', 'all'] as const;

@@ -284,6 +284,7 @@ export class RunningSystem implements ActorSystem {
     }
     commit.halt();
     for (const cell of this.#wiring.passivation.cells()) cell.abandon('Stopping');
+    await this.administration.finishAudit();
     await this.#options.journal.close();
   }
 }

@@ -8,6 +8,7 @@ import t from 'tap';
 import { SETTINGS_ID, settings } from '../../../src/actors/admin/settings.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
 import { JournalCallAudit } from '../../../src/actors/runtime/audit/call-audit.ts';
+import { LocalCallAudit } from '../../../src/actors/runtime/audit/local.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { Journal, Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
@@ -22,7 +23,7 @@ import {
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { cookie, makeKey, startAccounts } from '../../support/account.ts';
-import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
+import { createTestActors, ManualClock, START_MS, type TestActors } from '../../support/actors/actors.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
@@ -261,6 +262,8 @@ t.test('audit: records of no turn go to the port that is given, those of turns t
     writeFirst: async (record: AuditRecord) => {
       calls.push({ ...record, fields: { first: true } });
     },
+    trim: () => undefined,
+    finish: async () => undefined,
   };
   const actors = createTestActors({ kinds: [settings], callAudit });
   const { system } = actors;
@@ -324,18 +327,38 @@ t.test(
   },
 );
 
-t.test('audit: only the owner of the log removes records; every node counts its refusals', async (t) => {
-  const settings = new LiveSettings({ AuditDays: 1 });
-  let isOwner = false;
-  const owns = (kind: string, id: string) => isOwner && kind === 'auditLog' && id === 'all';
-  const actors = createTestActors({ kinds: [], settings, ownership: { owns } });
-  const events = () => recordsOf(actors).map(({ event }) => event);
-  const old = { utcMs: START_MS - 2 * DAY_MS, event: 'mcp.tool', userId: null, fields: {} } as const;
-  for (const record of [old, { ...old, utcMs: START_MS }]) actors.system.audit(record);
-  for (let count = 0; count < 11; count += 1) actors.system.auditRefusal(refusal(START_MS), '192.0.2.1');
-  await actors.advance(2 * MINUTE_MS);
-  t.match(events(), ['mcp.tool', 'mcp.tool', ...new Array(10).fill('login_refused'), 'refusals_left_out']);
-  isOwner = true;
-  await actors.advance(2 * MINUTE_MS);
-  t.equal(events().filter((event) => event === 'mcp.tool').length, 1);
+t.test('audit: on a node of a cluster records of no turn go to its own store in batches', async (t) => {
+  const clock = new ManualClock();
+  const batches: (readonly Operation[])[] = [];
+  let finish: (error?: Error) => void = () => undefined;
+  const store = (operations: readonly Operation[]) => {
+    batches.push(operations);
+    return new Promise<void>((resolve, reject) => {
+      finish = (error) => (error === undefined ? resolve() : reject(error));
+    });
+  };
+  const calls = new LocalCallAudit({ pack: (value) => value, store, schedule: { timer: clock.timer } });
+  const record = { utcMs: START_MS, event: 'mcp.tool', userId: null, fields: {} } as const;
+  const operation = { op: 'audit', ring: 'calls', row: record };
+  calls.write(record);
+  calls.write(record);
+  t.same(batches, [], 'they wait for more');
+  clock.fireNext(clock.nowMs + 50);
+  t.same(batches, [[operation, operation]]);
+  finish();
+  await calls.finish();
+  const first = calls.writeFirst(record);
+  calls.trim('calls', 7);
+  t.same(batches.slice(1), [[operation]], 'one that is awaited does not wait');
+  finish(new Error('no disk'));
+  await rejectsWith(t, first, 'JournalUnavailable');
+  const ended = calls.finish();
+  t.same(batches.slice(2), [[{ op: 'auditTrim', ring: 'calls', seq: 7 }]]);
+  finish();
+  await ended;
+  for (let count = 0; count < 20_000; count += 1) calls.write(record);
+  t.equal(calls.dropped, 0);
+  calls.write(record);
+  t.equal(calls.dropped, 1, 'beyond the bound they are dropped and counted');
+  await rejectsWith(t, calls.writeFirst(record), 'Overloaded');
 });

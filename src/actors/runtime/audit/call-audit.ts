@@ -1,4 +1,6 @@
-/** Audit records that belong to no turn, such as those of tool calls. A cluster keeps them apart from its log. */
+/** Audit records that belong to no turn, such as those of tool calls. A cluster keeps them apart from its log (local.ts). */
+
+import type { StoredRing } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { AuditRecord } from '../actor.ts';
 import type { GroupCommit } from '../group-commit.ts';
@@ -10,11 +12,15 @@ export interface CallAudit {
   write(record: AuditRecord): void;
   /** Resolves when the record is durable, for what must leave a trace before it happens. Rejects when full. */
   writeFirst(record: AuditRecord): Promise<void>;
+  /** Removes the records of a ring up to this position. */
+  trim(ring: StoredRing, seq: number): void;
+  /** Resolves when all that was written is durable. */
+  finish(): Promise<void>;
   readonly dropped: number;
 }
 
 /** Writes that wait for the disk; beyond it records are dropped and counted. */
-const BACKLOG_MAX = 20_000;
+export const BACKLOG_MAX = 20_000;
 
 interface JournalCallAuditDeps {
   readonly journal: Pick<Journal, 'pack' | 'sizeBytes'>;
@@ -50,6 +56,15 @@ export class JournalCallAudit implements CallAudit {
     const { operation, sizeBytes } = this.#packed(record);
     return write([operation], sizeBytes);
   }
+
+  trim(ring: StoredRing, seq: number): void {
+    const { commit } = this.#deps;
+    commit.add(ofNoActor([{ op: 'auditTrim', ring, seq }]));
+    commit.wroteUnawaited(1, 0);
+  }
+
+  /** They are in groups of the journal, whose end waits for these. */
+  async finish(): Promise<void> {}
 
   #packed(record: AuditRecord): { operation: Operation; sizeBytes: number } {
     const { journal } = this.#deps;

@@ -2,7 +2,6 @@
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { type Clock, DAY_MS, MINUTE_MS } from '../../../domain/time.ts';
 import type { Administration } from '../administration.ts';
-import { AUDIT_HOME, OWNS_ALL, type Ownership } from '../ownership.ts';
 import type { Schedule } from '../runtime-context.ts';
 
 /** Between batches while there is more to remove, so that other commits interleave. */
@@ -13,8 +12,6 @@ interface AuditRetentionOptions {
   readonly settings: SettingsReader;
   readonly clock: Clock;
   readonly schedule: Pick<Schedule, 'timer'>;
-  /** The owner of `AUDIT_HOME` alone removes records. */
-  readonly ownership?: Ownership;
 }
 
 /** Starts it; what it returns stops it. */
@@ -23,13 +20,12 @@ export function retainAudit({
   settings,
   clock,
   schedule,
-  ownership = OWNS_ALL,
 }: AuditRetentionOptions): () => void {
   const tidy = () => {
     const nowMs = clock();
     administration.auditLeftOut(nowMs);
     const beforeMs = nowMs - settings.get('AuditDays') * DAY_MS;
-    const more = ownership.owns(...AUDIT_HOME) && administration.tidyAudit(beforeMs);
+    const more = administration.tidyAudit(beforeMs);
     cancel = schedule.timer(more ? BATCH_WAIT_MS : MINUTE_MS, tidy);
   };
   let cancel = schedule.timer(MINUTE_MS, tidy);

@@ -41,6 +41,8 @@ export interface ReplicaOptions {
 
 export class Replica {
   readonly #options: ReplicaOptions;
+  /** The last batch on its way to the store. */
+  #storing: Promise<void> = Promise.resolve();
   readonly #flights = new Map<number, (judged: Judged) => void>();
   readonly #listeners: ReplicaListener[] = [];
   /** Who waits until a position is applied. */
@@ -103,19 +105,36 @@ export class Replica {
     }
     const state: Applied = [position, digest, view.members.stored(), this.#options.logId()];
     operations.push({ op: 'meta', key: REPLICA_KEY, row: store.pack(state) });
-    await new Promise<void>((resolve, reject) =>
-      store.commit([ofNoActor(operations)], (error) => {
-        if (error !== undefined) {
-          reject(error);
-          return;
-        }
-        this.digest = digest;
-        this.position = position;
-        for (const consequence of consequences) consequence();
-        this.#wakeReaders();
-        resolve();
-      }),
+    await this.#store(operations, () => {
+      this.digest = digest;
+      this.position = position;
+      for (const consequence of consequences) consequence();
+      this.#wakeReaders();
+    });
+  }
+
+  /** Rows of this node alone: no other node has them. Resolves when they are on disk. */
+  writeLocal(operations: readonly Operation[]): Promise<void> {
+    return this.#store(operations, () => undefined);
+  }
+
+  /** One batch at a time; `visible` is called as soon as its rows can be read. */
+  #store(operations: readonly Operation[], visible: () => void): Promise<void> {
+    const stored = this.#storing.then(
+      () =>
+        new Promise<void>((resolve, reject) =>
+          this.#options.store.commit([ofNoActor(operations)], (error) => {
+            if (error !== undefined) {
+              reject(error);
+              return;
+            }
+            visible();
+            resolve();
+          }),
+        ),
     );
+    this.#storing = stored.catch(() => undefined);
+    return stored;
   }
 
   #wakeReaders(): void {

@@ -1,0 +1,94 @@
+/**
+ * Audit records of no turn on a node of a cluster: in the store of this node alone, in batches, and never in the shared
+ * log. Positions in the audit log are those of the node.
+ */
+import type { StoredRing } from '../../../domain/audit.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { AuditRecord } from '../actor.ts';
+import type { Journal, Operation } from '../journal/port.ts';
+import type { Schedule } from '../runtime-context.ts';
+import { BACKLOG_MAX, type CallAudit } from './call-audit.ts';
+import { auditOperation } from './operation.ts';
+
+/** Longest wait of a record that is not awaited. Milliseconds. */
+const WAIT_MS = 50;
+
+interface LocalCallAuditDeps {
+  readonly pack: Journal['pack'];
+  /** Writes to the store of this node; resolves when it is on disk. */
+  readonly store: (operations: readonly Operation[]) => Promise<void>;
+  readonly schedule: Pick<Schedule, 'timer'>;
+}
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class LocalCallAudit implements CallAudit {
+  readonly #deps: LocalCallAuditDeps;
+  #operations: Operation[] = [];
+  #waiters: Waiter[] = [];
+  #inFlight = 0;
+  #storing: Promise<void> = Promise.resolve();
+  #cancel: (() => void) | undefined;
+  dropped = 0;
+
+  constructor(deps: LocalCallAuditDeps) {
+    this.#deps = deps;
+  }
+
+  write(record: AuditRecord): void {
+    if (this.#isFull) this.dropped += 1;
+    else this.#add(auditOperation(record, this.#deps.pack));
+  }
+
+  writeFirst(record: AuditRecord): Promise<void> {
+    if (this.#isFull) return Promise.reject(new GatewayError('Overloaded'));
+    return new Promise((resolve, reject) => {
+      this.#add(auditOperation(record, this.#deps.pack));
+      this.#waiters.push({ resolve, reject });
+      this.#flush();
+    });
+  }
+
+  trim(ring: StoredRing, seq: number): void {
+    this.#add({ op: 'auditTrim', ring, seq });
+  }
+
+  finish(): Promise<void> {
+    this.#flush();
+    return this.#storing;
+  }
+
+  get #isFull(): boolean {
+    return this.#operations.length + this.#inFlight >= BACKLOG_MAX;
+  }
+
+  #add(operation: Operation): void {
+    this.#operations.push(operation);
+    this.#cancel ??= this.#deps.schedule.timer(WAIT_MS, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    if (this.#operations.length === 0) return;
+    const operations = this.#operations;
+    const waiters = this.#waiters;
+    this.#operations = [];
+    this.#waiters = [];
+    this.#inFlight += operations.length;
+    const settle = (each: (waiter: Waiter) => void) => {
+      this.#inFlight -= operations.length;
+      waiters.forEach(each);
+    };
+    this.#storing = this.#deps.store(operations).then(
+      () => settle(({ resolve }) => resolve()),
+      () => {
+        this.dropped += operations.length - waiters.length;
+        settle(({ reject }) => reject(new GatewayError('JournalUnavailable')));
+      },
+    );
+  }
+}
