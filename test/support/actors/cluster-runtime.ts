@@ -26,7 +26,6 @@ export type PlantedFault =
   | 'a question arrives after its resolution'
   | 'a clock that steps decides expulsions'
   | 'a stale turn ends its node'
-  | 'owners are not judged'
   | 'messages are not judged'
   | 'snapshots are not judged';
 
@@ -69,14 +68,12 @@ export function judgeOf(fault: PlantedFault | undefined): typeof judge {
     if (fault === 'claims are not judged') return judge({ ...turn, claims: [] }, writer, view);
     const [first] = turn.operations;
     if (first?.op === 'snapshot' && fault === 'snapshots are not judged') return VERDICT.applied;
-    const owns = fault === 'owners are not judged' ? { ownerOf: () => writer.node } : {};
     const verdict = judge(turn, writer, {
       isMember: (...of) => view.isMember(...of),
       ownerOf: (...of) => view.ownerOf(...of),
       lastSeq: (...of) => view.lastSeq(...of),
       lookup: (...of) => view.lookup(...of),
       hasMail: (key) => fault === 'messages are not judged' || view.hasMail(key),
-      ...owns,
     });
     return verdict === VERDICT.stale && fault === 'a stale turn ends its node' ? VERDICT.refused : verdict;
   };

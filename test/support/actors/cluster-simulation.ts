@@ -287,7 +287,12 @@ class History {
     this.#admitting.add(app);
     if (this.#options.figures !== undefined) this.#options.figures.reads += 1;
     for (const [id, told] of this.#told) {
-      const seen = app.stateOf(id)?.applied;
+      let seen: readonly number[] | undefined;
+      try {
+        seen = app.stateOf(id)?.applied;
+      } catch (error) {
+        this.#broken ??= `${name} cannot read ${id}: ${String(error)}`;
+      }
       const missing = seen === undefined ? undefined : told.find((operation) => !seen.includes(operation));
       if (missing !== undefined) this.#broken ??= `${name} admits without ${missing} of ${id}`;
     }

@@ -52,7 +52,6 @@ const FAULTS: readonly PlantedFault[] = [
   'a member that renews is expelled',
   'a question arrives after its resolution',
   'a stale turn ends its node',
-  'owners are not judged',
   'messages are not judged',
   'snapshots are not judged',
 ];
