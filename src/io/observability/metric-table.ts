@@ -64,7 +64,7 @@ const actors = {
   gatehouse_actor_commands_refused_total: counter(
     'commands',
     'Commands refused before a turn, by the bound that they met.',
-    label('reason', ['stopping', 'pending', 'storage', 'quarantine', 'mailbox']),
+    label('reason', ['stopping', 'pending', 'storage', 'quarantine', 'mailbox', 'lease']),
   ),
   gatehouse_actor_messages_delivered_total: counter(
     'messages',
