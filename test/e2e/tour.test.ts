@@ -48,8 +48,7 @@ t.test(
   async (t) => {
     const { code, stdout, stderr } = await run(process.execPath, [TOUR]);
     t.equal(code, 0, stdout.slice(-2_000) + stderr);
-    // The position of the broken stream is asked for again while its last bytes are written.
-    t.match(stdout, /All 3[23] steps came out as they should\./);
+    t.match(stdout, /All 32 steps came out as they should\./);
     t.match(stdout, /kill -9 sent, the process is gone/);
     t.match(stdout, /still 987\.50 DEMO/);
     t.notMatch(stdout, /sid=[A-Za-z0-9_-]{7}/, 'cookies are cut');
