@@ -98,7 +98,8 @@ export function startActors({ journal, cluster, ports, settings, log, onFatal, o
     clock: Date.now,
     randomBytes: randomSupply(),
     schedule: nodeSchedule,
-    onFatal: (error) => (cluster?.isLeaving === true ? undefined : onFatal(error)),
+    // A node that gives up its place writes nothing more, and that ends nothing.
+    onFatal: (error) => (cluster?.node.isLeaving === true ? undefined : onFatal(error)),
     ownership,
     onBug: ({ error, ...report }) => log.write('actorFailed', { ...report, err: error }),
   });

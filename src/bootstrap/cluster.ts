@@ -32,10 +32,6 @@ export interface OpenedCluster extends ClusterNode {
   readonly pgLog: PgLog;
   /** Other nodes are answered from now on. Returns the system that asks the owner of an actor. */
   serve(local: RunningSystem): GatewayActors;
-  /** The node gives up its place: what it writes from here on is lost, and that ends nothing. */
-  readonly isLeaving: boolean;
-  /** Gives up the partitions of this node. */
-  leave(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -91,19 +87,11 @@ export async function openCluster(
   await parts.node.start();
   const { dataPath } = configuration;
   const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log });
-  let isLeaving = false;
   return {
     ...parts,
     links,
     pgLog,
     serve: (local) => serve(local, parts, links, holder),
-    get isLeaving() {
-      return isLeaving;
-    },
-    leave() {
-      isLeaving = true;
-      return parts.node.leave();
-    },
     async close() {
       stopFollowing();
       await endUpkeep();

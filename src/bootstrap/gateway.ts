@@ -221,7 +221,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await hooks;
   await events.stop();
   await actors.drain(DRAIN_MS);
-  await cluster?.leave();
+  await cluster?.node.leave();
   if (cluster === undefined) await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();

@@ -150,6 +150,11 @@ export class LogNode {
     return !this.#leaving && this.#isJoined && this.#lease.runs;
   }
 
+  /** It gives up its place: writes are rejected. */
+  get isLeaving(): boolean {
+    return this.#leaving;
+  }
+
   /** Writes a row, after those before it, however often it has to be tried. Its position. */
   append(nodeSeq: number, body: Uint8Array): Promise<number> {
     return this.#oneByOne(() => this.#append(nodeSeq, body));
