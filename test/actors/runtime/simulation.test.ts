@@ -4,7 +4,8 @@ import type { MemoryJournalOptions } from '../../../src/actors/runtime/journal/m
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import type { LedgerState } from '../../support/actors/ledger-kind.ts';
 import { simulate } from '../../support/actors/simulation.ts';
-import { everySeed, seeds } from '../../support/depth.ts';
+import { seeds } from '../../support/depth.ts';
+import { expectCaught } from '../../support/planted-fault.ts';
 
 const SEEDS = 20_000;
 /** Seeds within which a planted fault must show. */
@@ -69,13 +70,7 @@ const FAULTS: Record<string, MemoryJournalOptions> = {
 };
 
 for (const [name, faults] of alone === undefined ? Object.entries(FAULTS) : []) {
-  t.test(`simulation: catches ${name}`, async (t) => {
-    for (const seed of everySeed(FAULT_SEEDS)) {
-      const broken = await simulate(seed, { faults });
-      if (broken === undefined) continue;
-      t.pass(`seed ${seed}: ${broken.split('\n')[0]}`);
-      return;
-    }
-    t.fail(`${FAULT_SEEDS} seeds saw nothing`);
-  });
+  t.test(`simulation: catches ${name}`, (t) =>
+    expectCaught(t, FAULT_SEEDS, (seed) => simulate(seed, { faults })),
+  );
 }

@@ -13,6 +13,7 @@ import { createActorSystem, type RunningSystem } from '../../../src/actors/runti
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import type { LedgerState, ledgerKind } from './ledger-kind.ts';
 import { LEASE_MS, type ProcessTools } from './simulated-cluster.ts';
+import { LIMITS } from './simulation.ts';
 
 /** Ways to break a promise on purpose. */
 export type PlantedFault =
@@ -30,14 +31,6 @@ export type PlantedFault =
   | 'snapshots are not judged';
 
 const SETTINGS = new LiveSettings();
-/** Small enough that every bound is met. */
-const LIMITS = {
-  groupCommandsMax: 3,
-  releaseSlice: 2,
-  callsPerActorMax: 2,
-  liveActorsMax: 3,
-  sweepMs: 40_000,
-};
 /** Larger than any number of the log in a history. */
 const SENDER_STEP = 2 ** 40;
 

@@ -22,7 +22,7 @@ const ROUNDS_MAX = 2_000;
 const BAD_DISK_SEEDS = 4;
 const BAD_DISK_SHARE = 0.05;
 /** Small enough that every bound is met; the watchdog has a test of its own. */
-const LIMITS = {
+export const LIMITS = {
   groupCommandsMax: 3,
   releaseSlice: 2,
   callsPerActorMax: 2,
