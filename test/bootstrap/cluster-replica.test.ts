@@ -9,9 +9,10 @@ import { prepareReplica, storeState } from '../../src/bootstrap/cluster-replica.
 import type { ClusterConfiguration } from '../../src/domain/config/configuration.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { createLog } from '../../src/io/observability/log.ts';
+import type { Postgres } from '../../tools/cluster/postgres.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../support/cluster/postgres.ts';
+import { withPostgres } from '../support/cluster/postgres.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const log = createLog('silent');

@@ -5,9 +5,10 @@ import t, { type Test } from 'tap';
 import { fetchState } from '../../../src/bootstrap/cluster-replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { request, signUp } from '../../../tools/agent.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(240_000);

@@ -5,8 +5,9 @@ import t, { type Test } from 'tap';
 import { Expelled, LogLost } from '../../../src/actors/runtime/log/port.ts';
 import { ClusterAdministration } from '../../../src/io/cluster/administration.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { LEASE_MS, openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 const BODY = Buffer.from('body');

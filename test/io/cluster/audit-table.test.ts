@@ -2,8 +2,9 @@
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { AuditTable, type AuditTableKey, BATCH_RECORDS_MAX } from '../../../src/io/cluster/audit-table.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 
 const recordAt = (timeMs: number, text = `at ${timeMs}`) => ({ timeMs, row: Buffer.from(text) });

@@ -3,8 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 const MEBIBYTE = 1024 * 1024;

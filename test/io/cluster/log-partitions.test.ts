@@ -1,8 +1,9 @@
 /** Partitions of the log: made ahead, dropped only when nothing needs them. */
 import t, { type Test } from 'tap';
 import { LogPartitions } from '../../../src/io/cluster/log-partitions.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 
 const BODY = Buffer.from('body');
 const NOTHING = { made: [], dropped: [] };

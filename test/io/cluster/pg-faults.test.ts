@@ -5,9 +5,10 @@ import type { Statements } from '../../../src/io/cluster/database.ts';
 import { ClusterMisconfigured, ClusterUnusable } from '../../../src/io/cluster/failures.ts';
 import type { PgLog } from '../../../src/io/cluster/pg-log.ts';
 import { checkServer } from '../../../src/io/cluster/pg-schema.ts';
+import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
+import { startTcpProxy } from '../../../tools/cluster/tcp-proxy.ts';
 import { holds, openPgFixture, type PgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, startPostgres, withPostgres } from '../../support/cluster/postgres.ts';
-import { startTcpProxy } from '../../support/cluster/tcp-proxy.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 
 const BODY = Buffer.from('body');
 const OTHER_SECRET = Buffer.alloc(32, 8);
@@ -26,7 +27,8 @@ async function join(fixture: PgFixture, log: PgLog): Promise<Joined> {
 
 async function behindProxy(t: Test, postgres: Postgres) {
   const fixture = await openPgFixture(t, postgres);
-  const proxy = await startTcpProxy(t, { path: postgres.socketFile });
+  const proxy = await startTcpProxy({ path: postgres.socketFile });
+  t.teardown(() => proxy.close());
   const url = new URL(fixture.url);
   const database = url.searchParams.get('db');
   const log = await fixture.connect({
@@ -153,7 +155,8 @@ function testStarts(postgres: Postgres): void {
   t.test('log start: a database that is away for 30 s is refused with the reason', async (t) => {
     const fixture = await openPgFixture(t, postgres);
     fixture.alive = false;
-    const proxy = await startTcpProxy(t, { path: postgres.socketFile });
+    const proxy = await startTcpProxy({ path: postgres.socketFile });
+    t.teardown(() => proxy.close());
     proxy.cut();
     await t.rejects(fixture.connect({ url: `postgres://x@127.0.0.1:${proxy.port}/x` }), {
       name: 'ClusterUnusable',

@@ -4,8 +4,9 @@ import { Expelled, type LogWrite } from '../../../src/actors/runtime/log/port.ts
 import type { Database } from '../../../src/io/cluster/database.ts';
 import * as sql from '../../../src/io/cluster/log-statements.ts';
 import type { PgLog } from '../../../src/io/cluster/pg-log.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture, type PgFixture } from '../../support/cluster/pg-fixture.ts';
-import { type Postgres, withPostgres } from '../../support/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 
 const BODY = Buffer.from('body');
 

@@ -2,7 +2,7 @@
 import type { Test } from 'tap';
 import { Database } from '../../../src/io/cluster/database.ts';
 import { openPgLog, type PgLog, type PgLogOptions } from '../../../src/io/cluster/pg-log.ts';
-import type { Postgres } from './postgres.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
 
 export const LEASE_MS = 1_000;
 export const SECRET = Buffer.alloc(32, 7);

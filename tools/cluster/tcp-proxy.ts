@@ -1,6 +1,5 @@
-/** A TCP proxy on a free loopback port whose connections the test cuts, holds, or relieves of one question or answer. */
+/** A TCP proxy on a free loopback port whose connections its caller cuts, holds, or relieves of one question or answer. */
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
-import type { Test } from 'tap';
 
 interface Loss {
   readonly part: 'question' | 'answer';
@@ -18,9 +17,11 @@ export interface TcpProxy {
   heal(): void;
   /** Ends the connection of the next message with these bytes before it, or its answer, is passed on. */
   loseNext(part: Loss['part'], match: string): Promise<void>;
+  /** Ends every connection and the listener. */
+  close(): void;
 }
 
-export async function startTcpProxy(t: Test, target: NetConnectOpts): Promise<TcpProxy> {
+export async function startTcpProxy(target: NetConnectOpts): Promise<TcpProxy> {
   const pairs = new Set<readonly [client: Socket, server: Socket]>();
   let state: 'open' | 'cut' | 'held' = 'open';
   let loss: Loss | undefined;
@@ -63,10 +64,6 @@ export async function startTcpProxy(t: Test, target: NetConnectOpts): Promise<Tc
   const cut = () => {
     for (const pair of pairs) for (const socket of pair) socket.destroy();
   };
-  t.teardown(() => {
-    cut();
-    server.close();
-  });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
@@ -87,6 +84,11 @@ export async function startTcpProxy(t: Test, target: NetConnectOpts): Promise<Tc
       new Promise((done) => {
         loss = { part, match, done };
       }),
+    close() {
+      state = 'cut';
+      cut();
+      server.close();
+    },
   };
 }
 

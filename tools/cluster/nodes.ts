@@ -1,0 +1,204 @@
+/**
+ * Starts the program as nodes of one cluster over an embedded PostgreSQL, for tests, benchmarks and tools. The database
+ * and the links of each node are behind proxies of their own, so that both can be cut.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { homeOf, ownersOf } from '../../src/domain/partitions.ts';
+import { Database } from '../../src/io/cluster/database.ts';
+import { listNodes, type NodeRecord } from '../../src/io/cluster/node-table.ts';
+import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
+import { pickPort } from '../free-port.ts';
+import { type Exit, type LaunchOptions, launch, type RunningGateway } from '../launch.ts';
+import type { Postgres } from './postgres.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+
+const HOST = '127.0.0.1';
+const SECRET_BYTES = 32;
+const POLL_MS = 20;
+
+export interface NodesOptions {
+  readonly postgres: Postgres;
+  /** Started one after the other; names are a, b, c … */
+  readonly nodes: number;
+  /** Of every node, beside `Cluster` and `Modules`, which are made here. */
+  readonly configuration?: object;
+  /** Of the section `Cluster`, beside url, name, listen, advertise and secret. */
+  readonly cluster?: object;
+  /** One sandbox serves all nodes; default true. */
+  readonly sandbox?: boolean;
+  /** Given to each start. */
+  readonly launch?: Pick<LaunchOptions, 'args' | 'environment' | 'nodeArgs' | 'checkout'>;
+}
+
+export interface NodeProcess {
+  readonly name: string;
+  /** Kept over restarts. */
+  readonly url: string;
+  readonly dataPath: string;
+  /** In front of the database, for this node alone. */
+  readonly database: TcpProxy;
+  /** In front of what other nodes connect to. */
+  readonly links: TcpProxy;
+  /** The process of the last start. */
+  readonly gateway: RunningGateway;
+  /** Again, with the same data folder and ports. The former process must have ended. */
+  start(): Promise<void>;
+}
+
+export interface Nodes {
+  /** Of the database, without a proxy. */
+  readonly databaseUrl: string;
+  readonly secret: string;
+  readonly nodes: readonly NodeProcess[];
+  readonly sandbox: RunningSandbox | undefined;
+  /** A further node, under the next name. */
+  add(): Promise<NodeProcess>;
+  /** The owner of an actor among the nodes that the database says are in. */
+  ownerOf(kind: string, id: string): Promise<NodeProcess>;
+  /** The table of nodes in the database. */
+  records(): Promise<readonly NodeRecord[]>;
+  /** Resolves when the database says that the node is out. */
+  isOut(node: NodeProcess): Promise<void>;
+  /** Ends nodes with SIGTERM, sandbox and proxies, removes the data folders. Exits of the nodes that still ran. */
+  stop(): Promise<readonly Exit[]>;
+}
+
+/** Resolves when every node serves; what was started ends when one does not. */
+export async function startNodes(options: NodesOptions): Promise<Nodes> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nodes-'));
+  const databaseUrl = await options.postgres.createDatabase();
+  const secret = randomBytes(SECRET_BYTES).toString('hex');
+  const sandbox = options.sandbox === false ? undefined : await startSandbox({ dataPath: folder });
+  const nodes: Node[] = [];
+  const add = async () => {
+    const name = String.fromCharCode('a'.charCodeAt(0) + nodes.length);
+    const node = await Node.create(options, { name, folder, databaseUrl, secret, sandbox });
+    nodes.push(node);
+    await node.start();
+    return node;
+  };
+  const stop = async () => {
+    const exits = await Promise.all(nodes.map((node) => node.end()));
+    await sandbox?.close();
+    rmSync(folder, { recursive: true, force: true });
+    return exits.filter((exit) => exit !== undefined);
+  };
+  try {
+    for (let count = 0; count < options.nodes; count += 1) await add();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const records = () => readNodes(databaseUrl);
+  return {
+    ...{ databaseUrl, secret, nodes, sandbox, add, records, stop },
+    async isOut({ name }) {
+      while ((await records()).some((each) => each.name === name && each.joined)) await wait(POLL_MS);
+    },
+    async ownerOf(kind, id) {
+      const joined = (await records()).filter((each) => each.joined);
+      const number = ownersOf(joined.map((each) => each.node))[homeOf(kind, id)];
+      const name = joined.find((each) => each.node === number)?.name;
+      const owner = nodes.find((each) => each.name === name);
+      if (owner === undefined) throw new Error('no node is in');
+      return owner;
+    },
+  };
+}
+
+async function readNodes(url: string): Promise<readonly NodeRecord[]> {
+  const database = new Database({ url, applicationName: 'tool' });
+  try {
+    return await listNodes(database);
+  } finally {
+    database.close();
+  }
+}
+
+interface Surroundings {
+  readonly name: string;
+  readonly folder: string;
+  readonly databaseUrl: string;
+  readonly secret: string;
+  readonly sandbox: RunningSandbox | undefined;
+}
+
+class Node implements NodeProcess {
+  readonly name: string;
+  readonly url: string;
+  readonly dataPath: string;
+  readonly database: TcpProxy;
+  readonly links: TcpProxy;
+  readonly #launch: LaunchOptions;
+  #gateway: RunningGateway | undefined;
+
+  static async create(options: NodesOptions, surroundings: Surroundings): Promise<Node> {
+    const linkPort = await pickPort();
+    const database = await startTcpProxy({ path: options.postgres.socketFile });
+    const links = await startTcpProxy({ host: HOST, port: linkPort });
+    return new Node(options, surroundings, { port: await pickPort(), linkPort, database, links });
+  }
+
+  private constructor(
+    options: NodesOptions,
+    { name, folder, databaseUrl, secret, sandbox }: Surroundings,
+    ports: { port: number; linkPort: number; database: TcpProxy; links: TcpProxy },
+  ) {
+    const { port, linkPort, database, links } = ports;
+    this.name = name;
+    this.url = `http://${HOST}:${port}`;
+    this.dataPath = join(folder, name);
+    this.database = database;
+    this.links = links;
+    const Cluster = {
+      ...options.cluster,
+      url: throughProxy(databaseUrl, database.port),
+      name,
+      listen: `${HOST}:${linkPort}`,
+      advertise: `${HOST}:${links.port}`,
+      secret,
+    };
+    const configuration = { Modules: modulesOf(sandbox), ...options.configuration, Cluster };
+    this.#launch = { ...options.launch, dataPath: this.dataPath, port, configuration };
+  }
+
+  get gateway(): RunningGateway {
+    if (this.#gateway === undefined) throw new Error(`the node ${this.name} was not started`);
+    return this.#gateway;
+  }
+
+  async start(): Promise<void> {
+    this.#gateway = await launch(this.#launch);
+  }
+
+  /** Undefined where no process ran. A stopped process continues first, or it would never see the signal. */
+  async end(): Promise<Exit | undefined> {
+    const gateway = this.#gateway;
+    const runs =
+      gateway !== undefined && gateway.process.exitCode === null && gateway.process.signalCode === null;
+    this.database.heal();
+    this.links.heal();
+    gateway?.process.kill('SIGCONT');
+    const exit = await gateway?.stop();
+    this.database.close();
+    this.links.close();
+    return runs ? exit : undefined;
+  }
+}
+
+/** The sandbox pushes no events to a cluster: it is not given the addresses of the nodes. */
+function modulesOf(sandbox: RunningSandbox | undefined): Record<string, { url: string; key: string }> {
+  if (sandbox === undefined) return {};
+  const addresses = Object.entries(sandbox.modules);
+  return Object.fromEntries(addresses.map(([name, url]) => [name, { url, key: sandbox.moduleKey }]));
+}
+
+/** The database that a `socket:` address names, through a port of loopback. */
+function throughProxy(databaseUrl: string, port: number): string {
+  const parts = new URL(databaseUrl).searchParams;
+  return `postgres://${parts.get('user')}@${HOST}:${port}/${parts.get('db')}`;
+}
