@@ -58,10 +58,9 @@ const SWEEP_ACTORS = 500;
 const KIND_VERSIONS = 'kindVersions';
 
 export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
-  const { kinds, journal, schedule, clock, ports, onBug, cluster } = options;
+  const { kinds, journal, schedule, clock, settings, randomBytes, ports, onBug, cluster } = options;
   const versions = checkVersions(kinds, journal);
   const ids = createIds(options, () => commit);
-  const { settings, randomBytes } = options;
   const context: RuntimeContext = { clock, randomBytes, settings, ids };
   const claims = new Claims(journal, cluster !== undefined);
   const supervision = new Supervision(context, onBug);
@@ -118,6 +117,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
     onTimerStored: (dueMs) => timers.stored(dueMs),
+    onJudged: ({ kind, id }) => follower?.changed(kind.kind, id),
     passivation,
     cluster,
   });
@@ -134,7 +134,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   mailboxes.start();
   timers.start();
   const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
-  const follower = followerOf(cluster, { ...parts, journal });
+  const follower: Follower | undefined = followerOf(cluster, { ...parts, journal });
   return { ...parts, count: { pending: 0 }, nextCommandId, stop, cluster, follower };
 }
 

@@ -1,0 +1,155 @@
+/**
+ * One cluster of three nodes for the test files of a suite, behind a proxy that gives each request to the next node, as a
+ * load balancer does. Its people are an administrator and whom the tests sign up.
+ */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import {
+  type Answer,
+  cookieOf,
+  expectOk,
+  type Json,
+  logIn,
+  newKey,
+  type Person,
+  request,
+  type SoftwareKey,
+  signUp,
+  updateKey,
+} from '../../../tools/agent.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
+import { NO_LIMITS } from '../http.ts';
+import { shared } from '../shared.ts';
+import { sharedPostgres } from './postgres.ts';
+
+export interface ThreeNodes {
+  readonly cluster: Nodes;
+  readonly nodes: readonly [NodeProcess, NodeProcess, NodeProcess];
+  /** `BaseUrl` of all nodes; the proxy answers there. */
+  readonly baseUrl: string;
+  /** Of an administrator by configuration; the account is in `adminOf`. */
+  readonly adminKey: SoftwareKey;
+  /** A fresh session of the administrator, at this node. */
+  adminOf(node: NodeProcess): Promise<string>;
+  /** The nodes, and first those that do not own the actor. */
+  othersFirst(kind: string, id: string): Promise<readonly [NodeProcess, NodeProcess, NodeProcess]>;
+}
+
+/** What every file of the suite uses; a text says why there is no database here. */
+const sharedNodes = shared(startThreeNodes, async (started) => {
+  if (typeof started !== 'string') await started.stop();
+});
+
+/** Runs `tests` with the cluster, or reports one skipped test with the reason why there is no database. */
+export async function withThreeNodes(report: Test, tests: (nodes: ThreeNodes) => void): Promise<void> {
+  const started = await sharedNodes(report);
+  if (typeof started === 'string') report.test('three nodes', { skip: started }, async () => undefined);
+  else tests(started);
+}
+
+async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> }) | string> {
+  const postgres = await sharedPostgres(t);
+  if (typeof postgres === 'string') return postgres;
+  const adminKey = newKey();
+  const spread = await startSpreader();
+  const cluster = await startNodes({
+    postgres,
+    nodes: 3,
+    configuration: {
+      BaseUrl: spread.url,
+      Admin: { publicKeys: [adminKey.publicKey] },
+      Settings: NO_LIMITS,
+      McpTools: {
+        slow_balance: {
+          endpoint: 'wallet:/wallet/v1/balance/get',
+          method: 'GET',
+          description: 'The balance.',
+          inputSchema: { type: 'object', properties: {} },
+        },
+      },
+    },
+  });
+  const [a, b, c] = cluster.nodes;
+  if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
+  const nodes = [a, b, c] as const;
+  spread.to(nodes.map(({ url }) => url));
+  await signUp(a.url, adminKey);
+  return {
+    ...{ cluster, nodes, adminKey, baseUrl: spread.url },
+    adminOf: async ({ url }) => cookieOf(expectOk('login', await logIn(url, adminKey))),
+    async othersFirst(kind, id) {
+      const owner = await cluster.ownerOf(kind, id);
+      const [first, second] = nodes.filter((each) => each !== owner);
+      if (first === undefined || second === undefined) throw new Error('too few nodes');
+      return [first, second, owner];
+    },
+    async stop() {
+      spread.close();
+      await cluster.stop();
+    },
+  };
+}
+
+/** Gives each request to the next target. */
+async function startSpreader() {
+  let targets: readonly string[] = [];
+  let count = 0;
+  const server = http.createServer((incoming, response) => {
+    const target = new URL(targets[count % targets.length] ?? '');
+    count += 1;
+    const { method, url: path, headers } = incoming;
+    const outgoing = http.request(
+      { hostname: target.hostname, port: target.port, method, path, headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      },
+    );
+    outgoing.on('error', () => response.destroy());
+    response.on('close', () => outgoing.destroy());
+    incoming.pipe(outgoing);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://localhost:${(server.address() as AddressInfo).port}`,
+    to(urls: readonly string[]) {
+      targets = urls;
+    },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** A request of a browser session. */
+export function asked(node: NodeProcess, cookie: string, path: string, body?: unknown): Promise<Answer> {
+  return request(`${node.url}${path}`, {
+    headers: { Cookie: cookie },
+    ...(body === undefined ? {} : { body }),
+  });
+}
+
+/** The result of one that must succeed. */
+export async function resultOf(
+  node: NodeProcess,
+  cookie: string,
+  path: string,
+  body?: unknown,
+): Promise<Json> {
+  return expectOk(`${path} at ${node.name}`, await asked(node, cookie, path, body)).json['result'] as Json;
+}
+
+/** A new account whose key may be used for MCP. */
+export async function newAgent(node: NodeProcess): Promise<Person> {
+  const person = await signUp(node.url);
+  expectOk('update_key', await updateKey(node.url, person, { mcpAccess: true }));
+  return person;
+}
+
+/** `200`, or status and code of the error of an answer. */
+export function outcomeOf({ status, json }: Answer): string {
+  const code = json['error']?.['code'];
+  return code === undefined ? String(status) : `${status}/${String(code)}`;
+}
