@@ -12,12 +12,13 @@ import type { RunningSystem } from '../actors/runtime/system.ts';
 import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
 import { type HostPort, parseHostPort } from '../domain/host-port.ts';
-import { actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
+import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
 import { linkKeys } from '../io/cluster/handshake.ts';
 import { createLinkLog } from '../io/cluster/link-log.ts';
 import { PeerLinks } from '../io/cluster/peers.ts';
 import { openPgLog, type PgLog } from '../io/cluster/pg-log.ts';
 import type { Verbs } from '../io/cluster/rpc.ts';
+import { MCP_VERBS, NodeSignals } from '../io/mcp/node-signals.ts';
 import type { Log } from '../io/observability/log.ts';
 import { secretsOf } from './cluster-commands.ts';
 import { startUpkeep } from './cluster-replica.ts';
@@ -32,6 +33,8 @@ export interface OpenedCluster extends ClusterNode {
   readonly pgLog: PgLog;
   /** Other nodes are answered from now on. Returns the system that asks the owner of an actor. */
   serve(local: RunningSystem): GatewayActors;
+  /** Other nodes may cancel calls and end sessions of /mcp here from now on. */
+  mcpSignals(): NodeSignals;
   close(): Promise<void>;
 }
 
@@ -92,6 +95,11 @@ export async function openCluster(
     links,
     pgLog,
     serve: (local) => serve(local, parts, links, holder),
+    mcpSignals() {
+      const signals = new NodeSignals(links.callAll);
+      holder.verbs = { ...holder.verbs, ...signals.verbs };
+      return signals;
+    },
     async close() {
       stopFollowing();
       await endUpkeep();
@@ -126,7 +134,7 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
       onPush: (row) => holder.listener?.onPush(row),
       onApplied: (node, position) => holder.listener?.onApplied(node, position),
     },
-    verbs: { ask: verb('ask'), query: verb('query'), tell: verb('tell'), remembers: verb('remembers') },
+    verbs: Object.fromEntries([...ACTOR_VERBS, ...MCP_VERBS].map((name) => [name, verb(name)])),
     position: () => holder.parts?.replica.position ?? 0,
     observer: createLinkLog({ log, clock: Date.now }),
   });

@@ -2,6 +2,7 @@
 
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
+import { NodeSignals } from '../io/mcp/node-signals.ts';
 import { GATEWAY_SERVICES } from '../io/mcp/tools/gateway.ts';
 import type { CallObserver } from '../io/observability/metrics.ts';
 import { createRoutes } from '../io/routes/index.ts';
@@ -37,6 +38,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       gateway: GATEWAY_SERVICES,
       codes: new CapabilityCodes({ modules, moduleAddresses }),
       listChanges: deps.listChanges,
+      signals: deps.cluster?.mcpSignals() ?? new NodeSignals(),
       onCall,
     },
     connect: deps.connect,

@@ -14,6 +14,7 @@ import { CONNECT_PROFILE_PATH, createResources, mcpResource } from '../../src/io
 import { openSealers } from '../../src/io/connect/sealed.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
+import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -83,6 +84,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
           modules,
           gateway: GATEWAY_SERVICES,
           listChanges: openStreams(catalog, bounds, actors.clock.read).listChanges,
+          signals: new NodeSignals(),
           codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
         },
         undefined,

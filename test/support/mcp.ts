@@ -14,6 +14,7 @@ import type { YieldToLoop } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { ListChanges } from '../../src/io/mcp/list-changes.ts';
+import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -68,6 +69,8 @@ export interface McpFixtureOptions {
   readonly sessionQuota?: number;
   /** What gives the event loop back within a batch. */
   readonly nextTurn?: YieldToLoop;
+  /** Calls and ended sessions that other nodes of a cluster hear of. */
+  readonly signals?: NodeSignals;
   /** Addresses of MCP beside /mcp, and further routes. */
   readonly endpoints?: readonly McpEndpoint[];
   readonly routes?: readonly AnyRoute[];
@@ -172,6 +175,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
           gateway: options.gateway ?? GATEWAY_SERVICES,
           onCall: options.onCall,
           listChanges,
+          signals: options.signals ?? new NodeSignals(),
           codes: new CapabilityCodes({
             modules,
             moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),

@@ -1,5 +1,6 @@
 /** The route table of the public listener for tests that read definitions: no handler of it can run. */
 import type { AnyRoute } from '../../src/io/http/route.ts';
+import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
 import { createRoutes, type RouteDeps } from '../../src/io/routes/index.ts';
 
 export function routeTable(): AnyRoute[] {
@@ -24,7 +25,7 @@ export function routeTable(): AnyRoute[] {
     v1Uploads: none,
     v2Uploads: none,
     downloads: none,
-    mcp: none,
+    mcp: { signals: new NodeSignals() },
     connect: none,
     admin,
     proxy: none,

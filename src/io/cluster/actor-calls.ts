@@ -16,6 +16,9 @@ interface ActorVerbsOptions {
   readonly admit: () => void;
 }
 
+/** Names of the verbs below. */
+export const ACTOR_VERBS = ['ask', 'query', 'tell', 'remembers'] as const;
+
 /** What other nodes may call. Throws TypeError for arguments that no node of this version sends. */
 export function actorVerbs({ local, kinds, owns, admit }: ActorVerbsOptions): Verbs {
   const byName = new Map(kinds.map((kind) => [kind.kind, kind]));

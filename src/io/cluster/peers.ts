@@ -142,6 +142,10 @@ export class PeerLinks implements Peers {
     return Promise.reject(ownerUnavailable());
   };
 
+  /** Calls a verb of every node that there is a link to. Resolves when each has answered or will not; never rejects. */
+  readonly callAll = (verb: string, ...args: readonly unknown[]): Promise<unknown> =>
+    Promise.allSettled([...this.#outgoing.values()].map(({ calls }) => calls?.call(verb, ...args)));
+
   async close(): Promise<void> {
     for (const { dialer } of this.#outgoing.values()) dialer.stop('stopped');
     this.#outgoing.clear();

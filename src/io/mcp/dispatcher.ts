@@ -11,9 +11,10 @@ import type { CapabilityCodes } from './capability.ts';
 import { type Catalog, type CatalogView, shownTools, viewAt } from './catalog.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
 import type { HeaderParam } from './header-params.ts';
-import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
+import { cancelScope, capabilityScope } from './in-flight.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import type { ListChanges } from './list-changes.ts';
+import type { NodeSignals } from './node-signals.ts';
 import type { ProgressStream } from './progress.ts';
 import {
   paramText,
@@ -40,6 +41,7 @@ export interface McpDeps {
   readonly gateway: GatewayServices;
   readonly codes: CapabilityCodes;
   readonly listChanges: ListChanges;
+  readonly signals: NodeSignals;
   /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
 }
@@ -49,7 +51,7 @@ type RpcNotification = Extract<RpcMessage, { kind: 'notification' }>;
 
 export class McpDispatcher {
   readonly #catalog: McpDeps['catalog'];
-  readonly #inFlight = new CallsInFlight();
+  readonly #signals: NodeSignals;
   readonly #calls: ToolCalls;
   readonly #codes: CapabilityCodes;
   readonly #listChanges: ListChanges;
@@ -58,7 +60,8 @@ export class McpDispatcher {
     this.#listChanges = options.listChanges;
     this.#catalog = options.catalog;
     this.#codes = options.codes;
-    this.#calls = new ToolCalls({ ...options, inFlight: this.#inFlight });
+    this.#signals = options.signals;
+    this.#calls = new ToolCalls({ ...options, inFlight: options.signals.calls });
   }
 
   /** Throws the row of a refusal. */
@@ -90,7 +93,7 @@ export class McpDispatcher {
     if (message.method !== 'notifications/cancelled') return;
     const id = paramText(message, 'requestId');
     const scope = cancellationScope(context, authentication);
-    if (id !== undefined && scope !== undefined) this.#inFlight.cancel(scope, id);
+    if (id !== undefined && scope !== undefined) this.#signals.cancel(scope, id);
   }
 
   /** tools/list and the lists of resources. `membersOf`: further members of the result for a class of callers. */

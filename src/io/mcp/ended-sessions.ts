@@ -11,14 +11,15 @@ const ENDED_MAX = 10_000;
 export class EndedSessions {
   readonly #ended = new Set<string>();
 
-  /** An id of another form is not kept, because callers may send any text. */
-  end(id: string): void {
-    if (!OWN_ID.test(id)) return;
+  /** An id of another form is not kept, because callers may send any text: false. */
+  end(id: string): boolean {
+    if (!OWN_ID.test(id)) return false;
     if (this.#ended.size >= ENDED_MAX) {
       const oldest = this.#ended.values().next();
       if (oldest.done !== true) this.#ended.delete(oldest.value);
     }
     this.#ended.add(id);
+    return true;
   }
 
   has(id: string | undefined): boolean {

@@ -29,9 +29,11 @@ export class CallsInFlight {
     if (this.#calls.get(call.key) === call) this.#calls.delete(call.key);
   }
 
-  /** Stops the call of that scope and id; nothing happens when there is none. `id` is JSON text. */
-  cancel(scope: string, id: string): void {
-    this.#calls.get(keyOf(scope, id))?.stop?.();
+  /** Stops the call of that scope and id; false when there is none. `id` is JSON text. */
+  cancel(scope: string, id: string): boolean {
+    const stop = this.#calls.get(keyOf(scope, id))?.stop;
+    stop?.();
+    return stop !== undefined;
   }
 
   get size(): number {

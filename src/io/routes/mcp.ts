@@ -17,7 +17,7 @@ import {
 import { type Authentication, authenticate } from '../mcp/authenticate.ts';
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
-import { EndedSessions } from '../mcp/ended-sessions.ts';
+import type { NodeSignals } from '../mcp/node-signals.ts';
 import { describeMcp } from '../mcp/openapi/described.ts';
 import { progressOf } from '../mcp/progress.ts';
 import { failureReply, rpcReply } from '../mcp/replies.ts';
@@ -65,8 +65,7 @@ export function createMcpRoutes(
   yielding: YieldToLoop = yieldToLoop,
   protectedOnes: readonly McpEndpoint[] = [],
 ): AnyRoute[] {
-  const ended = new EndedSessions();
-  const transport = new McpHttpHandler(deps, ended, yielding);
+  const transport = new McpHttpHandler(deps, yielding);
   return [...OPEN_ENDPOINTS, ...protectedOnes].flatMap((endpoint) => routesOf(endpoint, transport));
 }
 
@@ -133,14 +132,14 @@ class McpHttpHandler {
   readonly #sessions: SessionLookup;
   readonly #dispatcher: McpDispatcher;
   readonly #stateless: StatelessMessages;
-  readonly #ended: EndedSessions;
+  readonly #signals: NodeSignals;
   readonly #yieldToLoop: YieldToLoop;
 
-  constructor(deps: McpDeps, ended: EndedSessions, yieldToLoop: YieldToLoop) {
+  constructor(deps: McpDeps, yieldToLoop: YieldToLoop) {
     this.#sessions = deps.sessions;
     this.#dispatcher = new McpDispatcher(deps);
     this.#stateless = new StatelessMessages(this.#dispatcher);
-    this.#ended = ended;
+    this.#signals = deps.signals;
     this.#yieldToLoop = yieldToLoop;
   }
 
@@ -150,13 +149,13 @@ class McpHttpHandler {
     return this.#challenged(context, endpoint) ?? notAllowed();
   }
 
-  end(context: RouteContext, endpoint: McpEndpoint): Reply {
+  async end(context: RouteContext, endpoint: McpEndpoint): Promise<Reply> {
     this.#requireProfile(context, endpoint);
     const challenged = this.#challenged(context, endpoint);
     if (challenged !== undefined) return challenged;
     const sessionId = context.header('mcp-session-id');
     if (sessionId === undefined) return notAllowed();
-    this.#ended.end(sessionId);
+    await this.#signals.end(sessionId);
     return Reply.empty(204);
   }
 
@@ -193,7 +192,7 @@ class McpHttpHandler {
       throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
     }
     if (askedRevision(context) !== 'handshake') return undefined;
-    if (!this.#ended.has(context.header('mcp-session-id'))) return undefined;
+    if (!this.#signals.ended.has(context.header('mcp-session-id'))) return undefined;
     if (!isCharged) this.#authenticate(context, endpoint, 1);
     const ended = rpcFailure(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again');
     return rpcReply(404, ended);

@@ -6,6 +6,7 @@ import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { CapabilityCodes } from '../../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { ListChanges } from '../../../src/io/mcp/list-changes.ts';
+import { NodeSignals } from '../../../src/io/mcp/node-signals.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
@@ -58,7 +59,15 @@ async function start(t: Test, personalReads = true) {
   });
   const fixture = await startAdmin({
     routes: (_actors, _bounds, sessions) =>
-      createMcpRoutes({ sessions, catalog, modules, gateway: GATEWAY_SERVICES, codes, listChanges }),
+      createMcpRoutes({
+        sessions,
+        catalog,
+        modules,
+        gateway: GATEWAY_SERVICES,
+        codes,
+        listChanges,
+        signals: new NodeSignals(),
+      }),
   });
   t.teardown(async () => {
     await modules.close();

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:tls';
 import t from 'tap';
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { FRAME_BYTES_MAX } from '../../../src/io/cluster/frames.ts';
 import { HANDSHAKE_MS } from '../../../src/io/cluster/handshaking.ts';
 import { BEAT_MS } from '../../../src/io/cluster/link.ts';
@@ -62,6 +63,29 @@ t.test('links: a large row arrives whole, one over the bound is dropped and coun
   );
   t.equal(a.links.counts.rowsDropped, 1);
 });
+
+t.test(
+  'links: a call to all reaches every linked node, and one that refuses or is gone stops none',
+  async (t) => {
+    const heard: string[] = [];
+    const hears = (name: string) => ({ say: (word: unknown) => void heard.push(`${name} ${word}`) });
+    const refuses = () => {
+      throw new GatewayError('Overloaded');
+    };
+    const [a, b, c, gone] = [
+      await startNode(t, { node: 1 }),
+      await startNode(t, { node: 2, verbs: { say: refuses } }),
+      await startNode(t, { node: 3, verbs: hears('c') }),
+      await startNode(t, { node: 4, verbs: hears('gone') }),
+    ];
+    await join(a, b, c);
+    await gone.links.close();
+    a.links.follow(new Map([b, c, gone].map(({ node, address }) => [node, address])));
+    await a.links.callAll('say', 'hello');
+    t.same(heard, ['c hello']);
+    t.equal(a.links.counts.calls.answered, 2);
+  },
+);
 
 t.test('links: a lost one is dialed again, and the position is said again', async (t) => {
   const [a, b] = [await startNode(t, { node: 1 }), await startNode(t, { node: 2 })];
