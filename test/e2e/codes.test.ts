@@ -2,26 +2,13 @@
 import t from 'tap';
 import { type Answer, cookieOf, expectOk, request } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { arrival } from '../support/outbox.ts';
 
 const CONFIGURATION = { Settings: { ApiRPSLimit: 1000, IpRPSLimit: 1000 } };
-/** A code that has not arrived by then is lost; the first retry is after 2 s. Milliseconds. */
-const ARRIVAL_MAX_MS = 20_000;
 
 function start(dataPath?: string): Promise<RunningGateway> {
   const data = dataPath === undefined ? {} : { dataPath };
   return launch({ configuration: CONFIGURATION, args: ['--sandbox'], ...data });
-}
-
-/** Polls the outbox until it has the code for this address. */
-async function arrival({ sandbox }: RunningGateway, address: string): Promise<string> {
-  const endMs = performance.now() + ARRIVAL_MAX_MS;
-  while (performance.now() < endMs) {
-    const { json } = await request(`${sandbox}/sandbox/v1/outbox`);
-    const deliveries = json['result']?.['deliveries'] as unknown as { address: string; code: string }[];
-    const found = deliveries.findLast((delivery) => delivery.address === address);
-    if (found !== undefined) return found.code;
-  }
-  throw new Error(`no code for ${address}`);
 }
 
 async function askByPhone({ url }: RunningGateway, phone: string): Promise<number> {
@@ -45,7 +32,7 @@ t.test('one-time codes: a phone and an e-mail address log in through the sandbox
   t.same(info['result']?.['authMethods'], ['passkey', 'key', 'phone', 'email']);
   const phone = '+491701234567';
   const first = await askByPhone(gateway, phone);
-  const login = expectOk('login', await enter(gateway, first, await arrival(gateway, phone)));
+  const login = expectOk('login', await enter(gateway, first, await arrival(gateway.sandbox, phone)));
   t.match(login.json, { result: { keyId: null, keyType: 'Unknown', newAccount: true } });
   const sessions = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: cookieOf(login) } });
   t.match(sessions.json, { result: [{ kind: 'browser', keyId: null, current: true }] });
@@ -53,7 +40,7 @@ t.test('one-time codes: a phone and an e-mail address log in through the sandbox
   const email = 'ann@example.com';
   const asked = await request(`${gateway.url}/auth/v1/login_email`, { body: { email } });
   const challengeId = Number(expectOk('login_email', asked).json['result']?.['challengeId']);
-  const code = await arrival(gateway, email);
+  const code = await arrival(gateway.sandbox, email);
   const both = await Promise.all([enter(gateway, challengeId, code), enter(gateway, challengeId, code)]);
   t.same(both.map(({ status }) => status).sort(), [200, 401], 'two browsers, one session');
   const { stdout, stderr } = gateway.output();
@@ -72,7 +59,7 @@ t.test(
     await gateway.kill();
     gateway = await start(gateway.dataPath);
     t.teardown(() => gateway.stop());
-    const code = await arrival(gateway, phone);
+    const code = await arrival(gateway.sandbox, phone);
     const again = await request(`${gateway.url}/auth/v1/login_phone`, { body: { phone } });
     t.equal(again.status, 429, 'the wait before the next code survived as well');
     t.match(expectOk('login', await enter(gateway, challengeId, code)).json, {

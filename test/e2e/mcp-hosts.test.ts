@@ -3,8 +3,6 @@
  * session that ends below them. Against the program with the sandbox and one slow tool.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -12,6 +10,7 @@ import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
+import { type SlowModule, startSlowModule } from '../support/slow-module.ts';
 
 t.setTimeout(180_000);
 
@@ -31,34 +30,6 @@ const CLIENTS: Readonly<Record<string, string | undefined>> = {
 const TOOLS = Object.keys(BUILT_IN.tools).filter(
   (name) => BUILT_IN.tools[name]?.capabilityModule === undefined,
 );
-
-interface SlowModule {
-  readonly url: string;
-  /** The next call that arrives, and what resolves when its connection closes. */
-  next(): Promise<{ readonly closed: Promise<void> }>;
-  close(): void;
-}
-
-/** A module that never answers. */
-async function startSlowModule(): Promise<SlowModule> {
-  let arrived: (call: { closed: Promise<void> }) => void = () => undefined;
-  const server = http.createServer((_request, response) => {
-    const closed = new Promise<void>((resolve) => response.once('close', resolve));
-    arrived({ closed });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    next: () =>
-      new Promise((resolve) => {
-        arrived = resolve;
-      }),
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
 
 interface Setting {
   readonly gateway: RunningGateway;

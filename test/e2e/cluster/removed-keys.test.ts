@@ -10,7 +10,6 @@ import {
   cookieOf,
   expectOk,
   logIn,
-  mcpLogin,
   newKey,
   request,
   rpc,
@@ -24,6 +23,7 @@ import {
   outcomeOf,
   resultOf,
   type ThreeNodes,
+  verifiedBearer,
   withThreeNodes,
 } from '../../support/cluster/three-nodes.ts';
 import { count } from '../../support/depth.ts';
@@ -86,8 +86,7 @@ async function closeSessions(t: Test, three: ThreeNodes): Promise<void> {
   const nextOrder = inOrder(three);
   for (const [at, second, third] of Array.from({ length: count(60) }, nextOrder)) {
     const person = await newAgent(at);
-    const login = expectOk('mcp_login', await mcpLogin(second.url, person.key, Date.now()));
-    const bearer = String(login.json['result']?.['sessionId']);
+    const bearer = await verifiedBearer(second, person);
     for (const node of three.nodes)
       t.match((await rpc(node.url, bearer, LIST)).json, { result: { tools: Array } });
     await resultOf(at, person.cookie, '/auth/v1/close_sessions', { others: true });

@@ -11,16 +11,17 @@ import {
   expectOk,
   type Json,
   logIn,
+  mcpLogin,
   newKey,
   type Person,
   request,
-  type SoftwareKey,
   signUp,
   updateKey,
 } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { NO_LIMITS } from '../http.ts';
 import { shared } from '../shared.ts';
+import { type SlowModule, startSlowModule } from '../slow-module.ts';
 import { sharedPostgres } from './postgres.ts';
 
 export interface ThreeNodes {
@@ -28,8 +29,8 @@ export interface ThreeNodes {
   readonly nodes: readonly [NodeProcess, NodeProcess, NodeProcess];
   /** `BaseUrl` of all nodes; the proxy answers there. */
   readonly baseUrl: string;
-  /** Of an administrator by configuration; the account is in `adminOf`. */
-  readonly adminKey: SoftwareKey;
+  /** Behind the tool `slow_tool`. */
+  readonly slow: SlowModule;
   /** A fresh session of the administrator, at this node. */
   adminOf(node: NodeProcess): Promise<string>;
   /** The nodes, and first those that do not own the actor. */
@@ -53,6 +54,7 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
   if (typeof postgres === 'string') return postgres;
   const adminKey = newKey();
   const spread = await startSpreader();
+  const slow = await startSlowModule();
   const cluster = await startNodes({
     postgres,
     nodes: 3,
@@ -61,10 +63,10 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
       Admin: { publicKeys: [adminKey.publicKey] },
       Settings: NO_LIMITS,
       McpTools: {
-        slow_balance: {
-          endpoint: 'wallet:/wallet/v1/balance/get',
+        slow_tool: {
+          endpoint: `${slow.url}/slow`,
           method: 'GET',
-          description: 'The balance.',
+          description: 'Never answers.',
           inputSchema: { type: 'object', properties: {} },
         },
       },
@@ -76,7 +78,7 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
   spread.to(nodes.map(({ url }) => url));
   await signUp(a.url, adminKey);
   return {
-    ...{ cluster, nodes, adminKey, baseUrl: spread.url },
+    ...{ cluster, nodes, slow, baseUrl: spread.url },
     adminOf: async ({ url }) => cookieOf(expectOk('login', await logIn(url, adminKey))),
     async othersFirst(kind, id) {
       const owner = await cluster.ownerOf(kind, id);
@@ -87,6 +89,7 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
     async stop() {
       spread.close();
       await cluster.stop();
+      slow.close();
     },
   };
 }
@@ -146,6 +149,12 @@ export async function newAgent(node: NodeProcess): Promise<Person> {
   const person = await signUp(node.url);
   expectOk('update_key', await updateKey(node.url, person, { mcpAccess: true }));
   return person;
+}
+
+/** The bearer of a log-in with a signature. */
+export async function verifiedBearer(node: NodeProcess, { key }: Pick<Person, 'key'>): Promise<string> {
+  const login = expectOk('mcp_login', await mcpLogin(node.url, key, Date.now()));
+  return String(login.json['result']?.['sessionId']);
 }
 
 /** `200`, or status and code of the error of an answer. */

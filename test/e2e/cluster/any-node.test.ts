@@ -1,0 +1,228 @@
+/**
+ * Accounts and applications at any node: each step of a person is at another node than the one before, and what is refused
+ * at one node is refused at all.
+ */
+import t, { type Test } from 'tap';
+import type { AnyRoute } from '../../../src/io/http/route.ts';
+import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
+import {
+  type Answer,
+  type Challenge,
+  challenge,
+  cookieOf,
+  expectOk,
+  type Json,
+  logIn,
+  newKey,
+  request,
+  type SoftwareKey,
+  signText,
+  signUp,
+} from '../../../tools/agent.ts';
+import { create, get, makePasskey } from '../../../tools/authenticator.ts';
+import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
+import {
+  asked,
+  outcomeOf,
+  resultOf,
+  type ThreeNodes,
+  withThreeNodes,
+} from '../../support/cluster/three-nodes.ts';
+import { wrongCode } from '../../support/codes.ts';
+import { arrival } from '../../support/outbox.ts';
+import { routeTable } from '../../support/route-table.ts';
+
+const REGISTER = '/auth/v1/keys/register_key';
+const LOGIN = '/auth/v1/login';
+const KEYS = '/auth/v1/keys/user_keys';
+const UPSERT = '/auth/v1/app/upsert_usr_app';
+/** Addresses of what a cluster does not offer yet. */
+const MISSING =
+  /\/file\/|^\/auth\/v1\/events$|\/app\/(deliveries|resend|ping|enable)$|^\/ProxyAdmin\/api\/(deliveries|resend)$|^\/internal\/v1\//;
+
+t.setTimeout(240_000);
+
+/** The challenge answer of a software key. */
+function signed({ challengeId, signPrefix }: Challenge, key: SoftwareKey) {
+  return { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
+}
+
+const post = (node: NodeProcess, path: string, body: object, headers: Record<string, string> = {}) =>
+  request(`${node.url}${path}`, { body, headers });
+
+async function challengesAcross(t: Test, { nodes: [a, b, c] }: ThreeNodes): Promise<void> {
+  const key = newKey();
+  const toSignUp = await challenge(a.url, 'register');
+  const account = expectOk('sign-up', await post(b, REGISTER, signed(toSignUp, key)));
+  for (const node of [c, a, b]) {
+    t.equal(outcomeOf(await post(node, REGISTER, signed(toSignUp, newKey()))), '401/1104', 'used');
+    t.equal((await asked(node, cookieOf(account), KEYS)).status, 200, `the session at ${node.name}`);
+  }
+  const toLogIn = await challenge(c.url, 'login');
+  const login = expectOk('login', await post(a, LOGIN, signed(toLogIn, key)));
+  for (const node of [b, c, a])
+    t.equal(outcomeOf(await post(node, LOGIN, signed(toLogIn, key))), '401/1104', `used, at ${node.name}`);
+  const added = newKey();
+  const toAdd = await challenge(b.url, 'register', cookieOf(login));
+  const registered = await resultOf(c, cookieOf(login), REGISTER, signed(toAdd, added));
+  t.match(registered, { newAccount: false });
+  const twice = await challenge(a.url, 'register');
+  t.equal(outcomeOf(await post(a, REGISTER, signed(twice, added))), '409/1107', 'a key has one owner');
+  const list = (await resultOf(b, cookieOf(login), KEYS)) as unknown as { publicKey: string }[];
+  t.strictSame(list.map(({ publicKey }) => publicKey).sort(), [key.publicKey, added.publicKey].sort());
+}
+
+async function racesForOneKey(t: Test, { nodes }: ThreeNodes): Promise<void> {
+  for (let round = 0; round < 5; round += 1) {
+    const key = newKey();
+    const answers = await Promise.all(
+      nodes.map(async (node) => post(node, REGISTER, signed(await challenge(node.url, 'register'), key))),
+    );
+    t.strictSame(answers.map(outcomeOf).sort(), ['200', '409/1107', '409/1107'], 'one of three sign-ups');
+    const userId = String(answers.find(({ status }) => status === 200)?.json['result']?.['userId']);
+    for (const node of nodes)
+      t.equal(String(expectOk('login', await logIn(node.url, key)).json['result']?.['userId']), userId);
+  }
+}
+
+async function passkeysAcross(t: Test, { nodes: [a, b, c], baseUrl }: ThreeNodes): Promise<void> {
+  const passkey = makePasskey('ES256');
+  const origin = baseUrl;
+  const enrolling = await challenge(a.url, 'register');
+  const credential = create(passkey, { challenge: enrolling.challenge, origin, counter: 0 });
+  const enrolment = { challengeId: enrolling.challengeId, code: enrolling.code, credential };
+  const account = expectOk('passkey', await post(b, REGISTER, enrolment));
+  t.match(account.json, { result: { newAccount: true } });
+  const userId = String(account.json['result']?.['userId']);
+  for (const [from, to] of [
+    [c, a],
+    [a, b],
+    [b, c],
+  ] as const) {
+    const asking = await challenge(from.url, 'login');
+    const proof = get(passkey, { challenge: asking.challenge, origin, counter: 0 });
+    const login = await post(to, LOGIN, { challengeId: asking.challengeId, credential: proof });
+    t.match(expectOk('login', login).json, { result: { userId, keyType: 'FIDO2' } }, `at ${to.name}`);
+    const again = await post(from, LOGIN, { challengeId: asking.challengeId, credential: proof });
+    t.equal(outcomeOf(again), '401/1104', 'once');
+  }
+}
+
+async function codesAcross(t: Test, { nodes: [a, b, c], cluster }: ThreeNodes): Promise<void> {
+  const orders = [
+    [a, b, c],
+    [b, c, a],
+    [c, a, b],
+  ] as const;
+  for (const [index, [at, second, third]] of orders.entries()) {
+    const email = `person-${index}@mail.example`;
+    const sent = expectOk('login_email', await post(at, '/auth/v1/login_email', { email }));
+    const challengeId = Number(sent.json['result']?.['challengeId']);
+    const code = await arrival(cluster.sandbox?.url, email);
+    const enter = (node: NodeProcess, typed: string) => post(node, LOGIN, { challengeId, code: typed });
+    const again = await post(second, '/auth/v1/login_email', { email });
+    t.equal(again.status, 429, 'the wait before the next code is that of every node');
+    t.equal((await enter(third, wrongCode(code))).status, 401, 'a wrong code');
+    const both = await Promise.all([enter(second, code), enter(third, code)]);
+    t.strictSame(both.map(({ status }) => status).sort(), [200, 401], 'two nodes, one session');
+    const cookie = cookieOf(both.find(({ status }) => status === 200) as Answer);
+    for (const node of [at, second, third])
+      t.equal((await asked(node, cookie, KEYS)).status, 200, `the session at ${node.name}`);
+  }
+}
+
+async function repeatsElsewhere(t: Test, { nodes: [a, b, c] }: ThreeNodes): Promise<void> {
+  const person = await signUp(a.url);
+  const headers = { Cookie: person.cookie, 'Idempotency-Key': 'once' };
+  const added = newKey();
+  const claim = signed(await challenge(b.url, 'register', person.cookie), added);
+  const first = expectOk('register_key', await post(c, REGISTER, claim, headers));
+  for (const node of [a, b, c]) {
+    const repeat = expectOk('repeat', await post(node, REGISTER, claim, headers));
+    t.strictSame(repeat.json['result'], first.json['result'], `a repeat at ${node.name}`);
+    const other = { ...claim, publicKey: newKey().publicKey };
+    t.equal(outcomeOf(await post(node, REGISTER, other, headers)), '422/1016', 'another command');
+  }
+  const shop = { name: 'Shop', url: 'https://shop.example' };
+  const created = await Promise.all([a, b, c].map((node) => post(node, UPSERT, shop, headers)));
+  const [one, two, three] = created.map((answer) => expectOk('upsert', answer).json['result']);
+  t.match(one?.['apiKey'], /^ghk_/);
+  t.strictSame(two, one, 'three at once register one application and show one API key');
+  t.strictSame(three, one);
+  const list = await resultOf(b, person.cookie, '/auth/v1/app/list');
+  t.equal((list as unknown as Json[]).length, 1);
+}
+
+async function sessionsEverywhere(t: Test, { nodes: [a, b, c] }: ThreeNodes): Promise<void> {
+  const person = await signUp(a.url);
+  const second = cookieOf(expectOk('login', await logIn(b.url, person.key)));
+  const third = cookieOf(expectOk('login', await logIn(c.url, person.key)));
+  const idsAt = async (node: NodeProcess) =>
+    ((await resultOf(node, third, '/auth/v1/sessions')) as unknown as { id: string }[]).map(({ id }) => id);
+  const ids = await idsAt(a);
+  t.equal(ids.length, 3);
+  t.strictSame(await idsAt(b), ids);
+  t.strictSame(await idsAt(c), ids);
+  const [oldest] = ids;
+  await resultOf(b, third, '/auth/v1/close_sessions', { sessionIds: [oldest] });
+  for (const node of [c, a, b]) {
+    t.equal((await asked(node, person.cookie, KEYS)).status, 401, `closed, at ${node.name}`);
+    t.equal((await asked(node, second, KEYS)).status, 200, `open, at ${node.name}`);
+    t.strictSame(await idsAt(node), ids.slice(1));
+    const log = (await resultOf(node, third, '/auth/v1/login_log')) as unknown as Json[];
+    t.equal(log.length, 3, 'a sign-up and two log-ins');
+  }
+}
+
+/** The route tables of both listeners, with the address of each at a node. */
+function routesOf(node: NodeProcess): { route: AnyRoute; address: string }[] {
+  const none = {} as Parameters<typeof createInternalRoutes>[0];
+  const at = (origin: string) => (route: AnyRoute) => {
+    const path = route.path.replace(/:\w+/g, '1');
+    return { route, address: `${origin}${path}` };
+  };
+  return [...routeTable().map(at(node.url)), ...createInternalRoutes(none).map(at(node.gateway.internal))];
+}
+
+async function missingFeatures(t: Test, three: ThreeNodes): Promise<void> {
+  const cookie = await three.adminOf(three.nodes[0]);
+  for (const node of three.nodes) {
+    const missing = routesOf(node).filter(({ route }) => MISSING.test(route.path));
+    t.ok(missing.length >= 19, 'the table has them');
+    for (const { route, address } of missing) {
+      const { method, path } = route;
+      const answer = await request(address, {
+        method,
+        headers: { Cookie: cookie, Origin: three.baseUrl },
+        ...(method === 'GET' || method === 'HEAD' ? {} : { body: {} }),
+      });
+      const told = method === 'HEAD' ? String(answer.status) : outcomeOf(answer);
+      t.equal(told, method === 'HEAD' ? '503' : '503/1018', `${method} ${path} at ${node.name}`);
+      t.equal(answer.headers.get('retry-after'), null, 'waiting does not help');
+    }
+  }
+  const others = routesOf(three.nodes[0]).filter(({ route }) => !MISSING.test(route.path));
+  t.strictSame(
+    others.flatMap(({ route }) => (route.feature === undefined ? [] : [route.path])),
+    [],
+    'no other route is without its feature',
+  );
+}
+
+await withThreeNodes(t, (three) => {
+  t.test('a challenge of one node is answered at another, once', (t) => challengesAcross(t, three));
+  t.test('of sign-ups with one key at three nodes one succeeds', (t) => racesForOneKey(t, three));
+  t.test('a passkey is enrolled and logs in at other nodes than its challenges', (t) =>
+    passkeysAcross(t, three),
+  );
+  t.test('a one-time code of one node logs in at another, once', (t) => codesAcross(t, three));
+  t.test('a repeat with its Idempotency-Key at another node gets the first reply', (t) =>
+    repeatsElsewhere(t, three),
+  );
+  t.test('sessions and log-ins of an account are the same list at every node', (t) =>
+    sessionsEverywhere(t, three),
+  );
+  t.test('routes of files, events, streams and webhooks are 503 with 1018 at each node', (t) =>
+    missingFeatures(t, three),
+  );
+});
