@@ -3,6 +3,7 @@
  * this output.
  */
 import { writeFileSync } from 'node:fs';
+import { CLUSTER_METRICS } from '../src/io/observability/cluster-metrics.ts';
 import type { MetricDefinition } from '../src/io/observability/metric-definition.ts';
 import { OBSERVED_METRICS, SAMPLED_METRICS } from '../src/io/observability/metric-table.ts';
 import { PROCESS_METRICS } from '../src/io/observability/process-metrics.ts';
@@ -30,6 +31,7 @@ export function metricsPage(): string {
     '',
     ...section('Requests and calls', OBSERVED_METRICS),
     ...section('Parts of the gateway', SAMPLED_METRICS),
+    ...section('Node of a cluster, only with `Cluster`', CLUSTER_METRICS),
     ...section('Process', PROCESS_METRICS),
   ].join('\n');
 }

@@ -14,6 +14,7 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
 import { settingsReload } from '../io/admin/settings.ts';
 import type { Log } from '../io/observability/log.ts';
+import type { NodeDurations } from '../io/observability/metrics.ts';
 import type { OpenedCluster } from './cluster.ts';
 import { openStorage } from './journal.ts';
 import type { AssemblyOptions } from './options.ts';
@@ -60,12 +61,12 @@ interface ActorDeps {
 export async function joinCluster(
   journal: DiskJournal,
   configuration: Configuration,
-  { log, version, onFatal }: AssemblyOptions,
+  options: AssemblyOptions & { readonly observer: NodeDurations | undefined },
 ): Promise<OpenedCluster | undefined> {
   const { cluster } = configuration;
   if (cluster === undefined) return undefined;
   const { openCluster } = await import('./cluster.ts');
-  return openCluster(cluster, { configuration, version, journal, log, onFatal });
+  return openCluster(cluster, { ...options, configuration, journal });
 }
 
 /**

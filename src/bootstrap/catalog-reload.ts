@@ -8,6 +8,7 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { Reload } from '../io/routes/admin/catalog.ts';
+import type { OpenedCluster } from './cluster.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
 interface ReloadDeps extends Omit<Started, 'production'> {
@@ -17,10 +18,12 @@ interface ReloadDeps extends Omit<Started, 'production'> {
   readonly configuration: Configuration;
   readonly catalog: LiveCatalog;
   readonly log: Log;
+  readonly cluster: Pick<OpenedCluster, 'reloaded'> | undefined;
 }
 
 /** Returns and logs all faults of the file. With any fault the current catalog stays unchanged. */
-export function createReload({ read, configuration, catalog, log, addresses }: ReloadDeps): Reload {
+export function createReload(deps: ReloadDeps): Reload {
+  const { read, configuration, catalog, log, addresses, cluster } = deps;
   const { production } = configuration;
   const started: Started = { addresses, production };
   return () => {
@@ -30,6 +33,7 @@ export function createReload({ read, configuration, catalog, log, addresses }: R
     const faults = result.ok ? reloadCatalog(catalog, result.configuration, started) : result.faults;
     if (faults.length > 0) log.write('catalogRefused', { faults });
     else {
+      if (result.ok) cluster?.reloaded(result.configuration);
       log.write('catalogReloaded');
       warnOfPersonalReads(catalog.current, production, log);
     }

@@ -15,16 +15,20 @@ import { type HostPort, parseHostPort } from '../domain/host-port.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
 import { linkKeys } from '../io/cluster/handshake.ts';
 import { createLinkLog } from '../io/cluster/link-log.ts';
+import { type ClusterFacts, clusterFacts, clusterReadings } from '../io/cluster/node-facts.ts';
+import { NodeFollower } from '../io/cluster/node-follower.ts';
+import type { NodeRecord } from '../io/cluster/node-table.ts';
+import { NodeWatch } from '../io/cluster/node-watch.ts';
 import { PeerLinks } from '../io/cluster/peers.ts';
 import { openPgLog, type PgLog } from '../io/cluster/pg-log.ts';
 import type { Verbs } from '../io/cluster/rpc.ts';
 import { MCP_VERBS, NodeSignals } from '../io/mcp/node-signals.ts';
+import type { ClusterReadings } from '../io/observability/cluster-metrics.ts';
 import type { Log } from '../io/observability/log.ts';
+import type { NodeDurations } from '../io/observability/metrics.ts';
 import { secretsOf } from './cluster-commands.ts';
 import { startUpkeep } from './cluster-replica.ts';
 
-/** Interval at which the addresses of other nodes are read; a change of the members is not waited for. */
-const ADDRESSES_MS = 1_000;
 /** Longest wait for a row that another node has applied. */
 const FOLLOW_MS = 5_000;
 
@@ -35,6 +39,11 @@ export interface OpenedCluster extends ClusterNode {
   serve(local: RunningSystem): GatewayActors;
   /** Other nodes may cancel calls and end sessions of /mcp here from now on. */
   mcpSignals(): NodeSignals;
+  /** For health and the panel. */
+  facts(): ClusterFacts;
+  readings(): ClusterReadings;
+  /** A reload has applied this configuration: other nodes compare theirs with it. */
+  reloaded(configuration: Configuration): void;
   close(): Promise<void>;
 }
 
@@ -43,6 +52,7 @@ interface ClusterOptions {
   readonly version: string;
   readonly journal: DiskJournal;
   readonly log: Log;
+  readonly observer: NodeDurations | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -56,20 +66,26 @@ interface Holder {
 /** Resolves when the node has joined. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
 export async function openCluster(
   cluster: ClusterConfiguration,
-  { configuration, version, journal, log, onFatal }: ClusterOptions,
+  options: ClusterOptions,
 ): Promise<OpenedCluster> {
+  const { configuration, version, journal, log, observer, onFatal } = options;
   const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined };
   const links = createLinks(cluster, holder, version, log);
   const monotonicMs = () => performance.now();
   const address = await listenForNodes(links, cluster);
   const leaseMs = cluster.leaseMilliseconds;
+  const self = { address, version, configHash: agreementOf(configuration) };
   const pgLog = await openPgLog({
     url: cluster.url,
     secrets: secretsOf(cluster),
     monotonicMs,
     wait,
     leaseMs,
-    process: { address, version, configHash: agreementOf(configuration) },
+    process: self,
+    figures() {
+      const { refused, thrown } = holder.parts?.replica.turnsRefused ?? { refused: 0, thrown: 0 };
+      return { links: links.linked.outgoing.length, turnsRefused: refused, turnsThrown: thrown };
+    },
   });
   const parts = createClusterNode({
     store: journal,
@@ -83,11 +99,16 @@ export async function openCluster(
     monotonicMs,
     leaseMs,
     name: cluster.name,
+    ...(observer === undefined ? {} : { observer }),
     onFatal,
   });
   holder.parts = parts;
-  const stopFollowing = followAddresses(parts, pgLog, links);
+  const { name } = cluster;
+  const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
+  const known = { ...parts, links, pgLog, watch, name, headDeadRows: 0, isStarted: false };
+  const follower = followNodes(known);
   await parts.node.start();
+  known.isStarted = true;
   const { dataPath } = configuration;
   const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log });
   return {
@@ -100,8 +121,14 @@ export async function openCluster(
       holder.verbs = { ...holder.verbs, ...signals.verbs };
       return signals;
     },
+    facts: () => clusterFacts(known),
+    readings: () => clusterReadings(known),
+    reloaded(now) {
+      const { mcpTools, mcpResources, mcpProfiles } = now;
+      self.configHash = agreementOf({ ...configuration, mcpTools, mcpResources, mcpProfiles });
+    },
     async close() {
-      stopFollowing();
+      follower.stop();
       await endUpkeep();
       parts.node.stop();
       await links.close();
@@ -157,33 +184,45 @@ function addressOf(text: string): HostPort {
   return address;
 }
 
-/** Keeps links to every other node that is in. A database that does not answer changes nothing. */
-function followAddresses({ node, replica }: ClusterNode, pgLog: PgLog, links: PeerLinks): () => void {
-  let cancel = (): void => undefined;
-  let isStopped = false;
-  const read = async () => {
-    try {
-      const others = (await pgLog.nodes()).filter((each) => each.joined && each.node !== node.node);
-      const addresses = others.flatMap((each): [number, HostPort][] => {
-        const address = parseHostPort(each.address);
-        return address === undefined ? [] : [[each.node, address]];
-      });
-      if (!isStopped && node.node !== 0) links.follow(new Map(addresses));
-    } catch {
-      // Renewals and fetches of the node report the same fault.
-    }
-    if (!isStopped) cancel = nodeSchedule.timer(ADDRESSES_MS, () => void read());
-  };
-  const readNow = () => {
-    cancel();
-    void read();
-  };
-  replica.follow({ applied: () => undefined, membersChanged: readNow });
-  readNow();
-  return () => {
-    isStopped = true;
-    cancel();
-  };
+interface Known extends ClusterNode {
+  readonly links: PeerLinks;
+  readonly pgLog: PgLog;
+  readonly watch: NodeWatch;
+  readonly name: string;
+  headDeadRows: number;
+  isStarted: boolean;
+}
+
+/** Keeps links to every other node that is in, and warns. A database that does not answer changes nothing. */
+function followNodes(known: Known): NodeFollower {
+  const { node, replica, pgLog, watch } = known;
+  const follower = new NodeFollower({
+    nodes: () => pgLog.nodes(),
+    onNodes: (nodes) => takeNodes(known, nodes),
+    onTurn: () => watch.serves(node.admits),
+    schedule: nodeSchedule,
+  });
+  replica.follow({
+    applied: () => undefined,
+    membersChanged(before, now) {
+      // What a start catches up with is no news.
+      if (known.isStarted) watch.membersChanged([...before.nodes()], [...now.nodes()]);
+      follower.readNow();
+    },
+  });
+  return follower;
+}
+
+async function takeNodes(known: Known, nodes: readonly NodeRecord[]): Promise<void> {
+  const { node, links, pgLog, watch } = known;
+  watch.read(nodes, pgLog.clock);
+  const others = nodes.filter((each) => each.joined && each.node !== node.node);
+  const addresses = others.flatMap((each): [number, HostPort][] => {
+    const address = parseHostPort(each.address);
+    return address === undefined ? [] : [[each.node, address]];
+  });
+  if (node.node !== 0) links.follow(new Map(addresses));
+  known.headDeadRows = await pgLog.headDeadRows();
 }
 
 function serve(

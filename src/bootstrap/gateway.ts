@@ -68,13 +68,13 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
   const journal = await openActorJournal(configuration, settings, log);
-  const cluster = await joinCluster(journal, configuration, options);
+  const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
+  const cluster = await joinCluster(journal, configuration, { ...options, observer: metrics.observeNode });
   const base = { configuration, settings, log, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
-  const metrics = createMetrics(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now);
   const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
   let delivery: WebhookDelivery | undefined;
@@ -116,7 +116,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     publicPaths: publicPaths(configuration),
     catalog,
     listChanges: openListChanges(actors, catalog, bounds),
-    reload: createReload({ read: options.readAgain, configuration, catalog, addresses, log }),
+    reload: createReload({ ...base, read: options.readAgain, catalog, addresses, cluster }),
     bounds,
     metrics,
     dashboard,

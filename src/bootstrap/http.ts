@@ -30,13 +30,13 @@ export interface Pipelines {
 
 /** Builds both route tables and what serves them once the ports are open. */
 export function createPipelines(deps: HttpDeps): Pipelines {
-  const { configuration, options, settings, actors, limiter, metrics, publicServer } = deps;
+  const { configuration, options, settings, actors, cluster, limiter, metrics, publicServer } = deps;
   const { site, dashboard } = deps;
   const sessionLookup = sessionLookupOf(deps);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
   const health = () => ({
-    databaseConnected: actors.healthy,
+    databaseConnected: actors.healthy && cluster?.node.keepsUp !== false,
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: rss(),
   });
@@ -92,6 +92,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     httpLibrary: `uWebSockets.js ${httpLibrary().version}`,
     node: process.version.slice(1),
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
+    cluster: cluster?.facts(),
     parts: Object.fromEntries(Object.entries(counters).map(([name, source]) => [name, source()])),
   });
   const { storage, fileCache } = deps.files;

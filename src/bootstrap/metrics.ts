@@ -21,6 +21,7 @@ import { createRequestLog } from '../io/observability/request-log.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import type { WorkerPool } from '../workers/pool.ts';
+import type { OpenedCluster } from './cluster.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -40,6 +41,7 @@ export interface MetricSources {
   readonly requests: FinishedRequests;
   readonly connect: { readonly counters: ConnectCounters };
   readonly telemetry: Pick<Telemetry, 'counters'>;
+  readonly cluster: Pick<OpenedCluster, 'readings'> | undefined;
 }
 
 /** One snapshot of all parts. A missing or undeclared metric does not compile. */
@@ -58,6 +60,7 @@ export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricR
     ...webhookReadings(sources),
     ...connectReadings(sources),
     ...traceReadings(sources),
+    ...sources.cluster?.readings(),
   };
 }
 

@@ -1,8 +1,11 @@
 /** The command `cluster`: its actions, what they print, and their exit codes. */
+
+import { ADMITTED_SHARE } from '../actors/runtime/log/lease.ts';
 import { backUp } from '../bootstrap/journal.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
+import { ownersOf } from '../domain/partitions.ts';
 import type { ClusterState } from '../io/cluster/administration.ts';
 import { ClusterUnusable } from '../io/cluster/failures.ts';
 import { EXIT, endWithFaults, loadOrEnd, print } from './output.ts';
@@ -97,6 +100,14 @@ interface NodeReport {
   /** Rows of the log that it has not applied. */
   readonly lag: number;
   readonly renewedMsAgo: number;
+  /** How long it may still answer without a renewal; 0 when it is out. */
+  readonly leaseLeftMs: number;
+  readonly partitionsOwned: number;
+  /** Turns of all nodes that it has refused, and that it failed to apply, since its start: bugs of their writer. */
+  readonly turnsRefused: number;
+  readonly turnsThrown: number;
+  /** Clock of the database minus its own. */
+  readonly clockOffsetMs: number;
   readonly address: string;
   readonly version: string;
   readonly configuration: string;
@@ -122,15 +133,22 @@ function reportOf(
   { leaseMilliseconds }: ClusterConfiguration,
 ): ClusterReport {
   const own = digitsOf(agreementOf(configuration));
+  const owners = ownersOf(nodes.filter(({ joined }) => joined).map(({ node }) => node));
   const reports = nodes.map((node): NodeReport => {
-    const { joined, applied, renewedAgoMs, address, version, configHash } = node;
+    const { joined, applied, renewedAgoMs, address, version, configHash, figures } = node;
+    const { leaseMs = leaseMilliseconds, turnsRefused = 0, turnsThrown = 0 } = figures ?? {};
     return {
       name: node.name,
       number: node.node,
-      state: joined ? (renewedAgoMs > leaseMilliseconds ? 'late' : 'joined') : 'out',
+      state: joined ? (renewedAgoMs > leaseMs ? 'late' : 'joined') : 'out',
       applied,
       lag: Math.max(0, position - applied),
       renewedMsAgo: renewedAgoMs,
+      leaseLeftMs: joined ? Math.max(0, Math.round(leaseMs * ADMITTED_SHARE) - renewedAgoMs) : 0,
+      partitionsOwned: owners.filter((owner) => owner === node.node).length,
+      turnsRefused,
+      turnsThrown,
+      clockOffsetMs: figures?.clockOffsetMs ?? 0,
       address,
       version,
       configuration: digitsOf(configHash),
@@ -162,13 +180,20 @@ function byVersion(a: string, b: string): number {
 function tableOf(report: ClusterReport): string {
   const { checkpoint, nodes } = report;
   const rows = [
-    ['NODE', 'NUMBER', 'STATE', 'LAG', 'RENEWED', 'VERSION', 'CONFIGURATION', 'ADDRESS'],
+    [
+      ...['NODE', 'NUMBER', 'STATE', 'LAG', 'LEASE', 'PARTITIONS', 'REFUSED', 'THROWN', 'CLOCK'],
+      ...['VERSION', 'CONFIGURATION', 'ADDRESS'],
+    ],
     ...nodes.map((node) => [
       node.name,
       String(node.number),
       node.state,
       String(node.lag),
-      `${node.renewedMsAgo} ms ago`,
+      `${node.leaseLeftMs} ms`,
+      String(node.partitionsOwned),
+      String(node.turnsRefused),
+      String(node.turnsThrown),
+      `${node.clockOffsetMs} ms`,
       node.version,
       node.configuration,
       node.address,

@@ -1,5 +1,6 @@
 /** The command `status`: the health of a running gateway, as its internal listener reports it. */
 import { parseFlags, UsageError } from '../config/load.ts';
+import type { ClusterFacts } from '../io/cluster/node-facts.ts';
 import { EXIT, loadOrEnd, NoGateway, print } from './output.ts';
 
 /** A gateway that takes longer is as useless as one that does not answer. */
@@ -14,6 +15,8 @@ interface Health {
   readonly uptimeSeconds: number;
   readonly activeSessions: number;
   readonly rssBytes: number;
+  /** With `Cluster`. */
+  readonly cluster?: ClusterFacts;
 }
 
 /** Prints one line, or the JSON. Throws `NoGateway`, and `UsageError` where the port is unknown; an unhealthy gateway is exit code 70. */
@@ -45,7 +48,22 @@ async function ask(url: string): Promise<{ health: Health; text: string }> {
 }
 
 function lineOf(health: Health): string {
-  const { status, version, node, httpLibrary, uptimeSeconds, activeSessions, rssBytes } = health;
+  const { status, version, node, httpLibrary, uptimeSeconds, activeSessions, rssBytes, cluster } = health;
   const memory = Math.round(rssBytes / MEBIBYTE);
-  return `${status}: gatehouse ${version} on Node ${node} with ${httpLibrary}, up ${uptimeSeconds} s, ${activeSessions} sessions, ${memory} MiB`;
+  const place = cluster === undefined ? '' : `; ${placeOf(cluster)}`;
+  return `${status}: gatehouse ${version} on Node ${node} with ${httpLibrary}, up ${uptimeSeconds} s, ${activeSessions} sessions, ${memory} MiB${place}`;
+}
+
+function placeOf(node: ClusterFacts): string {
+  const { name, number, position, lagRows, leaseLeftMs, members, partitionsOwned, linksOut } = node;
+  const others = node.otherConfigurations;
+  return [
+    `node ${name} (${number}) of ${members.join(', ') || 'none'}`,
+    `row ${position}, ${lagRows} behind`,
+    `lease ${leaseLeftMs} ms`,
+    `${partitionsOwned} partitions`,
+    `${linksOut.length} links`,
+    `clock ${node.clockOffsetMs} ms`,
+    ...(others.length === 0 ? [] : [`other configuration: ${others.join(', ')}`]),
+  ].join(', ');
 }

@@ -36,6 +36,7 @@ const ROWS: readonly (readonly [title: string, names: RegExp])[] = [
   ['Webhooks', /^gatehouse_webhook_/],
   ['Connected hosts', /^gatehouse_oauth_/],
   ['Traces', /^gatehouse_trace_/],
+  ['Cluster', /^gatehouse_cluster_/],
   ['Process', /^gatehouse_(?:process|nodejs)_/],
 ];
 

@@ -43,10 +43,10 @@ export const EXPEL = statement(
   ${INTO_LOG} select pos, $1::int, $2::bigint, $3::bigint, $4::bytea from h returning pos`,
 );
 
-/** One row a joined node but $1, or one without a node; no row at all: $1 is out. */
+/** $4 and $5 describe the process. One row a joined node but $1, or one without a node; no row at all: $1 is out. */
 export const RENEW = statement(
   'renew',
-  `with u as (update gatehouse.node set ${TOUCHED}, applied = $3::bigint
+  `with u as (update gatehouse.node set ${TOUCHED}, applied = $3::bigint, config_hash = $4::bytea, figures = $5::jsonb
     where id = $1::int and incarnation = $2::bigint and joined returning 1)
   select h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied
   from u cross join gatehouse.head h left join gatehouse.node n on n.joined and n.id <> $1::int`,
@@ -114,9 +114,15 @@ export const FORGET_NODE = statement(
   'delete from gatehouse.node where name = $1::text and not joined returning id',
 );
 
+/** Old versions of the row that orders the log. */
+export const HEAD_DEAD_ROWS = statement(
+  'head_dead_rows',
+  "select n_dead_tup as dead from pg_stat_all_tables where relid = 'gatehouse.head'::regclass",
+);
+
 export const LIST_NODES = statement(
   'list_nodes',
-  `select id, name, incarnation, joined, renewals, applied, address, version, config_hash,
+  `select id, name, incarnation, joined, renewals, applied, address, version, config_hash, figures,
     (extract(epoch from clock_timestamp() - renewed) * 1000)::bigint as renewed_ago_ms
   from gatehouse.node order by id`,
 );

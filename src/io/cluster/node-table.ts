@@ -10,6 +10,19 @@ export interface NodeDescription {
   readonly configHash: Uint8Array;
 }
 
+/** What a node says of itself with each renewal. */
+export interface NodeFigures {
+  readonly leaseMs: number;
+  /** Clock of the database minus that of the node. */
+  readonly clockOffsetMs: number;
+  /** Links to other nodes that it has opened. */
+  readonly links: number;
+  /** Turns of all nodes that break a rule which no correct node breaks, as it has applied them since its start. */
+  readonly turnsRefused: number;
+  /** The same of turns that could not be judged or applied. */
+  readonly turnsThrown: number;
+}
+
 export interface NodeRecord extends NodeDescription {
   readonly node: number;
   readonly name: string;
@@ -19,6 +32,8 @@ export interface NodeRecord extends NodeDescription {
   readonly applied: number;
   /** By the clock of the database. */
   readonly renewedAgoMs: number;
+  /** Undefined before its first renewal. */
+  readonly figures: NodeFigures | undefined;
 }
 
 /** Every node that has a number, joined or not. Rejects with `DatabaseFailure`. */
@@ -38,5 +53,6 @@ function nodeRecordOf(row: DatabaseRow): NodeRecord {
     version: String(row['version']),
     configHash: row['config_hash'] as Uint8Array,
     renewedAgoMs: Number(row['renewed_ago_ms']),
+    figures: (row['figures'] ?? undefined) as NodeFigures | undefined,
   };
 }

@@ -22,15 +22,17 @@ import {
 } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import * as sql from './log-statements.ts';
-import { listNodes, type NodeDescription, type NodeRecord } from './node-table.ts';
+import { listNodes, type NodeDescription, type NodeFigures, type NodeRecord } from './node-table.ts';
 import { checkServer, type Head, readHead } from './pg-schema.ts';
 import { type HeadOptions, openHead } from './pg-start.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
 export interface PgLogOptions extends HeadOptions {
   readonly leaseMs: number;
-  /** What the other nodes read of this process. */
+  /** What the other nodes read of this process; all but the address may change. */
   readonly process: NodeDescription;
+  /** Goes with each renewal. */
+  readonly figures: () => Omit<NodeFigures, 'leaseMs' | 'clockOffsetMs'>;
 }
 
 /** Polls of a name's counter in a lease. */
@@ -59,8 +61,8 @@ export class PgLog implements SharedLog {
   readonly #reads: Database;
   /** By position, the oldest first. */
   readonly #writers = new Map<number, string>();
-  /** Clock of the database minus that of this process, at the last renewal. Milliseconds. */
-  clockOffsetMs = 0;
+  /** Clock of the database minus that of this process at the last renewal, and how far that may be wrong. Milliseconds. */
+  clock = { offsetMs: 0, errorMs: 0 };
 
   constructor(options: PgLogOptions, head: Head) {
     this.#options = options;
@@ -189,11 +191,15 @@ export class PgLog implements SharedLog {
   }
 
   async renew(node: number, incarnation: number, applied: number): Promise<Renewed> {
+    const { leaseMs, process, figures } = this.#options;
+    const said: NodeFigures = { leaseMs, clockOffsetMs: Math.round(this.clock.offsetMs), ...figures() };
+    const values = [node, incarnation, applied, process.configHash, JSON.stringify(said)];
     const sentMs = Date.now();
-    const { rows } = await this.#run(this.#renewals, sql.RENEW, [node, incarnation, applied]);
+    const { rows } = await this.#run(this.#renewals, sql.RENEW, values);
     const [first] = rows;
     if (first === undefined) throw new Expelled(node, incarnation);
-    this.clockOffsetMs = Number(first['database_ms']) - (sentMs + Date.now()) / 2;
+    const errorMs = (Date.now() - sentMs) / 2;
+    this.clock = { offsetMs: Number(first['database_ms']) - (sentMs + errorMs), errorMs: Math.abs(errorMs) };
     const others = rows.filter((row) => row['id'] !== null);
     return {
       position: Number(first['pos']),
@@ -257,6 +263,12 @@ export class PgLog implements SharedLog {
   /** Every node that has a number, joined or not. */
   nodes(): Promise<readonly NodeRecord[]> {
     return listNodes(this.#reads).catch((error: unknown) => Promise.reject(portErrorOf(error)));
+  }
+
+  /** Old versions of the row that orders the log, which a long transaction of another user keeps. */
+  async headDeadRows(): Promise<number> {
+    const { rows } = await this.#run(this.#reads, sql.HEAD_DEAD_ROWS);
+    return Number(rows[0]?.['dead'] ?? 0);
   }
 
   close(): void {

@@ -46,7 +46,7 @@ create table gatehouse.node (
   id smallint primary key, name text not null unique, incarnation bigint not null, joined boolean not null,
   digest_pos bigint, digest bytea,
   renewals bigint not null, renewed timestamptz not null, applied bigint not null, address text not null,
-  version text not null, config_hash bytea not null
+  version text not null, config_hash bytea not null, figures jsonb
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create table gatehouse.checkpoint (
   pos bigint, part int, parts int not null, sha256 bytea not null, at timestamptz not null default clock_timestamp(),

@@ -29,6 +29,7 @@ export const LOG_FIELDS = {
   clean: field('boolean', 'The run before ended by a stop.'),
   clientAddress: field('string', 'Address of the client, behind trusted proxies.'),
   clientRequestId: field('string', 'The `X-Request-Id` of the caller.'),
+  clockOffsetMs: field('number', 'Clock of the database minus that of this machine. Milliseconds.'),
   command: field('string', 'Command that an actor handled.'),
   connectionsMax: field('number', 'Setting `ConnectionsMax`.'),
   cursor: field('string', 'Position in the event feed of a module.'),
@@ -57,6 +58,7 @@ export const LOG_FIELDS = {
   method: field('string', 'HTTP method.'),
   module: field('string', 'Module.'),
   node: field('number', 'Node of the cluster.'),
+  nodes: field('strings', 'Names of nodes of the cluster.'),
   nextTry: field('string', 'Time of the next attempt, ISO 8601 in UTC; absent: none is planned.'),
   outcome: field(
     'string',
@@ -249,6 +251,29 @@ export const PROGRAM_LINES = {
     'clientAddress',
     'reason',
   ),
+  nodeJoined: info(
+    'node joined',
+    'It is in, as of the rows that are applied here; perhaps this one.',
+    'node',
+  ),
+  nodeOut: warn('node out', 'It has left or was expelled; perhaps this one, which then comes back.', 'node'),
+  nodeServes: info('node serves', 'Its lease runs and its copy of the state is up to date.'),
+  nodeRefuses: warn(
+    'node does not serve',
+    'Its lease is over, it was expelled, or it stops: requests are answered with 503. The database or the machine was slow or away.',
+  ),
+  configurationDiffers: warn(
+    'configuration differs',
+    'Between this node and others, in keys that all nodes should have alike (`docs/cluster.md`). At a start, and when it changes.',
+    'nodes',
+  ),
+  configurationAgrees: info('configuration agrees', 'That of the nodes that are in, after a difference.'),
+  clockOff: warn(
+    'clock is off',
+    'By more than half a second, compared with the clock of the database. Nothing depends on it but times of expiry.',
+    'clockOffsetMs',
+  ),
+  clockRight: info('clock is right', 'After it was off.', 'clockOffsetMs'),
   checkpointFetched: info(
     'checkpoint fetched',
     'The node begins with the state of this position of the log.',

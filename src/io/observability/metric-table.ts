@@ -3,6 +3,7 @@
  * from it. A reading that is missing here, or has another label, does not compile.
  */
 import { BOUND_NAMES } from '../../domain/limits/bounds.ts';
+import { CLUSTER_METRICS, type ClusterReadings } from './cluster-metrics.ts';
 import { TRAFFIC_MESSAGES } from './log-lines.ts';
 import {
   counter,
@@ -362,11 +363,11 @@ export const SAMPLED_METRICS = {
   ...traces,
 };
 
-export const METRICS = { ...OBSERVED_METRICS, ...SAMPLED_METRICS, ...PROCESS_METRICS };
+export const METRICS = { ...OBSERVED_METRICS, ...SAMPLED_METRICS, ...CLUSTER_METRICS, ...PROCESS_METRICS };
 
 export type MetricName = keyof typeof METRICS;
 
-/** The values of all sampled metrics at one scrape. */
-export type MetricReadings = ReadingsOf<typeof SAMPLED_METRICS>;
+/** The values of all sampled metrics at one scrape; those of a cluster all or none. */
+export type MetricReadings = ReadingsOf<typeof SAMPLED_METRICS> & (ClusterReadings | object);
 
 export type MetricLabels<Name extends MetricName> = LabelsOf<(typeof METRICS)[Name]>;

@@ -1,5 +1,6 @@
 /** Prometheus metrics of the internal listener. Counters of the parts are read when scraped, not pushed. */
 import { type Metric, Registry } from 'prom-client';
+import { CLUSTER_HISTOGRAMS, CLUSTER_SAMPLED_METRICS } from './cluster-metrics.ts';
 import { Counter, Histogram, LabelCache, type LabelledSeries, MetricFamily } from './counters.ts';
 import type { Label, MetricDefinition } from './metric-definition.ts';
 import { type MetricLabels, type MetricReadings, OBSERVED_METRICS, SAMPLED_METRICS } from './metric-table.ts';
@@ -28,9 +29,17 @@ export interface CallObservation {
 
 export type CallObserver = (call: CallObservation) => void;
 
+/** Durations of a node of a cluster, in milliseconds. */
+export interface NodeDurations {
+  appended(durationMs: number): void;
+  gateOpened(durationMs: number): void;
+}
+
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
+  /** Undefined without `Cluster`. */
+  readonly observeNode: NodeDurations | undefined;
   /** The text exposition format and its content type. */
   render(): Promise<{ contentType: string; body: string }>;
 }
@@ -40,13 +49,17 @@ const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
 
-type ObservedName = keyof typeof OBSERVED_METRICS;
+const OBSERVED = { ...OBSERVED_METRICS, ...CLUSTER_HISTOGRAMS };
+type ObservedName = keyof typeof OBSERVED;
 type NamesOf<Type extends string> = {
-  [Name in ObservedName]: (typeof OBSERVED_METRICS)[Name]['type'] extends Type ? Name : never;
+  [Name in ObservedName]: (typeof OBSERVED)[Name]['type'] extends Type ? Name : never;
 }[ObservedName];
 
-/** `read` is called at each scrape. */
-export function createMetrics(read: () => MetricReadings | undefined = () => undefined): Metrics {
+/** `read` is called at each scrape. `isNode`: with the metrics of a cluster. */
+export function createMetrics(
+  read: () => MetricReadings | undefined = () => undefined,
+  isNode = false,
+): Metrics {
   const registry = new Registry();
   registerProcessMetrics(registry);
   const requests = observedCounter(registry, 'gatehouse_http_requests_total');
@@ -56,9 +69,11 @@ export function createMetrics(read: () => MetricReadings | undefined = () => und
     seconds: seconds({ route, method }),
   }));
   const observeCall = createCallObserver(registry);
-  const readings = registerSampled(registry);
+  const sampled = isNode ? { ...SAMPLED_METRICS, ...CLUSTER_SAMPLED_METRICS } : SAMPLED_METRICS;
+  const readings = registerSampled(registry, sampled);
   return {
     observeCall,
+    observeNode: isNode ? createNodeDurations(registry) : undefined,
     observe({ route, method, status, durationMs: milliseconds }) {
       const found = series.get(route, method, status);
       if (found === undefined) return;
@@ -69,6 +84,15 @@ export function createMetrics(read: () => MetricReadings | undefined = () => und
       readings.current = read();
       return { contentType: registry.contentType, body: await registry.metrics() };
     },
+  };
+}
+
+function createNodeDurations(registry: Registry): NodeDurations {
+  const append = observedHistogram(registry, 'gatehouse_cluster_append_seconds')({});
+  const gate = observedHistogram(registry, 'gatehouse_cluster_gate_seconds')({});
+  return {
+    appended: (durationMs) => append.observe(durationMs / 1000),
+    gateOpened: (durationMs) => gate.observe(durationMs / 1000),
   };
 }
 
@@ -108,7 +132,7 @@ function observedHistogram<Name extends NamesOf<'histogram'>>(registry: Registry
 }
 
 function optionsOf(name: ObservedName): FamilyOptions {
-  const { help, labels }: MetricDefinition = OBSERVED_METRICS[name];
+  const { help, labels }: MetricDefinition = OBSERVED[name];
   return { name, help, labelNames: labels.map((label) => label.name) };
 }
 
@@ -121,9 +145,9 @@ interface Readings {
   current?: MetricReadings | undefined;
 }
 
-function registerSampled(registry: Registry): Readings {
+function registerSampled(registry: Registry, table: Readonly<Record<string, MetricDefinition>>): Readings {
   const readings: Readings = {};
-  for (const [name, definition] of Object.entries<MetricDefinition>(SAMPLED_METRICS)) {
+  for (const [name, definition] of Object.entries(table)) {
     const { type, help, labels } = definition;
     register(registry, { name, help, type }, () => {
       const reading = readings.current?.[name as keyof MetricReadings];

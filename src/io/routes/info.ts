@@ -21,6 +21,7 @@ import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
 /** The state that `/health` reports. */
 export interface HealthFacts {
+  /** Writes can be stored. With `Cluster` also: the node is in, its lease runs, and it is not far behind. */
   readonly databaseConnected: boolean;
   readonly activeSessions: number;
   /** Resident memory in bytes. */
@@ -145,7 +146,12 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
       query: object({ plain: optional(text({ description: '1: the status alone', examples: ['1'] })) }),
       answers: {
         200: { description: 'Healthy', type: 'application/json', schema: healthShape },
-        503: { description: 'The database does not answer', type: 'application/json', schema: healthShape },
+        503: {
+          description:
+            'The database does not answer, or this node of a cluster is out, far behind or about to stop',
+          type: 'application/json',
+          schema: healthShape,
+        },
       },
     },
     group: 'info',

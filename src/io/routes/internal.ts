@@ -3,6 +3,7 @@
  * listener is bound to loopback unless configured otherwise.
  */
 import { integer, object } from '../../domain/schema.ts';
+import type { ClusterFacts } from '../cluster/node-facts.ts';
 import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import { EVENTS_BODY_MAX_BYTES, type EventPush } from '../modules/event-push.ts';
@@ -19,6 +20,8 @@ interface InternalHealth extends HealthFacts {
   readonly httpLibrary: string;
   readonly node: string;
   readonly parts: Readonly<Record<string, PartCounters>>;
+  /** Undefined without `Cluster`. */
+  readonly cluster?: ClusterFacts | undefined;
 }
 
 interface InternalDeps {

@@ -63,7 +63,8 @@ function testStatus(postgres: Postgres): void {
 
   t.test('cluster commands: status shows nodes in a table and as JSON; forget frees a name', async (t) => {
     const { run, connect } = await openCluster(t, postgres);
-    const log = await connect();
+    let figures = { links: 0, turnsRefused: 0, turnsThrown: 0 };
+    const log = await connect({ figures: () => figures });
     const { node, incarnation } = await log.enter('node-1');
     const write = (nodeSeq: number) => ({ node, incarnation, nodeSeq, body: Buffer.from('body') });
     await log.join(write(1));
@@ -71,13 +72,19 @@ function testStatus(postgres: Postgres): void {
     const table = await run('status');
     t.match(table.stdout, /^log [0-9a-f-]{36}, layout 1: row 2, 0 MiB\nno checkpoint\n/);
     t.match(table.stdout, /another configuration than here: node-1/);
-    t.match(table.stdout, /^node-1 +1 +(joined|late) +2 +\d+ ms ago +0 +0{12} +127\.0\.0\.1:1$/m);
+    t.match(
+      table.stdout,
+      /^node-1 +1 +(joined|late) +2 +\d+ ms +256 +0 +0 +0 ms +0 +0{12} +127\.0\.0\.1:1$/m,
+    );
+    figures = { links: 2, turnsRefused: 3, turnsThrown: 4 };
+    await log.renew(node, incarnation, 1);
+    t.match((await run('status')).stdout, /^node-1 +1 +(joined|late) +1 +\d+ ms +256 +3 +4 +-?\d+ ms /m);
     t.match(JSON.parse((await run('status', '--json')).stdout), {
       logId: log.logId,
       position: 2,
       checkpoint: null,
       lowestVersion: '0',
-      nodes: [{ name: 'node-1', number: 1, applied: 0, lag: 2 }],
+      nodes: [{ name: 'node-1', number: 1, applied: 1, lag: 1, partitionsOwned: 256, turnsThrown: 4 }],
     });
     t.match(await run('forget', 'node-1'), { code: 70, stderr: /the node node-1 is in/ });
     t.match(await run('forget', 'node-2'), { code: 64, stderr: /no node "node-2"/ });

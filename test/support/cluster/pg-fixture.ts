@@ -45,6 +45,7 @@ export async function openPgFixture(t: Test, postgres: Postgres): Promise<PgFixt
         url,
         secrets: [SECRET],
         leaseMs: LEASE_MS,
+        figures: () => ({ links: 0, turnsRefused: 0, turnsThrown: 0 }),
         process: { address: '127.0.0.1:1', version: '0', configHash: Buffer.alloc(32) },
         monotonicMs: () => nowMs,
         async wait(ms) {

@@ -8,6 +8,14 @@ import type { PeerListener, Peers, SharedLog } from './port.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
 import { ReplicaJournal } from './replica-journal.ts';
 
+/** Hears how long parts of a write took. Milliseconds. */
+interface NodeObserver {
+  /** From the order to append a row until it is in the log. */
+  appended(durationMs: number): void;
+  /** How long an answer was held back until it was in effect on every node. */
+  gateOpened(durationMs: number): void;
+}
+
 interface ClusterNodeOptions {
   /** Where rows are applied: this node's own store. */
   readonly store: Journal;
@@ -22,6 +30,7 @@ interface ClusterNodeOptions {
   readonly name: string;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: ReplicaOptions['judge'];
+  readonly observer?: NodeObserver;
   /** The process is to end; nothing is repaired. */
   readonly onFatal: (error: Error) => void;
 }
@@ -35,7 +44,7 @@ export interface ClusterNode {
 }
 
 export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
-  const { store } = options;
+  const { store, observer, monotonicMs } = options;
   const replica: Replica = new Replica({
     ...options,
     isOwn: (row) => node.isOwn(row),
@@ -56,8 +65,23 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
     get position() {
       return replica.position;
     },
-    reached: (position, run) => node.reached(position, run),
+    reached(position, run) {
+      const beganMs = monotonicMs();
+      node.reached(position, () => {
+        observer?.gateOpened(monotonicMs() - beganMs);
+        run();
+      });
+    },
     follow: (listener) => replica.follow(listener),
   };
-  return { node, replica, journal: new ReplicaJournal(store, replica, node), view };
+  const writer = {
+    nextSeq: () => node.nextSeq(),
+    async append(nodeSeq: number, body: Uint8Array) {
+      const beganMs = monotonicMs();
+      const position = await node.append(nodeSeq, body);
+      observer?.appended(monotonicMs() - beganMs);
+      return position;
+    },
+  };
+  return { node, replica, journal: new ReplicaJournal(store, replica, writer), view };
 }

@@ -31,6 +31,11 @@ export class Lag {
     while ((this.#known[0]?.position ?? Number.POSITIVE_INFINITY) <= position) this.#known.shift();
   }
 
+  /** Rows that are known and come after this position, up to which all are applied. */
+  rowsAfter(applied: number): number {
+    return Math.max(0, (this.#known.at(-1)?.position ?? applied) - applied);
+  }
+
   behindMs(nowMs: number): number {
     const oldest = this.#known[0];
     return oldest === undefined ? 0 : nowMs - oldest.sinceMs;

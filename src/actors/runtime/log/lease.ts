@@ -4,7 +4,7 @@
  */
 
 /** Share of the lease within which a node admits; the rest is the margin against clocks of different speed. */
-const ADMITTED_SHARE = 0.8;
+export const ADMITTED_SHARE = 0.8;
 
 interface LeaseClocks {
   /** Milliseconds of the wall clock, which may step. */
@@ -44,9 +44,15 @@ export class NodeLease {
   }
 
   get runs(): boolean {
+    return this.leftMs > 0;
+  }
+
+  /** Milliseconds for which this node may still admit; 0 when that is over. */
+  get leftMs(): number {
     const sent = this.#sent;
-    if (sent === undefined) return false;
+    if (sent === undefined) return 0;
     const { clock, monotonicMs } = this.#clocks;
-    return monotonicMs() - sent.monotonicMs < this.#admittedMs && clock() - sent.wallMs < this.#admittedMs;
+    const passedMs = Math.max(monotonicMs() - sent.monotonicMs, clock() - sent.wallMs);
+    return Math.max(0, this.#admittedMs - passedMs);
   }
 }

@@ -119,6 +119,21 @@ export class LogNode {
     return this.#lag.behindMs(this.#options.monotonicMs());
   }
 
+  /** Rows of the log that are known and not applied here. */
+  get behindRows(): number {
+    return this.#lag.rowsAfter(this.#options.sink.position);
+  }
+
+  /** Milliseconds for which it may still admit, by its lease. */
+  get leaseLeftMs(): number {
+    return this.#lease.leftMs;
+  }
+
+  /** It is not so far behind that it no longer renews its lease. */
+  get keepsUp(): boolean {
+    return this.behindMs <= this.#options.leaseMs * LAG_SHARE;
+  }
+
   /** Gated answers that wait. */
   get gated(): number {
     return this.#gates.size;
@@ -323,9 +338,9 @@ export class LogNode {
 
   /** Passed over while this node is behind, or comes back. */
   async #renewNow(): Promise<void> {
-    const { log, sink, leaseMs, monotonicMs } = this.#options;
+    const { log, sink, monotonicMs } = this.#options;
     const { node, incarnation, isIn } = this.#presence;
-    if (this.behindMs > leaseMs * LAG_SHARE || (!isIn && this.#unsettled === undefined)) {
+    if (!this.keepsUp || (!isIn && this.#unsettled === undefined)) {
       this.counts.renewalsSkipped += 1;
       return;
     }

@@ -55,7 +55,8 @@ export class Replica {
   position: number;
   /** Running SHA-256 over positions and verdicts. */
   digest: Uint8Array;
-  turnsRefused = { fenced: 0, stale: 0, conflict: 0, refused: 0 };
+  /** Of all nodes, as applied here since the start. `thrown`: judging or applying them failed. */
+  readonly turnsRefused = { fenced: 0, stale: 0, conflict: 0, refused: 0, thrown: 0 };
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
@@ -153,7 +154,10 @@ export class Replica {
     consequences: (() => void)[],
   ): Uint16Array {
     const entry = decodeEntry(row.body);
-    if (entry.type === 'unreadable') return Uint16Array.of(VERDICT.refused);
+    if (entry.type === 'unreadable') {
+      this.#count(VERDICT.refused);
+      return Uint16Array.of(VERDICT.refused);
+    }
     if (entry.type === 'member') {
       const before = view.members;
       const now = new Members(before.stored());
@@ -182,15 +186,15 @@ export class Replica {
 
   /** A turn that throws is refused by every node alike: no content of a row stops a receiver. */
   #judgeTurn(turn: EntryTurn, row: LogRow, view: BatchView): { verdict: number; applied?: AppliedTurn } {
-    let verdict: number;
     try {
-      verdict = (this.#options.judge ?? judge)(turn, row, view);
+      const verdict = (this.#options.judge ?? judge)(turn, row, view);
       if (verdict === VERDICT.applied) return { verdict, applied: view.apply(turn) };
+      this.#count(verdict);
+      return { verdict };
     } catch {
-      verdict = VERDICT.refused;
+      this.turnsRefused.thrown += 1;
+      return { verdict: VERDICT.refused };
     }
-    this.#count(verdict);
-    return { verdict };
   }
 
   #count(verdict: number): void {

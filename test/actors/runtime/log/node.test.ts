@@ -343,6 +343,7 @@ t.test(
     t.equal(gate.isOpen, true, 'the gate waits for 1.5 leases and a renewal at most');
     t.equal(b.node.admits, false);
     t.ok(b.node.behindMs > LEASE_MS);
+    t.same([a.node.keepsUp, b.node.keepsUp], [true, false]);
     t.ok(b.node.counts.renewalsSkipped > 0);
     b.sink.release();
     await cluster.pass(LEASE_MS);

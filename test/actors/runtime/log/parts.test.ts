@@ -47,6 +47,18 @@ t.test(
   },
 );
 
+t.test('lease: what is left of it is the lesser of both clocks, and never below zero', async (t) => {
+  const { clocks, lease, pass } = leaseWithClocks();
+  t.equal(lease.leftMs, 0, 'never renewed');
+  lease.renewed(lease.now());
+  pass(300);
+  t.equal(lease.leftMs, 500);
+  clocks.wallMs += 100;
+  t.equal(lease.leftMs, 400);
+  pass(10_000);
+  t.equal(lease.leftMs, 0);
+});
+
 t.test('lease: ends at once when the node is out', async (t) => {
   const { lease } = leaseWithClocks();
   lease.renewed(lease.now());
@@ -99,6 +111,16 @@ t.test('lag: is the time for which the oldest row that is not applied has been k
   t.equal(lag.behindMs(500), 0);
   lag.saw(20, 20, 600);
   t.equal(lag.behindMs(700), 0, 'what is applied is known already');
+});
+
+t.test('lag: has the number of rows up to the newest known one', async (t) => {
+  const lag = new Lag();
+  t.equal(lag.rowsAfter(8), 0);
+  lag.saw(10, 8, 0);
+  lag.saw(12, 8, 500);
+  t.equal(lag.rowsAfter(8), 4);
+  lag.applied(12);
+  t.equal(lag.rowsAfter(12), 0);
 });
 
 t.test('lag: stays exact for the oldest rows, however many become known', async (t) => {

@@ -1,0 +1,92 @@
+/**
+ * Log lines about the cluster as one node sees it: who is in, whether this node serves, other nodes with another
+ * configuration, and a clock far from that of the database. A line when it begins or changes, and one when it is over.
+ */
+import type { Log } from '../observability/log.ts';
+import type { NodeRecord } from './node-table.ts';
+
+interface ClockReading {
+  /** Clock of the database minus that of this process. */
+  readonly offsetMs: number;
+  /** How far the offset may be wrong. */
+  readonly errorMs: number;
+}
+
+interface NodeWatchOptions {
+  /** Name of this node. */
+  readonly name: string;
+  /** Of what all configurations should say alike. */
+  readonly configHash: () => Uint8Array;
+  readonly log: Log;
+}
+
+/** A clock that is off by more is warned of. */
+const OFFSET_MS = 500;
+/** The warning is over below this: an offset about the bound would begin and end it with every reading. */
+const OFFSET_OVER_MS = 400;
+
+export class NodeWatch {
+  readonly #options: NodeWatchOptions;
+  #names: ReadonlyMap<number, string> = new Map();
+  #others: readonly string[] = [];
+  #isClockOff = false;
+  #serves = false;
+
+  constructor(options: NodeWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Names of nodes that are in and whose configuration differs from this one. */
+  get otherConfigurations(): readonly string[] {
+    return this.#others;
+  }
+
+  /** The name of a node; its number while no reading has shown the node. */
+  nameOf(node: number): string {
+    return this.#names.get(node) ?? String(node);
+  }
+
+  read(nodes: readonly NodeRecord[], clock: ClockReading): void {
+    this.#names = new Map(nodes.map(({ node, name }) => [node, name]));
+    this.#compare(nodes);
+    this.#readClock(clock);
+  }
+
+  /** Says which nodes have come and gone. */
+  membersChanged(before: readonly number[], now: readonly number[]): void {
+    const { log } = this.#options;
+    for (const node of now) if (!before.includes(node)) log.write('nodeJoined', { node });
+    for (const node of before) if (!now.includes(node)) log.write('nodeOut', { node });
+  }
+
+  /** Whether this node answers from its copy of the state. Before the first time that is no news. */
+  serves(serves: boolean): void {
+    if (serves === this.#serves) return;
+    this.#serves = serves;
+    this.#options.log.write(serves ? 'nodeServes' : 'nodeRefuses');
+  }
+
+  #compare(nodes: readonly NodeRecord[]): void {
+    const { name, configHash, log } = this.#options;
+    const own = Buffer.from(configHash());
+    const others = nodes.filter((node) => node.joined && node.name !== name && !own.equals(node.configHash));
+    const names = others.map((node) => node.name).sort();
+    if (names.join() === this.#others.join()) return;
+    this.#others = names;
+    if (names.length > 0) log.write('configurationDiffers', { nodes: names });
+    else log.write('configurationAgrees');
+  }
+
+  #readClock({ offsetMs, errorMs }: ClockReading): void {
+    const { log } = this.#options;
+    const clockOffsetMs = Math.round(offsetMs);
+    const distanceMs = Math.abs(offsetMs);
+    if (!this.#isClockOff && distanceMs - errorMs > OFFSET_MS) {
+      this.#isClockOff = true;
+      log.write('clockOff', { clockOffsetMs });
+    } else if (this.#isClockOff && distanceMs + errorMs < OFFSET_OVER_MS) {
+      this.#isClockOff = false;
+      log.write('clockRight', { clockOffsetMs });
+    }
+  }
+}

@@ -1,0 +1,159 @@
+/** What a node shows of itself: health, metrics, `status`, `cluster status`, and log lines about the cluster. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.ts';
+import { expectOk, type Json, request, signUp, updateKey } from '../../../tools/agent.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
+import { launch, runToEnd } from '../../../tools/launch.ts';
+import { metricValue } from '../../../tools/metric-value.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { NO_LIMITS } from '../../support/http.ts';
+
+t.setTimeout(240_000);
+
+const SHIFTED_CLOCK = fileURLToPath(new URL('../../support/cluster/shifted-clock.cjs', import.meta.url));
+const CONFIGURATION = { Settings: NO_LIMITS };
+
+async function healthOf(node: { internal: string }): Promise<{ status: number; json: Json }> {
+  return request(`${node.internal}/health`);
+}
+
+async function metricsOf({ gateway }: NodeProcess): Promise<string> {
+  return expectOk('metrics', await request(`${gateway.internal}/metrics`)).text;
+}
+
+async function startTwo(t: Test, postgres: Postgres) {
+  const cluster = await startNodes({ postgres, nodes: 2, sandbox: false, configuration: CONFIGURATION });
+  t.teardown(() => cluster.stop());
+  const [a, b] = cluster.nodes;
+  if (a === undefined || b === undefined) throw new Error('too few nodes');
+  return { cluster, a, b };
+}
+
+/** A configuration file over the same database, for a node under another name. */
+function fileFor(t: Test, { databaseUrl, secret }: Nodes, name: string, more: object = {}): string {
+  const file = join(temporaryFolder(t), 'gatehouse.json');
+  writeFileSync(
+    file,
+    JSON.stringify({ ...CONFIGURATION, ...more, Cluster: { url: databaseUrl, name, secret } }),
+  );
+  return file;
+}
+
+function testPlace(postgres: Postgres): void {
+  t.test('node health: both pages, the metrics and the commands show the place in the cluster', async (t) => {
+    const { cluster, a, b } = await startTwo(t, postgres);
+    await a.gateway.said(/"node":2,"direction":"out"/);
+    const person = await signUp(a.url);
+    expectOk('update_key', await updateKey(b.url, person, { mcpAccess: true }));
+    const health = await healthOf(a.gateway);
+    t.match(health, {
+      status: 200,
+      json: {
+        status: 'healthy',
+        cluster: { name: 'a', number: 1, serving: true, members: ['a', 'b'], linksOut: ['b'] },
+      },
+    });
+    const place = health.json['cluster'] as Json;
+    t.ok(Number(place['leaseLeftMs']) > 0 && Number(place['leaseLeftMs']) <= 800, 'a lease of a second');
+    t.ok(Math.abs(Number(place['clockOffsetMs'])) < 500, 'the clock is that of the database');
+    t.match(await request(`${a.url}/health`), { status: 200, json: { database: 'connected' } });
+    t.notOk('cluster' in (await request(`${a.url}/health`)).json, 'the public page shows no topology');
+
+    const [ofA, ofB] = [await metricsOf(a), await metricsOf(b)];
+    const isSilent = (name: string) => !new RegExp(`^${name}[{ _]`, 'm').test(ofA + ofB);
+    t.same(Object.keys(CLUSTER_METRICS).filter(isSilent), [], 'every metric of a cluster has a series');
+    const owned = (text: string) => metricValue(text, 'gatehouse_cluster_partitions_owned', {});
+    t.equal(owned(ofA) + owned(ofB), 256);
+    t.equal(metricValue(ofA, 'gatehouse_cluster_members', {}), 2);
+    t.equal(metricValue(ofA, 'gatehouse_cluster_links', {}), 1);
+    t.ok(metricValue(ofA, 'gatehouse_cluster_position', {}) >= 3);
+    const sums = [ofA, ofB].map((text) => metricValue(text, 'gatehouse_cluster_append_seconds', {}, '_sum'));
+    t.ok(
+      sums.every((seconds) => seconds > 0 && seconds < 30),
+      `appends took ${sums}`,
+    );
+
+    const line = await runToEnd(['status', '--internal-port', new URL(a.gateway.internal).port]);
+    t.match(line.stdout, /^healthy: .*; node a \(1\) of a, b, row \d+, \d+ behind, lease \d+ ms, \d+ part/);
+    const status = await runToEnd(['cluster', 'status', '--json', '--config', fileFor(t, cluster, 'x')]);
+    const { nodes, otherConfigurations } = JSON.parse(status.stdout) as Json;
+    t.match(nodes, [
+      { name: 'a', state: 'joined', partitionsOwned: owned(ofA), turnsRefused: 0, turnsThrown: 0 },
+      { name: 'b', state: 'joined', partitionsOwned: owned(ofB) },
+    ]);
+    t.same(otherConfigurations, [], 'the same keys have the same configuration');
+  });
+}
+
+function testOutage(postgres: Postgres): void {
+  t.test('node health: without the database a node is unhealthy, says so, and comes back', async (t) => {
+    const { a, b } = await startTwo(t, postgres);
+    a.database.cut();
+    await a.gateway.said(/"node does not serve"/);
+    t.match(await request(`${a.url}/health`), { status: 503, json: { status: 'unhealthy' } });
+    t.match(await request(`${a.url}/health?plain=1`), { status: 503, json: { status: 'unhealthy' } });
+    t.match(await healthOf(a.gateway), {
+      status: 503,
+      json: { cluster: { serving: false, leaseLeftMs: 0 } },
+    });
+    const line = await runToEnd(['status', '--internal-port', new URL(a.gateway.internal).port]);
+    t.match(line, { code: 70, stdout: /^unhealthy: .*, lease 0 ms, / });
+    await b.gateway.said(/"node":1,"msg":"node out"/);
+    t.match(await request(`${b.url}/health`), { status: 200 });
+    a.database.heal();
+    await a.gateway.said(/"node does not serve"[\s\S]*"node serves"/);
+    t.match(await request(`${a.url}/health`), { status: 200, json: { status: 'healthy' } });
+    await b.gateway.said(/"node out"[\s\S]*"node":1,"msg":"node joined"/);
+    t.equal(metricValue(await metricsOf(b), 'gatehouse_cluster_expulsions_total', {}), 1);
+    t.equal(metricValue(await metricsOf(a), 'gatehouse_cluster_returns_total', {}), 1);
+  });
+}
+
+function testWarnings(postgres: Postgres): void {
+  t.test('node warnings: a reload that differs, a clock that is off; each is over with a line', async (t) => {
+    const { cluster, a } = await startTwo(t, postgres);
+    const file = fileFor(t, cluster, 'z');
+    const same = readFileSync(file, 'utf8');
+    const z = await launch({ args: ['--config', file], nodeArgs: ['--require', SHIFTED_CLOCK] });
+    t.teardown(() => z.stop());
+    await z.said(/"clock is off"/);
+    const offset = Number(((await healthOf(z)).json['cluster'] as Json)['clockOffsetMs']);
+    t.ok(offset < -1_500 && offset > -2_500, `the database is behind by ${offset} ms`);
+    z.process.kill('SIGUSR2');
+    await z.said(/"clock is right"/);
+
+    writeFileSync(
+      file,
+      JSON.stringify({ ...JSON.parse(same), McpProfiles: { small: { tools: ['close_sessions'] } } }),
+    );
+    z.process.kill('SIGHUP');
+    await z.said(/"nodes":\["a","b"\],"msg":"configuration differs"/);
+    await a.gateway.said(/"nodes":\["z"\],"msg":"configuration differs"/);
+    t.match((await healthOf(a.gateway)).json['cluster'], { otherConfigurations: ['z'] });
+    writeFileSync(file, same);
+    z.process.kill('SIGHUP');
+    await z.said(/"configuration agrees"/);
+    await a.gateway.said(/"configuration agrees"/);
+  });
+
+  t.test('node warnings: another configuration at the start is warned of by all nodes', async (t) => {
+    const { cluster, a } = await startTwo(t, postgres);
+    const z = await launch({ args: ['--config', fileFor(t, cluster, 'z', { Project: 'other' })] });
+    await z.said(/"nodes":\["a","b"\],"msg":"configuration differs"/);
+    await a.gateway.said(/"nodes":\["z"\],"msg":"configuration differs"/);
+    await z.stop();
+    await a.gateway.said(/"configuration agrees"/);
+    t.equal((await request(`${a.url}/health`)).status, 200, 'nothing is refused for it');
+  });
+}
+
+await withPostgres(t, (postgres) => {
+  testPlace(postgres);
+  testOutage(postgres);
+  testWarnings(postgres);
+});
