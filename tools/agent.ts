@@ -63,13 +63,20 @@ export function verifiedHeaders(key: SoftwareKey, timestampSeconds: number): Rec
 
 export async function request(
   url: string,
-  options: { method?: string; headers?: Record<string, string>; body?: unknown } = {},
+  options: {
+    method?: string;
+    headers?: Record<string, string>;
+    body?: unknown;
+    /** Rejects after so long without an answer. */
+    timeoutMs?: number;
+  } = {},
 ): Promise<Answer> {
-  const { body } = options;
+  const { body, timeoutMs } = options;
   const response = await fetch(url, {
     method: options.method ?? (body === undefined ? 'GET' : 'POST'),
     headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...options.headers },
     redirect: 'manual',
+    ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();

@@ -1,12 +1,14 @@
 /**
  * `npm run soak [-- KILLS [SEED]]`: the kill -9 loops of accounts and both kinds of uploads, 200 kills each by default.
  * `npm run soak -- mixed [--minutes 10] [--rate 400]`: a mixed load without kills.
+ * `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--within 2000]`: three nodes, one fault after the other.
  */
 import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runChunkKillLoop, runManyChunksLoop } from './chunk-kill-loop.ts';
+import { soakCluster } from './cluster/faults/soak.ts';
 import { runDraftKillLoop } from './draft-kill-loop.ts';
 import { runKillLoop } from './kill-loop.ts';
 import { soakMixed } from './mixed-soak.ts';
@@ -52,6 +54,11 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
   if (mode === 'mixed') {
     const faults = await soakMixed(rest);
     if (faults === undefined) console.error('soak: mixed takes --minutes (1 to 10) and --rate');
+    return faults === undefined ? EX_USAGE : Math.min(faults, 1);
+  }
+  if (mode === 'cluster') {
+    const faults = await soakCluster(rest);
+    if (faults === undefined) console.error('soak: cluster takes --takeovers, --seed, --kind and --within');
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
   const numbers = [mode ?? KILLS, rest[0] ?? randomInt(1, SEED_END)].map(Number);

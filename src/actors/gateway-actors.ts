@@ -5,7 +5,7 @@ import type { RunningSystem } from './runtime/system.ts';
 /** What stays on this node, of whatever node an actor is. */
 type OfThisNode = Pick<
   RunningSystem,
-  'administration' | 'onRelease' | 'onApplied' | 'counters' | 'healthy' | 'drain' | 'close'
+  'administration' | 'onRelease' | 'onApplied' | 'stored' | 'counters' | 'healthy' | 'drain' | 'close'
 >;
 
 export interface GatewayActors extends ActorSystem, OfThisNode {}
@@ -31,6 +31,7 @@ export function routedActors(
     administration: local.administration,
     onRelease: local.onRelease,
     onApplied: (kind, listener) => local.onApplied(kind, listener),
+    stored: (kind, id, query) => local.stored(kind, id, query),
     counters: () => local.counters(),
     get healthy() {
       return local.healthy && admits();

@@ -51,7 +51,7 @@ interface ActorDeps {
   /** The place in a cluster; its journal is used instead. */
   readonly cluster: OpenedCluster | undefined;
   readonly ports: Ports;
-  readonly settings: SettingsReader;
+  readonly settings: LiveSettings;
   readonly log: Log;
   readonly onFatal: (error: Error) => void;
   readonly ownership: Ownership;
@@ -104,12 +104,13 @@ export function startActors({ journal, cluster, ports, settings, log, onFatal, o
     ownership,
     onBug: ({ error, ...report }) => log.write('actorFailed', { ...report, err: error }),
   });
+  followSettings(local, settings);
   return { local, actors: cluster?.serve(local) ?? local };
 }
 
 /** Takes over the stored settings now, and whenever a node of the cluster changes one. */
-export async function followSettings(local: RunningSystem, live: LiveSettings): Promise<void> {
+function followSettings(local: RunningSystem, live: LiveSettings): void {
   const reload = settingsReload(local, live);
-  local.onApplied(settingsKind, () => void reload());
-  await reload();
+  local.onApplied(settingsKind, reload);
+  reload();
 }

@@ -14,7 +14,7 @@ import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
-import { followSettings, joinCluster, openActorJournal, startActors } from './actors.ts';
+import { joinCluster, openActorJournal, startActors } from './actors.ts';
 import { AdminRecovery } from './admin-recovery.ts';
 import { createReload } from './catalog-reload.ts';
 import { openConnect } from './connect.ts';
@@ -81,7 +81,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
   const { local, actors } = startActors({ ...base, journal, cluster, ports, onFatal: options.onFatal });
-  await Promise.all([codeSecret(), followSettings(local, settings)]);
+  await codeSecret();
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));

@@ -1,5 +1,6 @@
 /** Passes each group of routes of the public listener its dependencies. */
 
+import { settingsReload } from '../io/admin/settings.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
 import { NodeSignals } from '../io/mcp/node-signals.ts';
@@ -11,6 +12,7 @@ import type { HttpDeps } from './http-deps.ts';
 
 export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () => HealthFacts): AnyRoute[] {
   const { actors, bounds, catalog, cipher, dashboard, events, fileCodes, files, modules, staff } = deps;
+  const { settings } = deps;
   const { administration } = actors;
   const { moduleAddresses, publicPaths } = deps;
   const { ownerApi } = deps.webhooks;
@@ -43,7 +45,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
     },
     connect: deps.connect,
     admin: {
-      settings: { settings: deps.settings, bounds },
+      settings: { settings, reload: settingsReload(deps.actors, settings), bounds },
       accounts: { administration, staff },
       keys: administration,
       apps: { administration, webhooks: ownerApi },

@@ -21,8 +21,8 @@ export async function openStaff(
   ownership: Ownership,
 ): Promise<OpenedStaff> {
   const staff = new LiveStaff(actors, adminPublicKeys, local);
-  local.onApplied(staffKind, () => void staff.reload());
-  await staff.reload();
+  local.onApplied(staffKind, () => staff.reload());
+  staff.reload();
   const setupLinks: SetupLinkHolder = { current: undefined };
   // The token is in memory: one node of a cluster has the link.
   const isNeeded = ownership.owns(staffKind.kind, STAFF_ID) && !(await staff.hasAdmin());

@@ -2,6 +2,7 @@
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import { Dashboard } from '../../src/io/admin/dashboard.ts';
+import { settingsReload } from '../../src/io/admin/settings.ts';
 import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
 import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
@@ -69,11 +70,12 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
     routes: (actors, bounds, sessions) => {
       const { administration } = actors.system;
       const webhooks = { ...NO_WEBHOOKS, ...options.webhooks };
-      staff = new LiveStaff(actors.system, new Set(keys));
+      staff = new LiveStaff(actors.system, new Set(keys), actors.system);
+      const settings = new LiveSettings();
       return [
         ...createAppRoutes(CIPHER),
         ...createAdminRoutes({
-          settings: { settings: new LiveSettings(), bounds },
+          settings: { settings, reload: settingsReload(actors.system, settings), bounds },
           accounts: { administration, staff },
           keys: administration,
           apps: { administration, webhooks },

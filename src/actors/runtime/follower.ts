@@ -23,7 +23,7 @@ export interface FollowerDeps {
   readonly turns: Turns;
 }
 
-/** Called when rows of a kind were applied, of any node, and when a query of this node sees them. */
+/** Called when rows of a kind were applied, of any node: the journal has them, and a live instance of this node may not yet. */
 export type AppliedListener = (id: string) => void;
 
 export class Follower implements ReplicaListener {
@@ -55,11 +55,6 @@ export class Follower implements ReplicaListener {
     for (const { index, key, owner } of released) claims.released(index, key, owner);
     if (kind === '') return;
     this.#follow(kind, id);
-    this.changed(kind, id);
-  }
-
-  /** The state of an actor is another one: by rows that were applied, or by the verdict on a turn of this node. */
-  changed(kind: string, id: string): void {
     for (const listener of this.#listeners.get(kind) ?? []) listener(id);
   }
 

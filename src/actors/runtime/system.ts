@@ -154,6 +154,22 @@ export class RunningSystem implements ActorSystem {
     });
   }
 
+  /**
+   * What the rows of the journal say, without a look at the instance in memory, its commits and the lease: for values that are
+   * kept in memory and follow the log. Throws `DamagedRow`.
+   */
+  stored<P extends AnyProtocol, T extends TypeIn<P['results']>>(
+    kind: KindOf<P>,
+    id: string,
+    query: Tagged<P['query'], T>,
+  ): P['results'][T];
+  stored(kind: AnyKind, id: string, query: Typed): unknown {
+    const cell = new Cell(kind, id);
+    cell.replay(this.#options.journal);
+    const { clock, settings } = this.#wiring.context;
+    return kind.query(cell.state, query, cell.volatile, { nowMs: clock(), settings });
+  }
+
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
     if (!this.exists(kind, id)) return false;
     return this.#admission.acquire(kind, id, { type: 'remembers' }).ring?.get(idempotencyKey) !== undefined;

@@ -34,8 +34,6 @@ interface TurnsOptions {
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   readonly onTimerStored: (dueMs: number) => void;
-  /** The log has judged a turn of this actor, and its state is the one after it. */
-  readonly onJudged: (cell: Cell) => void;
   /** Absent: there is one node. */
   readonly cluster: Pick<ClusterView, 'owns' | 'position'> | undefined;
   readonly passivation: Pick<Passivation, 'live' | 'drop'>;
@@ -222,7 +220,6 @@ export class Turns {
         } else if (verdict === VERDICT.applied) {
           if (cell.gone) this.#replaceHeir(cell);
           this.#change(cell, prepared);
-          this.#options.onJudged(cell);
           if (prepared.claims.length > 0 || cell.kind.gated === true) openGate().writtenBy(cell, true);
           if (prepared.entry !== undefined) {
             this.#options.onEntryDone(prepared.entry);

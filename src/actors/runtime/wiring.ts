@@ -117,7 +117,6 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
     onTimerStored: (dueMs) => timers.stored(dueMs),
-    onJudged: ({ kind, id }) => follower?.changed(kind.kind, id),
     passivation,
     cluster,
   });
@@ -134,7 +133,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   mailboxes.start();
   timers.start();
   const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
-  const follower: Follower | undefined = followerOf(cluster, { ...parts, journal });
+  const follower = followerOf(cluster, { ...parts, journal });
   return { ...parts, count: { pending: 0 }, nextCommandId, stop, cluster, follower };
 }
 

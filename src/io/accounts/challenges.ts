@@ -36,7 +36,7 @@ export interface TakeChallenge extends Omit<ChallengeBinding, 'kind'> {
   readonly kinds: readonly ChallengeKind[];
   /** Also accepts a challenge that was opened without a session (a login in a second tab). */
   readonly orAnonymous?: boolean;
-  /** While the first request runs, a repeat with the same key gets the challenge too, and then the first answer. */
+  /** Until `failed` or `spent`, a repeat with the same key gets the challenge too, and then the first answer. */
   readonly idempotencyKey?: string;
 }
 

@@ -5,7 +5,7 @@ import type { UsedChallenge } from '../../actors/accounts/user-types.ts';
 import type { Origin } from '../../actors/change.ts';
 import type { ActorSystem, AuditRecord } from '../../actors/runtime/actor.ts';
 import type { Challenge } from '../../domain/challenges.ts';
-import { ERRORS, type ErrorName, GatewayError } from '../../domain/errors.ts';
+import { ERRORS, type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { KEY_EXAMPLE } from '../../domain/examples.ts';
 import { decodeBase64url, parseId } from '../../domain/ids.ts';
 import type { SharedBound } from '../../domain/limits/shares.ts';
@@ -114,7 +114,7 @@ export function readChallengeId(challengeId: string | number): number {
 
 interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous' | 'subject'> {
   readonly challengeId: string | number;
-  /** With an Idempotency-Key, a repeat gets the challenge too while the first request runs. */
+  /** With an Idempotency-Key, a repeat gets the challenge too while the first request runs, and after a 503. */
   readonly repeatable?: boolean;
 }
 
@@ -144,11 +144,17 @@ export async function usingChallenge<T>(
     challenges.spent(taken.id);
     return opened;
   } catch (error) {
-    if (taken !== undefined) challenges.failed(taken.id);
+    const mayComeAgain = request.idempotencyKey !== undefined && isUnavailable(error);
+    if (taken !== undefined && !mayComeAgain) challenges.failed(taken.id);
     if (error instanceof GatewayError && error.row === 'ChallengeExpired')
       auditRefusal(context, null, 'ChallengeExpired');
     throw error;
   }
+}
+
+/** Without a verdict: the command may have happened or not, and no guess was answered. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof GatewayError && errorRow(error.row).status === 503;
 }
 
 export function challengePrefix({ site }: Context, { kind, id, challenge }: Challenge): string {

@@ -2,6 +2,7 @@
 
 import { SETTINGS_ID, settings } from '../../actors/admin/settings.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { RunningSystem } from '../../actors/runtime/system.ts';
 import type { SettingRow } from '../../domain/settings/definitions.ts';
 import {
   type LiveSettings,
@@ -10,7 +11,6 @@ import {
   type SettingName,
   type SettingValue,
 } from '../../domain/settings/settings.ts';
-import { LatestRead } from './latest-read.ts';
 
 /** A setting as admins see it. */
 interface SettingView {
@@ -26,36 +26,34 @@ interface SettingView {
 }
 
 /**
- * What it returns applies the stored changes of admins over the values of the configuration file: at the start, and when
- * another process may have changed one. What did not change keeps the revision.
+ * What it returns applies the stored changes of admins over the values of the configuration file: at the start, and after
+ * every change, of whatever process. What did not change keeps the revision.
  */
-export function settingsReload(actors: Pick<ActorSystem, 'query'>, live: LiveSettings): () => Promise<void> {
-  const read = new LatestRead(
-    () => actors.query(settings, SETTINGS_ID, { type: 'values' }),
-    (values) => {
-      for (const name of SETTING_NAMES) {
-        const value = values[name];
-        if (value !== undefined && value !== live.get(name)) live.set(name, value);
-      }
-    },
-  );
-  return () => read.run();
+export function settingsReload(local: Pick<RunningSystem, 'stored'>, live: LiveSettings): () => void {
+  return () => {
+    const values = local.stored(settings, SETTINGS_ID, { type: 'values' });
+    for (const name of SETTING_NAMES) {
+      const value = values[name];
+      if (value !== undefined && value !== live.get(name)) live.set(name, value);
+    }
+  };
 }
 
 /**
- * Changes one setting: durable first, then effective at once.
+ * Changes one setting: durable first, then effective at once. `reload` is of `live`: answers of two nodes may come in another
+ * order than their changes.
  * Fails with `InvalidInput` for an unknown name or a value out of bounds.
  */
 export async function changeSetting(
   actors: ActorSystem,
-  live: LiveSettings,
+  { settings: live, reload }: { readonly settings: LiveSettings; readonly reload: () => void },
   change: { name: string; value: unknown; by: string; address: string },
 ): Promise<SettingView> {
   const accepted = await actors.ask(settings, SETTINGS_ID, {
     type: 'change',
     ...change,
   });
-  live.set(accepted.name, accepted.value);
+  reload();
   return viewSetting(live, accepted.name);
 }
 

@@ -4,43 +4,39 @@ import { parseKeyOwner } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
 import { type SetRole, STAFF_ID, staff } from '../../actors/admin/staff.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { RunningSystem } from '../../actors/runtime/system.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Role } from '../../domain/roles.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
-import { LatestRead } from './latest-read.ts';
 
 /** Lifetime of the set-up link after a start. */
 export const SETUP_LINK_MS = 30 * MINUTE_MS;
 export const SETUP_TOKEN_BYTES = 32;
 
-/** The roles of the staff actor in memory: read synchronously, changed once the actor has committed. */
+/** The roles of the staff actor in memory: read synchronously, and again after every change, of whatever process. */
 export class LiveStaff {
   readonly #roles = new Map<string, Role>();
   readonly #actors: ActorSystem;
   /** Keys of the configuration whose holders are admins. */
   readonly #adminPublicKeys: ReadonlySet<string>;
-  readonly #stored: LatestRead<Readonly<Record<string, Role>>>;
+  readonly #local: Pick<RunningSystem, 'stored'>;
 
   /** `local`: the system of this node, which has the roles of the whole cluster. */
   constructor(
     actors: ActorSystem,
     adminPublicKeys: ReadonlySet<string>,
-    local: Pick<ActorSystem, 'query'> = actors,
+    local: Pick<RunningSystem, 'stored'>,
   ) {
     this.#actors = actors;
     this.#adminPublicKeys = adminPublicKeys;
-    this.#stored = new LatestRead(
-      () => local.query(staff, STAFF_ID, { type: 'roles' }),
-      (roles) => {
-        this.#roles.clear();
-        for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
-      },
-    );
+    this.#local = local;
   }
 
   /** Reads the stored roles: at the start, and when another process may have changed one. */
-  reload(): Promise<void> {
-    return this.#stored.run();
+  reload(): void {
+    this.#roles.clear();
+    const roles = this.#local.stored(staff, STAFF_ID, { type: 'roles' });
+    for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
   }
 
   /** The role that the account was given. */
@@ -97,8 +93,8 @@ export class LiveStaff {
   async set(change: Omit<SetRole, 'type' | 'hasKeys'>): Promise<{ userId: string; role: Role | null }> {
     const command: SetRole = { type: 'setRole', hasKeys: this.#adminPublicKeys.size > 0, ...change };
     const answer = await this.#actors.ask(staff, STAFF_ID, command);
-    if (answer.role === null) this.#roles.delete(answer.userId);
-    else this.#roles.set(answer.userId, answer.role);
+    // Not from the answer: those of two nodes may come in another order than their changes.
+    this.reload();
     return answer;
   }
 }

@@ -43,14 +43,14 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   const fixture = await startAdmin({ noKeys: true });
   t.teardown(() => fixture.stop());
   const { admin, owner, change } = fixture;
-  const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+  const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.set({ userId: admin.userId, role: 'admin', by: owner.userId, address: '::1' });
   t.equal(
     (await change('staff', { userId: '12345', role: 'viewer' })).status,
     403,
     'the fixture did not see it',
   );
-  await staff.reload();
+  staff.reload();
   t.ok(await staff.hasAdmin());
   const set = (userId: string, role: 'admin' | 'viewer' | null) =>
     staff.set({ userId, role, by: admin.userId, address: '::1' });
@@ -62,8 +62,8 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   await byOwner(admin.userId, null);
   t.equal(staff.roleOf(admin.userId), undefined);
   await fixture.actors.restart();
-  const again = new LiveStaff(fixture.actors.system, NO_KEYS);
-  await again.reload();
+  const again = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
+  again.reload();
   t.same(again.list(), [{ userId: owner.userId, role: 'admin' }], 'roles survive a restart');
   const keyed = await startAdmin();
   t.teardown(() => keyed.stop());
@@ -102,7 +102,7 @@ t.test('staff: support cannot block the staff; blocked admins leave the way to t
   t.equal((await block(other.userId)).status, 200, 'no role any more');
   t.equal((await block(owner.userId, admin)).status, 200, 'an admin may');
 
-  const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+  const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.setFirst(admin.userId, '::1');
   t.ok(await staff.hasAdmin());
   await t.rejects(staff.setFirst(other.userId, '::1'), /Set-up link is over/);
@@ -129,7 +129,7 @@ t.test(
     link.check(TOKEN, START_MS + SETUP_LINK_MS - 1);
     link.spend();
     t.equal((await claim(TOKEN)).status, 410, 'used');
-    const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+    const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
     await staff.setFirst(owner.userId, '::1');
     await t.rejects(staff.setFirst('7', '::1'), /Set-up link is over/, 'there is one');
     const without = await startAdmin();
@@ -143,7 +143,7 @@ t.test('set-up link: of a recovery makes one more admin, once', async (t) => {
   const link = new SetupLink(TOKEN, START_MS, true);
   const fixture = await startAdmin({ noKeys: true, setupLink: link });
   t.teardown(() => fixture.stop());
-  const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+  const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.setFirst(fixture.owner.userId, '::1');
   const other = await fixture.signUp();
   await staff.setFirst(other.userId, '::1', link.recovers);

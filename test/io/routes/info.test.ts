@@ -40,7 +40,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
     getInfo,
     info,
     createHealthRoute(facts),
-    ...createAdminSettingRoutes({ settings: live, bounds: new SharedBounds(live) }),
+    ...createAdminSettingRoutes({ settings: live, reload: () => undefined, bounds: new SharedBounds(live) }),
   ];
   const fixture = startHttp({ routes, settings: live, gate: GATE, site });
   t.teardown(() => fixture.close());

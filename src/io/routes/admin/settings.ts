@@ -49,10 +49,13 @@ const boundView = named(
 
 export interface AdminSettingDeps {
   readonly settings: LiveSettings;
+  /** Reads what is stored into `settings`. */
+  readonly reload: () => void;
   readonly bounds: Pick<SharedBounds, 'report'>;
 }
 
-export function createAdminSettingRoutes({ settings: live, bounds }: AdminSettingDeps): AnyRoute[] {
+export function createAdminSettingRoutes(deps: AdminSettingDeps): AnyRoute[] {
+  const { settings: live, bounds } = deps;
   return [
     defineRoute({
       method: 'GET',
@@ -104,7 +107,7 @@ export function createAdminSettingRoutes({ settings: live, bounds }: AdminSettin
         requireFresh(context);
         const { body, session, client, actors } = context;
         const change = { name: body.name, value: body.value, by: session.userId, address: client.address };
-        return changeSetting(actors, live, change);
+        return changeSetting(actors, deps, change);
       },
     }),
   ];

@@ -1,0 +1,295 @@
+/**
+ * Clients write to a cluster of three nodes while one node after the other has a fault. What was acknowledged must be
+ * there once, at every node, and a node that answers must know of it at once.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { newKey } from '../../agent.ts';
+import { numbersOf } from '../../kills.ts';
+import { seededNumbers } from '../../seeded-numbers.ts';
+import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../nodes.ts';
+import type { Postgres } from '../postgres.ts';
+import { AccountClient, type AccountTools } from './account.ts';
+import { Administrator } from './administrator.ts';
+import { BrokenPromise, type CallCounts, GIVE_UP_MS, NodeCalls } from './calls.ts';
+import { FAULT, FaultHistory } from './history.ts';
+import { FAULT_KINDS, type FaultName, TAKEOVERS } from './kinds.ts';
+import { compareReplicas } from './replicas.ts';
+import { ServiceProbe } from './service.ts';
+
+export interface FaultOptions {
+  readonly postgres: Postgres;
+  readonly rounds: number;
+  /** Repeats kinds, nodes and what each client sends, but not how fast the machine is. */
+  readonly seed: number;
+  /** Default: all of them, in an order by chance. */
+  readonly kinds?: readonly FaultName[];
+  readonly clients?: number;
+  /** Longest time without service that is no fault. */
+  readonly backWithinMs: number;
+  /** Of each node. */
+  readonly launch?: NodesOptions['launch'];
+  /** Called with what a round showed. */
+  readonly onRound?: (line: string) => void;
+}
+
+export interface FaultRound {
+  readonly kind: FaultName;
+  readonly node: string;
+  readonly backMs: number;
+  readonly acknowledged: number;
+  readonly checked: number;
+}
+
+export interface FaultReport extends CallCounts {
+  readonly seed: number;
+  readonly rounds: readonly FaultRound[];
+  readonly accounts: number;
+  /** Each line is a broken promise. Empty when all is well. */
+  readonly faults: readonly string[];
+  /** Faults, and the requests of the account that met the first broken promise. */
+  readonly history: readonly string[];
+}
+
+const NODES = 3;
+const CLIENTS = 6;
+const PROBES = 24;
+const LEASE_MS = 1_000;
+/** Between two requests of a client. */
+const PAUSE_MS = [5, 40] as const;
+/** Of work without a fault before each round. */
+const CALM_MS = [200, 600] as const;
+/** Sessions that a stopped node is asked about. */
+const ASKED_MAX = 40;
+const NO_LIMITS = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  PubKeyApiRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
+  McpApiRPSLimit: 0,
+  UnknownKeyFailuresPerMinute: 0,
+  ActiveKeysLimit: 100,
+};
+
+export async function runFaults(options: FaultOptions): Promise<FaultReport> {
+  const key = newKey();
+  const nodes = await startNodes({
+    postgres: options.postgres,
+    nodes: NODES,
+    sandbox: false,
+    configuration: { Settings: NO_LIMITS, Admin: { publicKeys: [key.publicKey] } },
+    cluster: { leaseMilliseconds: LEASE_MS },
+    ...(options.launch === undefined ? {} : { launch: options.launch }),
+  });
+  const run = new FaultRun(options, nodes);
+  try {
+    await run.all(key);
+  } finally {
+    run.ended(await nodes.stop());
+  }
+  return run.report();
+}
+
+class FaultRun {
+  readonly #options: FaultOptions;
+  readonly #nodes: Nodes;
+  readonly #history = new FaultHistory();
+  readonly #calls: NodeCalls;
+  readonly #random: () => number;
+  readonly #rounds: FaultRound[] = [];
+  readonly #accounts: AccountClient[] = [];
+  readonly #faults: string[] = [];
+  #who = FAULT;
+  #isOver = false;
+
+  constructor(options: FaultOptions, nodes: Nodes) {
+    this.#options = options;
+    this.#nodes = nodes;
+    this.#calls = new NodeCalls(nodes.nodes, this.#history);
+    this.#random = seededNumbers(options.seed);
+  }
+
+  async all(key: ReturnType<typeof newKey>): Promise<void> {
+    const { clients = CLIENTS, seed } = this.#options;
+    const tools = (client: number): AccountTools => ({ calls: this.#calls, random: numbersOf(seed, client) });
+    await this.#guard(async () => {
+      const service = await ServiceProbe.create(tools(clients), PROBES);
+      const administrator = await Administrator.create(tools(clients + 1), key);
+      const working = [
+        this.#work(tools(clients + 2).random, () => administrator.step()),
+        ...Array.from({ length: clients }, (_, client) => this.#writeAccounts(tools(client))),
+      ];
+      await this.#inject(service);
+      this.#isOver = true;
+      await Promise.all(working);
+      if (this.#faults.length > 0) return;
+      for (const node of this.#nodes.nodes) await service.serves(node);
+      await this.#verify(administrator);
+    });
+    this.#isOver = true;
+  }
+
+  report(): FaultReport {
+    return {
+      seed: this.#options.seed,
+      rounds: this.#rounds,
+      accounts: this.#accounts.length,
+      ...this.#calls.counts,
+      faults: this.#faults,
+      history: this.#faults.length === 0 ? [] : this.#history.about(this.#who),
+    };
+  }
+
+  /** Every node ends as it should when it is stopped. */
+  ended(exits: readonly { readonly code: number | null; readonly signal: string | null }[]): void {
+    for (const { code, signal } of exits)
+      if (code !== 0) this.#faults.push(`a node ended with ${code ?? signal}`);
+  }
+
+  async #writeAccounts(tools: AccountTools): Promise<void> {
+    let client: AccountClient | undefined;
+    await this.#work(tools.random, async () => {
+      if (client === undefined || client.isFull) {
+        client = await AccountClient.create(tools);
+        this.#accounts.push(client);
+      } else await client.step();
+    });
+  }
+
+  /** Until the last round is over, or a promise is broken. */
+  async #work(random: () => number, step: () => Promise<void>): Promise<void> {
+    await this.#guard(async () => {
+      while (!this.#isOver) {
+        await step();
+        await wait(between(random, PAUSE_MS));
+      }
+    });
+  }
+
+  async #guard(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#isOver = true;
+      if (this.#faults.length === 0 && error instanceof BrokenPromise) this.#who = error.who;
+      this.#faults.push(error instanceof BrokenPromise ? error.message : String((error as Error).stack));
+    }
+  }
+
+  async #inject(service: ServiceProbe): Promise<void> {
+    const { rounds, onRound } = this.#options;
+    let kinds: FaultName[] = [];
+    while (this.#rounds.length < rounds && !this.#isOver) {
+      if (kinds.length === 0) kinds = this.#shuffled();
+      const kind = kinds.pop();
+      if (kind === undefined) return;
+      await wait(between(this.#random, CALM_MS));
+      const round = await this.#round(kind, service);
+      this.#rounds.push(round);
+      onRound?.(`${this.#rounds.length} of ${rounds}: ${JSON.stringify(round)}`);
+    }
+  }
+
+  #shuffled(): FaultName[] {
+    const kinds = [...(this.#options.kinds ?? (Object.keys(FAULT_KINDS) as FaultName[]))];
+    const placed = kinds.map((kind) => ({ kind, place: this.#random() }));
+    return placed.sort((a, b) => a.place - b.place).map(({ kind }) => kind);
+  }
+
+  async #round(kind: FaultName, service: ServiceProbe): Promise<FaultRound> {
+    const { nodes } = this.#nodes;
+    const victim = this.#calls.pick(this.#random);
+    const before = { ...this.#calls.counts };
+    const note = (text: string) => this.#history.add(FAULT, text);
+    note(`${kind} at ${victim.name} begins`);
+    const backMs = await FAULT_KINDS[kind]({
+      nodes: this.#nodes,
+      victim,
+      others: nodes.filter((each) => each !== victim),
+      random: this.#random,
+      service,
+      askStopped: (sinceMs) => this.#askStopped(victim, sinceMs),
+      note,
+    });
+    note(`${kind} at ${victim.name}: all accounts are served after ${backMs} ms`);
+    for (const node of nodes) await service.serves(node).finally(() => this.#requireRunning());
+    const { acknowledged, checked } = this.#calls.counts;
+    const round = {
+      kind,
+      node: victim.name,
+      backMs,
+      acknowledged: acknowledged - before.acknowledged,
+      checked: checked - before.checked,
+    };
+    if (backMs > this.#options.backWithinMs)
+      throw new BrokenPromise(FAULT, `${kind} at ${victim.name}: service is back after ${backMs} ms`);
+    return round;
+  }
+
+  /** Sessions that were opened or closed since the node stopped: it has not heard of them. */
+  async #askStopped(node: NodeProcess, sinceMs: number): Promise<void> {
+    const changed = this.#accounts.flatMap((account) =>
+      account.sessions
+        .filter((session) => session.sinceMs > sinceMs && session.state !== 'closing')
+        .map((session) => ({ account, session })),
+    );
+    await Promise.all(
+      changed.slice(-ASKED_MAX).map(({ account, session }) => account.readSession(session, node, GIVE_UP_MS)),
+    );
+  }
+
+  #requireRunning(): void {
+    for (const { name, gateway } of this.#nodes.nodes) {
+      const { exitCode, signalCode } = gateway.process;
+      if (exitCode === null && signalCode === null) continue;
+      throw new BrokenPromise(FAULT, `${name} ended: ${exitCode ?? signalCode}\n${gateway.output().stderr}`);
+    }
+  }
+
+  async #verify(administrator: Administrator): Promise<void> {
+    for (const node of this.#nodes.nodes) await administrator.verify(node);
+    for (const account of this.#accounts) for (const node of this.#nodes.nodes) await account.verify(node);
+    const keys = new Map(
+      this.#accounts.flatMap(({ keys, userId }) =>
+        [...keys.values()].map(({ key }): [string, string] => [key.publicKey, userId]),
+      ),
+    );
+    const folders = this.#nodes.nodes.map(({ dataPath }) => dataPath);
+    this.#faults.push(...(await compareReplicas(folders, keys)));
+  }
+}
+
+function between(random: () => number, [least, most]: readonly [number, number]): number {
+  return least + random() * (most - least);
+}
+
+interface KindFigures {
+  readonly rounds: number;
+  readonly acknowledged: number;
+  readonly checked: number;
+  readonly backMs: { readonly p50: number; readonly max: number };
+  readonly takesOver: boolean;
+}
+
+/** Figures by kind, for the report of a long run. */
+export function figuresByKind(rounds: readonly FaultRound[]): Readonly<Record<string, KindFigures>> {
+  const kinds = Object.keys(FAULT_KINDS) as FaultName[];
+  const figures = kinds.flatMap((kind): [string, KindFigures][] => {
+    const own = rounds.filter((round) => round.kind === kind);
+    if (own.length === 0) return [];
+    const times = own.map(({ backMs }) => backMs).sort((a, b) => a - b);
+    return [
+      [
+        kind,
+        {
+          rounds: own.length,
+          acknowledged: own.reduce((sum, each) => sum + each.acknowledged, 0),
+          checked: own.reduce((sum, each) => sum + each.checked, 0),
+          backMs: { p50: times[Math.floor(times.length / 2)] ?? 0, max: times.at(-1) ?? 0 },
+          takesOver: TAKEOVERS.has(kind),
+        },
+      ],
+    ];
+  });
+  return Object.fromEntries(figures);
+}

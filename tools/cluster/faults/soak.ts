@@ -1,0 +1,74 @@
+/** `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--within 2000]`: faults of a cluster, one after the other. */
+import { randomInt } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { startPostgres } from '../postgres.ts';
+import { FAULT_KINDS, type FaultName } from './kinds.ts';
+import { figuresByKind, runFaults } from './run.ts';
+
+const TAKEOVERS_DEFAULT = 300;
+const SEED_END = 2 ** 30;
+/** For a lease of a second, on a machine that does nothing else. */
+const BACK_WITHIN_MS = 2_000;
+const FLAGS = {
+  takeovers: { type: 'string' },
+  seed: { type: 'string' },
+  kind: { type: 'string' },
+  within: { type: 'string' },
+} as const;
+
+interface SoakWishes {
+  readonly rounds: number;
+  readonly seed: number;
+  readonly kinds: readonly FaultName[] | undefined;
+  readonly backWithinMs: number;
+}
+
+function wishesOf(args: readonly string[]): SoakWishes | undefined {
+  try {
+    const { values } = parseArgs({ args: [...args], options: FLAGS });
+    const rounds = Number(values.takeovers ?? TAKEOVERS_DEFAULT);
+    const seed = Number(values.seed ?? randomInt(1, SEED_END));
+    const backWithinMs = Number(values.within ?? BACK_WITHIN_MS);
+    const { kind } = values;
+    if (![rounds, seed, backWithinMs].every((each) => Number.isInteger(each) && each >= 1)) return undefined;
+    if (kind !== undefined && !Object.hasOwn(FAULT_KINDS, kind)) return undefined;
+    return { rounds, seed, backWithinMs, kinds: kind === undefined ? undefined : [kind as FaultName] };
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+/** Prints the report; resolves with the number of broken promises. Undefined for bad usage. */
+export async function soakCluster(args: readonly string[]): Promise<number | undefined> {
+  const wishes = wishesOf(args);
+  if (wishes === undefined) return undefined;
+  const { rounds, seed, kinds, backWithinMs } = wishes;
+  const kind = kinds === undefined ? '' : ` --kind ${kinds.join()}`;
+  console.log(`again: npm run soak -- cluster --takeovers ${rounds} --seed ${seed}${kind}`);
+  const postgres = await startPostgres();
+  if (typeof postgres === 'string') {
+    console.log(postgres);
+    return 1;
+  }
+  try {
+    const {
+      history,
+      rounds: done,
+      ...report
+    } = await runFaults({
+      postgres,
+      rounds,
+      seed,
+      backWithinMs,
+      onRound: (line) => console.log(line),
+      ...(kinds === undefined ? {} : { kinds }),
+    });
+    console.table(figuresByKind(done));
+    for (const line of history) console.log(line);
+    console.log(JSON.stringify(report, null, 2));
+    return report.faults.length;
+  } finally {
+    await postgres.stop();
+  }
+}
