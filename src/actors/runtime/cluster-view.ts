@@ -11,6 +11,8 @@ export interface ClusterView extends Ownership {
   readonly position: number;
   /** Runs when every other member has applied the position, or is out. */
   reached(position: number, run: () => void): void;
+  /** Has every other member applied the position, or is it out? */
+  isReached(position: number): boolean;
   /** Who hears of rows that are applied here, from now on. */
   follow(listener: ReplicaListener): void;
 }

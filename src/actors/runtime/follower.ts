@@ -6,6 +6,7 @@ import type { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { Journal } from './journal/port.ts';
 import type { AppliedTurn } from './log/batch-view.ts';
+import type { GatedTurns } from './log/gated-turns.ts';
 import type { Members } from './log/members.ts';
 import type { ReplicaListener } from './log/replica.ts';
 import type { Mailboxes } from './mailbox.ts';
@@ -21,6 +22,7 @@ export interface FollowerDeps {
   readonly mailboxes: Mailboxes;
   readonly timers: Timers;
   readonly turns: Turns;
+  readonly gatedTurns: GatedTurns;
 }
 
 /** Called when rows of a kind were applied, of any node: the journal has them, and a live instance of this node may not yet. */
@@ -42,7 +44,8 @@ export class Follower implements ReplicaListener {
   }
 
   applied({ kind, id, operations, released }: AppliedTurn): void {
-    const { cluster, claims, mailboxes, timers } = this.#deps;
+    const { cluster, claims, mailboxes, timers, passivation, gatedTurns } = this.#deps;
+    let isGated = passivation.kindNamed(kind)?.gated === true;
     for (const operation of operations) {
       if (operation.op === 'mail') {
         const { toKind, toId } = operation.key;
@@ -50,10 +53,11 @@ export class Follower implements ReplicaListener {
       } else if (operation.op === 'timer') {
         const { key } = operation;
         if (cluster.owns(key.kind, key.id)) timers.stored(key.dueMs);
-      }
+      } else if (operation.op === 'index') isGated = true;
     }
     for (const { index, key, owner } of released) claims.released(index, key, owner);
     if (kind === '') return;
+    if (isGated) gatedTurns.applied(kind, id, cluster.position);
     this.#follow(kind, id);
     for (const listener of this.#listeners.get(kind) ?? []) listener(id);
   }

@@ -11,6 +11,7 @@ import type { ClusterView } from './cluster-view.ts';
 import type { CommitGroup } from './commit-group.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
+import type { GatedTurns } from './log/gated-turns.ts';
 import type { Entry, Mailboxes } from './mailbox.ts';
 import { NotOwner } from './not-owner.ts';
 import type { Passivation } from './passivation.ts';
@@ -35,7 +36,9 @@ interface TurnsOptions {
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   readonly onTimerStored: (dueMs: number) => void;
   /** Absent: there is one node. */
-  readonly cluster: Pick<ClusterView, 'owns' | 'position'> | undefined;
+  readonly cluster: Pick<ClusterView, 'owns'> | undefined;
+  /** Of a node of a cluster: turns of which other nodes may not know. */
+  readonly gatedTurns: GatedTurns | undefined;
   readonly passivation: Pick<Passivation, 'live' | 'drop'>;
 }
 
@@ -254,12 +257,15 @@ export class Turns {
   }
 
   /**
-   * Another node, or a former instance, may have written what this one starts from. Nothing that follows from it leaves
-   * before all nodes have applied it: also a reply that is only repeated.
+   * Another node, or a former instance, may have written what this one starts from. When that was gated, nothing that
+   * follows from it leaves before all nodes have applied it: also a reply that is only repeated.
    */
   takeOver(cell: Cell): void {
-    const { commit, cluster } = this.#options;
-    if (cluster?.owns(cell.kind.kind, cell.id) === true) commit.gateAt(cluster.position, cell);
+    const { commit, cluster, gatedTurns } = this.#options;
+    const { kind } = cell.kind;
+    if (cluster?.owns(kind, cell.id) !== true) return;
+    const position = gatedTurns?.positionOf(kind, cell.id);
+    if (position !== undefined) commit.gateAt(position, cell);
   }
 
   /**

@@ -10,6 +10,7 @@ import { Follower, type FollowerDeps } from './follower.ts';
 import { GroupCommit } from './group-commit.ts';
 import { floorKey, IdGenerator, storedFloor } from './id-generator.ts';
 import { type Journal, JournalTooNew, ofNoActor } from './journal/port.ts';
+import { GatedTurns } from './log/gated-turns.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
 import type { Ports } from './ports.ts';
@@ -105,6 +106,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const { deliver } = deliveries;
   const mailboxes: Mailboxes = new Mailboxes({ journal, schedule, deliver, hasCapacity, owns });
   const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => mailboxes.timer(row), owns });
+  const gatedTurns = cluster && new GatedTurns((position) => cluster.isReached(position), cluster.position);
   const turns: Turns = new Turns({
     journal,
     context,
@@ -119,6 +121,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onTimerStored: (dueMs) => timers.stored(dueMs),
     passivation,
     cluster,
+    gatedTurns,
   });
   const stopSweep = sweepEvery(limits.sweepMs, schedule, passivation);
   const stop = () => {
@@ -126,23 +129,23 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     timers.stop();
     stopSweep();
   };
-  if (versions !== undefined) {
-    commit.add(ofNoActor([{ op: 'meta', key: KIND_VERSIONS, row: journal.pack(versions) }]));
-    commit.wrote(0, 0);
-  }
+  if (versions !== undefined) writeValue(journal, commit, KIND_VERSIONS, versions);
   mailboxes.start();
   timers.start();
   const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
-  const follower = followerOf(cluster, { ...parts, journal });
+  const follower = followerOf({ ...parts, journal, cluster, gatedTurns });
   return { ...parts, count: { pending: 0 }, nextCommandId, stop, cluster, follower };
 }
 
-function followerOf(
-  cluster: ClusterView | undefined,
-  deps: Omit<FollowerDeps, 'cluster'>,
-): Follower | undefined {
-  if (cluster === undefined) return undefined;
-  const follower = new Follower({ ...deps, cluster });
+type OfCluster = 'cluster' | 'gatedTurns';
+
+function followerOf({
+  cluster,
+  gatedTurns,
+  ...deps
+}: Omit<FollowerDeps, OfCluster> & { [K in OfCluster]: FollowerDeps[K] | undefined }): Follower | undefined {
+  if (cluster === undefined || gatedTurns === undefined) return undefined;
+  const follower = new Follower({ ...deps, cluster, gatedTurns });
   cluster.follow(follower);
   return follower;
 }
@@ -153,11 +156,13 @@ function writeSnapshot(cell: Cell, turns: Turns, commit: GroupCommit): void {
 }
 
 function createIds({ journal, node }: WiringOptions, commit: () => GroupCommit): IdGenerator {
-  const reserve = (floor: bigint) => {
-    commit().add(ofNoActor([{ op: 'meta', key: floorKey(node), row: journal.pack(floor) }]));
-    commit().wrote(0, 0);
-  };
+  const reserve = (floor: bigint) => writeValue(journal, commit(), floorKey(node), floor);
   return new IdGenerator(storedFloor(journal, node), reserve, node);
+}
+
+function writeValue(journal: Journal, commit: GroupCommit, key: string, value: unknown): void {
+  commit.add(ofNoActor([{ op: 'meta', key, row: journal.pack(value) }]));
+  commit.wrote(0, 0);
 }
 
 /** Unique over restarts: every run has a first id of its own. */

@@ -9,12 +9,19 @@ const FAULT_NEAR_LEASE_MS = 800;
 const ASKS_AT_RETURN = 6;
 const RETURN_MS = 600;
 const SKEW_MAX_MS = 2_000;
+/** A step with which a node that renews late seems to have stopped: from so many milliseconds on, for as many. */
+const STEP_NEAR_LEASE_MS = 350;
+/** While owners change, callers without an answer repeat so many operations, in so many milliseconds. */
+const REPEATS_AT_MOVE = 6;
+const MOVE_MS = 120;
 
 interface ClusterFaultsOptions<App> {
   readonly cluster: SimulatedCluster<App & Application>;
   readonly random: () => number;
   readonly trace: (line: string) => void;
   readonly ask: () => void;
+  /** Asks again for an operation that has no answer. */
+  readonly repeat: () => void;
   /** Starts the process of that name again, with its replica or without. */
   readonly restart: (name: string, isKept: boolean) => void;
   readonly trim: () => void;
@@ -51,9 +58,7 @@ export class ClusterFaults<App> {
         for (const each of cluster.processes) this.#during(each, durationMs, 'isCut');
       },
       'links cut': () => this.#during(process, durationMs, 'isUnlinked'),
-      'clock step': () => {
-        if (!this.#hasSuspension) process.skewMs = this.#below(2 * SKEW_MAX_MS) - SKEW_MAX_MS;
-      },
+      'clock step': () => this.#step(process, durationMs),
       'crash, replica kept': () => this.#crash(process, durationMs, true),
       'crash, replica lost': () => this.#crash(process, durationMs, false),
       leave: () => this.#leave(process, durationMs),
@@ -86,13 +91,34 @@ export class ClusterFaults<App> {
 
   #pause(process: SimulatedProcess<App & Application>, durationMs: number): void {
     if (process.paused !== undefined) return;
-    const { cluster, ask } = this.#options;
+    const { cluster } = this.#options;
     cluster.pause(process, this.#hasSuspension && this.#random() < 0.5);
     cluster.plan(durationMs, () => cluster.resume(process));
     // The time in which a node that others have given up may still believe that it is in.
     if (this.#random() < 0.5) this.#during(process, durationMs + RETURN_MS, 'isUnlinked');
+    this.#askFrom(durationMs);
+  }
+
+  /** Asks while a node may not know that it is out. */
+  #askFrom(fromMs: number): void {
+    const { cluster, ask } = this.#options;
     for (let afterMs = 0; afterMs < RETURN_MS; afterMs += RETURN_MS / ASKS_AT_RETURN)
-      cluster.plan(durationMs + afterMs, ask);
+      cluster.plan(fromMs + afterMs, ask);
+  }
+
+  /** A clock steps: anywhere, or forward by less than a lease while another node cannot renew. */
+  #step(process: SimulatedProcess<App & Application>, durationMs: number): void {
+    if (this.#hasSuspension) return;
+    const other = this.#pick(this.#options.cluster.processes.filter((each) => each !== process));
+    if (other === undefined || this.#random() < 0.5) {
+      process.skewMs = this.#below(2 * SKEW_MAX_MS) - SKEW_MAX_MS;
+      return;
+    }
+    const stepMs = STEP_NEAR_LEASE_MS + this.#below(STEP_NEAR_LEASE_MS);
+    process.skewMs = Math.min(process.skewMs + stepMs, SKEW_MAX_MS);
+    this.#during(other, durationMs, 'isCut');
+    this.#during(other, durationMs, 'isUnlinked');
+    this.#askFrom(0);
   }
 
   #during(
@@ -107,21 +133,41 @@ export class ClusterFaults<App> {
   }
 
   #crash(process: SimulatedProcess<App & Application>, durationMs: number, isKept: boolean): void {
-    const { cluster, restart } = this.#options;
+    const { cluster } = this.#options;
     cluster.crash(process);
-    cluster.plan(durationMs, () => restart(process.name, isKept));
+    this.#planReturn(process.name, durationMs, isKept);
+  }
+
+  #planReturn(name: string, afterMs: number, isKept: boolean): void {
+    const { cluster, restart } = this.#options;
+    cluster.plan(afterMs, () => {
+      restart(name, isKept);
+      this.#move();
+    });
+  }
+
+  /** Owners change soon. Some node may lack the newest rows then. */
+  #move(): void {
+    const { cluster, ask, repeat } = this.#options;
+    const other = this.#pick(cluster.processes);
+    if (other !== undefined && this.#random() < 0.5) this.#during(other, MOVE_MS, 'isUnlinked');
+    ask();
+    for (let afterMs = 0; afterMs < MOVE_MS; afterMs += MOVE_MS / REPEATS_AT_MOVE)
+      cluster.plan(afterMs, repeat);
   }
 
   #leave(process: SimulatedProcess<App & Application>, durationMs: number): void {
     if (process.paused !== undefined) return;
-    const { cluster, restart } = this.#options;
-    process.app.leave().then(
-      () => {
-        if (!cluster.processes.includes(process)) return;
-        cluster.crash(process);
-        cluster.plan(durationMs, () => restart(process.name, true));
-      },
-      () => {},
-    );
+    const { cluster } = this.#options;
+    this.#move();
+    cluster.plan(this.#below(MOVE_MS), () => {
+      if (!cluster.processes.includes(process) || process.paused !== undefined) return;
+      process.app.leave().then(
+        () => {
+          if (cluster.processes.includes(process)) this.#crash(process, durationMs, true);
+        },
+        () => {},
+      );
+    });
   }
 }

@@ -28,7 +28,9 @@ export type PlantedFault =
   | 'a clock that steps decides expulsions'
   | 'a stale turn ends its node'
   | 'messages are not judged'
-  | 'snapshots are not judged';
+  | 'snapshots are not judged'
+  | 'owners are not judged'
+  | 'a new owner answers at once';
 
 const SETTINGS = new LiveSettings();
 /** Larger than any number of the log in a history. */
@@ -63,7 +65,7 @@ export function judgeOf(fault: PlantedFault | undefined): typeof judge {
     if (first?.op === 'snapshot' && fault === 'snapshots are not judged') return VERDICT.applied;
     const verdict = judge(turn, writer, {
       isMember: (...of) => view.isMember(...of),
-      ownerOf: (...of) => view.ownerOf(...of),
+      ownerOf: (...of) => (fault === 'owners are not judged' ? writer.node : view.ownerOf(...of)),
       lastSeq: (...of) => view.lastSeq(...of),
       lookup: (...of) => view.lookup(...of),
       hasMail: (key) => fault === 'messages are not judged' || view.hasMail(key),
@@ -177,6 +179,7 @@ export class RuntimeProcess {
         owns: (...of) => view.owns(...of),
         follow: (listener) => view.follow(listener),
         reached: (position, run) => (waits ? view.reached(position, run) : run()),
+        isReached: (position) => fault === 'a new owner answers at once' || view.isReached(position),
         get position() {
           return view.position;
         },

@@ -2,20 +2,22 @@
  * The deterministic simulation of a cluster: one seed is one history of three nodes with asks and repeats, reads, slow
  * work, messages, timers and the faults of cluster-faults.ts. Everything that happens follows from the seed.
  */
-
-import { isDeepStrictEqual } from 'node:util';
 import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
 import { Replica } from '../../../src/actors/runtime/log/replica.ts';
 import { seededBytes, seededNumbers } from './actors.ts';
 import { ClusterFaults } from './cluster-faults.ts';
 import { Disk, judgeOf, type PlantedFault, RuntimeProcess } from './cluster-runtime.ts';
-import { type LedgerCommand, type LedgerRequest, type LedgerState, ledgerKind } from './ledger-kind.ts';
+import { type AskedOperation, verdictOf } from './cluster-verdict.ts';
+import { type LedgerCommand, type LedgerRequest, ledgerKind } from './ledger-kind.ts';
+import { OwnersOfLog } from './owners-of-log.ts';
 import { SimulatedCluster, type SimulatedProcess } from './simulated-cluster.ts';
 
 const NODES = ['one', 'two', 'three'];
 const ACTORS = ['a', 'b', 'c', 'd', 'e'];
 const NAMES = ['x', 'y', 'z'];
 const STEPS = 60;
+/** Callers without an answer repeat one of so many operations. */
+const REPEATED_MAX = 8;
 /** At the end timers, returns and takeovers run their course, in rounds of so many milliseconds. */
 const ROUND_MS = 1_000;
 const ROUNDS_MAX = 30;
@@ -39,8 +41,7 @@ export interface ClusterSimulationOptions {
   readonly figures?: HistoryFigures;
 }
 
-interface Asked {
-  readonly id: string;
+interface Asked extends AskedOperation {
   readonly command: LedgerRequest;
   acknowledged: boolean;
 }
@@ -68,16 +69,16 @@ class History {
   readonly #trace: (line: string) => void;
   readonly #cluster: SimulatedCluster<RuntimeProcess>;
   readonly #faults: ClusterFaults<RuntimeProcess>;
-  readonly #kind = {
-    ...ledgerKind((operation) => this.#slow({ type: 'receive', operation })),
-    gated: true as const,
-  };
+  /** All answers wait for every node, or those alone that change a name. */
+  readonly #isGated: boolean;
+  readonly #kind: ReturnType<typeof ledgerKind>;
   readonly #disks = new Map<string, Disk>();
   /** All rows there ever were: a checkpoint is made of them. */
   readonly #archive: LogRow[] = [];
   readonly #asked: Asked[] = [];
-  /** Operations of each actor that an answer has told of. */
-  readonly #told = new Map<string, number[]>();
+  /** Operations of each actor that an answer has told of: those that every node shows, and all, as its owner does. */
+  readonly #told = { everywhere: new Map<string, number[]>(), owner: new Map<string, number[]>() };
+  readonly #owners = new OwnersOfLog();
   readonly #digests: string[] = [];
   readonly #positions = new Map<RuntimeProcess, number>();
   /** Processes that admitted when they were last looked at. */
@@ -88,6 +89,9 @@ class History {
   constructor(seed: number, options: ClusterSimulationOptions) {
     this.#options = options;
     this.#random = seededNumbers(seed);
+    this.#isGated = seed % 3 !== 0;
+    const kind = ledgerKind((operation) => this.#slow({ type: 'receive', operation }));
+    this.#kind = this.#isGated ? { ...kind, gated: true } : kind;
     const randomBytes = seededBytes(seed);
     const { fault, trace } = options;
     this.#trace =
@@ -115,6 +119,7 @@ class History {
       random: this.#random,
       trace: this.#trace,
       ask: () => this.#ask(),
+      repeat: () => this.#repeatUnanswered(),
       restart: (name, isKept) => void this.#restart(name, isKept),
       trim: () => this.#trim(),
     });
@@ -167,6 +172,14 @@ class History {
     if (this.#asked.length > 0) this.#send(this.#below(this.#asked.length) + 1);
   }
 
+  #repeatUnanswered(): void {
+    const first = Math.max(0, this.#asked.length - REPEATED_MAX);
+    const newest = this.#asked
+      .slice(first)
+      .flatMap(({ acknowledged }, index) => (acknowledged ? [] : [first + index + 1]));
+    if (newest.length > 0) this.#send(this.#pick(newest));
+  }
+
   #command(operation: number, id: string): LedgerRequest {
     const name = this.#pick(NAMES);
     const dice = this.#random();
@@ -210,8 +223,10 @@ class History {
   #acknowledged(asked: Asked, operation: number): void {
     if (asked.acknowledged) return;
     asked.acknowledged = true;
-    const told = this.#told.get(asked.id) ?? [];
-    this.#told.set(asked.id, [...told, operation]);
+    const { id, command } = asked;
+    const isEverywhere = this.#isGated || command.type === 'take' || command.type === 'drop';
+    addTo(this.#told.owner, id, operation);
+    if (isEverywhere) addTo(this.#told.everywhere, id, operation);
     if (this.#options.figures !== undefined) this.#options.figures.acknowledged += 1;
     for (const process of this.#cluster.processes) this.#read(process);
   }
@@ -250,7 +265,11 @@ class History {
   }
 
   #keepRows(): void {
-    for (const row of this.#cluster.log.rows) this.#archive[row.position - 1] = row;
+    const { rows, position } = this.#cluster.log;
+    for (const row of rows.slice(rows.length - (position - this.#archive.length))) {
+      this.#archive.push(row);
+      this.#owners.read(row);
+    }
   }
 
   /** A process ended by itself: its supervisor starts another one. */
@@ -286,7 +305,11 @@ class History {
     if (paused !== undefined || !app.admits) return;
     this.#admitting.add(app);
     if (this.#options.figures !== undefined) this.#options.figures.reads += 1;
-    for (const [id, told] of this.#told) {
+    this.#keepRows();
+    const { everywhere, owner } = this.#told;
+    for (const id of owner.keys()) {
+      const isOwner = this.#owners.isOwner(app.node.node, app.position, this.#kind.kind, id);
+      const told = (isOwner ? owner : everywhere).get(id) ?? [];
       let seen: readonly number[] | undefined;
       try {
         seen = app.stateOf(id)?.applied;
@@ -345,64 +368,17 @@ class History {
     // A write that is tried again keeps its body.
     if (new Set(this.#archive.map(({ body }) => body)).size < this.#archive.length)
       return 'the log has a row twice';
-    const [first] = this.#cluster.processes;
-    if (first === undefined) return 'no process runs';
-    const states = new Map<string, LedgerState>();
-    for (const id of ACTORS) {
-      const state = first.app.storedStateOf(id);
-      states.set(id, state);
-      for (const { name, app } of this.#cluster.processes) {
-        // Without an answer while it waits for other nodes.
-        const live = app.stateOf(id) ?? state;
-        for (const seen of [app.storedStateOf(id), live])
-          if (!isDeepStrictEqual(seen, state)) return `${name} has another state of ${id}`;
-      }
-    }
-    return (
-      this.#verdictOfStates(states) ??
-      this.#verdictOfRows(first.app) ??
-      this.#verdictOfNames(states, first.app)
-    );
+    return verdictOf({
+      processes: this.#cluster.processes,
+      actors: ACTORS,
+      names: NAMES,
+      asked: this.#asked,
+    });
   }
+}
 
-  /** What was acknowledged is there, nothing is there twice, and every message has arrived. */
-  #verdictOfStates(states: Map<string, LedgerState>): string | undefined {
-    for (const [id, { applied, received, fired, timers, dropped }] of states) {
-      for (const list of [applied, received, fired]) {
-        if (new Set(list).size !== list.length) return `${id} did something twice: ${list.join(' ')}`;
-      }
-      if (Object.keys(timers).length > 0) return `${id} still waits for ${JSON.stringify(timers)}`;
-      const ghost = fired.find((operation) => dropped.includes(operation));
-      if (ghost !== undefined) return `${id} fired ${ghost}, which was cancelled`;
-    }
-    for (const [index, { id, acknowledged }] of this.#asked.entries()) {
-      if (acknowledged && states.get(id)?.applied.includes(index + 1) !== true)
-        return `${index + 1} was acknowledged by ${id} and is lost`;
-    }
-    const all = [...states.values()];
-    const sorted = (list: readonly number[]) => [...list].sort((a, b) => a - b).join(' ');
-    const sent = sorted(all.flatMap((state) => state.sent));
-    const arrived = sorted(all.flatMap((state) => state.received));
-    return sent === arrived ? undefined : `sent ${sent}, arrived ${arrived}`;
-  }
-
-  #verdictOfRows({ cluster }: RuntimeProcess): string | undefined {
-    const { journal } = cluster;
-    if (journal.dead(1).length > 0) return 'there are dead letters';
-    if ([...journal.mailboxes()].length > 0) return 'mail is left over';
-    if (journal.timers(Number.MAX_SAFE_INTEGER, 1).length > 0) return 'timers are left over';
-    return undefined;
-  }
-
-  #verdictOfNames(states: Map<string, LedgerState>, { cluster }: RuntimeProcess): string | undefined {
-    for (const name of NAMES) {
-      const owners = [...states].filter(([, state]) => state.names.includes(name)).map(([id]) => id);
-      if (owners.length > 1) return `${name} belongs to ${owners.join(' and ')}`;
-      const indexed = cluster.journal.lookup('publicKey', name);
-      if (indexed !== owners[0]) return `${name} is indexed for ${String(indexed)}, owned by ${owners[0]}`;
-    }
-    return undefined;
-  }
+function addTo(told: Map<string, number[]>, id: string, operation: number): void {
+  told.set(id, [...(told.get(id) ?? []), operation]);
 }
 
 function replicaOf({ journal }: Disk, fault: PlantedFault | undefined): Replica {

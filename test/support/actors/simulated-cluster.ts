@@ -22,7 +22,10 @@ const FRAMES_DOUBLED = 0.03;
 const SLOW_WRITES = 0.1;
 const SLOW_EXPULSIONS = 0.5;
 const SLOW_MAX_MS = 1_500;
-const NEVER_SLOW: ReadonlySet<string> = new Set(['fetch', 'renew', 'resolve']);
+const NEVER_SLOW: ReadonlySet<string> = new Set(['renew', 'resolve']);
+/** The same of reads of the log. */
+const SLOW_READS = 0.03;
+const SLOW_READ_MAX_MS = 400;
 
 /** What a process has of the outside. */
 export interface ProcessTools {
@@ -229,13 +232,18 @@ export class SimulatedCluster<App extends Application> {
   #timesOf(call: MemoryCall) {
     let times = this.#asked.get(call);
     if (times === undefined) {
-      const share = call.method === 'expel' ? SLOW_EXPULSIONS : SLOW_WRITES;
-      const isSlow = !NEVER_SLOW.has(call.method) && this.#random() < share;
-      const delayMs = isSlow ? Math.floor(this.#random() * SLOW_MAX_MS) : 0;
-      times = { sinceMs: this.nowMs, arrivesMs: this.nowMs + delayMs };
+      times = { sinceMs: this.nowMs, arrivesMs: this.nowMs + this.#delayOf(call) };
       this.#asked.set(call, times);
     }
     return times;
+  }
+
+  #delayOf({ method }: MemoryCall): number {
+    if (NEVER_SLOW.has(method)) return 0;
+    if (method === 'fetch')
+      return this.#random() < SLOW_READS ? Math.floor(this.#random() * SLOW_READ_MAX_MS) : 0;
+    const share = method === 'expel' ? SLOW_EXPULSIONS : SLOW_WRITES;
+    return this.#random() < share ? Math.floor(this.#random() * SLOW_MAX_MS) : 0;
   }
 
   #deliver(frame: Frame<App>): void {

@@ -72,6 +72,7 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
         run();
       });
     },
+    isReached: (position) => node.isReached(position),
     follow: (listener) => replica.follow(listener),
   };
   const writer = {

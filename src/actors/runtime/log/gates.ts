@@ -33,7 +33,7 @@ export class Gates {
 
   /** Runs when the position is reached, perhaps at once. */
   reached(position: number, run: () => void, own: number): void {
-    if (this.#waiting.length === 0 && this.#isOpen(position, own)) {
+    if (this.#waiting.length === 0 && this.isOpen(position, own)) {
       run();
       return;
     }
@@ -46,12 +46,13 @@ export class Gates {
   /** Runs what waits no longer: to be called after every applied row. */
   open(own: number): void {
     let count = 0;
-    while (count < this.#waiting.length && this.#isOpen(this.#waiting[count]?.position ?? 0, own)) count += 1;
+    while (count < this.#waiting.length && this.isOpen(this.#waiting[count]?.position ?? 0, own)) count += 1;
     if (count === 0) return;
     for (const { run } of this.#waiting.splice(0, count)) run();
   }
 
-  #isOpen(position: number, own: number): boolean {
+  /** Every other member has applied the position, or is out. */
+  isOpen(position: number, own: number): boolean {
     const { position: applied, members } = this.#sink;
     if (applied < position) return false;
     for (const node of members.nodes()) {

@@ -180,6 +180,11 @@ export class LogNode {
     this.#gates.reached(position, run, this.node);
   }
 
+  /** Every other member has applied the position, or is out: `reached` would run at once. */
+  isReached(position: number): boolean {
+    return this.#gates.isOpen(position, this.node);
+  }
+
   /** Ends admission, then membership. Resolves when that is applied here, or the node is out already. */
   leave(): Promise<void> {
     this.#leaving = true;

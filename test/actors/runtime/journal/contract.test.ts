@@ -202,7 +202,11 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(journal.mail('user', '1', second, 10), [
       { ...key('1', third), command: { type: 'hello', seq: 4 } },
     ]);
+    t.equal(journal.hasMail(key('1', third)), true);
+    t.equal(journal.hasMail(key('2', third)), false, 'of another receiver');
     await commitRows(journal, [{ op: 'mailRemove', key: key('1', third) }]);
+    t.equal(journal.hasMail(key('1', third)), false);
+    t.equal(journal.hasMail(key('1', second)), true);
     const [other] = journal.mail('user', '2', 0, 10);
     const boxes = [...journal.mailboxes()].sort((a, b) => (a.toId < b.toId ? -1 : 1));
     t.same(boxes, [

@@ -1,6 +1,7 @@
 /** Actor systems on nodes of a cluster: verdicts, followers, gates, mail, timers and what a node no longer owns. */
 import t, { type Test } from 'tap';
 import { defineActor } from '../../../../src/actors/runtime/actor.ts';
+import { Members } from '../../../../src/actors/runtime/log/members.ts';
 import { NotOwner } from '../../../../src/actors/runtime/not-owner.ts';
 import { messageTo, type Protocol, receiver } from '../../../../src/actors/runtime/protocol.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
@@ -167,6 +168,36 @@ withTwoNodes(
     await cluster.advance(400);
     await taken;
     t.equal(isAnswered, true, 'the renewal of the other node says so');
+  },
+);
+
+withTwoNodes(
+  'after a takeover what follows from a gated turn waits for every node, and nothing else does',
+  async (t, { cluster, a, b }) => {
+    const c = await cluster.add('c');
+    const rest = new Members(c.replica.members.stored());
+    rest.change({ type: 'leave' }, a.node.node, a.node.incarnation, c.replica.position + 1);
+    const [named = '', cold = ''] = Array.from({ length: 100 }, (_, number) => String(number)).filter(
+      (id) => a.view.owns('note', id) && rest.ownerOf('note', id) === b.node.node,
+    );
+    await a.system.ask(note, cold, { type: 'add' });
+    c.isUnlinked = true;
+    const take = { type: 'take', name: 'x', owner: named } as const;
+    const answers: string[] = [];
+    const lost = a.system.ask(note, named, take, { idempotencyKey: 'k' });
+    lost.catch(() => undefined).finally(() => answers.push('of the former owner'));
+    await cluster.settle();
+    await a.node.leave();
+    await cluster.settle();
+    const repeated = b.system.ask(note, named, take, { idempotencyKey: 'k' });
+    const read = Promise.resolve(b.system.query(note, named, { type: 'state' }));
+    for (const answer of [repeated, read]) answer.then(() => answers.push('of the new owner'));
+    t.equal(await b.system.ask(note, cold, { type: 'add' }), 2, 'an actor without a gated turn answers');
+    await cluster.settle();
+    t.same(answers, []);
+    await cluster.advance(400);
+    t.equal(await repeated, 'x');
+    t.match(await read, { count: 1 }, 'the renewal of the third node says that it has applied the turn');
   },
 );
 

@@ -56,6 +56,8 @@ const FAULTS: readonly PlantedFault[] = [
   'a stale turn ends its node',
   'messages are not judged',
   'snapshots are not judged',
+  'owners are not judged',
+  'a new owner answers at once',
 ];
 
 for (const fault of alone === undefined ? FAULTS : []) {

@@ -1,0 +1,177 @@
+/** Verdicts of the judge, one rule at a time: every other condition of the turn is fulfilled. */
+import t, { type Test } from 'tap';
+import { type MailKey, type Operation, VERDICT } from '../../../../src/actors/runtime/journal/port.ts';
+import type { EntryClaim, EntryTurn } from '../../../../src/actors/runtime/log/entry.ts';
+import { isAllowed, type JudgeView, judge } from '../../../../src/actors/runtime/log/judge.ts';
+
+const WRITER = { node: 3, incarnation: 7 };
+/** Last row of every actor. */
+const LAST = 4;
+
+/** Node 3 is in with incarnation 7 and owns everything; the mailbox has message 9; the key "taken" is of "other". */
+function viewWith(different: Partial<JudgeView> = {}): JudgeView {
+  return {
+    isMember: (node, incarnation) => node === WRITER.node && incarnation === WRITER.incarnation,
+    ownerOf: () => WRITER.node,
+    lastSeq: () => LAST,
+    lookup: (index, key) => (index === 'publicKey' && key === 'taken' ? 'other' : undefined),
+    hasMail: ({ seq }) => seq === 9,
+    ...different,
+  };
+}
+
+const append = (seq: number, id = 'a'): Operation => ({ op: 'append', kind: 'user', id, seq, row: [] });
+const snapshot = (seq: number, id = 'a'): Operation => ({
+  op: 'snapshot',
+  kind: 'user',
+  id,
+  seq,
+  fromSeq: 1,
+  row: [],
+});
+const mailKey = (seq: number): MailKey => ({ toKind: 'user', toId: 'a', seq, fromKind: '', fromId: '' });
+const removal = (seq: number): Operation => ({ op: 'mailRemove', key: mailKey(seq) });
+const timerKey = { dueMs: 1, kind: 'user', id: 'a', name: 'n' };
+const claim = (key: string, more: Partial<EntryClaim> = {}): EntryClaim => ({
+  index: 'publicKey',
+  key,
+  owner: 'me',
+  ...more,
+});
+
+function turn(operations: readonly Operation[], claims: readonly EntryClaim[] = []): EntryTurn {
+  return { kind: 'user', id: 'a', operations, claims };
+}
+
+function expectVerdict(t: Test, expected: number, of: EntryTurn, view = viewWith(), message?: string): void {
+  t.equal(judge(of, WRITER, view), expected, message ?? 'the verdict');
+}
+
+/** Every kind of turn that an actor writes. The rules about rows have nothing to say about the last four. */
+const TURNS: Readonly<Record<string, EntryTurn>> = {
+  'a row': turn([append(LAST + 1)]),
+  'two rows': turn([append(LAST + 1), append(LAST + 2)]),
+  'a snapshot': turn([snapshot(LAST)]),
+  'a used message': turn([removal(9)]),
+  'a claim': turn([], [claim('free')]),
+  'a message': turn([{ op: 'mail', key: mailKey(1), row: {} }]),
+  'a timer': turn([{ op: 'timer', key: timerKey, row: {} }]),
+  'a removed timer': turn([{ op: 'timerRemove', key: timerKey }]),
+  'a dead letter': turn([{ op: 'dead', key: { timeMs: 1, kind: 'user', id: 'a', seq: 1 }, row: {} }]),
+};
+
+for (const [name, of] of Object.entries(TURNS)) {
+  t.test(`judge: ${name} of the owner is applied`, async (t) => expectVerdict(t, VERDICT.applied, of));
+
+  t.test(`judge: ${name} of a node that does not own the actor is fenced`, async (t) => {
+    const asked: string[] = [];
+    const ownerOf = (kind: string, id: string) => {
+      asked.push(`${kind} ${id}`);
+      return 2;
+    };
+    expectVerdict(t, VERDICT.fenced, of, viewWith({ ownerOf }));
+    t.same(asked, ['user a'], 'it is asked of this actor');
+  });
+
+  t.test(
+    `judge: ${name} of a node that is not a member, or has another incarnation, is fenced`,
+    async (t) => {
+      expectVerdict(t, VERDICT.fenced, of, viewWith({ isMember: () => false }));
+      t.equal(judge(of, { ...WRITER, incarnation: 6 }, viewWith()), VERDICT.fenced);
+      t.equal(judge(of, { ...WRITER, incarnation: 8 }, viewWith()), VERDICT.fenced);
+    },
+  );
+}
+
+t.test('judge: the first row of an actor is fenced too when another node owns the actor', async (t) => {
+  const view = viewWith({ lastSeq: () => 0 });
+  expectVerdict(t, VERDICT.applied, turn([append(1)]), view);
+  expectVerdict(t, VERDICT.fenced, turn([append(1)]), { ...view, ownerOf: () => 2 });
+});
+
+t.test('judge: a row is stale unless it follows the last one', async (t) => {
+  for (const seq of [LAST - 1, LAST, LAST + 2]) expectVerdict(t, VERDICT.stale, turn([append(seq)]));
+  expectVerdict(t, VERDICT.stale, turn([append(LAST + 1), append(LAST + 1)]), viewWith(), 'the same twice');
+  expectVerdict(t, VERDICT.stale, turn([append(LAST + 1), append(LAST + 3)]), viewWith(), 'one left out');
+});
+
+t.test('judge: a snapshot is stale unless it is of the last row', async (t) => {
+  for (const seq of [LAST - 1, LAST + 1]) expectVerdict(t, VERDICT.stale, turn([snapshot(seq)]));
+  expectVerdict(
+    t,
+    VERDICT.applied,
+    turn([append(LAST + 1), snapshot(LAST + 1)]),
+    viewWith(),
+    'of its own row',
+  );
+  expectVerdict(t, VERDICT.stale, turn([append(LAST + 1), snapshot(LAST)]), viewWith(), 'of the row before');
+});
+
+t.test('judge: a turn that uses up a message is stale when the message is not there', async (t) => {
+  expectVerdict(t, VERDICT.stale, turn([removal(8)]));
+  expectVerdict(t, VERDICT.stale, turn([append(LAST + 1), removal(8)]));
+  const asked: MailKey[] = [];
+  const hasMail = (key: MailKey) => {
+    asked.push(key);
+    return true;
+  };
+  expectVerdict(t, VERDICT.applied, turn([append(LAST + 1), removal(8)]), viewWith({ hasMail }));
+  t.same(asked, [mailKey(8)]);
+});
+
+t.test('judge: rows of another actor are refused', async (t) => {
+  for (const operation of [append(LAST + 1, 'b'), snapshot(LAST, 'b')])
+    expectVerdict(t, VERDICT.refused, turn([operation]));
+  expectVerdict(t, VERDICT.refused, { ...turn([append(LAST + 1)]), kind: 'app' });
+});
+
+t.test('judge: the verdict names the first claim that is not allowed', async (t) => {
+  const claims = [claim('free'), claim('taken'), claim('taken', { owner: null, replaces: 'me' })];
+  expectVerdict(t, VERDICT.conflict + 1, turn([append(LAST + 1)], claims));
+  expectVerdict(t, VERDICT.conflict, turn([append(LAST + 1)], claims.slice(1)));
+  expectVerdict(t, VERDICT.stale, turn([append(LAST)], claims), viewWith(), 'rows come first');
+});
+
+t.test('judge: a claim sees what the claims before it have taken and freed', async (t) => {
+  const freed = claim('taken', { owner: null, replaces: 'other' });
+  expectVerdict(t, VERDICT.applied, turn([], [freed, claim('taken')]));
+  expectVerdict(t, VERDICT.conflict + 1, turn([], [claim('free'), claim('free', { owner: 'other' })]));
+  expectVerdict(t, VERDICT.conflict + 2, turn([], [freed, claim('taken'), freed]));
+  const elsewhere = claim('free', { index: 'contact', owner: 'other' });
+  expectVerdict(t, VERDICT.applied, turn([], [claim('free'), elsewhere]), viewWith(), 'each index alone');
+});
+
+t.test('judge: who may take and free a name', async (t) => {
+  const cases: [EntryClaim, string | undefined, boolean][] = [
+    [claim('k'), undefined, true],
+    [claim('k'), 'me', true],
+    [claim('k'), 'other', false],
+    [claim('k', { replaces: 'other' }), 'other', true],
+    [claim('k', { replaces: 'other' }), 'third', false],
+    [claim('k', { replaces: 'other' }), undefined, false],
+    [claim('k', { owner: null }), 'other', true],
+    [claim('k', { owner: null }), undefined, true],
+    [claim('k', { owner: null, replaces: 'me' }), 'me', true],
+    [claim('k', { owner: null, replaces: 'me' }), 'other', false],
+  ];
+  for (const [of, present, isFine] of cases)
+    t.equal(isAllowed(of, present), isFine, `${JSON.stringify(of)} over ${present}`);
+});
+
+t.test(
+  'judge: rows of no actor need a member, and neither an owner nor claims nor rows of actors',
+  async (t) => {
+    const none = (operations: readonly Operation[], claims: readonly EntryClaim[] = []): EntryTurn => ({
+      kind: '',
+      id: '',
+      operations,
+      claims,
+    });
+    const value: Operation = { op: 'meta', key: 'k', row: 1 };
+    expectVerdict(t, VERDICT.applied, none([value]), viewWith({ ownerOf: () => 2 }));
+    expectVerdict(t, VERDICT.fenced, none([value]), viewWith({ isMember: () => false }));
+    for (const operation of [append(LAST + 1), snapshot(LAST)])
+      expectVerdict(t, VERDICT.refused, none([value, operation]));
+    expectVerdict(t, VERDICT.refused, none([value], [claim('free')]));
+  },
+);

@@ -1,0 +1,26 @@
+/** Who owns each actor at the newest row of a log, whatever the nodes have applied, and since which row. */
+import { decodeEntry } from '../../../src/actors/runtime/log/entry.ts';
+import { Members } from '../../../src/actors/runtime/log/members.ts';
+import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
+import { homeOf } from '../../../src/domain/partitions.ts';
+
+export class OwnersOfLog {
+  readonly #members = new Members();
+  /** Of each partition: the row by which its owner came to own it. */
+  readonly #since: number[] = [];
+
+  /** To be called with every row, in order. */
+  read({ body, node, incarnation, position }: LogRow): void {
+    const entry = decodeEntry(body);
+    if (entry.type !== 'member') return;
+    const before = this.#members.owners;
+    this.#members.change(entry.change, node, incarnation, position);
+    for (const [partition, owner] of this.#members.owners.entries())
+      if (owner !== before[partition]) this.#since[partition] = position;
+  }
+
+  /** Does the node own the actor at the newest row, and does it know so at this position? */
+  isOwner(node: number, position: number, kind: string, id: string): boolean {
+    return this.#members.ownerOf(kind, id) === node && position >= (this.#since[homeOf(kind, id)] ?? 0);
+  }
+}
