@@ -200,4 +200,93 @@ const REACHING: readonly Rule[] = [
   },
 ];
 
-export const RULES: readonly Rule[] = [DOWN, ...SERVING, ...STORING, ...REACHING];
+const turns = metric('gatehouse_cluster_turns_refused_total');
+const append = metric('gatehouse_cluster_append_seconds');
+const members = metric('gatehouse_cluster_members');
+
+/** Silent for a gateway without `Cluster`, which has none of these metrics. */
+export const CLUSTER_RULES: readonly Rule[] = [
+  {
+    alert: 'GatehouseNodeNotServing',
+    value: `sum (${metric('gatehouse_cluster_lease_seconds')} == bool 0)`,
+    above: 0,
+    for: '30s',
+    severity: 'page',
+    summary: 'A node answers 503: its lease is over.',
+    description: 'It does not reach the database, the database is slow, or the node is behind. See its log.',
+  },
+  {
+    alert: 'GatehouseNodeBehind',
+    value: `max (${metric('gatehouse_cluster_lag_seconds')})`,
+    above: 0.25,
+    for: '1m',
+    severity: 'ticket',
+    summary: 'A node applies the log too slowly.',
+    description: 'Its disk or processor is too slow. Behind for half a lease it stops answering.',
+  },
+  {
+    alert: 'GatehouseNodesExpelled',
+    value: increased(metric('gatehouse_cluster_expulsions_total')),
+    above: 0,
+    for: '0m',
+    severity: 'ticket',
+    summary: 'A node was expelled: it had not renewed its lease.',
+    description: 'It died, paused or did not reach the database. Often: raise Cluster.leaseMilliseconds.',
+  },
+  {
+    alert: 'GatehouseNodeLinksDown',
+    value: `max (${members} - 1 - ${metric('gatehouse_cluster_links')})`,
+    above: 0,
+    for: '1m',
+    severity: 'ticket',
+    summary: 'A node has no link to another one that is in.',
+    description: 'Commands for accounts of that node are 503. The log line "link failed" has the reason.',
+  },
+  {
+    alert: 'GatehouseTurnsRefused',
+    value: increased(`${turns}{reason=~"refused|thrown"}`),
+    above: 0,
+    for: '0m',
+    severity: 'page',
+    summary: 'The nodes refused writes that no correct node makes.',
+    description: 'A bug: the node that wrote them stops with exit code 70. Keep the log, and report it.',
+  },
+  {
+    alert: 'GatehouseAppendsSlow',
+    value: `histogram_quantile(0.99, sum by (le) (rate(${append}_bucket[5m])))`,
+    above: 0.25,
+    for: '5m',
+    severity: 'ticket',
+    summary: 'One write in a hundred takes more than a quarter of a second to reach the log.',
+    description: 'PostgreSQL or its disk is slow, or its standbys are. See also the dead rows of the head.',
+  },
+  {
+    alert: 'GatehouseHeadBloated',
+    value: `max (${metric('gatehouse_cluster_head_dead_rows')})`,
+    above: 10_000,
+    for: '10m',
+    severity: 'ticket',
+    summary: 'Old versions of the row that orders the log pile up.',
+    description: 'A long transaction or a replication slot keeps them: see pg_stat_activity of the database.',
+  },
+  {
+    alert: 'GatehouseClockOff',
+    value: `max (abs(${metric('gatehouse_cluster_clock_offset_seconds')}))`,
+    above: 0.5,
+    for: '1m',
+    severity: 'ticket',
+    summary: 'The clocks of a node and of the database differ by more than half a second.',
+    description: 'Times of expiry differ between nodes. Check the time synchronisation of both machines.',
+  },
+  {
+    alert: 'GatehouseConfigurationsDiffer',
+    value: `max (${metric('gatehouse_cluster_other_configurations')})`,
+    above: 0,
+    for: '30m',
+    severity: 'ticket',
+    summary: 'Nodes have different configurations where all should agree.',
+    description: 'cluster status names them. A rolling change should be over by now.',
+  },
+];
+
+export const RULES: readonly Rule[] = [DOWN, ...SERVING, ...STORING, ...REACHING, ...CLUSTER_RULES];

@@ -1,18 +1,20 @@
 /** Dashboard and alerting rules: generated from the table of metrics, and every query against Prometheus. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
 import { callTool, expectOk, mcpLogin, request, signUp, updateKey } from '../../../tools/agent.ts';
-import { RATE_INTERVAL, rows } from '../../../tools/dashboards/panels.ts';
+import { startNodes } from '../../../tools/cluster/nodes.ts';
+import { RATE_INTERVAL, type Row, rows } from '../../../tools/dashboards/panels.ts';
 import {
   ALERTS_FILE,
   alertsText,
   DASHBOARD_FILE,
   dashboardText,
 } from '../../../tools/dashboards/print-dashboards.ts';
-import { exprOf, RULES } from '../../../tools/dashboards/rules.ts';
+import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
 import { launch } from '../../../tools/launch.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 import { prometheusMissing, startPrometheus } from '../../support/prometheus.ts';
 
@@ -20,8 +22,11 @@ t.setTimeout(120_000);
 
 /** Scrapes that `rate` needs, with one to spare. */
 const SCRAPES = 4;
-/** Has a series only while libuv has such a request at a scrape; its query is only tried. */
-const TRANSIENT = /gatehouse_nodejs_active_requests/;
+/**
+ * These queries are only tried: libuv may have no such request at a scrape, and no garbage may be collected between
+ * scrapes.
+ */
+const TRANSIENT = /gatehouse_nodejs_(?:active_requests|gc_duration)/;
 const Settings = {
   ApiRPSLimit: 0,
   IpRPSLimit: 0,
@@ -60,13 +65,46 @@ t.test('rules: promtool accepts them', { skip: missing ?? false }, async (t) => 
   t.match(stdout, `${RULES.length} rules found`);
 });
 
+interface QueriedGateway {
+  readonly internal: string;
+  readonly rows: readonly Row[];
+  readonly rules: readonly Rule[];
+  /** A number that rises with every scrape of these rows. */
+  readonly scraped: string;
+  readonly load: () => Promise<void>;
+}
+
+async function askEveryQuery(t: Test, { internal, rows, rules, scraped, load }: QueriedGateway) {
+  await load();
+  const prometheus = await startPrometheus(t, internal, alertsText());
+  for (let scrapes = 0; scrapes < SCRAPES; scrapes = (await prometheus.query(scraped))[0] ?? 0) await load();
+  for (const { panels } of rows) {
+    for (const { title, queries } of panels) {
+      for (const { expr } of queries) {
+        const values = await prometheus.query(expr.replaceAll(RATE_INTERVAL, '1m'));
+        if (!TRANSIENT.test(expr)) t.ok(values.some(Number.isFinite), `${title}: ${expr}`);
+      }
+    }
+  }
+  for (const rule of rules) {
+    const values = await prometheus.query(rule.value);
+    t.ok(values.length === 1 && values.every(Number.isFinite), `${rule.alert}: one number`);
+    // The others compare with times, which the load of this machine decides.
+    if (rule.above === 0) t.same(await prometheus.query(exprOf(rule)), [], `${rule.alert} does not fire`);
+  }
+  return prometheus;
+}
+
+const skip = missing ?? (depth.depth === 'full' ? false : 'every query runs at full depth');
+const isOfCluster = ({ title }: Row) => title === 'Cluster';
+
 t.test(
   'dashboard and rules: every query returns numbers of a gateway under load, and no alert fires',
-  { skip: missing ?? (depth.depth === 'full' ? false : 'every query runs at full depth') },
+  { skip },
   async (t) => {
     const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
     t.teardown(() => gateway.stop());
-    const { url } = gateway;
+    const { url, internal } = gateway;
     const person = await signUp(url);
     expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
     const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
@@ -76,24 +114,34 @@ t.test(
       const headers = { Authorization: `Bearer ${bearer}` };
       expectOk('rest', await request(`${url}/wallet/v1/balance/get`, { headers }));
     };
-    await load();
-    const prometheus = await startPrometheus(t, gateway.internal, alertsText());
-    const scraped = `min (count_over_time(gatehouse_call_module_duration_seconds_count[1m]))`;
-    for (let scrapes = 0; scrapes < SCRAPES; scrapes = (await prometheus.query(scraped))[0] ?? 0)
-      await load();
-    for (const { panels } of rows()) {
-      for (const { title, queries } of panels) {
-        for (const { expr } of queries) {
-          const values = await prometheus.query(expr.replaceAll(RATE_INTERVAL, '1m'));
-          if (!TRANSIENT.test(expr)) t.ok(values.some(Number.isFinite), `${title}: ${expr}`);
-        }
-      }
-    }
-    for (const rule of RULES) {
-      const values = await prometheus.query(rule.value);
-      t.ok(values.length === 1 && values.every(Number.isFinite), `${rule.alert}: one number`);
-      // The others compare with times, which the load of this machine decides.
-      if (rule.above === 0) t.same(await prometheus.query(exprOf(rule)), [], `${rule.alert} does not fire`);
-    }
+    const prometheus = await askEveryQuery(t, {
+      ...{ internal, load },
+      rows: rows().filter((row) => !isOfCluster(row)),
+      rules: RULES.filter((rule) => !CLUSTER_RULES.includes(rule)),
+      scraped: 'min (count_over_time(gatehouse_call_module_duration_seconds_count[1m]))',
+    });
+    for (const rule of CLUSTER_RULES)
+      t.same(await prometheus.query(rule.value), [], `${rule.alert}: nothing without Cluster`);
   },
 );
+
+await withPostgres(t, (postgres) => {
+  t.test(
+    'dashboard and rules: every query about a cluster returns numbers of a node, and no alert fires',
+    { skip },
+    async (t) => {
+      const configuration = { Settings: { ...Settings, SignUpsPerNetworkPerDay: 0 } };
+      const cluster = await startNodes({ postgres, nodes: 1, configuration });
+      t.teardown(() => cluster.stop());
+      const [node] = cluster.nodes;
+      if (node === undefined) throw new Error('no node');
+      await askEveryQuery(t, {
+        internal: node.gateway.internal,
+        rows: rows().filter(isOfCluster),
+        rules: CLUSTER_RULES,
+        scraped: 'min (count_over_time(gatehouse_cluster_gate_seconds_count[1m]))',
+        load: async () => void (await signUp(node.url)),
+      });
+    },
+  );
+});
