@@ -16,13 +16,18 @@ export function openListChanges(
   catalog: LiveCatalog,
   bounds: SharedBounds,
 ): ListChanges {
-  return new ListChanges({
+  const listChanges = new ListChanges({
     catalog,
     bounds,
     clock: Date.now,
     schedule: nodeSchedule,
     isSessionAlive: ({ userId, id }) => isSessionAlive(actors, userId, id),
   });
+  // As below: at whichever node of a cluster it is closed.
+  actors.onRelease(sessionIndex('mcp'), (_hash, owner) =>
+    listChanges.sessionEnded(parseSessionOwner(owner).sessionId),
+  );
+  return listChanges;
 }
 
 /** Streams live until `drain`, which must resolve before the actors stop. */

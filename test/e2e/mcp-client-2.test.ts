@@ -2,58 +2,12 @@
  * The second official client in all of its negotiation modes: the plain handshake, the one that calls `server/discover`
  * first, and the one that speaks 2026-07-28 alone. Against /mcp with fake ports, then against the program.
  */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { expectOk, mcpLogin, signUp, updateKey } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
-
-interface Mode {
-  readonly name: string;
-  readonly mode: 'legacy' | 'auto' | { readonly pin: string };
-  readonly revision: string;
-  readonly capabilities: object;
-  readonly unknownResource: number;
-}
-
-const HANDSHAKE = {
-  revision: '2024-11-05',
-  capabilities: { tools: {}, resources: {} },
-  unknownResource: -32002,
-} as const;
-const STATELESS = {
-  revision: '2026-07-28',
-  capabilities: { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} },
-  unknownResource: -32602,
-} as const;
-const MODES: readonly Mode[] = [
-  { name: 'legacy', mode: 'legacy', ...HANDSHAKE },
-  { name: 'auto', mode: 'auto', ...STATELESS },
-  { name: 'pinned', mode: { pin: '2026-07-28' }, ...STATELESS },
-];
-/** Tools that are listed for a session; the others need a code. */
-const OPEN_TOOLS = Object.keys(BUILT_IN.tools).filter(
-  (name) => BUILT_IN.tools[name]?.capabilityModule === undefined,
-);
-
-async function connect(
-  t: Test,
-  url: string,
-  { mode, revision }: Mode,
-  headers: Readonly<Record<string, string>> = {},
-) {
-  const client = new Client({ name: 'test', version: '2.0.0' }, { versionNegotiation: { mode } });
-  const faults: Error[] = [];
-  client.onerror = (error) => faults.push(error);
-  t.teardown(() => client.close());
-  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } });
-  await client.connect(transport);
-  t.equal(client.getNegotiatedProtocolVersion(), revision);
-  return { client, transport, faults };
-}
-
-const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
+import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
 
 /** The error code of a refusal. */
 async function codeOf(call: Promise<unknown>): Promise<unknown> {
@@ -69,7 +23,12 @@ for (const mode of MODES) {
     const text = '{"result":{"available":"9007199254740993.10"}}';
     const mcp = await startMcp({ backend: () => ({ body: text }) });
     t.teardown(() => mcp.close());
-    const { client, transport, faults } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpVerified));
+    const { client, transport, faults } = await connectMode(
+      t,
+      mcp.http.url,
+      mode,
+      bearer(TOKENS.McpVerified),
+    );
     t.strictSame(client.getServerCapabilities(), mode.capabilities);
     t.match(client.getServerVersion(), { name: 'test', version: '0.0.1' });
     if (mode.name === 'legacy') t.same(await client.ping(), {});
@@ -92,7 +51,7 @@ for (const mode of MODES) {
   t.test(`client 2, ${mode.name}: refusals are JSON-RPC errors and failures are tool errors`, async (t) => {
     const mcp = await startMcp({ backend: () => ({ status: 400, body: '{"error":{"code":2001}}' }) });
     t.teardown(() => mcp.close());
-    const { client } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpBasic));
+    const { client } = await connectMode(t, mcp.http.url, mode, bearer(TOKENS.McpBasic));
     t.match(await client.callTool({ name: 'wallet_get_balance' }), { isError: true });
     t.match(await client.callTool({ name: 'wallet_get_tx_info', arguments: {} }), {
       isError: true,
@@ -106,7 +65,7 @@ for (const mode of MODES) {
   t.test(`client 2, ${mode.name}: without a login it sees the whole catalog and calls nothing`, async (t) => {
     const mcp = await startMcp();
     t.teardown(() => mcp.close());
-    const { client } = await connect(t, mcp.http.url, mode);
+    const { client } = await connectMode(t, mcp.http.url, mode);
     t.equal((await client.listTools()).tools.length, Object.keys(BUILT_IN.tools).length);
     t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
   });
@@ -123,7 +82,7 @@ for (const mode of MODES) {
       },
     });
     t.teardown(() => mcp.close());
-    const { client } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpVerified));
+    const { client } = await connectMode(t, mcp.http.url, mode, bearer(TOKENS.McpVerified));
     const stop = new AbortController();
     const call = client.callTool({ name: 'wallet_get_balance' }, { signal: stop.signal });
     const failed = t.rejects(call);
@@ -139,7 +98,7 @@ for (const mode of MODES) {
       const mcp = await startMcp();
       t.teardown(() => mcp.close());
       const headers = bearer(TOKENS.McpVerified);
-      const { client } = await connect(t, mcp.http.url, mode, headers);
+      const { client } = await connectMode(t, mcp.http.url, mode, headers);
       headers.Authorization = 'Bearer closed';
       t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
       headers.Authorization = `Bearer ${TOKENS.McpVerified}`;
@@ -155,19 +114,5 @@ t.test('client 2: all modes on the real program, with a real login and the sandb
   const person = await signUp(gateway.url);
   expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-  const own = bearer(String(login.json['result']?.['sessionId']));
-  for (const mode of MODES) {
-    const { client, transport, faults } = await connect(t, gateway.url, mode, own);
-    t.equal((await client.listTools()).tools.length, OPEN_TOOLS.length, mode.name);
-    const answer = await client.callTool({ name: 'wallet_get_balance', arguments: {} });
-    t.match(answer, { content: [{ type: 'text', text: /"available":"1000\.00"/ }] }, mode.name);
-    for (const { uri } of (await client.listResources()).resources)
-      t.match(
-        (await client.readResource({ uri })).contents,
-        [{ uri, text: /^\{"result":/ }],
-        `${mode.name} ${uri}`,
-      );
-    await transport.terminateSession();
-    t.strictSame(faults, [], mode.name);
-  }
+  await useEveryMode(t, gateway.url, String(login.json['result']?.['sessionId']));
 });

@@ -10,7 +10,7 @@ import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
-import { type SlowModule, startSlowModule } from '../support/slow-module.ts';
+import { type SlowModule, startSlowModule } from '../support/mcp-clients/slow-module.ts';
 
 t.setTimeout(180_000);
 

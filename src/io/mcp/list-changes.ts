@@ -41,6 +41,7 @@ interface ListChangesDeps {
 export class ListChanges {
   readonly #deps: ListChangesDeps;
   readonly #streams = new Set<ListStream>();
+  readonly #bySession = new Map<string, Set<ListStream>>();
   #stopTimer: (() => void) | undefined;
   #isStopping = false;
 
@@ -76,6 +77,11 @@ export class ListChanges {
     return this.#streams.size;
   }
 
+  /** Completes the streams of an ended session at once. */
+  sessionEnded(sessionId: string): void {
+    for (const stream of [...(this.#bySession.get(sessionId) ?? [])]) this.#end(stream);
+  }
+
   /** Refuses new streams and completes all open ones. Resolves with the number of remaining streams: 0. */
   async drain(): Promise<number> {
     this.#isStopping = true;
@@ -85,11 +91,15 @@ export class ListChanges {
 
   #add(stream: ListStream): void {
     this.#streams.add(stream);
+    const { id } = stream.session;
+    this.#bySession.set(id, (this.#bySession.get(id) ?? new Set()).add(stream));
     this.#stopTimer ??= this.#arm();
   }
 
   #remove(stream: ListStream): void {
     this.#streams.delete(stream);
+    const ofSession = this.#bySession.get(stream.session.id);
+    if (ofSession?.delete(stream) === true && ofSession.size === 0) this.#bySession.delete(stream.session.id);
     if (this.#streams.size > 0) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;

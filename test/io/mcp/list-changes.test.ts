@@ -155,6 +155,30 @@ t.test('subscriptions/listen: ends with its session, its lifetime and its client
   t.equal(bounds.of('eventStreams').counters().held, 0);
 });
 
+t.test(
+  'subscriptions/listen: the streams of an ended session are complete at once, others stay',
+  async (t) => {
+    const bounds = freshBounds();
+    const mcp = await start(t, { pipeline: { bounds } });
+    const filter = { toolsListChanged: true };
+    const own = [await listen(mcp, filter), await listen(mcp, filter)];
+    const other = await listen(mcp, filter, { token: TOKENS.other });
+    for (const stream of [...own, other]) t.strictSame(await stream.next(), acknowledged(filter));
+    mcp.listChanges.sessionEnded('unknown');
+    t.equal(mcp.listChanges.size, 3);
+    mcp.listChanges.sessionEnded(sessionOf('McpVerified').id);
+    for (const stream of own) {
+      t.strictSame(await stream.next(), COMPLETE);
+      t.equal(await stream.next(), undefined);
+    }
+    t.equal(mcp.listChanges.size, 1);
+    t.equal(bounds.of('eventStreams').counters().held, 1);
+    mcp.http.time.nowMs += 20_000;
+    mcp.runTimers();
+    t.equal(await other.next(), ':', 'its own session lives');
+  },
+);
+
 t.test('subscriptions/listen: refusals without a filter, a session, a good bearer or room', async (t) => {
   const mcp = await start(t, { pipeline: { bounds: freshBounds({ eventStreams: 4 }) } });
   const filter = { toolsListChanged: true };

@@ -20,8 +20,8 @@ import {
 } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { NO_LIMITS } from '../http.ts';
+import { type SlowModule, startSlowModule } from '../mcp-clients/slow-module.ts';
 import { shared } from '../shared.ts';
-import { type SlowModule, startSlowModule } from '../slow-module.ts';
 import { sharedPostgres } from './postgres.ts';
 
 export interface ThreeNodes {
