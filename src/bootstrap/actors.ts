@@ -2,7 +2,6 @@
 import { settings as settingsKind } from '../actors/admin/settings.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
-import { LocalCallAudit } from '../actors/runtime/audit/local.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports } from '../actors/runtime/ports.ts';
@@ -14,7 +13,7 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
 import { settingsReload } from '../io/admin/settings.ts';
 import type { Log } from '../io/observability/log.ts';
-import type { NodeDurations } from '../io/observability/metrics.ts';
+import type { Metrics } from '../io/observability/metrics.ts';
 import type { OpenedCluster } from './cluster.ts';
 import { openStorage } from './journal.ts';
 import type { AssemblyOptions } from './options.ts';
@@ -57,16 +56,22 @@ interface ActorDeps {
   readonly ownership: Ownership;
 }
 
+interface JoinDeps {
+  readonly journal: DiskJournal;
+  readonly configuration: Configuration;
+  readonly settings: SettingsReader;
+  readonly metrics: Pick<Metrics, 'observeNode'>;
+}
+
 /** Joins the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */
 export async function joinCluster(
-  journal: DiskJournal,
-  configuration: Configuration,
-  options: AssemblyOptions & { readonly observer: NodeDurations | undefined },
+  { metrics, ...deps }: JoinDeps,
+  options: AssemblyOptions,
 ): Promise<OpenedCluster | undefined> {
-  const { cluster } = configuration;
+  const { cluster } = deps.configuration;
   if (cluster === undefined) return undefined;
   const { openCluster } = await import('./cluster.ts');
-  return openCluster(cluster, { ...options, configuration, journal });
+  return openCluster(cluster, { ...options, ...deps, observer: metrics.observeNode });
 }
 
 /**
@@ -85,11 +90,7 @@ export function startActors({ journal, cluster, ports, settings, log, onFatal, o
           journal: cluster.journal,
           cluster: cluster.view,
           node: cluster.node.node,
-          callAudit: new LocalCallAudit({
-            pack: (value) => journal.pack(value),
-            store: (operations) => cluster.replica.writeLocal(operations),
-            schedule: nodeSchedule,
-          }),
+          callAudit: cluster.audit.calls,
         };
   const local = createActorSystem({
     kinds: KINDS,

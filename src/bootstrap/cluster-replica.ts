@@ -56,11 +56,18 @@ async function setAsideWhenBehind(checkpoints: Checkpoints, dataPath: string): P
     if (existsSync(join(dataPath, name))) renameSync(join(dataPath, name), join(dataPath, name + BEHIND));
 }
 
-/** Keeps up log and checkpoints while this node has the lowest number of those that are in. Returns what ends it. */
+interface UpkeepDeps {
+  readonly journal: DiskJournal;
+  readonly dataPath: string;
+  readonly log: Log;
+  readonly trimAudit: () => Promise<void>;
+}
+
+/** Keeps up log, checkpoints and audit records while this node has the lowest number. Returns what ends it. */
 export function startUpkeep(
   cluster: ClusterConfiguration,
   { node, replica }: ClusterNode,
-  { journal, dataPath, log }: { readonly journal: DiskJournal; readonly dataPath: string; readonly log: Log },
+  { journal, dataPath, log, trimAudit }: UpkeepDeps,
 ): () => Promise<void> {
   const options = { url: cluster.url, secrets: secretsOf(cluster) };
   const checkpoints = new Checkpoints(options);
@@ -72,6 +79,7 @@ export function startUpkeep(
       const position = await storeState(checkpoints, journal, dataPath);
       if (position !== undefined) log.write('checkpointStored', { position });
     },
+    trimAudit,
     isInCharge: () => node.admits && node.node === Math.min(...replica.members.nodes()),
     schedule: nodeSchedule,
     onError: (error) => log.write('upkeepFailed', { err: error }),

@@ -12,7 +12,9 @@ import type { RunningSystem } from '../actors/runtime/system.ts';
 import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
 import { type HostPort, parseHostPort } from '../domain/host-port.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
+import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../io/cluster/audit.ts';
 import { linkKeys } from '../io/cluster/handshake.ts';
 import { createLinkLog } from '../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../io/cluster/node-facts.ts';
@@ -35,6 +37,7 @@ const FOLLOW_MS = 5_000;
 export interface OpenedCluster extends ClusterNode {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
+  readonly audit: ClusterAudit;
   /** Other nodes are answered from now on. Returns the system that asks the owner of an actor. */
   serve(local: RunningSystem): GatewayActors;
   /** Other nodes may cancel calls and end sessions of /mcp here from now on. */
@@ -51,6 +54,7 @@ interface ClusterOptions {
   readonly configuration: Configuration;
   readonly version: string;
   readonly journal: DiskJournal;
+  readonly settings: SettingsReader;
   readonly log: Log;
   readonly observer: NodeDurations | undefined;
   readonly onFatal: (error: Error) => void;
@@ -68,16 +72,17 @@ export async function openCluster(
   cluster: ClusterConfiguration,
   options: ClusterOptions,
 ): Promise<OpenedCluster> {
-  const { configuration, version, journal, log, observer, onFatal } = options;
+  const { configuration, version, journal, settings, log, observer, onFatal } = options;
   const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined };
   const links = createLinks(cluster, holder, version, log);
   const monotonicMs = () => performance.now();
   const address = await listenForNodes(links, cluster);
   const leaseMs = cluster.leaseMilliseconds;
   const self = { address, version, configHash: agreementOf(configuration) };
+  const secrets = secretsOf(cluster);
   const pgLog = await openPgLog({
     url: cluster.url,
-    secrets: secretsOf(cluster),
+    secrets,
     monotonicMs,
     wait,
     leaseMs,
@@ -110,12 +115,14 @@ export async function openCluster(
   await parts.node.start();
   known.isStarted = true;
   const { dataPath } = configuration;
-  const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log });
+  const audit = openClusterAudit(cluster, { parts, pgLog, links, journal, settings, secrets, log });
+  const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log, trimAudit: () => audit.trim() });
   return {
     ...parts,
     links,
     pgLog,
-    serve: (local) => serve(local, parts, links, holder),
+    audit,
+    serve: (local) => serve(local, parts, links, holder, audit),
     mcpSignals() {
       const signals = new NodeSignals(links.callAll);
       holder.verbs = { ...holder.verbs, ...signals.verbs };
@@ -161,7 +168,9 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
       onPush: (row) => holder.listener?.onPush(row),
       onApplied: (node, position) => holder.listener?.onApplied(node, position),
     },
-    verbs: Object.fromEntries([...ACTOR_VERBS, ...MCP_VERBS].map((name) => [name, verb(name)])),
+    verbs: Object.fromEntries(
+      [...ACTOR_VERBS, ...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)]),
+    ),
     position: () => holder.parts?.replica.position ?? 0,
     observer: createLinkLog({ log, clock: Date.now }),
   });
@@ -230,11 +239,16 @@ function serve(
   { node, replica, view }: ClusterNode,
   links: PeerLinks,
   holder: Holder,
+  audit: ClusterAudit,
 ): GatewayActors {
   const admit = () => {
     if (!view.admits) throw ownerUnavailable();
   };
-  holder.verbs = actorVerbs({ local, kinds: KINDS, owns: (kind, id) => view.owns(kind, id), admit });
+  const owns = (kind: string, id: string) => view.owns(kind, id);
+  holder.verbs = {
+    ...actorVerbs({ local, kinds: KINDS, owns, admit }),
+    ...audit.verbs(local.administration),
+  };
   const routed = createRoutedSystem({
     local,
     remote: new RemoteActors(links.call),

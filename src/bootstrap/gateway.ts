@@ -69,7 +69,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   warnOfPersonalReads(catalog.current, configuration.production, log);
   const journal = await openActorJournal(configuration, settings, log);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
-  const cluster = await joinCluster(journal, configuration, { ...options, observer: metrics.observeNode });
+  const cluster = await joinCluster({ journal, configuration, settings, metrics }, options);
   const base = { configuration, settings, log, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
@@ -231,5 +231,6 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await workers.close();
   await cluster?.close();
   await actors.close();
+  cluster?.audit.close();
   await files.close();
 }

@@ -50,7 +50,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       keys: administration,
       apps: { administration, webhooks: ownerApi },
       webhooks: { webhooks: ownerApi },
-      records: { administration, health },
+      records: { administration, health, auditCluster: deps.cluster?.audit.pages },
       staff: { staff, setupLinks: deps.setupLinks },
       operations: { administration, dashboard, eventLog: events.log, staff },
       catalog: { catalog, reload: deps.reload },

@@ -8,6 +8,7 @@ import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import type { AdminAppDeps } from '../../src/io/routes/admin/apps.ts';
+import type { AuditCluster } from '../../src/io/routes/admin/audit.ts';
 import type { Reload } from '../../src/io/routes/admin/catalog.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
 import type { OperationDeps } from '../../src/io/routes/admin/operations.ts';
@@ -54,6 +55,7 @@ export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly webhooks?: AdminAppDeps['webhooks'];
   readonly setupLink?: SetupLink;
   readonly eventLog?: OperationDeps['eventLog'];
+  readonly auditCluster?: AuditCluster;
   /** Without it the admin's key is one of the configuration. */
   readonly noKeys?: true;
 }
@@ -83,6 +85,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           records: {
             administration,
             health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
+            auditCluster: options.auditCluster,
           },
           staff: { staff, setupLinks: { current: options.setupLink } },
           operations: {

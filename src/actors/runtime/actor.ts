@@ -88,6 +88,8 @@ export interface AuditRecord {
   readonly event: AuditEvent;
   readonly userId: string | null;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
+  /** Of a cluster, the node that a record of no turn comes from. */
+  readonly node?: string;
 }
 
 /**

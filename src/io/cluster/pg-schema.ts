@@ -54,10 +54,11 @@ create table gatehouse.checkpoint (
 );
 alter table gatehouse.checkpoint alter column body set storage external;
 create table gatehouse.audit (
-  node smallint, seq bigint, from_ms bigint not null, to_ms bigint not null, rows int not null, body bytea not null,
-  primary key (node, seq)
+  node smallint, seq bigint, ring text not null, from_ms bigint not null, to_ms bigint not null, rows int not null,
+  body bytea not null, primary key (node, seq)
 );
-create index audit_time on gatehouse.audit (to_ms);
+create index audit_time on gatehouse.audit (to_ms, node, seq);
+create index audit_ring on gatehouse.audit (ring, to_ms, node, seq) include (rows);
 alter table gatehouse.audit alter column body set storage external;
 insert into gatehouse.head (layout, log_id, pos, incarnation, proof) values
   (${LAYOUT}, '${logId}', 0, array_fill(0::bigint, array[${NODES_MAX}]), '\\x${proof.toString('hex')}');

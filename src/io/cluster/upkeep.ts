@@ -1,6 +1,6 @@
 /**
- * Regular work for the whole cluster, done by one node: partitions of the log, and a checkpoint when enough of the log lies
- * after the newest one. Reads of a round that fail are tried again in the next one.
+ * Regular work for the whole cluster, done by one node: partitions of the log, a checkpoint when enough of the log lies
+ * after the newest one, and the bounds of audit records. Reads of a round that fail are tried again in the next one.
  */
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
@@ -12,6 +12,8 @@ interface UpkeepOptions {
   readonly checkpoints: Pick<Checkpoints, 'newest' | 'logAfter'>;
   /** Stores a checkpoint of the present state. */
   readonly storeState: () => Promise<unknown>;
+  /** Removes audit records of calls that are beyond their bounds. */
+  readonly trimAudit: () => Promise<void>;
   /** The node with the lowest number does the work, while its lease runs. */
   readonly isInCharge: () => boolean;
   readonly schedule: Pick<Schedule, 'timer'>;
@@ -52,10 +54,11 @@ export class ClusterUpkeep {
   }
 
   async #round(): Promise<void> {
-    const { isInCharge, partitions, storeState } = this.#options;
+    const { isInCharge, partitions, storeState, trimAudit } = this.#options;
     if (!isInCharge()) return;
     await partitions.maintain();
     if ((await this.#bytesAfterCheckpoint()) >= CHECKPOINT_BYTES && isInCharge()) await storeState();
+    await trimAudit();
   }
 
   async #bytesAfterCheckpoint(): Promise<number> {

@@ -282,9 +282,15 @@ export const PROGRAM_LINES = {
   checkpointStored: info('checkpoint stored', 'Nodes that join begin with it.', 'position'),
   upkeepFailed: warn(
     'cluster upkeep failed',
-    'Partitions or checkpoints of the log; tried again a minute later.',
+    'Partitions or checkpoints of the log, or bounds of audit records; tried again a minute later.',
     'err',
   ),
+  auditTableAway: warn(
+    'audit records not stored',
+    'The database does not take them: they wait in memory within a bound, and what must leave a record first is refused.',
+    'err',
+  ),
+  auditTableBack: info('audit records stored', 'The database takes them again.'),
   nodeCallFailed: error(
     'call of a node failed',
     'A bug: the other node got an internal error.',

@@ -5,7 +5,7 @@ import { html } from '../vendor/preact.js';
 import { moveTo } from './address.js';
 
 const PATH = '/ProxyAdmin/api/audit';
-const FILTERS = ['userId', 'event', 'ring', 'from', 'to'];
+const FILTERS = ['userId', 'event', 'ring', 'from', 'to', 'node'];
 const RINGS = {
   admin: 'Admin acts',
   accounts: 'Keys and applications',
@@ -34,7 +34,22 @@ const columns = [
   },
 ];
 
+/** Of a cluster. */
+const nodeColumn = {
+  title: 'Node',
+  cell: ({ node }) => node ?? html`<span class="soft">all</span>`,
+};
+
+const keyOf = ({ seq, node, utc }) => `${node} ${utc} ${seq}`;
+
 const isoOf = (local) => (local === '' ? '' : new Date(local).toISOString());
+
+const shownNode = (query, place) => query.get('node') || place.node;
+
+/** Each node that keeps its own records of calls has a log of its own. */
+function OwnCalls({ query, place }) {
+  return html`<p class="small soft">Of calls, refusals and reloads this page has those of ${shownNode(query, place)}. Other nodes keep their own.</p>`;
+}
 
 /** The form of a time input, in the zone of the reader. */
 function localOf(iso) {
@@ -43,8 +58,8 @@ function localOf(iso) {
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-/** `preset`: the ring that is shown unless another is chosen. */
-function Filter({ query, events, rings, preset }) {
+/** `preset`: the ring that is shown unless another is chosen. `place`: where records of calls are kept. */
+function Filter({ query, events, rings, preset, place }) {
   const value = (name) => query.get(name) ?? '';
   const show = (event) => {
     event.preventDefault();
@@ -56,6 +71,7 @@ function Filter({ query, events, rings, preset }) {
       ring: what.startsWith('ring:') ? what.slice('ring:'.length) : '',
       from: isoOf(String(fields.get('from'))),
       to: isoOf(String(fields.get('to'))),
+      node: String(fields.get('node') ?? ''),
     });
   };
   const ring = value('ring') || (preset ?? '');
@@ -74,20 +90,29 @@ function Filter({ query, events, rings, preset }) {
     <div><label for="userId">Account id</label><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" title="Digits only" defaultValue=${value('userId')} /></div>
     <div><label for="from">From</label><input id="from" name="from" type="datetime-local" step="1" defaultValue=${localOf(query.get('from'))} /></div>
     <div><label for="to">To</label><input id="to" name="to" type="datetime-local" step="1" defaultValue=${localOf(query.get('to'))} /></div>
+    ${
+      place.calls === 'node' &&
+      html`<div><label for="node">Node</label>
+      <select id="node" name="node">
+        ${place.nodes.map((name) => html`<option key=${name} value=${name} selected=${name === shownNode(query, place)}>${name}</option>`)}
+      </select></div>`
+    }
     <div class="row"><button type="submit" class="primary">Show</button>${FILTERS.some((name) => value(name) !== '') && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
   </form>`;
 }
 
 function Records({ query, preset, rings, caption }) {
   const events = useLoad(() => get(`${PATH}/events`), []);
+  const place = useLoad(() => get(`${PATH}/nodes`), []).value ?? { calls: 'gateway', node: null, nodes: [] };
   const filter = preset === undefined ? {} : { ring: preset };
   for (const name of FILTERS) if (query.get(name)) filter[name] = query.get(name);
   if (filter.event !== undefined) filter.ring = undefined;
   const pages = useCursor((next) => (next === undefined ? getPage(PATH, filter) : getPage(next)), []);
   const isFiltered = Object.keys(filter).length > 0;
   const ending = isFiltered ? 'No matching records.' : 'The log is empty.';
-  return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} />
-    <section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
+  return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} place=${place} />
+    <section class="card">${place.calls === 'node' && html`<${OwnCalls} query=${query} place=${place} />`}
+      <${PagedTable} pages=${pages} columns=${place.calls === 'gateway' ? columns : [...columns, nodeColumn]} keyOf=${keyOf} caption=${caption}
       empty=${pages.isWhole ? ending : 'No match in the records searched so far. Each page searches 20,000 records.'}
       more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
       ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}. End of the log.</p>`}</section>`;

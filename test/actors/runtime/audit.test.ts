@@ -337,9 +337,10 @@ t.test('audit: on a node of a cluster records of no turn go to its own store in 
       finish = (error) => (error === undefined ? resolve() : reject(error));
     });
   };
-  const calls = new LocalCallAudit({ pack: (value) => value, store, schedule: { timer: clock.timer } });
+  const pack = (value: unknown) => value;
+  const calls = new LocalCallAudit({ node: 'a', pack, store, schedule: { timer: clock.timer } });
   const record = { utcMs: START_MS, event: 'mcp.tool', userId: null, fields: {} } as const;
-  const operation = { op: 'audit', ring: 'calls', row: record };
+  const operation = { op: 'audit', ring: 'calls', row: { ...record, node: 'a' } };
   calls.write(record);
   calls.write(record);
   t.same(batches, [], 'they wait for more');

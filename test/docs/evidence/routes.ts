@@ -268,6 +268,11 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/admin/admin.test.ts: admin: the audit log is the newest first, and filtered',
     'test/io/admin/admin.test.ts: admin: a bad filter of the audit log is 400',
     'test/io/admin/audit.test.ts: a filter that matches nothing looks at 20,000 records',
+    'test/io/admin/audit.test.ts: with records of calls in the database pages hold each record',
+    'test/io/admin/audit-nodes.test.ts: audit of a cluster: a page is continued by the node that began it',
+  ],
+  'GET /ProxyAdmin/api/audit/nodes': [
+    'test/io/admin/audit-nodes.test.ts: audit of a cluster: the panel learns where records of calls are',
   ],
   'GET /ProxyAdmin/api/audit/events': ['test/io/admin/admin.test.ts: admin: the events of the audit log'],
   'GET /ProxyAdmin/api/bounds': [

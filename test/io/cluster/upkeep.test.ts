@@ -41,6 +41,9 @@ function open() {
       steps.push('checkpoint');
       world.checkpoint = Math.max(...world.log.keys());
     },
+    async trimAudit() {
+      steps.push('audit');
+    },
     isInCharge: () => world.inCharge,
     schedule: {
       timer(delayMs, run) {
@@ -65,16 +68,16 @@ function open() {
 t.test('upkeep: a checkpoint is stored when 64 MiB of the log lie after the newest one', async (t) => {
   const { world, round, measured } = open();
   world.log.set(1, 40 * MEBIBYTE);
-  t.same(await round(), ['partitions']);
+  t.same(await round(), ['partitions', 'audit']);
   world.log.set(2, 24 * MEBIBYTE - 1);
-  t.same(await round(), ['partitions']);
+  t.same(await round(), ['partitions', 'audit']);
   world.log.set(3, 1);
-  t.same(await round(), ['partitions', 'checkpoint']);
+  t.same(await round(), ['partitions', 'checkpoint', 'audit']);
   t.same(measured, [0, 1, 2], 'each row is measured once');
   world.log.set(4, 63 * MEBIBYTE);
-  t.same(await round(), ['partitions']);
+  t.same(await round(), ['partitions', 'audit']);
   world.log.set(5, MEBIBYTE);
-  t.same(await round(), ['partitions', 'checkpoint']);
+  t.same(await round(), ['partitions', 'checkpoint', 'audit']);
 });
 
 t.test('upkeep: a node that is not in charge does nothing, and begins when it is', async (t) => {
@@ -83,7 +86,7 @@ t.test('upkeep: a node that is not in charge does nothing, and begins when it is
   world.log.set(1, 70 * MEBIBYTE);
   t.same(await round(), []);
   world.inCharge = true;
-  t.same(await round(), ['partitions', 'checkpoint']);
+  t.same(await round(), ['partitions', 'checkpoint', 'audit']);
 });
 
 t.test('upkeep: a round that fails is reported, and the next one runs', async (t) => {
@@ -91,7 +94,7 @@ t.test('upkeep: a round that fails is reported, and the next one runs', async (t
   world.failure = new Error('away');
   t.same(await round(), ['partitions', 'Error: away']);
   world.failure = undefined;
-  t.same(await round(), ['partitions']);
+  t.same(await round(), ['partitions', 'audit']);
 });
 
 t.test('upkeep: after a stop no round begins', async (t) => {

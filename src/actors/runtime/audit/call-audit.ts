@@ -1,4 +1,4 @@
-/** Audit records that belong to no turn, such as those of tool calls. A cluster keeps them apart from its log (local.ts). */
+/** Audit records that belong to no turn, such as those of tool calls. A cluster keeps them apart from its log (local.ts, table.ts). */
 
 import type { StoredRing } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -21,6 +21,8 @@ export interface CallAudit {
 
 /** Writes that wait for the disk; beyond it records are dropped and counted. */
 export const BACKLOG_MAX = 20_000;
+/** Longest wait of a record that is not awaited, where records are gathered in batches. Milliseconds. */
+export const RECORD_WAIT_MS = 50;
 
 interface JournalCallAuditDeps {
   readonly journal: Pick<Journal, 'pack' | 'sizeBytes'>;

@@ -7,13 +7,12 @@ import { GatewayError } from '../../../domain/errors.ts';
 import type { AuditRecord } from '../actor.ts';
 import type { Journal, Operation } from '../journal/port.ts';
 import type { Schedule } from '../runtime-context.ts';
-import { BACKLOG_MAX, type CallAudit } from './call-audit.ts';
+import { BACKLOG_MAX, type CallAudit, RECORD_WAIT_MS } from './call-audit.ts';
 import { auditOperation } from './operation.ts';
 
-/** Longest wait of a record that is not awaited. Milliseconds. */
-const WAIT_MS = 50;
-
 interface LocalCallAuditDeps {
+  /** Name of this node, for its records. */
+  readonly node: string;
   readonly pack: Journal['pack'];
   /** Writes to the store of this node; resolves when it is on disk. */
   readonly store: (operations: readonly Operation[]) => Promise<void>;
@@ -40,13 +39,13 @@ export class LocalCallAudit implements CallAudit {
 
   write(record: AuditRecord): void {
     if (this.#isFull) this.dropped += 1;
-    else this.#add(auditOperation(record, this.#deps.pack));
+    else this.#add(this.#operationOf(record));
   }
 
   writeFirst(record: AuditRecord): Promise<void> {
     if (this.#isFull) return Promise.reject(new GatewayError('Overloaded'));
     return new Promise((resolve, reject) => {
-      this.#add(auditOperation(record, this.#deps.pack));
+      this.#add(this.#operationOf(record));
       this.#waiters.push({ resolve, reject });
       this.#flush();
     });
@@ -65,9 +64,14 @@ export class LocalCallAudit implements CallAudit {
     return this.#operations.length + this.#inFlight >= BACKLOG_MAX;
   }
 
+  #operationOf(record: AuditRecord): Operation {
+    const { node, pack } = this.#deps;
+    return auditOperation({ ...record, node }, pack);
+  }
+
   #add(operation: Operation): void {
     this.#operations.push(operation);
-    this.#cancel ??= this.#deps.schedule.timer(WAIT_MS, () => this.#flush());
+    this.#cancel ??= this.#deps.schedule.timer(RECORD_WAIT_MS, () => this.#flush());
   }
 
   #flush(): void {

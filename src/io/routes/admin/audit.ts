@@ -1,4 +1,4 @@
-/** Admin JSON of the audit log: filtered pages, and the list of events. */
+/** Admin JSON of the audit log: filtered pages, the list of events, and which nodes of a cluster have pages. */
 import type { AuditRecord } from '../../../actors/runtime/actor.ts';
 import type { AuditRow } from '../../../actors/runtime/journal/port.ts';
 import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS } from '../../../domain/audit.ts';
@@ -21,19 +21,27 @@ import {
 } from '../../../domain/schema.ts';
 import { toIso } from '../../../domain/time.ts';
 import { requireId } from '../../accounts/login-parts.ts';
-import { type AuditLog, type AuditSearch, searchAudit } from '../../admin/audit.ts';
+import {
+  type AuditLog,
+  type AuditSearch,
+  type CallLog,
+  type CallPosition,
+  searchAudit,
+} from '../../admin/audit.ts';
 import { PAGE_ROWS_MAX, readPage } from '../../admin/pagination.ts';
 import { readTime, timeText } from '../../http/query-time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
 
 const PATH = '/ProxyAdmin/api/audit';
+const NODE_NAME_MAX = 64;
+const CALLS_KEPT = ['gateway', 'node', 'database'] as const;
 /** Shown in place of the event of a damaged record. */
 const UNREADABLE = 'unreadable';
 
 const item = named(
   'AuditRecord',
   object({
-    /** Position in the log: `before` or `after` of another page. */
+    /** Position in the log of the node: `before` or `after` of another page. Of a record in the database its number there. */
     seq: integer(),
     /** Null: the record is damaged; its event is `unreadable`. */
     utc: nullable(utcText()),
@@ -42,6 +50,8 @@ const item = named(
     ring: nullable(oneOf(AUDIT_RINGS)),
     userId: nullable(idText()),
     fields: record(text(), unknown()),
+    /** The node of a cluster that it comes from; null for records that every node has. */
+    node: nullable(text({ examples: ['node-1'] })),
   }),
 );
 const position = (minimum: number, description: string) =>
@@ -55,22 +65,55 @@ const auditQuery = object({
   ring: optional(oneOf(AUDIT_RINGS, 'Records of the events of this ring')),
   from: optional(timeText('ISO 8601; inclusive')),
   to: optional(timeText('ISO 8601; inclusive')),
+  node: optional(
+    text({ maxLength: NODE_NAME_MAX, description: 'Node whose log is read; the asked one unless given' }),
+  ),
+  calls: optional(
+    text({
+      pattern: '^[0-9]{1,16}-[0-9]{1,16}-[0-9]{1,16}$',
+      form: 'what `Link` has',
+      description: 'Place among the records of calls in the database; of `Link` alone',
+    }),
+  ),
 });
 type AuditQuery = Static<typeof auditQuery>;
 
-export function createAdminAuditRoutes(log: AuditLog): AnyRoute[] {
-  return [pageRoute(log), eventsRoute];
+/** A page with the query of the next one. */
+interface AuditAnswer {
+  readonly items: readonly Static<typeof item>[];
+  readonly next: AuditQuery | null;
+}
+
+/** What the pages use of a cluster. */
+export interface AuditCluster {
+  /** Name of this node. */
+  readonly node: string;
+  /** Records of calls of all nodes; undefined where each node keeps its own. */
+  readonly calls: CallLog | undefined;
+  /** Names of all nodes that are in. */
+  nodes(): Promise<readonly string[]>;
+  /** A page of another node, by `auditPage` there. Throws `Overloaded`, and `NotFound` for no such node. */
+  pageOf(node: string, query: unknown): Promise<unknown>;
+}
+
+interface AuditDeps {
+  readonly log: AuditLog;
+  readonly cluster: AuditCluster | undefined;
+}
+
+export function createAdminAuditRoutes(deps: AuditDeps): AnyRoute[] {
+  return [pageRoute(deps), nodesRoute(deps), eventsRoute];
 }
 
 /** The header `Link` (RFC 8288) names the next page, so the result holds only rows. */
-function pageRoute(log: AuditLog): AnyRoute {
+function pageRoute(deps: AuditDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: PATH,
     summary: 'The audit log, the newest first; a page looks at 20,000 records, `Link` names the next one',
     docs: {
       description:
-        'Filters hold together. `after` on its own reads forwards; with anything else pages go backwards. A page may be empty and still name a next one.',
+        'Filters hold together. `after` on its own reads forwards; with anything else pages go backwards. A page may be empty and still name a next one. In a cluster positions are those of one node, which `Link` names; `after` reads its journal alone, without records of calls in the database.',
       sends: ['Link'],
     },
     group: 'admin',
@@ -78,12 +121,62 @@ function pageRoute(log: AuditLog): AnyRoute {
     limits: [],
     query: auditQuery,
     result: array(item),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'Overloaded'],
     async handle({ query }) {
-      const search = readSearch(query);
-      const { rows, next } = await searchAudit(log, search);
-      const name = search.oldestFirst ? 'after' : 'before';
-      return Reply.result(rows.map(itemOf), next === undefined ? [] : [['Link', linkTo(query, name, next)]]);
+      const { node } = query;
+      const isHere = node === undefined || node === deps.cluster?.node;
+      const { items, next } = isHere ? await auditPage(deps, query) : await pageElsewhere(deps, node, query);
+      return Reply.result(items, next === null ? [] : [['Link', linkTo(next)]]);
+    },
+  });
+}
+
+/** A page of the log of this node. Throws `InvalidInput` that names the field. */
+export async function auditPage({ log, cluster }: AuditDeps, query: AuditQuery): Promise<AuditAnswer> {
+  const search = readSearch(query);
+  const { rows, next } = await searchAudit(log, search, cluster?.calls);
+  const items = rows.map(itemOf);
+  if (next === undefined) return { items, next: null };
+  const { position, calls } = next;
+  return {
+    items,
+    next: {
+      ...query,
+      [search.oldestFirst ? 'after' : 'before']: position,
+      ...(cluster === undefined ? {} : { node: cluster.node }),
+      ...(calls === undefined ? {} : { calls: `${calls.timeMs}-${calls.node}-${calls.seq}` }),
+    },
+  };
+}
+
+async function pageElsewhere({ cluster }: AuditDeps, node: string, query: AuditQuery): Promise<AuditAnswer> {
+  if (cluster === undefined) throw new GatewayError('InvalidInput', 'node: there is no cluster');
+  return (await cluster.pageOf(node, query)) as AuditAnswer;
+}
+
+function nodesRoute({ cluster }: AuditDeps): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: `${PATH}/nodes`,
+    summary: 'Where records of calls are kept, and which nodes have pages of their own',
+    docs: {
+      description:
+        '`gateway`: there is no cluster. `database`: every node shows the records of all. `node`: each node has its own, and `node` of a page chooses.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    result: object({
+      calls: oneOf(CALLS_KEPT),
+      /** The asked one. */
+      node: nullable(text({ examples: ['node-1'] })),
+      nodes: array(text({ examples: ['node-1'] })),
+    }),
+    errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
+    async handle() {
+      if (cluster === undefined) return { calls: 'gateway' as const, node: null, nodes: [] };
+      const calls = cluster.calls === undefined ? ('node' as const) : ('database' as const);
+      return { calls, node: cluster.node, nodes: [...(await cluster.nodes())] };
     },
   });
 }
@@ -104,17 +197,19 @@ const eventsRoute = defineRoute({
 });
 
 function itemOf({ seq, ring, record: stored }: AuditRow): Static<typeof item> {
-  if (stored === undefined) return { seq, utc: null, event: UNREADABLE, ring, userId: null, fields: {} };
-  const { utcMs, event, userId, fields } = stored as AuditRecord;
-  return { seq, utc: toIso(utcMs), event, ring, userId, fields };
+  if (stored === undefined)
+    return { seq, utc: null, event: UNREADABLE, ring, userId: null, fields: {}, node: null };
+  const { utcMs, event, userId, fields, node } = stored as AuditRecord;
+  return { seq, utc: toIso(utcMs), event, ring, userId, fields, node: node ?? null };
 }
 
 /** Throws `InvalidInput` that names the field. */
 function readSearch(query: AuditQuery): AuditSearch {
-  const { after, before, userId, event, ring, from, to } = query;
+  const { after, before, calls, userId, event, ring, from, to } = query;
   const search = {
     after: after ?? 0,
     before: before ?? Number.MAX_SAFE_INTEGER,
+    callsBefore: calls === undefined ? undefined : callPosition(calls),
     oldestFirst:
       after !== undefined && [before, userId, event, ring, from, to].every((each) => each === undefined),
     limit: readPage(query).limit,
@@ -128,9 +223,13 @@ function readSearch(query: AuditQuery): AuditSearch {
   return search;
 }
 
-function linkTo(query: AuditQuery, name: 'after' | 'before', position: number): string {
+function callPosition(text: string): CallPosition {
+  const [timeMs = 0, node = 0, seq = 0] = text.split('-').map(Number);
+  return { timeMs, node, seq };
+}
+
+function linkTo(query: AuditQuery): string {
   const fields = new URLSearchParams();
-  for (const [field, value] of Object.entries({ ...query, [name]: position }))
-    fields.set(field, String(value));
+  for (const [field, value] of Object.entries(query)) fields.set(field, String(value));
   return `<${PATH}?${fields}>; rel="next"`;
 }

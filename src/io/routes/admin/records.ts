@@ -4,7 +4,7 @@ import { array, boolean, idText, integer, object, text, utcText } from '../../..
 import { toIso } from '../../../domain/time.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 import type { HealthFacts } from '../info.ts';
-import { createAdminAuditRoutes } from './audit.ts';
+import { type AuditCluster, createAdminAuditRoutes } from './audit.ts';
 
 /** The overview counts dead letters up to this number. */
 const DEAD_LETTERS_COUNTED_MAX = 1_000;
@@ -27,10 +27,12 @@ const overview = object({
 export interface RecordDeps {
   readonly administration: Administration;
   readonly health: () => HealthFacts;
+  readonly auditCluster: AuditCluster | undefined;
 }
 
 export function createAdminRecordRoutes(deps: RecordDeps): AnyRoute[] {
-  return [...createAdminAuditRoutes(deps.administration), overviewRoute(deps)];
+  const audit = createAdminAuditRoutes({ log: deps.administration, cluster: deps.auditCluster });
+  return [...audit, overviewRoute(deps)];
 }
 
 function overviewRoute({ administration, health }: RecordDeps): AnyRoute {

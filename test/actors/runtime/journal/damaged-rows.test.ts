@@ -342,7 +342,8 @@ t.test(
       2,
     );
     const system = systemOver(t, journal);
-    const all = { after: 0, before: Number.MAX_SAFE_INTEGER, oldestFirst: false, limit: 10 };
+    const ends = { after: 0, before: Number.MAX_SAFE_INTEGER, callsBefore: undefined };
+    const all = { ...ends, oldestFirst: false, limit: 10 };
     const open = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
     const search = async (more: object) => {
       const unfiltered = { ...all, ...open, userId: undefined, event: undefined, ring: undefined };

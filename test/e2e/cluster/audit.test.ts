@@ -1,0 +1,84 @@
+/** Audit records of calls over two processes: in the database for all nodes, or at the node that served the call. */
+import t, { type Test } from 'tap';
+import { callTool, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../../tools/agent.ts';
+import { type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+import { NO_LIMITS } from '../../support/http.ts';
+
+t.setTimeout(240_000);
+
+interface Shown {
+  readonly event: string;
+  readonly node: string | null;
+  readonly fields: { readonly name?: string; readonly outcome?: string };
+}
+
+/** Two nodes, an admin, and an agent that calls tools at each. */
+async function start(t: Test, postgres: Postgres, cluster: object) {
+  const key = newKey();
+  const configuration = {
+    Admin: { publicKeys: [key.publicKey] },
+    Settings: NO_LIMITS,
+  };
+  const running = await startNodes({ postgres, nodes: 2, configuration, cluster });
+  t.teardown(() => running.stop());
+  const [a, b] = running.nodes as readonly [NodeProcess, NodeProcess];
+  // A node admits no request before its first renewal.
+  for (const { url } of [a, b])
+    while ((await request(`${url}/auth/v1/sessions`, { headers: { Cookie: 'sid=none' } })).status !== 401);
+  const admin = await signUp(a.url, key);
+  const agent = await signUp(b.url);
+  expectOk('update_key', await updateKey(b.url, agent, { mcpAccess: true }));
+  const login = expectOk('mcp_login', await mcpLogin(a.url, agent.key, Date.now()));
+  const bearer = String(login.json['result']?.['sessionId']);
+  const pageAt = async (node: NodeProcess, query = 'event=mcp.tool&limit=1000') => {
+    const headers = { Cookie: admin.cookie };
+    const answer = expectOk('audit', await request(`${node.url}/ProxyAdmin/api/audit?${query}`, { headers }));
+    return answer.json['result'] as unknown as readonly Shown[];
+  };
+  /** Resolves when the page shows so many records: they are written within 50 ms. */
+  const shown = async (node: NodeProcess, count: number, query?: string) => {
+    for (;;) {
+      const rows = await pageAt(node, query);
+      if (rows.length >= count) return rows;
+    }
+  };
+  return { a, b, bearer, pageAt, shown };
+}
+
+await withPostgres(t, (postgres) => {
+  t.test(
+    'audit in the database: every node shows the calls of all, also of a node that was killed',
+    async (t) => {
+      const { a, b, bearer, pageAt, shown } = await start(t, postgres, { audit: 'table' });
+      for (const node of [a, b, a])
+        t.equal((await callTool(node.url, bearer, 'wallet_get_balance')).status, 200);
+      const nodesOf = (rows: readonly Shown[]) => rows.map(({ node }) => node);
+      t.same(nodesOf(await shown(a, 3)), ['a', 'b', 'a']);
+      t.same(nodesOf(await shown(b, 3)), ['a', 'b', 'a']);
+      const acts = await pageAt(b, 'event=sign_up');
+      t.same(nodesOf(acts), [null, null], 'what accounts did is at every node');
+      await b.gateway.kill();
+      t.same(nodesOf(await shown(a, 3)), ['a', 'b', 'a']);
+    },
+  );
+
+  t.test('audit in the database: calls go on while it is away, destructive ones are refused', async (t) => {
+    const { a, bearer, shown } = await start(t, postgres, { audit: 'table', leaseMilliseconds: 10_000 });
+    a.database.cut();
+    t.equal((await callTool(a.url, bearer, 'wallet_get_balance')).status, 200);
+    const refused = await callTool(a.url, bearer, 'chat_hard_delete_message', { messageId: '1' });
+    t.match(JSON.stringify(refused.json), /Storage unavailable/);
+    a.database.heal();
+    const outcomes = (await shown(a, 2)).map(({ fields }) => `${fields.name} ${fields.outcome}`);
+    t.same(outcomes, ['chat_hard_delete_message attempt', 'wallet_get_balance ok'], 'they are stored later');
+  });
+
+  t.test('audit at the node: a page of the other node is asked for over the link', async (t) => {
+    const { a, b, bearer, shown } = await start(t, postgres, { audit: 'node' });
+    t.equal((await callTool(b.url, bearer, 'wallet_get_balance')).status, 200);
+    t.match(await shown(a, 1, 'event=mcp.tool&node=b'), [{ event: 'mcp.tool', node: 'b' }]);
+    t.same(await shown(a, 0, 'event=mcp.tool'), [], 'its own page has none');
+  });
+});
