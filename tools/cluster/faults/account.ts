@@ -165,10 +165,10 @@ export class AccountClient {
 
   async #logIn(held: HeldKey): Promise<void> {
     const cookie = await this.#calls.until(this.who, this.#random, async (node) => {
-      const body = await this.#challengeBody('login', held.key, node);
+      const body = await this.#challengeBody('login', held.key, this.#node());
       if (body === undefined) return undefined;
-      const answer = await this.#calls.call(this.who, this.#node(), { path: '/auth/v1/login', body });
-      return this.#admitted('a registered key is refused', answer) ? cookieOf(answer) : undefined;
+      const answer = await this.#calls.call(this.who, node, { path: '/auth/v1/login', body });
+      return this.#admitted(node, 'a registered key is refused', answer) ? cookieOf(answer) : undefined;
     });
     this.#calls.counts.acknowledged += 1;
     const session = this.#opened('browser', cookie, held.id);
@@ -179,7 +179,7 @@ export class AccountClient {
     const held = this.#choose(this.#mcpKeys());
     const token = await this.#calls.until(this.who, this.#random, async (node) => {
       const answer = await this.#calls.call(this.who, node, mcpLoginOf(held.key));
-      const isAdmitted = this.#admitted('a registered key is refused', answer);
+      const isAdmitted = this.#admitted(node, 'a registered key is refused', answer);
       return isAdmitted ? String(answer.json['result']?.['sessionId']) : undefined;
     });
     this.#calls.counts.acknowledged += 1;
@@ -238,7 +238,7 @@ export class AccountClient {
   ): Promise<object | undefined> {
     const headers = cookie === undefined ? {} : { Cookie: cookie };
     const answer = await this.#calls.call(this.who, node, { path: `/auth/v1/${kind}_options`, headers });
-    if (!this.#admitted('a live session is refused', answer)) return undefined;
+    if (!this.#admitted(node, 'a live session is refused', answer)) return undefined;
     this.#challenges += 1;
     const { challengeId, signPrefix } = answer.json['result'] as unknown as {
       challengeId: string;
@@ -248,11 +248,11 @@ export class AccountClient {
   }
 
   /** False without a verdict. Anything but 200 breaks a promise. */
-  #admitted(otherwise: string, answer: Answer | undefined): answer is Answer {
+  #admitted(node: NodeProcess, otherwise: string, answer: Answer | undefined): answer is Answer {
     if (answer === undefined) return false;
     if (answer.status === 200) return true;
-    if (answer.status === 401) this.#calls.counts.stale += 1;
-    throw this.#broken(answer.status === 401 ? `stale: ${otherwise}` : otherwise, answer);
+    if (answer.status !== 401) throw this.#broken(otherwise, answer);
+    throw this.#calls.stale(this.who, node, otherwise, answer);
   }
 
   async #readKeys(node: NodeProcess): Promise<void> {

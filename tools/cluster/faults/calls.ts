@@ -13,6 +13,8 @@ const RETRY_MS = 30;
 /** Without an answer for so long the service is not back. */
 export const GIVE_UP_MS = 20_000;
 const UNAVAILABLE = 503;
+/** Code of an answer to a session that is closed, or a key that no account has. */
+const SESSION_NOT_FOUND = '1101';
 /** Public text of an answer that is kept in the history. */
 const TEXT_MAX = 120;
 
@@ -36,7 +38,7 @@ export interface CallCounts {
   checked: number;
   /** Read-backs at a node that gave none. */
   unchecked: number;
-  /** Read-backs with the state before an acknowledged write. */
+  /** Answers with the state before an acknowledged write. */
   stale: number;
 }
 
@@ -104,7 +106,12 @@ export class NodeCalls {
 
   /** The same request until it is answered: it must take effect once. */
   async write(who: string, random: () => number, asked: NodeRequest): Promise<Answer> {
-    const answer = await this.until(who, random, (node) => this.call(who, node, asked));
+    const answer = await this.until(who, random, async (node) => {
+      const answered = await this.call(who, node, asked);
+      if (answered?.json['error']?.['code']?.toString() === SESSION_NOT_FOUND)
+        throw this.stale(who, node, 'a live session is refused', answered);
+      return answered;
+    });
     if (answer.status !== 200) throw new BrokenPromise(who, `${asked.path}: ${answer.status} ${answer.text}`);
     this.counts.acknowledged += 1;
     return answer;
@@ -120,8 +127,12 @@ export class NodeCalls {
     this.counts.checked += 1;
     const wrong = judge(answer);
     if (wrong === undefined) return;
+    throw this.stale(who, node, wrong, answer);
+  }
+
+  stale(who: string, node: NodeProcess, wrong: string, answer: Answer): BrokenPromise {
     this.counts.stale += 1;
-    throw new BrokenPromise(who, `stale at ${node.name}: ${wrong} (${answer.status} ${textOf(answer)})`);
+    return new BrokenPromise(who, `stale at ${node.name}: ${wrong} (${answer.status} ${textOf(answer)})`);
   }
 }
 

@@ -16,9 +16,8 @@ export class ServiceProbe {
 
   /** Accounts have chance ids, so every node owns some of them. */
   static async create(tools: AccountTools, accounts: number): Promise<ServiceProbe> {
-    const signedUp: AccountClient[] = [];
-    for (let count = 0; count < accounts; count += 1) signedUp.push(await AccountClient.create(tools));
-    return new ServiceProbe(tools, signedUp);
+    const signedUp = Array.from({ length: accounts }, () => AccountClient.create(tools));
+    return new ServiceProbe(tools, await Promise.all(signedUp));
   }
 
   private constructor(tools: AccountTools, accounts: readonly AccountClient[]) {
