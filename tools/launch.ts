@@ -29,6 +29,8 @@ export interface LaunchOptions {
   readonly logFile?: string;
   /** Shell commands that the program is started after, in the same process: limits of the system. */
   readonly shell?: string;
+  /** Out of the reach of a terminal's Ctrl-C: this process ends it. */
+  readonly detached?: boolean;
   /** Another built checkout, whose program is started instead of this one's. */
   readonly checkout?: string;
 }
@@ -89,7 +91,10 @@ function spawnProgram(
     logFile,
     checkout,
     shell,
-  }: { [Key in 'environment' | 'logFile' | 'checkout' | 'shell']?: LaunchOptions[Key] | undefined },
+    detached = false,
+  }: {
+    [Key in 'environment' | 'logFile' | 'checkout' | 'shell' | 'detached']?: LaunchOptions[Key] | undefined;
+  },
 ) {
   const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a');
   const command = [process.execPath, ...TIED, ...nodeArgs, entryOf(checkout), ...args];
@@ -98,6 +103,7 @@ function spawnProgram(
   const child = spawn(program, rest, {
     env: plainEnvironment(environment),
     stdio: ['pipe', 'pipe', log, 'pipe'],
+    detached,
   });
   if (typeof log === 'number') closeSync(log);
   let stdout = '';

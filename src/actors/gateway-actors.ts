@@ -14,7 +14,7 @@ export interface GatewayActors extends ActorSystem, OfThisNode {}
 export function routedActors(
   local: RunningSystem,
   routed: ActorSystem,
-  admits: () => boolean,
+  serves: () => boolean,
 ): GatewayActors {
   return {
     ask: (kind, id, command, options) => routed.ask(kind, id, command, options),
@@ -34,7 +34,7 @@ export function routedActors(
     stored: (kind, id, query) => local.stored(kind, id, query),
     counters: () => local.counters(),
     get healthy() {
-      return local.healthy && admits();
+      return local.healthy && serves();
     },
     drain: (timeoutMs) => local.drain(timeoutMs),
     close: () => local.close(),

@@ -3,6 +3,7 @@
  * read from the replica on this one. Callers do not see where an actor lives.
  */
 import { GatewayError } from '../domain/errors.ts';
+import type { Departure } from './departure.ts';
 import type { ActorSystem, AnyKind, AskOptions, AuditRecord, IndexName, KindOf } from './runtime/actor.ts';
 import { NotOwner } from './runtime/not-owner.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from './runtime/protocol.ts';
@@ -38,6 +39,7 @@ export interface Remote {
 export interface Place {
   /** Number of this node. */
   readonly node: number;
+  readonly departure: Pick<Departure, 'isLeaving' | 'hold'>;
   /** Owner of the actor as of what this node has applied; 0 while no node is in. */
   ownerOf(kind: string, id: string): number;
   /** Resolves when this node has applied the position. Rejects with a row of the error table when it will not. */
@@ -116,7 +118,7 @@ class RoutedSystem implements ActorSystem {
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
   query(kind: AnyKind, id: string, query: Typed): unknown {
-    if (this.#owns(kind, id)) return this.#queryLocal(kind, id, query);
+    if (this.#owns(kind, id) && !this.#place.departure.isLeaving) return this.#queryLocal(kind, id, query);
     return this.#route(kind, id, {
       here: async () => this.#queryLocal(kind, id, query),
       there: (node) => this.#remote.query(node, kind.kind, id, query),
@@ -125,7 +127,7 @@ class RoutedSystem implements ActorSystem {
 
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean | Promise<boolean> {
     const here = () => this.#local.remembers(kind, id, idempotencyKey);
-    if (this.#owns(kind, id)) return here();
+    if (this.#owns(kind, id) && !this.#place.departure.isLeaving) return here();
     return this.#route(kind, id, {
       here: async () => here(),
       there: (node) => this.#remote.remembers(node, kind.kind, id, idempotencyKey),
@@ -189,7 +191,7 @@ class RoutedSystem implements ActorSystem {
 
   async #attempt(kind: AnyKind, id: string, { here, there, waits }: RoutedCall): Promise<unknown> {
     const owner = this.#place.ownerOf(kind.kind, id);
-    if (owner === this.#place.node) return await here();
+    if (owner === this.#place.node) return await this.#place.departure.hold(here);
     if (owner === 0) throw ownerUnavailable();
     const reply = await there(owner);
     const isMoved = 'error' in reply && reply.error instanceof NotOwner;

@@ -1,4 +1,5 @@
 /** Opens the journal, and starts the actor system over it with its ports. */
+import { setTimeout as wait } from 'node:timers/promises';
 import { settings as settingsKind } from '../actors/admin/settings.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
@@ -10,6 +11,7 @@ import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { createActorSystem, type RunningSystem } from '../actors/runtime/system.ts';
 import { auditRowsMax } from '../domain/audit.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
 import { settingsReload } from '../io/admin/settings.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -20,6 +22,9 @@ import type { AssemblyOptions } from './options.ts';
 
 /** The file of the journal grows in steps of zeros, so that a full disk is found before a commit needs the space. */
 const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
+/** A step of a start is tried so long, and so often. */
+const SERVED_MS = 10_000;
+const SERVED_RETRY_MS = 50;
 
 /** Throws `JournalUnusable`, `JournalTooNew`; with a cluster also `ClusterUnusable` and `ClusterMisconfigured`. */
 export async function openActorJournal(
@@ -61,6 +66,23 @@ interface JoinDeps {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly metrics: Pick<Metrics, 'observeNode'>;
+}
+
+/**
+ * Runs a step of a start that asks actors. A busy start may lose its lease for a moment, and owners may have no link to a
+ * new node yet: a step that is refused so is tried again. Rejects as the step does.
+ */
+export async function untilServed<T>(step: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + SERVED_MS;
+  for (;;) {
+    try {
+      return await step();
+    } catch (error) {
+      const isPassing = error instanceof GatewayError && error.retryAfterSeconds === 1;
+      if (!isPassing || performance.now() > endMs) throw error;
+    }
+    await wait(SERVED_RETRY_MS);
+  }
 }
 
 /** Joins the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */

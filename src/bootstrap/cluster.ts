@@ -1,6 +1,7 @@
 /** Opens the place of this process in a cluster: the log, the links to other nodes, and the replica over the journal. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { Departure } from '../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
 import { createRoutedSystem, ownerUnavailable } from '../actors/routed-system.ts';
@@ -47,6 +48,10 @@ export interface OpenedCluster extends ClusterNode {
   readings(): ClusterReadings;
   /** A reload has applied this configuration: other nodes compare theirs with it. */
   reloaded(configuration: Configuration): void;
+  /** Reports no health from now on, and serves. */
+  announceLeave(): void;
+  /** Gives up the place of this node, after its own writes. Resolves when its calls go to the new owners. */
+  leave(local: Pick<RunningSystem, 'drain'>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -65,6 +70,7 @@ interface Holder {
   parts: ClusterNode | undefined;
   listener: PeerListener | undefined;
   verbs: Verbs | undefined;
+  readonly departure: Departure;
 }
 
 /** Resolves when the node has joined. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
@@ -73,7 +79,8 @@ export async function openCluster(
   options: ClusterOptions,
 ): Promise<OpenedCluster> {
   const { configuration, version, journal, settings, log, observer, onFatal } = options;
-  const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined };
+  const departure = new Departure(nodeSchedule);
+  const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined, departure };
   const links = createLinks(cluster, holder, version, log);
   const monotonicMs = () => performance.now();
   const address = await listenForNodes(links, cluster);
@@ -110,7 +117,7 @@ export async function openCluster(
   holder.parts = parts;
   const { name } = cluster;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
-  const known = { ...parts, links, pgLog, watch, name, headDeadRows: 0, isStarted: false };
+  const known = { ...parts, links, pgLog, watch, name, headDeadRows: 0, addresses: [], isStarted: false };
   const follower = followNodes(known);
   await parts.node.start();
   known.isStarted = true;
@@ -134,6 +141,8 @@ export async function openCluster(
       const { mcpTools, mcpResources, mcpProfiles } = now;
       self.configHash = agreementOf({ ...configuration, mcpTools, mcpResources, mcpProfiles });
     },
+    announceLeave: () => departure.announce(),
+    leave: (local) => departure.leave(local, () => parts.node.leave()),
     async close() {
       follower.stop();
       await endUpkeep();
@@ -152,6 +161,10 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
       if (answer === undefined) throw ownerUnavailable();
       return answer(...args);
     };
+  const held: (verb: Verbs[string]) => Verbs[string] =
+    (verb) =>
+    (...args) =>
+      holder.departure.hold(() => verb(...args));
   return new PeerLinks({
     self: () => ({
       node: holder.parts?.node.node ?? 0,
@@ -168,9 +181,10 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
       onPush: (row) => holder.listener?.onPush(row),
       onApplied: (node, position) => holder.listener?.onApplied(node, position),
     },
-    verbs: Object.fromEntries(
-      [...ACTOR_VERBS, ...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)]),
-    ),
+    verbs: Object.fromEntries([
+      ...ACTOR_VERBS.map((name) => [name, held(verb(name))] as const),
+      ...[...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)] as const),
+    ]),
     position: () => holder.parts?.replica.position ?? 0,
     observer: createLinkLog({ log, clock: Date.now }),
   });
@@ -198,6 +212,8 @@ interface Known extends ClusterNode {
   readonly pgLog: PgLog;
   readonly watch: NodeWatch;
   readonly name: string;
+  /** Of the others that are in, as of the last reading. */
+  addresses: readonly (readonly [node: number, address: HostPort])[];
   headDeadRows: number;
   isStarted: boolean;
 }
@@ -230,7 +246,9 @@ async function takeNodes(known: Known, nodes: readonly NodeRecord[]): Promise<vo
     const address = parseHostPort(each.address);
     return address === undefined ? [] : [[each.node, address]];
   });
-  if (node.node !== 0) links.follow(new Map(addresses));
+  // A node that has just left still answers what it was asked: its link is kept until the next reading.
+  if (node.node !== 0) links.follow(new Map([...known.addresses, ...addresses]));
+  known.addresses = addresses;
   known.headDeadRows = await pgLog.headDeadRows();
 }
 
@@ -254,12 +272,13 @@ function serve(
     remote: new RemoteActors(links.call),
     place: {
       node: node.node,
+      departure: holder.departure,
       ownerOf: (kind, id) => replica.members.ownerOf(kind, id),
       appliedAtLeast: (position) => withDeadline(replica.appliedAtLeast(position)),
     },
     kinds: KINDS,
   });
-  return routedActors(local, routed, () => view.admits);
+  return routedActors(local, routed, () => view.admits && !holder.departure.isAnnounced);
 }
 
 /** The command has happened: the caller of a repeat with its key gets the first reply. */

@@ -17,6 +17,7 @@ import { openSealers } from '../io/connect/sealed.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { ConnectDeps } from '../io/routes/connect.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
+import { untilServed } from './actors.ts';
 
 interface ConnectOptions {
   readonly configuration: Configuration;
@@ -45,7 +46,7 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
     elapsed,
     bound: bounds.of('clientDocuments'),
   });
-  await openHostsRow(actors, site.baseUrl, ownership).catch(unlessFull);
+  await untilServed(() => openHostsRow(actors, site.baseUrl, ownership)).catch(unlessFull);
   return {
     resources: createResources([mcpResource(site)], (name) => catalog.current.profiles.get(name)),
     policy,

@@ -1,6 +1,7 @@
 /** Composes a gateway from its configuration, and stops it in the right order. */
 
 import { availableParallelism } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
 import { OWNS_ALL } from '../actors/runtime/ownership.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
@@ -10,6 +11,8 @@ import { Dashboard } from '../io/admin/dashboard.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { httpLibrary } from '../io/http/library.ts';
+import type { Pipeline } from '../io/http/pipeline.ts';
+import type { Server } from '../io/http/server.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
@@ -17,6 +20,7 @@ import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { joinCluster, openActorJournal, startActors } from './actors.ts';
 import { AdminRecovery } from './admin-recovery.ts';
 import { createReload } from './catalog-reload.ts';
+import type { OpenedCluster } from './cluster.ts';
 import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openListChanges } from './event-streams.ts';
@@ -39,6 +43,13 @@ import { startWebhooks, type WebhookDelivery } from './webhooks.ts';
 const WORKER_QUEUE_MAX = 10_000;
 /** Time for running requests to end at a stop (drain: 13 s in all). */
 const DRAIN_MS = 10_000;
+/** A node reports that it leaves so long before it listens no more: proxies ask for its health at intervals. */
+const ANNOUNCE_MS = 1_000;
+/** Each connection closes with its next answer. Idle ones are waited for so long. */
+const LAST_ANSWERS_MS = 2_000;
+const POLL_MS = 20;
+/** Time for requests to end before the node leaves; those that last longer ask the new owners. */
+const SHORT_DRAIN_MS = 1_000;
 
 export interface Assembly {
   readonly url: string;
@@ -192,6 +203,16 @@ function unlessDiskFull(mark: () => void, log: Log): void {
   }
 }
 
+/** Clients open connections to other nodes from now on; what they still send here is served. */
+async function sendClientsAway(cluster: OpenedCluster, pipeline: Pipeline, server: Server): Promise<void> {
+  cluster.announceLeave();
+  pipeline.closeConnections();
+  await wait(ANNOUNCE_MS);
+  server.stopListening();
+  const endMs = performance.now() + LAST_ANSWERS_MS;
+  while (server.counters().open > 0 && performance.now() < endMs) await wait(POLL_MS);
+}
+
 /** In the order of dependencies: stop new work, let running work end, then close what it runs on. */
 async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   const {
@@ -207,10 +228,15 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
     webhooks,
     workers,
   } = deps;
+  if (cluster !== undefined) await sendClientsAway(cluster, pipelines.public, publicServer);
   publicServer.stopListening();
   deps.dashboard.close();
   deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
+  if (cluster !== undefined) {
+    await pipelines.public.drain(SHORT_DRAIN_MS);
+    await cluster.leave(actors);
+  }
   const left = await Promise.all(
     [pipelines.public, pipelines.internal, events.streams, deps.listChanges].map((part) =>
       part.drain(DRAIN_MS),
@@ -221,7 +247,6 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await hooks;
   await events.stop();
   await actors.drain(DRAIN_MS);
-  await cluster?.node.leave();
   if (cluster === undefined) await files.finish();
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();

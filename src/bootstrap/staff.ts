@@ -6,6 +6,7 @@ import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Site } from '../domain/site.ts';
 import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink, type SetupLinkHolder } from '../io/admin/staff.ts';
+import { untilServed } from './actors.ts';
 
 export interface OpenedStaff {
   readonly staff: LiveStaff;
@@ -25,7 +26,7 @@ export async function openStaff(
   staff.reload();
   const setupLinks: SetupLinkHolder = { current: undefined };
   // The token is in memory: one node of a cluster has the link.
-  const isNeeded = ownership.owns(staffKind.kind, STAFF_ID) && !(await staff.hasAdmin());
+  const isNeeded = ownership.owns(staffKind.kind, STAFF_ID) && !(await untilServed(() => staff.hasAdmin()));
   const setupAddress = isNeeded ? createSetupLink(setupLinks, baseUrl, false) : undefined;
   return { staff, setupLinks, setupAddress };
 }

@@ -1,8 +1,10 @@
 import t from 'tap';
+import { Departure } from '../../src/actors/departure.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { createRoutedSystem, ownerUnavailable, type RemoteReply } from '../../src/actors/routed-system.ts';
 import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { NotOwner } from '../../src/actors/runtime/not-owner.ts';
+import { nodeSchedule } from '../../src/actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { actorVerbs, RemoteActors } from '../../src/io/cluster/actor-calls.ts';
 import { packFrame, unpackFrame } from '../../src/io/cluster/frames.ts';
@@ -30,6 +32,14 @@ interface Cluster {
 }
 
 const POSITION = 77;
+
+/** A node to which node 1 owns everything. */
+const placeOf = (node: number) => ({
+  node,
+  departure: new Departure(nodeSchedule),
+  ownerOf: () => 1,
+  appliedAtLeast: async () => {},
+});
 
 /** What a value is after it has travelled. */
 const travelled = (value: unknown) => unpackFrame(packFrame(value).subarray(4));
@@ -70,6 +80,7 @@ function createCluster(): Cluster {
         remote: new RemoteActors(call),
         place: {
           node,
+          departure: placeOf(node).departure,
           ownerOf: (_kind, id) => ownerAt(node, id),
           appliedAtLeast(position) {
             waited.push(position);
@@ -216,7 +227,7 @@ t.test(
         position: POSITION,
         value: await there.verbs[verb]?.(...args),
       })),
-      place: { node: 2, ownerOf: (_kind, id) => owners.get(`2 ${id}`) ?? 1, appliedAtLeast: async () => {} },
+      place: { ...placeOf(2), ownerOf: (_kind, id) => owners.get(`2 ${id}`) ?? 1 },
       kinds: KINDS,
     });
     t.equal(await routed.ask(account, 'a', { type: 'deposit', amount: 4 }), 4);
@@ -265,7 +276,7 @@ t.test('routed system: session checks are answered by the replica, of any accoun
     },
   } as unknown as ActorSystem;
   const remote = new RemoteActors(async () => ({ position: 0, value: undefined }));
-  const place = { node: 2, ownerOf: () => 1, appliedAtLeast: async () => {} };
+  const place = placeOf(2);
   const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });
   const [user, draft] = ['user', 'draft'].map((name) => KINDS.find(({ kind }) => kind === name));
   if (user === undefined || draft === undefined) throw new TypeError('no such kind');
@@ -283,7 +294,7 @@ t.test('routed system: a kind whose volatile commands have no place stops the st
   const options = {
     local: at(1).actors.system,
     remote: new RemoteActors(async () => ({ position: 0, value: undefined })),
-    place: { node: 1, ownerOf: () => 1, appliedAtLeast: async () => {} },
+    place: placeOf(1),
   };
   t.throws(
     () => createRoutedSystem({ ...options, kinds: [account] }),

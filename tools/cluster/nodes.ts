@@ -31,7 +31,9 @@ export interface NodesOptions {
   /** One sandbox serves all nodes; default true. */
   readonly sandbox?: boolean;
   /** Given to each start. */
-  readonly launch?: Pick<LaunchOptions, 'args' | 'environment' | 'nodeArgs' | 'checkout'>;
+  readonly launch?: Pick<LaunchOptions, 'args' | 'environment' | 'nodeArgs' | 'checkout' | 'detached'>;
+  /** Each node writes its log to `logFile`, for long runs; default: kept in memory by `gateway.output`. */
+  readonly logFiles?: boolean;
 }
 
 export interface NodeProcess {
@@ -39,6 +41,7 @@ export interface NodeProcess {
   /** Kept over restarts. */
   readonly url: string;
   readonly dataPath: string;
+  readonly logFile: string;
   /** In front of the database, for this node alone. */
   readonly database: TcpProxy;
   /** In front of what other nodes connect to. */
@@ -131,6 +134,7 @@ class Node implements NodeProcess {
   readonly name: string;
   readonly url: string;
   readonly dataPath: string;
+  readonly logFile: string;
   readonly database: TcpProxy;
   readonly links: TcpProxy;
   readonly #launch: LaunchOptions;
@@ -152,6 +156,7 @@ class Node implements NodeProcess {
     this.name = name;
     this.url = `http://${HOST}:${port}`;
     this.dataPath = join(folder, name);
+    this.logFile = join(folder, `${name}.log`);
     this.database = database;
     this.links = links;
     const Cluster = {
@@ -163,7 +168,8 @@ class Node implements NodeProcess {
       secret,
     };
     const configuration = { Modules: modulesOf(sandbox), ...options.configuration, Cluster };
-    this.#launch = { ...options.launch, dataPath: this.dataPath, port, configuration };
+    const log = options.logFiles === true ? { logFile: this.logFile } : {};
+    this.#launch = { ...options.launch, ...log, dataPath: this.dataPath, port, configuration };
   }
 
   get gateway(): RunningGateway {

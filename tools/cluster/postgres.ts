@@ -13,6 +13,8 @@ import { plainEnvironment } from '../launch.ts';
 export interface Postgres {
   /** Holds the socket file, whose name ends in the port of PostgreSQL. */
   readonly socketFile: string;
+  /** Of the server that runs now. */
+  readonly pid: number;
   /** The address of a new, empty database. */
   createDatabase(): Promise<string>;
   /** Ends it as a crash does, and starts it again. */
@@ -95,8 +97,12 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   const start = () => startServer(join(found.bin, 'postgres'), ['-D', data, '-k', socket, ...given], options);
   let server = await start();
   let databases = 0;
+  const pidOf = () => Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
   return {
     socketFile: join(socket, '.s.PGSQL.5432'),
+    get pid() {
+      return pidOf();
+    },
     async createDatabase() {
       databases += 1;
       const name = `gatehouse_${databases}`;
@@ -106,7 +112,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
       return urlOf(socket, name);
     },
     async crash() {
-      process.kill(Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]), 'SIGQUIT');
+      process.kill(pidOf(), 'SIGQUIT');
       await ended(server);
       server = await start();
     },
@@ -136,6 +142,8 @@ function startServer(
   const child = spawn('/bin/sh', ['-c', TIED_SCRIPT, 'sh', program, ...args], {
     ...options,
     stdio: ['pipe', 'ignore', 'pipe'],
+    // Out of the reach of a terminal's Ctrl-C: nodes that end with it still leave.
+    detached: true,
   });
   let log = '';
   return new Promise((resolve, reject) => {

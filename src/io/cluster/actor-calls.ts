@@ -23,11 +23,12 @@ export const ACTOR_VERBS = ['ask', 'query', 'tell', 'remembers'] as const;
 export function actorVerbs({ local, kinds, owns, admit }: ActorVerbsOptions): Verbs {
   const byName = new Map(kinds.map((kind) => [kind.kind, kind]));
   const find = (name: unknown, id: unknown): { kind: AnyKind; id: string } => {
-    admit();
     const kind = byName.get(textOf(name));
     if (kind === undefined) throw new TypeError(`there is no kind ${String(name)}`);
     const actorId = textOf(id);
+    // First: a node that has left has no lease, and the caller is to ask the new owner.
     if (!owns(kind.kind, actorId)) throw new NotOwner();
+    admit();
     return { kind, id: actorId };
   };
   return {

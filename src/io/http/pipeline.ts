@@ -46,6 +46,8 @@ export type { Services } from './services.ts';
 export interface Pipeline {
   readonly handle: RequestHandler;
   counters(): PipelineCounters;
+  /** Every answer closes its connection from now on, so that clients open one to another node. */
+  closeConnections(): void;
   /** Answers new requests with 503; resolves with the number in flight: 0, or the rest at the deadline. */
   drain(timeoutMs: number): Promise<number>;
 }
@@ -77,6 +79,7 @@ class RequestPipeline implements Pipeline {
   #proxyHeadersRefusedTotal = 0;
   #stoppingTotal = 0;
   #stopping = false;
+  #closing = false;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
@@ -100,6 +103,10 @@ class RequestPipeline implements Pipeline {
       stoppingTotal: this.#stoppingTotal,
     };
     return { ...this.#inFlight.counters(), ...own };
+  }
+
+  closeConnections(): void {
+    this.#closing = true;
   }
 
   drain(timeoutMs: number): Promise<number> {
@@ -247,7 +254,7 @@ class RequestPipeline implements Pipeline {
 
   /** An answer with an invalid header is a bug too; nothing of it was written. */
   #write(exchange: Exchange, reply: Reply, close: boolean): void {
-    const closing = close || this.#stopping || this.#options.isNearCapacity?.() === true;
+    const closing = close || this.#stopping || this.#closing || this.#options.isNearCapacity?.() === true;
     try {
       if (reply instanceof StreamReply) {
         this.#stream(exchange, reply, closing);

@@ -1,6 +1,6 @@
 /** Dispatches the methods of /mcp. Answers are JSON-RPC texts. */
 import { type CallerClass, callerClass } from '../../domain/access.ts';
-import { GatewayError } from '../../domain/errors.ts';
+import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { RouteContext, SessionLookup } from '../http/route.ts';
 import type { StreamReply } from '../http/stream.ts';
 import type { ModuleClient } from '../modules/client.ts';
@@ -211,8 +211,11 @@ function after(
 /** The error of one message. Anything but a row of the table is a bug and is rethrown to the pipeline. */
 export function failureOf(error: unknown, id: string | undefined): RpcFailure {
   if (!(error instanceof GatewayError)) throw error;
-  const retryAfterSeconds = error.row === 'AccessRateLimit' ? (error.retryAfterSeconds ?? 1) : undefined;
-  return rpcFailure(id, error.row, error.detail, retryAfterSeconds);
+  const { row, detail, retryAfterSeconds } = error;
+  if (row === 'AccessRateLimit') return rpcFailure(id, row, detail, retryAfterSeconds ?? 1);
+  // Such as a node of a cluster that has no lease: the answer is HTTP 200, and says when to come back.
+  const isUnavailable = errorRow(row).status === 503;
+  return rpcFailure(id, row, detail, isUnavailable ? retryAfterSeconds : undefined);
 }
 
 /** Name and version of the server, and the title of a profile. */

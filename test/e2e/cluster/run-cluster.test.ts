@@ -1,0 +1,140 @@
+/** `npm run cluster`: one address for three nodes, of which one may be killed; nothing is left when it ends. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { type Answer, expectOk, logIn, request, signUp } from '../../../tools/agent.ts';
+import { pickPort } from '../../../tools/free-port.ts';
+import { plainEnvironment } from '../../../tools/launch.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+
+t.setTimeout(240_000);
+
+const MAIN = fileURLToPath(new URL('../../../tools/cluster/main.js', import.meta.url));
+
+interface Run {
+  readonly url: string;
+  readonly child: ChildProcess;
+  readonly exited: Promise<number | null>;
+  readonly output: () => string;
+  /** Resolves with the groups of the first match. */
+  said(pattern: RegExp): Promise<string[]>;
+}
+
+async function startCluster(t: Test): Promise<Run> {
+  const port = await pickPort();
+  const child = spawn(process.execPath, [MAIN, '--port', String(port)], {
+    env: plainEnvironment(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  return {
+    url: `http://localhost:${port}`,
+    child,
+    exited,
+    output: () => output,
+    said: (pattern) =>
+      new Promise((resolve, reject) => {
+        const check = () => {
+          const match = pattern.exec(output);
+          if (match === null) return;
+          child.stdout.off('data', check);
+          resolve(match.slice(1));
+        };
+        child.stdout.on('data', check);
+        void exited.then(() => reject(new Error(`it has ended: ${output}`)));
+        check();
+      }),
+  };
+}
+
+const TABLE = /\n {2}a +(\d+) +in .*\n {2}b +(\d+) +in .*\n {2}c +(\d+) +in /;
+
+/** Processes of a run, and the folders that it has made. */
+async function whatRuns({ said }: Run) {
+  const [database = '', socket = ''] = await said(/^Database {2}process (\d+), at socket:([^?]+)/m);
+  const [log = ''] = await said(/^Logs +(\S+)/m);
+  const nodes = (await said(TABLE)).map(Number);
+  return { nodes, processes: [...nodes, Number(database)], folders: [dirname(socket), dirname(log)] };
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    return false;
+  }
+}
+
+/** Asks as a client does that keeps to Retry-After or whose connection was cut. The time-out of the test is the bound. */
+async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    try {
+      const answer = await ask();
+      if (answer.status !== 503) return answer;
+      if (answer.headers.get('retry-after') === null)
+        throw new Error(`503 without Retry-After: ${answer.text}`);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+    }
+  }
+}
+
+await withPostgres(t, () => {
+  t.test(
+    'npm run cluster: a person stays logged in when a node is killed; it ends without a trace',
+    async (t) => {
+      const cluster = await startCluster(t);
+      const { url, child, said } = cluster;
+      const { nodes, processes, folders } = await whatRuns(cluster);
+      const person = await signUp(url);
+      const keys = () => request(`${url}/auth/v1/keys/user_keys`, { headers: { Cookie: person.cookie } });
+      expectOk('keys', await keys());
+      const [first = 0] = nodes;
+      process.kill(first, 'SIGKILL');
+      await said(/\n {2}a +ended +out +0 of 256/);
+      t.equal((await untilAnswered(keys)).status, 200, 'the session holds');
+      t.equal((await untilAnswered(() => logIn(url, person.key))).status, 200, 'a log-in works');
+      child.stdin?.write('r a\n');
+      const [again = ''] = await said(/\n {2}a +ended[\s\S]*\n {2}a +(\d+) +in /);
+      t.not(Number(again), first, 'the command starts it again');
+      child.kill('SIGINT');
+      t.equal(await cluster.exited, 0, cluster.output());
+      t.same([...processes, Number(again)].filter(runs), [], 'no process is left');
+      t.same(folders.filter(existsSync), [], 'no folder is left');
+    },
+  );
+
+  t.test('npm run cluster: when it is killed, nodes and database end by themselves', async (t) => {
+    const cluster = await startCluster(t);
+    const { processes, folders } = await whatRuns(cluster);
+    t.teardown(() => {
+      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+    });
+    t.same(processes.filter(runs), processes);
+    cluster.child.kill('SIGKILL');
+    await cluster.exited;
+    // The time-out of the test is the bound.
+    while (processes.some(runs)) await new Promise((resolve) => setImmediate(resolve));
+    t.same(processes.filter(runs), []);
+  });
+});
+
+t.test('npm run cluster: a wrong option ends it with 64', async (t) => {
+  for (const args of [['--nodes', '1'], ['--nodes', '9'], ['--port', 'x'], ['--unknown'], ['extra']]) {
+    const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment(), stdio: 'ignore' });
+    t.equal(await new Promise((resolve) => child.once('close', resolve)), 64, args.join(' '));
+  }
+});

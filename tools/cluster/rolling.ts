@@ -1,0 +1,96 @@
+/** Nodes behind one address whose clients work while nodes join, leave and restart. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { Agent } from 'undici';
+import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../agent.ts';
+import type { Exit } from '../launch.ts';
+import { startBalancer } from './balancer.ts';
+import { type Client, type LoadReport, startLoad } from './load.ts';
+import { type NodeProcess, type Nodes, startNodes } from './nodes.ts';
+import type { Postgres } from './postgres.ts';
+
+const POLL_MS = 20;
+/** Limits are not what is looked at. */
+const Settings = {
+  ...{ ApiRPSLimit: 0, IpRPSLimit: 0, PubKeyApiRPSLimit: 0, SessionApiRPSLimit: 0, UserApiRPSLimit: 0 },
+  McpApiRPSLimit: 0,
+};
+
+export interface RollingOptions {
+  readonly postgres: Postgres;
+  readonly nodes: number;
+  readonly clients: number;
+  /** Wait of a client between an answer and its next request. */
+  readonly pauseMs: number;
+}
+
+export interface Rolling {
+  readonly cluster: Nodes;
+  readonly url: string;
+  /** Runs it while the clients work. */
+  under(work: () => Promise<void>): Promise<LoadReport>;
+  /** Ends a node with SIGTERM and starts it again, as a rolling restart does. Resolves when it gets connections. */
+  restart(node: NodeProcess): Promise<Exit>;
+  /** A further node; resolves when it gets connections. */
+  join(): Promise<NodeProcess>;
+  stop(): Promise<void>;
+}
+
+export async function startRolling({ postgres, nodes, clients, pauseMs }: RollingOptions): Promise<Rolling> {
+  const cluster = await startNodes({ postgres, nodes, configuration: { Settings } });
+  const balancer = await startBalancer({ port: 0, nodes: () => cluster.nodes.map((each) => each.url) });
+  const url = `http://127.0.0.1:${balancer.port}`;
+  const dispatchers: Agent[] = [];
+  const stop = async () => {
+    await Promise.all(dispatchers.map((each) => each.destroy()));
+    balancer.close();
+    await cluster.stop();
+  };
+  const isHealthy = async (node: NodeProcess) => {
+    while (balancer.condition(node.url) !== 'healthy') await wait(POLL_MS);
+  };
+  try {
+    const people: Client[] = [];
+    for (let index = 0; index < clients; index += 1) {
+      const dispatcher = new Agent({ connections: 1 });
+      dispatchers.push(dispatcher);
+      people.push({ ...(await signUpForTools(url)), dispatcher });
+    }
+    return {
+      cluster,
+      url,
+      async under(work) {
+        const load = startLoad(url, people, pauseMs);
+        try {
+          await work();
+        } finally {
+          await load.stop();
+        }
+        return await load.stop();
+      },
+      async restart(node) {
+        node.gateway.process.kill('SIGTERM');
+        const exit = await node.gateway.exited;
+        await node.start();
+        await isHealthy(node);
+        return exit;
+      },
+      async join() {
+        const node = await cluster.add();
+        await isHealthy(node);
+        return node;
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** A person whose key may call tools, with a session of a tool caller that the log-ins of its load do not end. */
+async function signUpForTools(url: string): Promise<{ person: Person; bearer: string }> {
+  const person = await signUp(url);
+  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
+  return { person, bearer: String(login.json['result']?.['sessionId']) };
+}
