@@ -88,6 +88,8 @@ export class SimulatedCluster<App extends Application> {
   readonly log: MemoryLog;
   /** Those that run. */
   readonly processes: SimulatedProcess<App>[] = [];
+  /** The same by client of the log. */
+  readonly #clients = new Map<number, SimulatedProcess<App>>();
   #frames: Frame<App>[] = [];
   #planned: Planned[] = [];
   readonly #asked = new WeakMap<MemoryCall, { readonly sinceMs: number; readonly arrivesMs: number }>();
@@ -142,6 +144,7 @@ export class SimulatedCluster<App extends Application> {
     });
     Object.assign(process, { app });
     this.processes.push(process);
+    this.#clients.set(client.client, process);
     return process;
   }
 
@@ -150,6 +153,7 @@ export class SimulatedCluster<App extends Application> {
     const index = this.processes.indexOf(process);
     if (index < 0) return;
     this.processes.splice(index, 1);
+    this.#clients.delete(process.client.client);
     process.app.stop();
     process.timers.clear();
     process.immediates.length = 0;
@@ -180,11 +184,20 @@ export class SimulatedCluster<App extends Application> {
 
   /** Lets one of the events through that could happen now; false when there is none. */
   async step(): Promise<boolean> {
-    const events = this.#possible();
-    const event = events[Math.floor(this.#random() * events.length)];
-    if (event === undefined) return false;
-    event();
-    await new Promise((resolve) => setImmediate(resolve));
+    const calls = this.log.calls.filter((call) => this.#isPossible(call));
+    const frames = this.#frames.filter(({ to }) => to.paused === undefined);
+    const queues = this.processes.filter(
+      ({ paused, immediates }) => paused === undefined && immediates.length > 0,
+    );
+    const chosen = Math.floor(this.#random() * (calls.length + frames.length + queues.length));
+    const call = calls[chosen];
+    const frame = frames[chosen - calls.length];
+    const queue = queues[chosen - calls.length - frames.length];
+    if (call !== undefined) this.log.step(call);
+    else if (frame !== undefined) this.#deliver(frame);
+    else if (queue !== undefined) queue.immediates.shift()?.();
+    else return false;
+    await settled();
     this.#options.check();
     return true;
   }
@@ -205,28 +218,17 @@ export class SimulatedCluster<App extends Application> {
       this.nowMs = Math.max(this.nowMs, next.atMs);
       next.run();
       this.#giveUp();
-      await new Promise((resolve) => setImmediate(resolve));
+      await settled();
       this.#options.check();
     }
     this.nowMs = endMs;
     this.#giveUp();
   }
 
-  #possible(): (() => void)[] {
-    const events: (() => void)[] = [];
-    for (const call of this.log.calls) {
-      const process = this.processes.find(({ client }) => client.client === call.client);
-      if (process?.isCut === true || (call.executed && process?.paused !== undefined)) continue;
-      if (this.#timesOf(call).arrivesMs > this.nowMs) continue;
-      events.push(() => this.log.step(call));
-    }
-    for (const frame of this.#frames) {
-      if (frame.to.paused === undefined) events.push(() => this.#deliver(frame));
-    }
-    for (const { paused, immediates } of this.processes) {
-      if (paused === undefined && immediates.length > 0) events.push(() => immediates.shift()?.());
-    }
-    return events;
+  #isPossible(call: MemoryCall): boolean {
+    const process = this.#clients.get(call.client);
+    if (process?.isCut === true || (call.executed && process?.paused !== undefined)) return false;
+    return this.#timesOf(call).arrivesMs <= this.nowMs;
   }
 
   #timesOf(call: MemoryCall) {
@@ -302,11 +304,15 @@ export class SimulatedCluster<App extends Application> {
   /** Clients do not wait for ever. Of the questions that are still under way then, half arrive. */
   #giveUp(): void {
     for (const call of [...this.log.calls]) {
-      const process = this.processes.find(({ client }) => client.client === call.client);
       if (call.abandoned || this.nowMs - this.#timesOf(call).sinceMs < GIVE_UP_MS) continue;
-      if (process?.paused !== undefined) continue;
+      if (this.#clients.get(call.client)?.paused !== undefined) continue;
       if (this.#random() < 0.5) this.log.drop(call);
       else this.log.lose(call);
     }
   }
+}
+
+/** Resolves when nothing is left that only waits for promises: the next tick comes after them. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
 }
