@@ -1,5 +1,6 @@
 /**
- * `npm run conformance [-- options of the suite]`: the conformance suite of MCP against the gateway with a mock backend.
+ * `npm run conformance [-- [--cluster] options of the suite]`: the conformance suite of MCP against the gateway with a mock
+ * backend, or with `--cluster` against a node that does not own the account.
  * A loopback proxy adds the bearer, because the suite sends none. Scenarios in conformance-failures*.yml must fail and all
  * others must pass; npx fetches the suite and the newer Node that it needs.
  */
@@ -10,7 +11,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expectOk, mcpLogin, signUp, updateKey } from './agent.ts';
+import { expectOk, mcpLogin, type Person, signUp, updateKey } from './agent.ts';
+import { startNodes } from './cluster/nodes.ts';
+import { startPostgres } from './cluster/postgres.ts';
 import { runAuthorization } from './connect/conformance.ts';
 import { launch, plainEnvironment } from './launch.ts';
 
@@ -22,6 +25,7 @@ const SUITE = [
   '@modelcontextprotocol/conformance@0.2.0-alpha.12',
   'conformance',
 ];
+const CLUSTER = '--cluster';
 /** Expected failures, by the requirements that a run names. */
 const FAILURES: Readonly<Record<string, string>> = {
   '2026-07-28': 'conformance-failures-2026-07-28.yml',
@@ -136,29 +140,58 @@ function runSuite(url: string, further: readonly string[]): Promise<number> {
   });
 }
 
+/** What the suite runs against, and a person with an account there. */
+interface Target {
+  readonly url: string;
+  readonly person: Person;
+  stop(): Promise<unknown>;
+}
+
+async function alone(configuration: object): Promise<Target> {
+  const gateway = await launch({ configuration, args: ['--sandbox'] });
+  return { url: gateway.url, person: await signUp(gateway.url), stop: () => gateway.stop() };
+}
+
+/** A node of three that does not own the account. */
+async function inCluster(configuration: object): Promise<Target> {
+  const postgres = await startPostgres();
+  if (typeof postgres === 'string') throw new Error(postgres);
+  const cluster = await startNodes({ postgres, nodes: 3, configuration });
+  const [first] = cluster.nodes;
+  const person = await signUp(first?.url ?? '');
+  const owner = await cluster.ownerOf('user', person.userId);
+  const { name = '', url = '' } = cluster.nodes.find((each) => each !== owner) ?? {};
+  process.stdout.write(`The node ${owner.name} owns the account, the suite runs against the node ${name}.\n`);
+  return {
+    url,
+    person,
+    async stop() {
+      await cluster.stop();
+      await postgres.stop();
+    },
+  };
+}
+
+const further = process.argv.slice(2).filter((argument) => argument !== CLUSTER);
+const start = process.argv.includes(CLUSTER) ? inCluster : alone;
 const backend = createBackend();
 let bearer = '';
-const proxy = createBearerProxy(() => ({ gateway: gateway.url, bearer }));
+const proxy = createBearerProxy(() => ({ gateway: url, bearer }));
 const origin = await listen(proxy);
-const gateway = await launch({
-  configuration: configurationOf(await listen(backend), origin),
-  args: ['--sandbox'],
-});
-const person = await signUp(gateway.url);
-expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+const { url, person, stop } = await start(configurationOf(await listen(backend), origin));
+expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
 bearer = String(login.json['result']?.['sessionId']);
-const further = process.argv.slice(2);
 const code = await runSuite(`${origin}/mcp`, further);
 // One that this service has to pass and the suite does not run by itself.
 const schemas =
   further.length > 0 ? 0 : await runSuite(`${origin}/mcp`, ['--scenario', 'json-schema-2020-12']);
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-conformance-'));
-const authorization = further.length > 0 ? 0 : await runAuthorization(SUITE, gateway.url, person, folder);
+const authorization = further.length > 0 ? 0 : await runAuthorization(SUITE, url, person, folder);
 rmSync(folder, { recursive: true, force: true });
 process.exitCode = code || schemas || authorization;
 proxy.closeAllConnections();
 proxy.close();
-await gateway.stop();
+await stop();
 backend.closeAllConnections();
 backend.close();
