@@ -1,8 +1,7 @@
 /**
  * `npm run conformance [-- [--cluster] options of the suite]`: the conformance suite of MCP against the gateway with a mock
- * backend, or with `--cluster` against a node that does not own the account.
- * A loopback proxy adds the bearer, because the suite sends none. Scenarios in conformance-failures*.yml must fail and all
- * others must pass; npx fetches the suite and the newer Node that it needs.
+ * backend, or against a node that does not own the account. Its proxy adds the bearer; npx fetches the suite and its Node.
+ * Scenarios in conformance-failures*.yml must fail, all others must pass.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
