@@ -9,7 +9,7 @@ import type { FaultHistory } from './history.ts';
 
 /** A client gives up after so long, and asks another node. */
 const TIMEOUT_MS = 1_000;
-const RETRY_MS = 30;
+const RETRY_MS = 100;
 /** Without an answer for so long the service is not back. */
 export const GIVE_UP_MS = 20_000;
 const UNAVAILABLE = 503;

@@ -47,7 +47,7 @@ async function readReplica(directory: string): Promise<ReplicaContent> {
     });
     const owners = new Map<string, string>();
     for (const { key, value } of indexes.get('publicKey')?.getRange({}) ?? [])
-      owners.set(String(key), parseKeyOwner(String(value))?.userId ?? 'none');
+      owners.set(String(key), parseKeyOwner(String(value)).userId);
     return {
       position,
       digests: {

@@ -52,7 +52,7 @@ export interface FaultReport extends CallCounts {
 
 const NODES = 3;
 const CLIENTS = 6;
-const PROBES = 24;
+const PROBES = 12;
 const LEASE_MS = 1_000;
 /** Between two requests of a client. */
 const PAUSE_MS = [5, 40] as const;

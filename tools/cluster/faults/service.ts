@@ -4,8 +4,9 @@ import type { NodeProcess } from '../nodes.ts';
 import { AccountClient, type AccountTools } from './account.ts';
 import { BrokenPromise, GIVE_UP_MS } from './calls.ts';
 
-/** A further attempt begins although the one before has no answer. */
-const ATTEMPT_MS = 100;
+/** A further attempt begins although those before have no answer. */
+const ATTEMPT_MS = 150;
+const ATTEMPTS_MAX = 3;
 const POLL_MS = 50;
 const WHO = 'service';
 
@@ -45,16 +46,22 @@ export class ServiceProbe {
   #written(account: AccountClient, nodes: readonly NodeProcess[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const beganMs = performance.now();
+      let attempts = 0;
       const attempt = () => {
+        if (attempts >= ATTEMPTS_MAX) return;
+        attempts += 1;
         this.#write(account, nodes).then((isWritten) => {
+          attempts -= 1;
           if (!isWritten) return;
           clearInterval(timer);
           resolve();
         }, failed);
+      };
+      const timer = setInterval(() => {
         if (performance.now() - beganMs > GIVE_UP_MS)
           failed(new BrokenPromise(WHO, `the account ${account.userId} cannot be written`));
-      };
-      const timer = setInterval(attempt, ATTEMPT_MS);
+        else attempt();
+      }, ATTEMPT_MS);
       const failed = (error: unknown) => {
         clearInterval(timer);
         reject(error);

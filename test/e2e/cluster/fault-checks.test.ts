@@ -1,0 +1,96 @@
+/** The checks of the faults over three processes find what they look for: lost, doubled and stale state. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
+import { type Operation, REPLICA_KEY } from '../../../src/actors/runtime/journal/port.ts';
+import { logIn, newKey, request } from '../../../tools/agent.ts';
+import { AccountClient } from '../../../tools/cluster/faults/account.ts';
+import { NodeCalls } from '../../../tools/cluster/faults/calls.ts';
+import { FaultHistory } from '../../../tools/cluster/faults/history.ts';
+import { compareReplicas } from '../../../tools/cluster/faults/replicas.ts';
+import type { HeldSession } from '../../../tools/cluster/faults/sessions.ts';
+import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
+import { launch } from '../../../tools/launch.ts';
+import { seededNumbers } from '../../../tools/seeded-numbers.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { NO_LIMITS } from '../../support/http.ts';
+
+/** One gateway in place of the nodes, and an account whose client knows what it holds. */
+async function startClient(t: Test) {
+  const gateway = await launch({ configuration: { Settings: NO_LIMITS } });
+  t.teardown(() => gateway.stop());
+  const node = { name: 'a', url: gateway.url } as NodeProcess;
+  const history = new FaultHistory();
+  const calls = new NodeCalls([node], history);
+  const client = await AccountClient.create({ calls, random: seededNumbers(1) });
+  for (let steps = 0; steps < 12; steps += 1) await client.step();
+  await client.verify(node);
+  t.equal(calls.counts.stale, 0, 'all is well');
+  const { url } = gateway;
+  const act = (path: string, body: object) =>
+    request(`${url}${path}`, { headers: { Cookie: client.home.token }, body });
+  return { url, node, client, calls, history, act };
+}
+
+t.test('faults: a key that is gone or came from elsewhere, and an unknown name, are found', async (t) => {
+  const { node, client, calls, act, history } = await startClient(t);
+  const app = await act('/auth/v1/app/upsert_usr_app', { name: 'extra', url: 'https://extra.example' });
+  await t.rejects(client.verify(node), /applications: missing none, not acknowledged or doubled \d+ extra/);
+  await act('/auth/v1/app/remove', { appId: String(app.json['result']?.['id']) });
+  await client.verify(node);
+  const spare = [...client.keys.values()].find(({ key }) => key !== client.first);
+  await act('/auth/v1/keys/remove_key', { keyId: spare?.id });
+  await t.rejects(client.verify(node), new RegExp(`keys: missing ${spare?.id} `));
+  t.equal(calls.counts.stale, 2);
+  t.match(history.about(client.who).join('\n'), / ms \S+: \S*\/auth\/v1\/keys\/user_keys at a: 200 /);
+});
+
+t.test(
+  'faults: a session that lives on, a lost one, and a removed key that logs in, are found',
+  async (t) => {
+    const { url, node, client } = await startClient(t);
+    const cookie = (await logIn(url, client.first)).headers.get('set-cookie') ?? '';
+    const token = cookie.split(';')[0] ?? '';
+    const session: HeldSession = { kind: 'browser', keyId: '', sinceMs: 0, token, state: 'closed' };
+    await t.rejects(client.readSession(session, node), /stale at a: a closed browser session is admitted/);
+    const lost: HeldSession = { ...session, token: `${token.slice(0, -4)}AAAA`, state: 'live' };
+    await t.rejects(client.readSession(lost, node), /stale at a: a live browser session is refused/);
+    await client.readSession({ ...lost, state: 'closing' }, node);
+    const mcp = [...client.keys.values()].find(({ mcpAccess }) => mcpAccess);
+    client.removedKeys.push(mcp?.key ?? newKey());
+    await t.rejects(client.verify(node), /stale at a: a removed key is admitted/);
+  },
+);
+
+async function writeReplica(folder: string, position: number, owner: string): Promise<string> {
+  mkdirSync(folder);
+  const journal = await openJournal({ directory: folder, stepBytes: 1024 * 1024 });
+  const applied = [position, new Uint8Array(32), [], 'log'];
+  const rows: readonly Operation[] = [
+    { op: 'meta', key: REPLICA_KEY, row: journal.pack(applied) },
+    { op: 'index', index: 'publicKey', key: 'key', owner },
+    { op: 'append', kind: 'user', id: '7', seq: 1, row: journal.pack([1, [{ type: owner }], [], []]) },
+  ];
+  await commitRows(journal, rows);
+  await journal.close();
+  return folder;
+}
+
+t.test('faults: replicas that differ, and a key with another owner, are found', async (t) => {
+  const folder = temporaryFolder(t);
+  const a = await writeReplica(join(folder, 'a'), 5, '7:1:p');
+  const same = await writeReplica(join(folder, 'b'), 5, '7:1:p');
+  const other = await writeReplica(join(folder, 'c'), 5, '8:1:p');
+  const keys = new Map([['key', '7']]);
+  t.same(await compareReplicas([a, same], keys), []);
+  t.match(await compareReplicas([a, other], keys), [
+    /^the replicas differ in journal: /,
+    /^the replicas differ in index\/publicKey|publicKey: /,
+    'the key key of the account 7 is of 7, 8',
+  ]);
+  t.same(await compareReplicas([a, same], new Map([['lost', '7']])), [
+    'the key lost of the account 7 is of , ',
+  ]);
+});
