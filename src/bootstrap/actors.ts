@@ -14,6 +14,8 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
 import { settingsReload } from '../io/admin/settings.ts';
+import { bootId, markOpen } from '../io/cluster/node-folder.ts';
+import type { Head } from '../io/cluster/pg-schema.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import type { OpenedCluster } from './cluster.ts';
@@ -26,18 +28,28 @@ const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
 const SERVED_MS = 10_000;
 const SERVED_RETRY_MS = 50;
 
+interface OpenedJournal {
+  readonly journal: DiskJournal;
+  /** Of the log of a cluster. */
+  readonly head: Head | undefined;
+}
+
 /** Throws `JournalUnusable`, `JournalTooNew`; with a cluster also `ClusterUnusable` and `ClusterMisconfigured`. */
 export async function openActorJournal(
   { cluster, dataPath }: Configuration,
   settings: SettingsReader,
   log: Log,
-): Promise<DiskJournal> {
+): Promise<OpenedJournal> {
+  let head: Head | undefined;
   if (cluster !== undefined) {
     const { prepareReplica } = await import('./cluster-replica.ts');
-    await prepareReplica(cluster, dataPath, log);
+    head = await prepareReplica(cluster, dataPath, log);
+    markOpen(dataPath, bootId());
   }
-  return openStorage({
+  const journal = await openStorage({
     directory: dataPath,
+    // The log has the truth (docs/decisions/0246).
+    unsynced: head !== undefined,
     auditRowsMax: (ring) => auditRowsMax(settings, ring),
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage(error) {
@@ -48,6 +60,7 @@ export async function openActorJournal(
       log.write('journalDamaged', { table, key, detail: message });
     },
   });
+  return { journal, head };
 }
 
 interface ActorDeps {
@@ -62,7 +75,7 @@ interface ActorDeps {
 }
 
 interface JoinDeps {
-  readonly journal: DiskJournal;
+  readonly opened: OpenedJournal;
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly metrics: Pick<Metrics, 'observeNode'>;
@@ -87,13 +100,14 @@ export async function untilServed<T>(step: () => Promise<T>): Promise<T> {
 
 /** Joins the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */
 export async function joinCluster(
-  { metrics, ...deps }: JoinDeps,
+  { opened, metrics, ...deps }: JoinDeps,
   options: AssemblyOptions,
 ): Promise<OpenedCluster | undefined> {
   const { cluster } = deps.configuration;
-  if (cluster === undefined) return undefined;
+  const { journal, head } = opened;
+  if (cluster === undefined || head === undefined) return undefined;
   const { openCluster } = await import('./cluster.ts');
-  return openCluster(cluster, { ...options, ...deps, observer: metrics.observeNode });
+  return openCluster(cluster, { ...options, ...deps, journal, head, observer: metrics.observeNode });
 }
 
 /**

@@ -7,8 +7,9 @@ import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import type { ClusterConfiguration } from '../domain/config/configuration.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
 import { ClusterAdministration, type ClusterState } from '../io/cluster/administration.ts';
+import { bootId, isUnsynced } from '../io/cluster/node-folder.ts';
 import { holdFolder, JournalUnusable } from './data-directory.ts';
-import { copyJournalAsReplica, readReplicaPosition } from './journal-check.ts';
+import { copyJournalAsReplica, readAppliedState } from './journal-check.ts';
 
 /** Secrets as bytes; a configuration that was loaded has no other ones. */
 export function secretsOf({ secret }: ClusterConfiguration): readonly Uint8Array[] {
@@ -57,7 +58,11 @@ export function importJournal(cluster: ClusterConfiguration, dataPath: string): 
 /** The replica in a folder becomes the state of the log, whatever the log holds. Returns its position. */
 export function recoverFromJournal(cluster: ClusterConfiguration, dataPath: string): Promise<number> {
   return withJournal(dataPath, async () => {
-    const applied = await readReplicaPosition(dataPath);
+    if (isUnsynced(dataPath, bootId()))
+      throw new JournalUnusable(
+        `the machine stopped while a node used ${dataPath}: its newest rows may be missing, choose another node`,
+      );
+    const applied = (await readAppliedState(dataPath))?.position;
     if (applied === undefined || applied === 0)
       throw new JournalUnusable(`the journal in ${dataPath} is not that of a node of a cluster`);
     return administer(cluster, async (administration) => {

@@ -1,65 +1,70 @@
 /** What a node does for its copy of the state around the time it is in: begins with a checkpoint, and stores new ones. */
-import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { adoptReplica, replicaPosition } from '../actors/runtime/journal/backup.ts';
-import { DATA_FILE, LOCK_FILE } from '../actors/runtime/journal/file.ts';
+import { adoptReplica, replicaState } from '../actors/runtime/journal/backup.ts';
+import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import type { ClusterNode } from '../actors/runtime/log/cluster-node.ts';
+import { compareCheckpoint } from '../actors/runtime/log/digests.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { ClusterConfiguration } from '../domain/config/configuration.ts';
-import { Checkpoints } from '../io/cluster/checkpoints.ts';
+import { Checkpoints, type ReplicaCheckpoint } from '../io/cluster/checkpoints.ts';
 import { ClusterUnusable } from '../io/cluster/failures.ts';
 import { LogPartitions } from '../io/cluster/log-partitions.ts';
+import { type AsideReason, setAside } from '../io/cluster/node-folder.ts';
+import type { Head } from '../io/cluster/pg-schema.ts';
 import { openHead } from '../io/cluster/pg-start.ts';
 import { ClusterUpkeep } from '../io/cluster/upkeep.ts';
 import type { Log } from '../io/observability/log.ts';
 import { secretsOf } from './cluster-commands.ts';
-import { readReplicaPosition } from './journal-check.ts';
-
-/** A journal that is too far behind keeps its content under this name: audit records of calls are in no other place. */
-const BEHIND = '.behind';
+import { readAppliedState } from './journal-check.ts';
 
 /**
- * Fetches the newest checkpoint when the folder has no journal, or one that the log does not reach back to. Rejects with
- * `ClusterUnusable`, `ClusterMisconfigured`.
+ * Fetches the newest checkpoint when the folder has no journal, or one that the log does not reach back to, or that
+ * differs from the checkpoint. Resolves with the head of the log. Rejects with `ClusterUnusable`, `ClusterMisconfigured`.
  */
 export async function prepareReplica(
   cluster: ClusterConfiguration,
   dataPath: string,
   log: Log,
-): Promise<void> {
+): Promise<Head> {
   const options = { url: cluster.url, secrets: secretsOf(cluster) };
-  const { logId } = await openHead({ ...options, monotonicMs: () => performance.now(), wait });
+  const head = await openHead({ ...options, monotonicMs: () => performance.now(), wait });
   const checkpoints = new Checkpoints(options);
   try {
-    await setAsideWhenBehind(checkpoints, dataPath);
-    const position = await fetchState(checkpoints, dataPath, logId);
+    const cause = await unusable(checkpoints, dataPath);
+    const folder = cause === undefined ? undefined : setAside(dataPath, cause, Date.now());
+    if (cause !== undefined && folder !== undefined) log.write('journalSetAside', { folder, cause });
+    const position = await fetchState(checkpoints, dataPath, head.logId);
     if (position !== undefined) log.write('checkpointFetched', { position });
+    return head;
   } finally {
     checkpoints.close();
   }
 }
 
-async function setAsideWhenBehind(checkpoints: Checkpoints, dataPath: string): Promise<void> {
-  const file = join(dataPath, DATA_FILE);
-  if (!existsSync(file)) return;
-  const applied = await readReplicaPosition(dataPath);
+/** Why the journal of the folder cannot continue; undefined where it can, or where there is none. */
+async function unusable(checkpoints: Checkpoints, dataPath: string): Promise<AsideReason | undefined> {
+  if (!existsSync(join(dataPath, DATA_FILE))) return undefined;
+  const newest = await checkpoints.newest();
+  const applied = await readAppliedState(dataPath, newest?.sample?.position);
   if (applied === undefined)
     throw new ClusterUnusable(
       `${dataPath} holds the journal of a gateway without Cluster: import it (cluster import), or name an empty folder`,
     );
-  const newest = await checkpoints.newest();
-  if (newest === undefined || newest.position <= applied || (await checkpoints.reachesBackTo(applied)))
-    return;
-  for (const name of [DATA_FILE, LOCK_FILE])
-    if (existsSync(join(dataPath, name))) renameSync(join(dataPath, name), join(dataPath, name + BEHIND));
+  if (newest === undefined) return undefined;
+  const { position, digest } = applied;
+  const expected = newest.sample && Buffer.from(newest.sample.digest).toString('hex');
+  if (digest !== undefined && expected !== undefined && digest !== expected) return 'diverged';
+  return newest.position <= position || (await checkpoints.reachesBackTo(position)) ? undefined : 'behind';
 }
 
 interface UpkeepDeps {
   readonly journal: DiskJournal;
   readonly dataPath: string;
   readonly log: Log;
+  readonly onFatal: (error: Error) => void;
   readonly trimAudit: () => Promise<void>;
 }
 
@@ -67,20 +72,35 @@ interface UpkeepDeps {
 export function startUpkeep(
   cluster: ClusterConfiguration,
   { node, replica }: ClusterNode,
-  { journal, dataPath, log, trimAudit }: UpkeepDeps,
+  { journal, dataPath, log, onFatal, trimAudit }: UpkeepDeps,
 ): () => Promise<void> {
   const options = { url: cluster.url, secrets: secretsOf(cluster) };
   const checkpoints = new Checkpoints(options);
   const partitions = new LogPartitions({ url: cluster.url, keepHours: cluster.logHours });
+  const isInCharge = () => node.admits && node.node === Math.min(...replica.members.nodes());
+  const store = async () => {
+    const position = await storeState(checkpoints, journal, dataPath);
+    if (position !== undefined) log.write('checkpointStored', { position });
+  };
+  const compare = async ({ position, sample }: ReplicaCheckpoint) => {
+    const verdict = sample === undefined ? 'agrees' : compareCheckpoint(replica, sample);
+    if (verdict === 'agrees') return;
+    if (verdict !== 'wrong') {
+      onFatal(verdict);
+      return;
+    }
+    log.write('checkpointWrong', { position });
+    if (!isInCharge()) return;
+    await checkpoints.remove(position);
+    await store();
+  };
   const upkeep = new ClusterUpkeep({
     partitions,
     checkpoints,
-    storeState: async () => {
-      const position = await storeState(checkpoints, journal, dataPath);
-      if (position !== undefined) log.write('checkpointStored', { position });
-    },
+    compare,
+    storeState: store,
     trimAudit,
-    isInCharge: () => node.admits && node.node === Math.min(...replica.members.nodes()),
+    isInCharge,
     schedule: nodeSchedule,
     onError: (error) => log.write('upkeepFailed', { err: error }),
   });
@@ -116,9 +136,13 @@ export async function storeState(
   const copy = mkdtempSync(join(dataPath, 'checkpoint-'));
   try {
     await journal.copyReplica(copy);
-    const position = await replicaPosition(copy);
-    if (position === undefined || position === 0) return undefined;
-    await checkpoints.upload(position, join(copy, DATA_FILE));
+    const { position = 0, sample } = (await replicaState(copy)) ?? {};
+    if (position === 0) return undefined;
+    await checkpoints.upload(
+      position,
+      join(copy, DATA_FILE),
+      sample && { position: sample[0], digest: sample[1] },
+    );
     await checkpoints.trim();
     return position;
   } finally {

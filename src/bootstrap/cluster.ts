@@ -1,5 +1,5 @@
 /** Opens the place of this process in a cluster: the log, the links to other nodes, and the replica over the journal. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Departure } from '../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../actors/gateway-actors.ts';
@@ -19,11 +19,13 @@ import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../io/cluster/
 import { linkKeys } from '../io/cluster/handshake.ts';
 import { createLinkLog } from '../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../io/cluster/node-facts.ts';
+import { markEnd } from '../io/cluster/node-folder.ts';
 import { NodeFollower } from '../io/cluster/node-follower.ts';
-import type { NodeRecord } from '../io/cluster/node-table.ts';
+import type { NodeDescription, NodeRecord } from '../io/cluster/node-table.ts';
 import { NodeWatch } from '../io/cluster/node-watch.ts';
 import { PeerLinks } from '../io/cluster/peers.ts';
-import { openPgLog, type PgLog } from '../io/cluster/pg-log.ts';
+import { PgLog } from '../io/cluster/pg-log.ts';
+import type { Head } from '../io/cluster/pg-schema.ts';
 import type { Verbs } from '../io/cluster/rpc.ts';
 import { MCP_VERBS, NodeSignals } from '../io/mcp/node-signals.ts';
 import type { ClusterReadings } from '../io/observability/cluster-metrics.ts';
@@ -32,6 +34,8 @@ import type { NodeDurations } from '../io/observability/metrics.ts';
 import { secretsOf } from './cluster-commands.ts';
 import { startUpkeep } from './cluster-replica.ts';
 
+/** Bound of what the rows of a process are numbered from; the largest that Node draws is 2^48. */
+const FIRST_SEQ_MAX = 2 ** 47;
 /** Longest wait for a row that another node has applied. */
 const FOLLOW_MS = 5_000;
 
@@ -60,6 +64,8 @@ interface ClusterOptions {
   readonly version: string;
   readonly journal: DiskJournal;
   readonly settings: SettingsReader;
+  /** Of the log, as the start has found it. */
+  readonly head: Head;
   readonly log: Log;
   readonly observer: NodeDurations | undefined;
   readonly onFatal: (error: Error) => void;
@@ -78,7 +84,7 @@ export async function openCluster(
   cluster: ClusterConfiguration,
   options: ClusterOptions,
 ): Promise<OpenedCluster> {
-  const { configuration, version, journal, settings, log, observer, onFatal } = options;
+  const { configuration, version, journal, settings, log, observer } = options;
   const departure = new Departure(nodeSchedule);
   const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined, departure };
   const links = createLinks(cluster, holder, version, log);
@@ -87,18 +93,12 @@ export async function openCluster(
   const leaseMs = cluster.leaseMilliseconds;
   const self = { address, version, configHash: agreementOf(configuration) };
   const secrets = secretsOf(cluster);
-  const pgLog = await openPgLog({
-    url: cluster.url,
-    secrets,
-    monotonicMs,
-    wait,
-    leaseMs,
-    process: self,
-    figures() {
-      const { refused, thrown } = holder.parts?.replica.turnsRefused ?? { refused: 0, thrown: 0 };
-      return { links: links.linked.outgoing.length, turnsRefused: refused, turnsThrown: thrown };
-    },
-  });
+  const { dataPath } = configuration;
+  const onFatal = (error: Error) => {
+    markEnd(dataPath, error);
+    options.onFatal(error);
+  };
+  const pgLog = createPgLog(cluster, { head: options.head, holder, links, self, secrets, monotonicMs });
   const parts = createClusterNode({
     store: journal,
     log: pgLog,
@@ -112,6 +112,7 @@ export async function openCluster(
     leaseMs,
     name: cluster.name,
     ...(observer === undefined ? {} : { observer }),
+    firstSeq: randomInt(FIRST_SEQ_MAX),
     onFatal,
   });
   holder.parts = parts;
@@ -121,9 +122,9 @@ export async function openCluster(
   const follower = followNodes(known);
   await parts.node.start();
   known.isStarted = true;
-  const { dataPath } = configuration;
   const audit = openClusterAudit(cluster, { parts, pgLog, links, journal, settings, secrets, log });
-  const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log, trimAudit: () => audit.trim() });
+  const trimAudit = () => audit.trim();
+  const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log, onFatal, trimAudit });
   return {
     ...parts,
     links,
@@ -151,6 +152,35 @@ export async function openCluster(
       pgLog.close();
     },
   };
+}
+
+interface PgLogParts {
+  readonly head: Head;
+  readonly holder: Holder;
+  readonly links: PeerLinks;
+  readonly self: NodeDescription;
+  readonly secrets: readonly Uint8Array[];
+  readonly monotonicMs: () => number;
+}
+
+function createPgLog(
+  { url, leaseMilliseconds }: ClusterConfiguration,
+  { head, holder, links, self, secrets, monotonicMs }: PgLogParts,
+): PgLog {
+  const options = {
+    url,
+    secrets,
+    monotonicMs,
+    wait,
+    leaseMs: leaseMilliseconds,
+    process: self,
+    applied: () => holder.parts?.replica,
+    figures() {
+      const { refused, thrown } = holder.parts?.replica.turnsRefused ?? { refused: 0, thrown: 0 };
+      return { links: links.linked.outgoing.length, turnsRefused: refused, turnsThrown: thrown };
+    },
+  };
+  return new PgLog(options, head);
 }
 
 function createLinks(cluster: ClusterConfiguration, holder: Holder, version: string, log: Log): PeerLinks {

@@ -9,6 +9,7 @@ import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
+import { bootId, markClosed, requireNoNode, settleLastRun } from '../io/cluster/node-folder.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { httpLibrary } from '../io/http/library.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
@@ -73,14 +74,14 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const bounds = new SharedBounds(settings);
   const listeners = await reserveListeners(configuration, settings, bounds, log);
   const { publicServer, renewCertificate } = listeners;
-  const folder = await openFolder(configuration.dataPath, options.newJournal, log);
+  const folder = await openFolder(configuration, options.newJournal, log);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
-  const journal = await openActorJournal(configuration, settings, log);
+  const opened = await openActorJournal(configuration, settings, log);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
-  const cluster = await joinCluster({ journal, configuration, settings, metrics }, options);
+  const cluster = await joinCluster({ opened, configuration, settings, metrics }, options);
   const base = { configuration, settings, log, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
@@ -91,7 +92,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
-  const { local, actors } = startActors({ ...base, journal, cluster, ports, onFatal: options.onFatal });
+  const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
   await codeSecret();
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
@@ -167,6 +168,7 @@ function assemblyOf(
       recovery.stop();
       await shutDown(deps, pipelines);
       await sandbox?.close();
+      if (configuration.cluster !== undefined) markClosed(configuration.dataPath);
       folder.release();
     },
   };
@@ -181,16 +183,30 @@ function openWorkers({ workerThreads }: Configuration, log: Log): WorkerPool {
 }
 
 /** Locks the data folder, and checks that its journal may be opened. */
-async function openFolder(dataPath: string, newJournal: boolean, log: Log): Promise<HeldFolder> {
+async function openFolder(
+  { dataPath, cluster }: Configuration,
+  newJournal: boolean,
+  log: Log,
+): Promise<HeldFolder> {
   const folder = await holdFolder(dataPath);
   if (folder.unlocked !== undefined) log.write('folderUnlocked', { detail: folder.unlocked });
-  checkJournal(dataPath, folder.hadJournal, newJournal);
+  const isNode = cluster !== undefined;
+  if (isNode) settleFolder(dataPath, log);
+  else requireNoNode(dataPath);
+  // A node fetches its state where there is none.
+  checkJournal(dataPath, folder.hadJournal && !isNode, newJournal);
   if (folder.wasCutOff) {
     await checkPages(dataPath);
     log.write('journalChecked');
   }
   unlessDiskFull(() => folder.markServed(), log);
   return folder;
+}
+
+/** What the last run of a node left: a journal that cannot be used is set aside. Throws `ClusterUnusable`. */
+function settleFolder(dataPath: string, log: Log): void {
+  const aside = settleLastRun(dataPath, bootId(), Date.now());
+  if (aside !== undefined) log.write('journalSetAside', aside);
 }
 
 /** The state of the folder is a precaution: a full disk that cannot store it must not stop the gateway. */

@@ -70,21 +70,32 @@ export async function copyJournalAsReplica(
   target: string,
   begin: { readonly from: number; readonly logId: string },
 ): Promise<number> {
-  return (await positionOf({ task: 'replica', directory, target, ...begin })) ?? begin.from;
+  return (await stateOf({ task: 'replica', directory, target, ...begin }))?.position ?? begin.from;
 }
 
-/** Position in the log of a cluster that the journal has applied; undefined where it is not of one. */
-export function readReplicaPosition(directory: string): Promise<number | undefined> {
-  return positionOf({ task: 'position', directory });
+interface AppliedState {
+  /** In the log of a cluster. */
+  readonly position: number;
+  /** As of the position that was asked for, in hexadecimal; undefined where it is not kept. */
+  readonly digest: string | undefined;
 }
 
-async function positionOf(task: JournalTask): Promise<number | undefined> {
-  const found: (number | null)[] = [];
+/** What the journal has applied of the log of a cluster; undefined where it is not of a node. */
+export function readAppliedState(
+  directory: string,
+  samplePosition?: number,
+): Promise<AppliedState | undefined> {
+  return stateOf({ task: 'state', directory, ...(samplePosition !== undefined && { samplePosition }) });
+}
+
+async function stateOf(task: JournalTask): Promise<AppliedState | undefined> {
+  let found: AppliedState | undefined;
   const ended = await runTask(task, (saying) => {
-    if ('position' in saying) found.push(saying.position);
+    if ('position' in saying && saying.position !== null)
+      found = { position: saying.position, digest: saying.digest };
   });
   if (ended !== undefined) throw new Error(ended);
-  return found[0] ?? undefined;
+  return found;
 }
 
 function headFaultOf(file: string): string | undefined {

@@ -3,7 +3,7 @@
  * finding (journal-check.ts). Writes its progress as lines of JSON to standard output.
  */
 import { writeSync } from 'node:fs';
-import { copyAsReplica, copyJournal, replicaPosition } from '../actors/runtime/journal/backup.ts';
+import { copyAsReplica, copyJournal, replicaState } from '../actors/runtime/journal/backup.ts';
 import { walkJournal } from '../actors/runtime/journal/walk.ts';
 
 /** The only argument, as JSON. */
@@ -15,7 +15,7 @@ export type JournalTask =
       readonly skip: readonly string[];
     }
   | { readonly task: 'copy'; readonly directory: string; readonly target: string }
-  | { readonly task: 'position'; readonly directory: string }
+  | { readonly task: 'state'; readonly directory: string; readonly samplePosition?: number }
   | {
       readonly task: 'replica';
       readonly directory: string;
@@ -30,8 +30,8 @@ export type JournalSaying =
   | { readonly table: string }
   | { readonly finding: string }
   | { readonly rows: number; readonly unverified: number }
-  /** In the log of a cluster; null: the journal is not of one. */
-  | { readonly position: number | null };
+  /** In the log of a cluster; null: the journal is not of one. The digest is in hexadecimal. */
+  | { readonly position: number | null; readonly digest?: string | undefined };
 
 /** Written synchronously, because the next operation may end the process. */
 function say(saying: JournalSaying): void {
@@ -40,8 +40,12 @@ function say(saying: JournalSaying): void {
 
 async function run(task: JournalTask): Promise<void> {
   if (task.task === 'copy') await copyJournal(task.directory, task.target);
-  else if (task.task === 'position') say({ position: (await replicaPosition(task.directory)) ?? null });
-  else if (task.task === 'replica') say({ position: await copyAsReplica(task.directory, task.target, task) });
+  else if (task.task === 'state') {
+    const state = await replicaState(task.directory, task.samplePosition);
+    const digest = state?.sample && Buffer.from(state.sample[1]).toString('hex');
+    say({ position: state?.position ?? null, digest });
+  } else if (task.task === 'replica')
+    say({ position: await copyAsReplica(task.directory, task.target, task) });
   else
     await walkJournal({
       ...task,

@@ -1,8 +1,8 @@
 /** What a start does with the data folder of a node before the journal is opened. */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { replicaPosition } from '../../src/actors/runtime/journal/backup.ts';
+import { replicaState } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
 import { prepareReplica, storeState } from '../../src/bootstrap/cluster-replica.ts';
@@ -38,7 +38,7 @@ async function openCluster(t: Test, postgres: Postgres) {
       `insert into gatehouse.log (pos, node, incarnation, node_seq, body) select pos, 1, 1, pos, '' from generate_series(${from}, ${to}) pos`,
     );
   /** A folder whose journal has applied so many rows; undefined: it is not of a node. */
-  const folderAt = async (position: number | undefined): Promise<string> => {
+  const folderAt = async (position: number | undefined, digest = 0): Promise<string> => {
     const directory = temporaryFolder(t);
     const journal = await openJournal({ directory, stepBytes: 1024 * 1024 });
     const row: Operation = {
@@ -50,8 +50,10 @@ async function openCluster(t: Test, postgres: Postgres) {
     };
     const applied = journal.pack([position, new Uint8Array(32), [], 'life']);
     const meta: Operation[] = position === undefined ? [] : [{ op: 'meta', key: REPLICA_KEY, row: applied }];
+    const sample = journal.pack([200, new Uint8Array(32).fill(digest)]);
+    if (digest > 0) meta.push({ op: 'meta', key: 'clusterDigest/2', row: sample });
     await commitRows(journal, [row, ...meta]);
-    if (position !== undefined && position >= 5) {
+    if (position === 5 || position === 230) {
       const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
       await storeState(checkpoints, journal, directory);
       checkpoints.close();
@@ -72,7 +74,7 @@ await withPostgres(t, (postgres) => {
       t.notOk(existsSync(join(folder, 'data.mdb')));
       await folderAt(5);
       await prepareReplica(cluster, folder, log);
-      t.equal(await replicaPosition(folder), 5);
+      t.equal((await replicaState(folder))?.position, 5);
     },
   );
 
@@ -84,10 +86,29 @@ await withPostgres(t, (postgres) => {
       await rows(3, 6);
       const [near, far] = [await folderAt(3), await folderAt(2)];
       await prepareReplica(cluster, near, log);
-      t.equal(await replicaPosition(near), 3);
+      t.equal((await replicaState(near))?.position, 3);
       await prepareReplica(cluster, far, log);
-      t.equal(await replicaPosition(far), 5);
-      t.ok(existsSync(join(far, 'data.mdb.behind')));
+      t.equal((await replicaState(far))?.position, 5);
+      const [aside = ''] = readdirSync(join(far, 'set-aside'));
+      t.match(aside, /-behind$/);
+      t.equal((await replicaState(join(far, 'set-aside', aside)))?.position, 2);
+      t.notOk(existsSync(join(near, 'set-aside')));
+    },
+  );
+
+  t.test(
+    'node start: a journal with another digest than the checkpoint is set aside, one with the same stays',
+    async (t) => {
+      const { cluster, rows, folderAt } = await openCluster(t, postgres);
+      await rows(1, 260);
+      const [same, other, unknown] = [await folderAt(250, 1), await folderAt(250, 2), await folderAt(90)];
+      await folderAt(230, 1);
+      for (const folder of [same, other, unknown]) await prepareReplica(cluster, folder, log);
+      t.equal((await replicaState(same))?.position, 250);
+      t.equal((await replicaState(unknown))?.position, 90);
+      t.equal((await replicaState(other))?.position, 230);
+      t.match(readdirSync(join(other, 'set-aside')), [/-diverged$/]);
+      t.match(await replicaState(other), { sample: [200, Buffer.alloc(32, 1)] });
     },
   );
 

@@ -1,7 +1,7 @@
 /** The state of a node as a checkpoint: another node begins with it, at its position. */
 import { readdirSync } from 'node:fs';
 import t from 'tap';
-import { copyAsReplica, replicaPosition } from '../../src/actors/runtime/journal/backup.ts';
+import { copyAsReplica, replicaState } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import {
   EVENT_EPOCH_KEY,
@@ -40,14 +40,20 @@ t.test(
       key: { toKind: 'user', toId: '1', seq, fromKind: 'user', fromId: '2' },
       row: journal.pack({ type: 'x' }),
     });
-    await commitRows(journal, [account(journal), epoch, mail(5), mail(7 * 65_536 + 1), mail(9)]);
+    const sample: Operation = {
+      op: 'meta',
+      key: 'clusterDigest/1',
+      row: journal.pack([100, new Uint8Array(32)]),
+    };
+    await commitRows(journal, [account(journal), epoch, sample, mail(5), mail(7 * 65_536 + 1), mail(9)]);
     await journal.close();
     t.equal(await copyAsReplica(from, target, { from: 3, logId: 'life' }), 8);
-    t.equal(await replicaPosition(target), 8);
-    t.equal(await replicaPosition(from), undefined);
+    t.equal((await replicaState(target))?.position, 8);
+    t.equal((await replicaState(from))?.position, undefined);
     const copy = await openAt(target);
     t.equal(copy.meta(EVENT_EPOCH_KEY), 'epoch');
-    t.match(copy.meta(REPLICA_KEY), [8, new Uint8Array(32), [], 'life']);
+    t.match(copy.meta(REPLICA_KEY), [8, new Uint8Array(32), [], 'life', [0, 0, 0]]);
+    t.equal(copy.meta('clusterDigest/1'), undefined, 'of another log');
     t.equal(copy.mail('user', '1', 0, 10).length, 3);
     await copy.close();
   },
@@ -62,7 +68,7 @@ t.test('cluster state: a backup of a node serves without a cluster', async (t) =
   ]);
   await journal.backup(target, true);
   await journal.close();
-  t.equal(await replicaPosition(target), undefined);
+  t.equal((await replicaState(target))?.position, undefined);
 });
 
 await withPostgres(t, (postgres) => {

@@ -148,7 +148,7 @@ function replacement(logId: string, position: number): string {
   return `
 truncate gatehouse.log;
 delete from gatehouse.checkpoint where pos <> ${position};
-update gatehouse.node set joined = false, incarnation = incarnation + 2, applied = 0;
+update gatehouse.node set joined = false, incarnation = incarnation + 2, applied = 0, digest_pos = null, digest = null;
 update gatehouse.head set log_id = '${logId}', pos = ${position}, incarnation =
   (select array_agg(value + 2 order by number) from unnest(incarnation) with ordinality as each (value, number));
 insert into gatehouse.log (pos, node, incarnation, node_seq, body) values (${position}, 0, 0, 0, '');

@@ -5,9 +5,11 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import type { DigestSample } from '../../actors/runtime/log/port.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 import { Database } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
+import { sampleOf } from './node-table.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
 export interface ReplicaCheckpoint {
@@ -15,6 +17,8 @@ export interface ReplicaCheckpoint {
   readonly parts: number;
   /** By the clock of the database. */
   readonly ageMs: number;
+  /** Digest of the node that stored it, as of the last position that nodes compare. */
+  readonly sample?: DigestSample | undefined;
 }
 
 const PART_BYTES = 1024 * 1024;
@@ -26,13 +30,14 @@ const REPLACED_MS = 10 * MINUTE_MS;
 
 const INSERT = {
   name: 'checkpoint_part',
-  text: 'insert into gatehouse.checkpoint (pos, part, parts, sha256, body) values ($1, $2, $3, $4, $5)',
+  text: 'insert into gatehouse.checkpoint (pos, part, parts, sha256, body, digest_pos, digest) values ($1, $2, $3, $4, $5, $6, $7)',
 };
 const NEWEST = {
   name: 'newest_checkpoint',
-  text: `select pos, parts, (extract(epoch from clock_timestamp() - max(at)) * 1000)::bigint as age_ms
-    from gatehouse.checkpoint group by pos, parts having count(*) = parts order by pos desc limit 1`,
+  text: `select pos, parts, digest_pos, digest, (extract(epoch from clock_timestamp() - max(at)) * 1000)::bigint as age_ms
+    from gatehouse.checkpoint group by pos, parts, digest_pos, digest having count(*) = parts order by pos desc limit 1`,
 };
+const REMOVE = { name: 'remove_checkpoint', text: 'delete from gatehouse.checkpoint where pos = $1' };
 const REACHES = { name: 'log_reaches', text: 'select 1 as found from gatehouse.log where pos = $1::bigint' };
 const LOG_AFTER = {
   name: 'log_after',
@@ -72,7 +77,8 @@ export class Checkpoints {
   async newest(): Promise<ReplicaCheckpoint | undefined> {
     const [row] = (await this.#database.run(NEWEST)).rows;
     if (row === undefined) return undefined;
-    return { position: Number(row['pos']), parts: Number(row['parts']), ageMs: Number(row['age_ms']) };
+    const [position, parts, ageMs] = ['pos', 'parts', 'age_ms'].map((name) => Number(row[name]));
+    return { position, parts, ageMs, sample: sampleOf(row) } as ReplicaCheckpoint;
   }
 
   /** Whether the row at a position, or row 1 for position 0, is in the log. */
@@ -91,7 +97,7 @@ export class Checkpoints {
    * Stores the file, which nothing changes meanwhile, as the checkpoint at a position. False when another node stores one
    * at the same position. Rejects with `DatabaseFailure`: what was stored is then no complete checkpoint.
    */
-  async upload(position: number, file: string): Promise<boolean> {
+  async upload(position: number, file: string, sample?: DigestSample): Promise<boolean> {
     const sealer = this.#sealerOf(position);
     const { sha256, bytes } = await digestOf(file);
     const parts = Math.max(1, Math.ceil(bytes / PART_BYTES));
@@ -100,7 +106,8 @@ export class Checkpoints {
       for (let part = 0; part < parts; part += 1) {
         const text = await readPart(source, part);
         const body = sealer.seal(text, placeOf(position, part, parts, sha256));
-        await this.#database.run(INSERT, [position, part, parts, sha256, body]);
+        const values = [position, part, parts, sha256, body, sample?.position, sample?.digest];
+        await this.#database.run(INSERT, values);
       }
       return true;
     } catch (error) {
@@ -156,6 +163,11 @@ export class Checkpoints {
     }
     if (!hash.digest().equals(expected))
       throw new ClusterUnusable(`the checkpoint ${position} is not the file that was stored`);
+  }
+
+  /** Removes the checkpoint of a position. */
+  async remove(position: number): Promise<void> {
+    await this.#database.run(REMOVE, [position]);
   }
 
   /** Removes checkpoints that a newer one replaces, and unfinished ones. */

@@ -46,9 +46,11 @@ export const EXPEL = statement(
 /** $4 and $5 describe the process. One row a joined node but $1, or one without a node; no row at all: $1 is out. */
 export const RENEW = statement(
   'renew',
-  `with u as (update gatehouse.node set ${TOUCHED}, applied = $3::bigint, config_hash = $4::bytea, figures = $5::jsonb
+  `with u as (update gatehouse.node set ${TOUCHED}, applied = $3::bigint, config_hash = $4::bytea, figures = $5::jsonb,
+      digest_pos = $6::bigint, digest = $7::bytea
     where id = $1::int and incarnation = $2::bigint and joined returning 1)
-  select h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied
+  select h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied,
+    n.digest_pos, n.digest
   from u cross join gatehouse.head h left join gatehouse.node n on n.joined and n.id <> $1::int`,
 );
 
@@ -72,6 +74,12 @@ export const FETCH = statement(
   from gatehouse.log where pos >= $1::bigint order by pos limit $2::int`,
 );
 
+/** The name of the row at $1. */
+export const ROW_AT = statement(
+  'row_at',
+  'select node, incarnation, node_seq from gatehouse.log where pos = $1::bigint',
+);
+
 export const FIND_NODE = statement(
   'find_node',
   'select id, incarnation, joined, renewals from gatehouse.node where name = $1::text',
@@ -84,7 +92,7 @@ export const FIND_NODE = statement(
 export const TAKE_NODE = statement(
   'take_node',
   `with l as (update gatehouse.node set incarnation = incarnation + 2, ${TOUCHED}, address = $4::text,
-      version = $5::text, config_hash = $6::bytea
+      version = $5::text, config_hash = $6::bytea, digest_pos = null, digest = null
     where id = $1::int and incarnation = $2::bigint and renewals = $3::bigint returning id, incarnation)
   update gatehouse.head set incarnation[$1::int] = $2::bigint + 2 where one and exists (select 1 from l)
   returning $1::int as id, incarnation[$1::int] as incarnation, pos, log_id::text`,

@@ -1,4 +1,5 @@
 /** The table of nodes as the commands, the panel and links read it. */
+import type { DigestSample } from '../../actors/runtime/log/port.ts';
 import type { DatabaseRow, Statements } from './database.ts';
 import { LIST_NODES } from './log-statements.ts';
 
@@ -39,6 +40,12 @@ export interface NodeRecord extends NodeDescription {
 /** Every node that has a number, joined or not. Rejects with `DatabaseFailure`. */
 export async function listNodes(session: Statements): Promise<readonly NodeRecord[]> {
   return (await session.run(LIST_NODES)).rows.map(nodeRecordOf);
+}
+
+/** Of a row that has `digest_pos` and `digest`. */
+export function sampleOf(row: DatabaseRow): DigestSample | undefined {
+  const digest = row['digest'] as Uint8Array | null;
+  return digest === null ? undefined : { position: Number(row['digest_pos']), digest };
 }
 
 function nodeRecordOf(row: DatabaseRow): NodeRecord {

@@ -3,14 +3,18 @@
  * expulsions and reads have connections of their own, so that none waits for another.
  */
 import {
+  checkRowAt,
+  type DigestSample,
   type Entered,
   Expelled,
   LogLost,
   type LogRow,
   type LogWrite,
   NameTaken,
+  nameOf,
   OutcomeUnknown,
   type Renewed,
+  type RowName,
   type SharedLog,
 } from '../../actors/runtime/log/port.ts';
 import {
@@ -22,13 +26,21 @@ import {
 } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import * as sql from './log-statements.ts';
-import { listNodes, type NodeDescription, type NodeFigures, type NodeRecord } from './node-table.ts';
+import {
+  listNodes,
+  type NodeDescription,
+  type NodeFigures,
+  type NodeRecord,
+  sampleOf,
+} from './node-table.ts';
 import { checkServer, type Head, readHead } from './pg-schema.ts';
-import { type HeadOptions, openHead } from './pg-start.ts';
+import type { HeadOptions } from './pg-start.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
 export interface PgLogOptions extends HeadOptions {
   readonly leaseMs: number;
+  /** The newest row that this node has applied: each new connection finds it in the log. */
+  readonly applied?: () => { readonly position: number; readonly lastRow: RowName | undefined } | undefined;
   /** What the other nodes read of this process; all but the address may change. */
   readonly process: NodeDescription;
   /** Goes with each renewal. */
@@ -37,19 +49,12 @@ export interface PgLogOptions extends HeadOptions {
 
 /** Polls of a name's counter in a lease. */
 const POLLS = 10;
-/** Rows of which is remembered who wrote them: a database that lost rows may have others at their positions. */
-const WRITERS_MAX = 4_096;
 /** The log is another one, or of another layout. */
 const LOST_STATES: readonly (string | undefined)[] = [
   SQL_STATE.noTable,
   SQL_STATE.noSchema,
   SQL_STATE.noColumn,
 ];
-
-/** Rejects with `ClusterUnusable` and `ClusterMisconfigured`. */
-export async function openPgLog(options: PgLogOptions): Promise<PgLog> {
-  return new PgLog(options, await openHead(options));
-}
 
 export class PgLog implements SharedLog {
   readonly logId: string;
@@ -59,12 +64,11 @@ export class PgLog implements SharedLog {
   readonly #renewals: Database;
   readonly #expulsions: Database;
   readonly #reads: Database;
-  /** By position, the oldest first. */
-  readonly #writers = new Map<number, string>();
   /** Clock of the database minus that of this process at the last renewal, and how far that may be wrong. Milliseconds. */
   clock = { offsetMs: 0, errorMs: 0 };
 
-  constructor(options: PgLogOptions, head: Head) {
+  /** `head`: as `openHead` has found it. */
+  constructor(options: PgLogOptions, head: Pick<Head, 'logId'>) {
     this.#options = options;
     this.logId = head.logId;
     this.#sealer = new Sealer(options.secrets, 'log');
@@ -89,6 +93,10 @@ export class PgLog implements SharedLog {
       throw new LogLost(
         `the log has the id ${head.logId} now, it had ${this.logId}: it was restored or replaced`,
       );
+    const { position, lastRow } = this.#options.applied?.() ?? {};
+    if (position === undefined || lastRow === undefined) return;
+    const [row] = (await session.run(sql.ROW_AT, [position])).rows;
+    checkRowAt(position, row && rowNameOf(row), lastRow);
   }
 
   async enter(name: string, previous?: number): Promise<Entered> {
@@ -156,11 +164,11 @@ export class PgLog implements SharedLog {
 
   async expel(write: LogWrite, target: number, renewals: number): Promise<number | undefined> {
     const rows = await this.#writeRows(this.#expulsions, sql.EXPEL, write, [target, renewals]);
-    return this.#wrote(write, rows);
+    return positionOf(rows);
   }
 
   async #write(database: Database, statement: Statement, write: LogWrite): Promise<number> {
-    const position = this.#wrote(write, await this.#writeRows(database, statement, write));
+    const position = positionOf(await this.#writeRows(database, statement, write));
     if (position === undefined) throw new Expelled(write.node, write.incarnation);
     return position;
   }
@@ -183,17 +191,11 @@ export class PgLog implements SharedLog {
     }
   }
 
-  #wrote(write: LogWrite, [row]: readonly DatabaseRow[]): number | undefined {
-    if (row === undefined) return undefined;
-    const position = Number(row['pos']);
-    this.#remember(position, writerOf(write));
-    return position;
-  }
-
-  async renew(node: number, incarnation: number, applied: number): Promise<Renewed> {
+  async renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed> {
     const { leaseMs, process, figures } = this.#options;
     const said: NodeFigures = { leaseMs, clockOffsetMs: Math.round(this.clock.offsetMs), ...figures() };
-    const values = [node, incarnation, applied, process.configHash, JSON.stringify(said)];
+    const digest = [sample?.position, sample?.digest];
+    const values = [node, incarnation, applied, process.configHash, JSON.stringify(said), ...digest];
     const sentMs = Date.now();
     const { rows } = await this.#run(this.#renewals, sql.RENEW, values);
     const [first] = rows;
@@ -207,6 +209,7 @@ export class PgLog implements SharedLog {
         node: Number(row['id']),
         renewals: Number(row['renewals']),
         applied: Number(row['applied']),
+        sample: sampleOf(row),
       })),
     };
   }
@@ -216,34 +219,28 @@ export class PgLog implements SharedLog {
     const raised = await this.#run(this.#appends, sql.RAISE, [node, incarnation]);
     if (raised.rows.length === 0) throw new Expelled(node, incarnation);
     const { rows } = await this.#run(this.#appends, sql.OUTCOME, [node, incarnation, nodeSeq]);
-    return this.#wrote(write, rows);
+    return positionOf(rows);
   }
 
-  async fetch(after: number, limit: number): Promise<readonly LogRow[]> {
+  async fetch(after: number, limit: number, row?: RowName): Promise<readonly LogRow[]> {
     const isStart = after === 0;
     const { rows } = await this.#run(this.#reads, sql.FETCH, [after, limit + (isStart ? 0 : 1)]);
     const [first] = rows;
-    if (!isStart) this.#checkRowAt(after, first);
-    const found = (isStart ? rows : rows.slice(1)).map((row) => this.#rowOf(row));
+    if (!isStart) {
+      const isThere = first !== undefined && Number(first['pos']) === after;
+      checkRowAt(after, isThere ? rowNameOf(first) : undefined, row);
+    }
+    const found = (isStart ? rows : rows.slice(1)).map((each) => this.#rowOf(each));
     if (found[0] !== undefined && found[0].position !== after + 1)
       throw new LogLost(`row ${after + 1} of the log is gone: it was trimmed, or the database lost it`);
     return found;
   }
 
-  #checkRowAt(position: number, row: DatabaseRow | undefined): void {
-    if (row === undefined || Number(row['pos']) !== position)
-      throw new LogLost(`row ${position} of the log is gone: it was trimmed, or the database lost it`);
-    const known = this.#writers.get(position);
-    if (known !== undefined && known !== writerOf(nameOf(row)))
-      throw new LogLost(`row ${position} of the log is another one than before: the database lost rows`);
-  }
-
   #rowOf(row: DatabaseRow): LogRow {
-    const name = nameOf(row);
+    const name = rowNameOf(row);
     const position = Number(row['pos']);
     try {
       const body = this.#sealer.open(row['body'] as Uint8Array, placeOf(name));
-      this.#remember(position, writerOf(name));
       return { ...name, position, body };
     } catch (error) {
       if (!(error instanceof SealUnopened)) throw error;
@@ -251,13 +248,6 @@ export class PgLog implements SharedLog {
         `row ${position} of the log is sealed with a secret that Cluster.secret does not list`,
       );
     }
-  }
-
-  #remember(position: number, writer: string): void {
-    this.#writers.set(position, writer);
-    if (this.#writers.size <= WRITERS_MAX) return;
-    const [oldest] = this.#writers.keys();
-    if (oldest !== undefined) this.#writers.delete(oldest);
   }
 
   /** Every node that has a number, joined or not. */
@@ -293,23 +283,21 @@ function confirmed(answer: DatabaseAnswer): DatabaseAnswer {
   return answer;
 }
 
-type RowName = Pick<LogRow, 'node' | 'incarnation' | 'nodeSeq'>;
-
-function nameOf(row: DatabaseRow): RowName {
-  return {
+function rowNameOf(row: DatabaseRow): RowName {
+  return nameOf({
     node: Number(row['node']),
     incarnation: Number(row['incarnation']),
     nodeSeq: Number(row['node_seq']),
-  };
+  });
 }
 
-function writerOf({ node, incarnation, nodeSeq }: RowName): string {
-  return `${node}.${incarnation}.${nodeSeq}`;
+function positionOf([row]: readonly DatabaseRow[]): number | undefined {
+  return row === undefined ? undefined : Number(row['pos']);
 }
 
 /** What the seal of a row is bound to. */
-function placeOf(name: RowName): Buffer {
-  return Buffer.from(writerOf(name));
+function placeOf({ node, incarnation, nodeSeq }: RowName): Buffer {
+  return Buffer.from(`${node}.${incarnation}.${nodeSeq}`);
 }
 
 function enteredOf(row: DatabaseRow): Entered {

@@ -50,7 +50,7 @@ create table gatehouse.node (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create table gatehouse.checkpoint (
   pos bigint, part int, parts int not null, sha256 bytea not null, at timestamptz not null default clock_timestamp(),
-  body bytea not null, primary key (pos, part)
+  body bytea not null, digest_pos bigint, digest bytea, primary key (pos, part)
 );
 alter table gatehouse.checkpoint alter column body set storage external;
 create table gatehouse.audit (

@@ -4,12 +4,14 @@
  */
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
-import type { Checkpoints } from './checkpoints.ts';
+import type { Checkpoints, ReplicaCheckpoint } from './checkpoints.ts';
 import type { LogPartitions } from './log-partitions.ts';
 
 interface UpkeepOptions {
   readonly partitions: Pick<LogPartitions, 'maintain'>;
   readonly checkpoints: Pick<Checkpoints, 'newest' | 'logAfter'>;
+  /** Every node compares the newest checkpoint with its own state. */
+  readonly compare: (newest: ReplicaCheckpoint) => Promise<unknown>;
   /** Stores a checkpoint of the present state. */
   readonly storeState: () => Promise<unknown>;
   /** Removes audit records of calls that are beyond their bounds. */
@@ -54,7 +56,9 @@ export class ClusterUpkeep {
   }
 
   async #round(): Promise<void> {
-    const { isInCharge, partitions, storeState, trimAudit } = this.#options;
+    const { isInCharge, partitions, storeState, checkpoints, compare, trimAudit } = this.#options;
+    const newest = await checkpoints.newest();
+    if (newest !== undefined) await compare(newest);
     if (!isInCharge()) return;
     await partitions.maintain();
     if ((await this.#bytesAfterCheckpoint()) >= CHECKPOINT_BYTES && isInCharge()) await storeState();

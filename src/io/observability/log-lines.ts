@@ -21,6 +21,10 @@ const field = <const Type extends keyof FieldTypes>(type: Type, meaning: string)
 export const LOG_FIELDS = {
   appId: field('string', 'Application.'),
   attempt: field('number', 'Attempt of a webhook, counted from 1 for each `webhookId`.'),
+  cause: field(
+    'string',
+    'Of a journal that was set aside. `behind`: the log no longer reaches back to it. `unsynced`: the machine stopped while it was open. `diverged`: other nodes, or the checkpoint, have another state.',
+  ),
   chunksLost: field('number', 'Parts of uploads whose bytes are gone; clients send them again.'),
   chunksFound: field(
     'number',
@@ -49,6 +53,7 @@ export const LOG_FIELDS = {
   faults: field('faults', 'What is wrong, each with `path` and `message`.'),
   features: field('strings', 'Features: files, events, streams, webhooks.'),
   firstEventId: field('string', 'First event of the body, as in the event stream.'),
+  folder: field('string', 'Folder that holds it.'),
   host: field('string', 'Host and port, without path and query.'),
   id: field('string', 'Id of the actor.'),
   key: field('string', 'Key of the row in the journal.'),
@@ -278,6 +283,17 @@ export const PROGRAM_LINES = {
     'checkpoint fetched',
     'The node begins with the state of this position of the log.',
     'position',
+  ),
+  checkpointWrong: error(
+    'checkpoint differs',
+    'Most nodes have another state at its position. The node in charge replaces it.',
+    'position',
+  ),
+  journalSetAside: warn(
+    'journal set aside',
+    'The node fetches the state anew. Audit records of calls may be in that folder alone; see `docs/cluster.md`.',
+    'folder',
+    'cause',
   ),
   checkpointStored: info('checkpoint stored', 'Nodes that join begin with it.', 'position'),
   upkeepFailed: warn(

@@ -66,6 +66,20 @@ function testStoring(postgres: Postgres): void {
   });
 }
 
+function testDigests(postgres: Postgres): void {
+  t.test('checkpoint: has the digest that was stored with it, and goes when it is removed', async (t) => {
+    const { connect, file } = await openCheckpoints(t, postgres);
+    const checkpoints = connect();
+    await checkpoints.upload(150, file(10));
+    t.equal((await checkpoints.newest())?.sample, undefined);
+    const sample = { position: 200, digest: Buffer.alloc(32, 5) };
+    await checkpoints.upload(250, file(3 * MEBIBYTE), sample);
+    t.match(await checkpoints.newest(), { position: 250, parts: 3, sample });
+    await checkpoints.remove(250);
+    t.match(await checkpoints.newest(), { position: 150 });
+  });
+}
+
 function testRefusals(postgres: Postgres): void {
   t.test('checkpoint: the log after a position is measured', async (t) => {
     const { connect, database } = await openCheckpoints(t, postgres);
@@ -128,5 +142,6 @@ async function positions(database: Awaited<ReturnType<typeof openCheckpoints>>['
 
 await withPostgres(t, (postgres) => {
   testStoring(postgres);
+  testDigests(postgres);
   testRefusals(postgres);
 });

@@ -90,14 +90,15 @@ function testLostRows(postgres: Postgres): void {
       const fixture = await openPgFixture(t, postgres);
       const { log, write, database } = await join(fixture, await fixture.connect());
       for (const seq of [2, 3, 4]) await log.append(write(seq));
-      t.equal((await log.fetch(1, 10)).length, 3);
+      const applied = (await log.fetch(1, 10)).at(-1);
+      t.equal(applied?.position, 4);
       await database.script(loss);
       await database.run({
         name: 'end_sessions',
         text: `select count(pg_terminate_backend(pid)) from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid()`,
       });
-      const fetch = () => log.fetch(4, 10).then(String, (error: unknown) => error);
+      const fetch = () => log.fetch(4, 10, applied).then(String, (error: unknown) => error);
       const first = await fetch();
       // The end of the old connection may arrive before the first question or after it.
       t.match(first instanceof OutcomeUnknown ? await fetch() : first, { name: 'LogLost', message: reason });
@@ -114,6 +115,28 @@ function testLostRows(postgres: Postgres): void {
   );
   lost('a restored log', 'update gatehouse.head set log_id = gen_random_uuid()', /restored or replaced/);
   lost('a dropped schema', 'drop schema gatehouse cascade', /no log any more/);
+
+  t.test('log faults: every new connection finds the row that was applied, or stops the node', async (t) => {
+    const fixture = await openPgFixture(t, postgres);
+    const { log, write, database } = await join(fixture, await fixture.connect());
+    for (const seq of [2, 3, 4]) await log.append(write(seq));
+    const lastRow = { ...write(4), nodeSeq: 4 };
+    const asks: readonly ((other: PgLog) => Promise<unknown>)[] = [
+      (other: PgLog) => other.enter('b'),
+      (other: PgLog) => other.append(write(5)),
+      (other: PgLog) => other.renew(write(1).node, write(1).incarnation, 4),
+      (other: PgLog) => other.fetch(4, 10),
+    ];
+    const opened = (position: number) => fixture.connect({ applied: () => ({ position, lastRow }) });
+    for (const ask of asks) await t.resolves(ask(await opened(4)));
+    await database.script('delete from gatehouse.log where pos > 3; update gatehouse.head set pos = 3');
+    for (const ask of asks)
+      await t.rejects(ask(await opened(4)), { name: 'LogLost', message: /row 4 .* gone/ });
+    const again = (await log.enter('a', write(1).incarnation)).incarnation;
+    for (const seq of [4, 5]) await log.append({ ...write(seq), incarnation: again });
+    for (const ask of asks)
+      await t.rejects(ask(await opened(4)), { name: 'LogLost', message: /row 4 .* another one/ });
+  });
 
   t.test('log faults: a reader that is behind the trimmed log is refused', async (t) => {
     const fixture = await openPgFixture(t, postgres);

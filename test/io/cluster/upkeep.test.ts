@@ -37,6 +37,9 @@ function open() {
         };
       },
     },
+    async compare({ position }) {
+      steps.push(`compares ${position}`);
+    },
     async storeState() {
       steps.push('checkpoint');
       world.checkpoint = Math.max(...world.log.keys());
@@ -75,9 +78,9 @@ t.test('upkeep: a checkpoint is stored when 64 MiB of the log lie after the newe
   t.same(await round(), ['partitions', 'checkpoint', 'audit']);
   t.same(measured, [0, 1, 2], 'each row is measured once');
   world.log.set(4, 63 * MEBIBYTE);
-  t.same(await round(), ['partitions', 'audit']);
+  t.same(await round(), ['compares 3', 'partitions', 'audit']);
   world.log.set(5, MEBIBYTE);
-  t.same(await round(), ['partitions', 'checkpoint', 'audit']);
+  t.same(await round(), ['compares 3', 'partitions', 'checkpoint', 'audit']);
 });
 
 t.test('upkeep: a node that is not in charge does nothing, and begins when it is', async (t) => {
@@ -95,6 +98,16 @@ t.test('upkeep: a round that fails is reported, and the next one runs', async (t
   t.same(await round(), ['partitions', 'Error: away']);
   world.failure = undefined;
   t.same(await round(), ['partitions', 'audit']);
+});
+
+t.test('upkeep: every node compares the newest checkpoint, before one replaces it', async (t) => {
+  const { world, round } = open();
+  world.inCharge = false;
+  world.checkpoint = 7;
+  t.same(await round(), ['compares 7']);
+  world.inCharge = true;
+  world.log.set(8, 70 * MEBIBYTE);
+  t.same(await round(), ['compares 7', 'partitions', 'checkpoint', 'audit']);
 });
 
 t.test('upkeep: after a stop no round begins', async (t) => {

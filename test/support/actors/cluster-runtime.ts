@@ -30,9 +30,14 @@ export type PlantedFault =
   | 'messages are not judged'
   | 'snapshots are not judged'
   | 'owners are not judged'
-  | 'a new owner answers at once';
+  | 'a new owner answers at once'
+  | 'one node judges otherwise';
 
 const SETTINGS = new LiveSettings();
+/** Nodes compare digests at multiples of this position: histories are short. */
+export const SAMPLE_ROWS = 4;
+/** The node that judges otherwise, with that fault. */
+const STRANGE_NODE = 'two';
 /** Larger than any number of the log in a history. */
 const SENDER_STEP = 2 ** 40;
 
@@ -58,9 +63,10 @@ function numberedBySender(group: readonly Operation[]): readonly Operation[] {
   });
 }
 
-export function judgeOf(fault: PlantedFault | undefined): typeof judge {
+export function judgeOf(fault: PlantedFault | undefined, name: string): typeof judge {
+  const isStrange = fault === 'one node judges otherwise' && name === STRANGE_NODE;
   return (turn, writer, view) => {
-    if (fault === 'claims are not judged') return judge({ ...turn, claims: [] }, writer, view);
+    if (isStrange || fault === 'claims are not judged') return judge({ ...turn, claims: [] }, writer, view);
     const [first] = turn.operations;
     if (first?.op === 'snapshot' && fault === 'snapshots are not judged') return VERDICT.applied;
     const verdict = judge(turn, writer, {
@@ -102,7 +108,8 @@ export class RuntimeProcess {
       store: disk.journal,
       log: this.#observed(tools.client),
       leaseMs: LEASE_MS,
-      judge: judgeOf(fault),
+      judge: judgeOf(fault, tools.name),
+      sampleRows: SAMPLE_ROWS,
       monotonicMs: fault === 'a clock that steps decides expulsions' ? tools.clock : tools.monotonicMs,
       peers: (listener) =>
         tools.peers({
@@ -213,7 +220,7 @@ export class RuntimeProcess {
       leave: (write) => log.leave(write),
       expel: (write, target, renewals) => log.expel(write, target, renewals),
       resolve: (write) => log.resolve(write),
-      fetch: (after, limit) => log.fetch(after, limit),
+      fetch: (after, limit, row) => log.fetch(after, limit, row),
       renew: async (...of) => {
         const sentMs = monotonicMs();
         const renewed = await log.renew(...of);

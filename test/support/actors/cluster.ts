@@ -4,6 +4,7 @@ import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
 import { MemoryLog } from '../../../src/actors/runtime/log/memory-log.ts';
 import type { PeerListener } from '../../../src/actors/runtime/log/port.ts';
+import type { ReplicaOptions } from '../../../src/actors/runtime/log/replica.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes } from './actors.ts';
@@ -36,7 +37,7 @@ export class TestCluster {
   }
 
   /** A node that has joined. */
-  async add(name: string): Promise<TestMember> {
+  async add(name: string, given: Pick<ReplicaOptions, 'judge' | 'sampleRows'> = {}): Promise<TestMember> {
     const store = new MemoryJournal({ immediate: (run) => setImmediate(run) });
     const fatal: Error[] = [];
     const schedule = { immediate: (run: () => void) => setImmediate(run), timer: this.clock.timer };
@@ -61,6 +62,7 @@ export class TestCluster {
       monotonicMs: this.clock.read,
       leaseMs: LEASE_MS,
       name,
+      ...given,
       onFatal,
     });
     await parts.node.start();

@@ -118,6 +118,16 @@ function testRows(test: Tester): void {
     const a = await enterAndJoin(fixture, 'a');
     await t.rejects(a.log.fetch(2, 10), LogLost);
   });
+
+  test('a reader that has applied another row at its position learns that the log has lost rows', async (t, fixture) => {
+    const a = await enterAndJoin(fixture, 'a');
+    for (const seq of [2, 3]) await a.log.append(write(a, seq));
+    const { node, incarnation } = a;
+    const applied = { node, incarnation, nodeSeq: 2 };
+    t.equal((await a.log.fetch(2, 10, applied)).length, 1);
+    for (const other of [{ node: 2 }, { incarnation: incarnation + 2 }, { nodeSeq: 7 }])
+      await t.rejects(a.log.fetch(2, 10, { ...applied, ...other }), LogLost, JSON.stringify(other));
+  });
 }
 
 function testNames(test: Tester): void {
@@ -174,6 +184,21 @@ function testMembers(test: Tester): void {
     t.same(await a.log.renew(a.node, a.incarnation, 1), { others: [], position: 1 });
     await a.log.leave(write(a, 2));
     await t.rejects(a.log.renew(a.node, a.incarnation, 2), Expelled);
+  });
+
+  test('a renewal reads the newest digest of other nodes, until they enter again', async (t, fixture) => {
+    const [a, b] = [await enterAndJoin(fixture, 'a'), await enterAndJoin(fixture, 'b')];
+    const read = async () => (await a.log.renew(a.node, a.incarnation, 0)).others[0]?.sample;
+    t.equal(await read(), undefined);
+    for (const position of [100, 200]) {
+      const sample = { position, digest: Buffer.alloc(32, position) };
+      await b.log.renew(b.node, b.incarnation, 2, sample);
+      const { position: seen, digest = Buffer.alloc(0) } = (await read()) ?? {};
+      t.same([seen, Buffer.from(digest)], [position, sample.digest]);
+    }
+    const again = await enter(fixture, 'b', b.incarnation);
+    await again.log.join(write(again, 1));
+    t.equal(await read(), undefined);
   });
 
   test('a renewal reads the counters and positions of the other joined nodes', async (t, fixture) => {

@@ -9,7 +9,14 @@ import {
   type MemoryLogClient,
 } from '../../../src/actors/runtime/log/memory-log.ts';
 import { LogNode } from '../../../src/actors/runtime/log/node.ts';
-import type { LogRow, PeerListener } from '../../../src/actors/runtime/log/port.ts';
+import type {
+  DigestSample,
+  Diverged,
+  LogRow,
+  NodeState,
+  PeerListener,
+  RowName,
+} from '../../../src/actors/runtime/log/port.ts';
 import type { RowSink } from '../../../src/actors/runtime/log/row-sink.ts';
 import { ManualClock } from './actors.ts';
 
@@ -29,7 +36,21 @@ export class KeepingSink implements RowSink {
   /** While true, rows wait before they become visible. */
   isHeld = false;
   failure: Error | undefined;
+  sample: DigestSample | undefined;
+  /** What a comparison with the other members says. */
+  diverged: Diverged | undefined;
+  /** What the last comparison was with. */
+  compared: readonly NodeState[] = [];
   #held: (() => void)[] = [];
+
+  get lastRow(): RowName | undefined {
+    return this.rows.at(-1);
+  }
+
+  compare(others: readonly NodeState[]): Diverged | undefined {
+    this.compared = others;
+    return this.diverged;
+  }
 
   async apply(rows: readonly LogRow[]): Promise<void> {
     if (this.isHeld) await new Promise<void>((resolve) => this.#held.push(resolve));
@@ -72,7 +93,13 @@ export class TestNode {
   /** For which its monotonic clock has stood still. Milliseconds. */
   suspendedMs = 0;
 
-  constructor(cluster: TestCluster, name: string, sink: KeepingSink, logId: string | undefined) {
+  constructor(
+    cluster: TestCluster,
+    name: string,
+    sink: KeepingSink,
+    logId: string | undefined,
+    firstSeq: number | undefined,
+  ) {
     this.name = name;
     this.sink = sink;
     this.timers = new ManualClock(cluster.clock.nowMs);
@@ -82,6 +109,7 @@ export class TestNode {
       sink,
       name,
       ...(logId !== undefined && { logId }),
+      firstSeq,
       encodeMember,
       leaseMs: LEASE_MS,
       schedule: { immediate: (run) => setImmediate(run), timer: this.timers.timer },
@@ -106,9 +134,9 @@ export class TestCluster {
   /** Calls that stay where they are. */
   holds: (call: MemoryCall) => boolean = () => false;
 
-  /** A process with this store, which follows that life of the log. */
-  add(name: string, sink = new KeepingSink(), logId?: string): TestNode {
-    const node = new TestNode(this, name, sink, logId);
+  /** A process with this store, which follows that life of the log and numbers its rows after `firstSeq`. */
+  add(name: string, sink = new KeepingSink(), logId?: string, firstSeq?: number): TestNode {
+    const node = new TestNode(this, name, sink, logId, firstSeq);
     this.nodes.push(node);
     return node;
   }

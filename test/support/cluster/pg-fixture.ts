@@ -1,7 +1,8 @@
 /** Logs of several processes over one new database, with a clock that only waits move. */
 import type { Test } from 'tap';
 import { Database } from '../../../src/io/cluster/database.ts';
-import { openPgLog, type PgLog, type PgLogOptions } from '../../../src/io/cluster/pg-log.ts';
+import { PgLog, type PgLogOptions } from '../../../src/io/cluster/pg-log.ts';
+import { openHead } from '../../../src/io/cluster/pg-start.ts';
 import type { Postgres } from '../../../tools/cluster/postgres.ts';
 
 export const LEASE_MS = 1_000;
@@ -41,7 +42,7 @@ export async function openPgFixture(t: Test, postgres: Postgres): Promise<PgFixt
     alive: true,
     session,
     async connect(given = {}) {
-      const log = await openPgLog({
+      const options: PgLogOptions = {
         url,
         secrets: [SECRET],
         leaseMs: LEASE_MS,
@@ -54,7 +55,8 @@ export async function openPgFixture(t: Test, postgres: Postgres): Promise<PgFixt
             await database.script('update gatehouse.node set renewals = renewals + 1 where joined');
         },
         ...given,
-      });
+      };
+      const log = new PgLog(options, await openHead(options));
       opened.push(log);
       return log;
     },

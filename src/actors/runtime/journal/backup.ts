@@ -7,11 +7,18 @@ import { join } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DATA_FILE, ENGINE, LOCK_FILE, syncToDisk } from './file.ts';
 import { EVENT_EPOCH_KEY, MESSAGES_OF_ROW_MAX, REPLICA_KEY } from './port.ts';
+import {
+  BEGINNING_ROW,
+  DIGEST_BYTES,
+  SAMPLE_ROWS,
+  SAMPLES_MAX,
+  type StoredReplica,
+  type StoredSample,
+  sampleKey,
+  slotOf,
+} from './replica-rows.ts';
 import { createPackr, packRow } from './row-checksum.ts';
 import { openTables } from './tables.ts';
-
-/** Of the digest of a log that begins: SHA-256. */
-const DIGEST_BYTES = 32;
 
 /** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
 export async function copyJournal(directory: string, target: string): Promise<void> {
@@ -35,17 +42,33 @@ export async function copyAsReplica(
       const seq = Number((key as readonly unknown[])[2]);
       position = Math.max(position, Math.floor(seq / MESSAGES_OF_ROW_MAX) + 1);
     }
-    await putReplica(root, [position, new Uint8Array(DIGEST_BYTES), [], logId]);
+    await forgetReplica(root);
+    await putReplica(root, [position, new Uint8Array(DIGEST_BYTES), [], logId, BEGINNING_ROW]);
   });
   return position;
 }
 
-/** Position in the log of a cluster that a journal has applied, 0 for an empty one; undefined where it is not of one. */
-export async function replicaPosition(directory: string): Promise<number | undefined> {
+/** What a journal has applied of the log of a cluster. */
+interface ReplicaState {
+  /** 0 for an empty journal. */
+  readonly position: number;
+  /** Digest as of the position that was asked for, or the newest one that nodes compare; undefined where it is not kept. */
+  readonly sample: StoredSample | undefined;
+}
+
+/** Undefined where the journal is not of a node. */
+export async function replicaState(
+  directory: string,
+  samplePosition?: number,
+): Promise<ReplicaState | undefined> {
   const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
-    const applied = replicaOf(root)?.[0];
-    return applied ?? (isEmpty(root) ? 0 : undefined);
+    const position = replicaOf(root)?.[0] ?? (isEmpty(root) ? 0 : undefined);
+    if (position === undefined) return undefined;
+    const wanted = samplePosition ?? position - (position % SAMPLE_ROWS);
+    const { meta } = openTables(root, createPackr(), () => undefined).tables;
+    const sample = meta.get(sampleKey(slotOf(wanted, SAMPLE_ROWS))) as StoredSample | undefined;
+    return { position, sample: sample?.[0] === wanted ? sample : undefined };
   } finally {
     await root.close();
   }
@@ -58,13 +81,11 @@ export async function adoptReplica(directory: string, logId: string): Promise<nu
     const stored = replicaOf(root);
     if (stored === undefined) return;
     position = stored[0];
-    await putReplica(root, [stored[0], stored[1], stored[2], logId]);
+    const [, digest, members, , row] = stored;
+    await putReplica(root, [position, digest, members, logId, row]);
   });
   return position;
 }
-
-/** As `log/replica.ts` writes it. */
-type StoredReplica = readonly [position: number, digest: Uint8Array, members: unknown, logId: string];
 
 /** No actor has a row. */
 function isEmpty(root: RootDatabase): boolean {
@@ -96,8 +117,17 @@ async function copyFile(directory: string, target: string): Promise<void> {
 /** To be called once on a fresh copy, before it is opened as a journal. */
 export async function finishCopy(target: string): Promise<void> {
   await finish(target, async (root) => {
-    const meta = root.openDB('meta', {});
-    for (const key of [EVENT_EPOCH_KEY, REPLICA_KEY]) await meta.remove(key);
+    await root.openDB('meta', {}).remove(EVENT_EPOCH_KEY);
+    await forgetReplica(root);
+  });
+}
+
+/** What the journal has applied of a log counts no more. */
+async function forgetReplica(root: RootDatabase): Promise<void> {
+  const meta = root.openDB('meta', {});
+  await root.batch(() => {
+    void meta.remove(REPLICA_KEY);
+    for (let slot = 0; slot < SAMPLES_MAX; slot += 1) void meta.remove(sampleKey(slot));
   });
 }
 

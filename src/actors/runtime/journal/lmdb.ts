@@ -19,6 +19,7 @@ import {
   makeJournalFiles,
   SCHEMA,
   SCHEMA_KEY,
+  syncToDisk,
 } from './file.ts';
 import { JournalOwner } from './owner.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
@@ -53,6 +54,8 @@ export interface DiskJournalOptions {
   readonly directory: string;
   /** Bytes that the journal may take; growth is refused when over 70 % of them are live. Default 8 GiB. */
   readonly quotaBytes?: number;
+  /** Commits are not synced: a stop of the machine may damage the file. `close` syncs it. */
+  readonly unsynced?: boolean;
   /** Most bytes of zeros added to the file at a time. Default 256 MiB. */
   readonly stepBytes?: number;
   /** Audit records kept of a ring; the oldest go first. Default 1,000,000. */
@@ -93,12 +96,15 @@ export class DiskJournal implements Journal {
   readonly #space: JournalSpace;
   readonly #owner: JournalOwner;
   readonly #damage: DamageReport;
+  /** Of which `close` puts the commits on disk. */
+  readonly #unsyncedFile: string | undefined;
   #commits = 0;
 
   constructor(options: DiskJournalOptions) {
     const { directory, onShortage } = options;
     this.#damage = new DamageReport(options.onDamage ?? (() => undefined));
-    this.#root = open({ ...ENGINE, path: directory });
+    this.#root = open({ ...ENGINE, path: directory, noSync: options.unsynced === true });
+    this.#unsyncedFile = options.unsynced === true ? join(directory, DATA_FILE) : undefined;
     this.#owner = new JournalOwner(this.#root);
     const { tables, indexes, events, audit, databases } = openTables(
       this.#root,
@@ -265,5 +271,6 @@ export class DiskJournal implements Journal {
   async close(): Promise<void> {
     await this.#space.close();
     await this.#root.close();
+    if (this.#unsyncedFile !== undefined) syncToDisk(this.#unsyncedFile);
   }
 }

@@ -28,6 +28,9 @@ interface ClusterNodeOptions {
   readonly monotonicMs: () => number;
   readonly leaseMs: number;
   readonly name: string;
+  /** See `LogNode`. */
+  readonly firstSeq?: number;
+  readonly sampleRows?: number | undefined;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: ReplicaOptions['judge'];
   readonly observer?: NodeObserver;

@@ -3,6 +3,8 @@
  * question reaches the engine, the answer reaches the client. Either may be late or lost.
  */
 import {
+  checkRowAt,
+  type DigestSample,
   type Entered,
   Expelled,
   LogLost,
@@ -11,6 +13,7 @@ import {
   NameTaken,
   OutcomeUnknown,
   type Renewed,
+  type RowName,
   type SharedLog,
 } from './port.ts';
 
@@ -25,6 +28,7 @@ interface NodeRecord {
   renewals: number;
   renewedMs: number;
   applied: number;
+  sample: DigestSample | undefined;
 }
 
 interface MemoryLogOptions {
@@ -196,12 +200,14 @@ export class MemoryLog {
     if (record === undefined) {
       const node = this.#nodes.length + 1;
       if (node > NODES_MAX) throw new RangeError(`a log has at most ${NODES_MAX} nodes`);
-      record = { node, name, incarnation: 0, joined: false, renewals: 0, renewedMs: 0, applied: 0 };
+      const counters = { incarnation: 0, renewals: 0, renewedMs: 0, applied: 0 };
+      record = { node, name, ...counters, joined: false, sample: undefined };
       this.#nodes.push(record);
     }
     const isAlive = record.joined && clock() - record.renewedMs < leaseMs;
     if (isAlive && previous !== record.incarnation) throw new NameTaken(name);
     record.incarnation += 2;
+    record.sample = undefined;
     return {
       node: record.node,
       incarnation: record.incarnation,
@@ -240,10 +246,11 @@ export class MemoryLog {
     return this.append(write);
   }
 
-  renew(node: number, incarnation: number, applied: number): Renewed {
+  renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Renewed {
     const record = this.#joined({ node, incarnation });
     this.#renewed(record);
     record.applied = applied;
+    record.sample = sample;
     return {
       others: this.#nodes.filter((each) => each.joined && each !== record).map(stateOf),
       position: this.position,
@@ -263,10 +270,12 @@ export class MemoryLog {
     return found?.position;
   }
 
-  fetch(after: number, limit: number): readonly LogRow[] {
+  fetch(after: number, limit: number, row?: RowName): readonly LogRow[] {
     if (after > this.position) throw new LogLost(`the log ends at ${this.position}, before ${after}`);
     if (after < this.#trimmed) throw new LogLost(`the rows up to ${this.#trimmed} were removed`);
     const from = after - this.#trimmed;
+    // A row that was just removed was not another one.
+    if (from > 0) checkRowAt(after, this.#rows[from - 1], row);
     return this.#rows.slice(from, from + limit);
   }
 
@@ -296,7 +305,7 @@ export class MemoryLog {
   }
 }
 
-const stateOf = ({ node, renewals, applied }: NodeRecord) => ({ node, renewals, applied });
+const stateOf = ({ node, renewals, applied, sample }: NodeRecord) => ({ node, renewals, applied, sample });
 
 type Ask = <T>(client: number, method: keyof SharedLog, run: () => T) => Promise<T>;
 
@@ -332,15 +341,15 @@ export class MemoryLogClient implements SharedLog {
     return this.#ask(this.client, 'expel', () => this.#log.expel(write, target, renewals));
   }
 
-  renew(node: number, incarnation: number, applied: number): Promise<Renewed> {
-    return this.#ask(this.client, 'renew', () => this.#log.renew(node, incarnation, applied));
+  renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed> {
+    return this.#ask(this.client, 'renew', () => this.#log.renew(node, incarnation, applied, sample));
   }
 
   resolve(write: LogWrite): Promise<number | undefined> {
     return this.#ask(this.client, 'resolve', () => this.#log.resolve(write));
   }
 
-  fetch(after: number, limit: number): Promise<readonly LogRow[]> {
-    return this.#ask(this.client, 'fetch', () => this.#log.fetch(after, limit));
+  fetch(after: number, limit: number, row?: RowName): Promise<readonly LogRow[]> {
+    return this.#ask(this.client, 'fetch', () => this.#log.fetch(after, limit, row));
   }
 }

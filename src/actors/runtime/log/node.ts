@@ -2,49 +2,27 @@
  * One node of a cluster over the shared log: member, lease, expulsion of others, its own writes, and the gate of
  * answers that must be in effect everywhere.
  */
-import type { Schedule } from '../runtime-context.ts';
 import { Expeller } from './expeller.ts';
 import { Gates } from './gates.ts';
 import { Lag } from './lag.ts';
 import { NodeLease } from './lease.ts';
-import type { MemberChange } from './members.ts';
+import type { LogNodeOptions } from './node-options.ts';
 import {
+  type Diverged,
   Expelled,
   type LogRow,
   type LogWrite,
   type NodeState,
   OutcomeUnknown,
-  type PeerListener,
   type Peers,
-  type SharedLog,
 } from './port.ts';
 import { Presence } from './presence.ts';
-import type { RowSink } from './row-sink.ts';
 import { NodeStopped, Tail } from './tail.ts';
 
 /** A lease is renewed so many times. */
 const RENEWALS_PER_LEASE = 5;
 /** Share of the lease that a node may be behind and still renew. */
 const LAG_SHARE = 0.5;
-
-interface LogNodeOptions {
-  readonly log: SharedLog;
-  readonly peers: (listener: PeerListener) => Peers;
-  readonly sink: RowSink;
-  readonly schedule: Schedule;
-  /** The wall clock, in milliseconds. */
-  readonly clock: () => number;
-  /** A clock that never steps, in milliseconds. */
-  readonly monotonicMs: () => number;
-  readonly leaseMs: number;
-  readonly name: string;
-  /** Life of the log that the replica follows; undefined for an empty one. */
-  readonly logId?: string;
-  /** Body of a row that changes the members. */
-  readonly encodeMember: (change: MemberChange) => Uint8Array;
-  /** The process is to end; nothing is repaired. */
-  readonly onFatal: (error: Error) => void;
-}
 
 export class LogNode {
   readonly #options: LogNodeOptions;
@@ -55,7 +33,7 @@ export class LogNode {
   readonly #gates: Gates;
   readonly #expeller: Expeller;
   readonly #peers: Peers;
-  #seq = 0;
+  #seq: number;
   /** The last of the writes, which go one after the other. */
   #writing: Promise<unknown> = Promise.resolve();
   /** The write without an outcome, and its position once its row has passed. */
@@ -74,6 +52,7 @@ export class LogNode {
   constructor(options: LogNodeOptions) {
     const { log, sink, schedule, leaseMs } = options;
     this.#options = options;
+    this.#seq = options.firstSeq ?? 0;
     this.#lease = new NodeLease(options, leaseMs);
     this.#gates = new Gates(sink);
     this.#expeller = new Expeller(leaseMs);
@@ -351,9 +330,14 @@ export class LogNode {
     }
     const sent = this.#lease.now();
     try {
-      const { others, position } = await log.renew(node, incarnation, sink.position);
+      const { others, position } = await log.renew(node, incarnation, sink.position, sink.sample);
       if (this.#stopped || incarnation !== this.#presence.incarnation) return;
       this.counts.renewals += 1;
+      const diverged = sink.compare(others);
+      if (diverged !== undefined) {
+        await this.#endDiverged(diverged);
+        return;
+      }
       this.#lease.renewed(sent);
       for (const other of others) this.#gates.onApplied(other.node, other.applied, node);
       this.#lag.saw(position, sink.position, monotonicMs());
@@ -364,6 +348,15 @@ export class LogNode {
         if (incarnation === this.#presence.incarnation) this.#out();
       } else if (!(error instanceof OutcomeUnknown)) throw error;
     }
+  }
+
+  /** The last renewal shows the others where this node differs: they have that position behind them. */
+  async #endDiverged(diverged: Diverged): Promise<void> {
+    const { log, sink } = this.#options;
+    const { node, incarnation } = this.#presence;
+    this.#lease.end();
+    await log.renew(node, incarnation, sink.position, diverged.own).catch(() => undefined);
+    this.#fatal(diverged);
   }
 
   async #expel(target: NodeState): Promise<void> {

@@ -3,15 +3,18 @@
  * other without gaps, and keeps it; what a row does is decided by every node when it applies the row.
  */
 
-/** One row: a group of writes of a node, or a change of the members. */
-export interface LogRow {
-  /** From 1. A row is visible only when all before it are. */
-  readonly position: number;
-  /** Who wrote it. */
+/** Names a row by who wrote it: no two rows that were ever written have one name, also when a database has lost some. */
+export interface RowName {
   readonly node: number;
   readonly incarnation: number;
-  /** Number of the row among those of one process. */
+  /** Rises by one with each row of a process. */
   readonly nodeSeq: number;
+}
+
+/** One row: a group of writes of a node, or a change of the members. */
+export interface LogRow extends RowName {
+  /** From 1. A row is visible only when all before it are. */
+  readonly position: number;
   readonly body: Uint8Array;
 }
 
@@ -29,6 +32,12 @@ export interface Entered {
   readonly position: number;
 }
 
+/** Digest of what a node has applied, as of a position. */
+export interface DigestSample {
+  readonly position: number;
+  readonly digest: Uint8Array;
+}
+
 /** What a renewal reads of a node. */
 export interface NodeState {
   readonly node: number;
@@ -36,6 +45,8 @@ export interface NodeState {
   readonly renewals: number;
   /** Position that the node has applied. */
   readonly applied: number;
+  /** What the node said last of its state. */
+  readonly sample?: DigestSample | undefined;
 }
 
 export interface Renewed {
@@ -69,6 +80,21 @@ export class LogLost extends Error {
   }
 }
 
+/** This node has applied the same rows with another result than the others. */
+export class Diverged extends Error {
+  /** The others are right: the copy of this node is to be fetched anew. Otherwise nothing decides. */
+  readonly isOutvoted: boolean;
+  /** What this node has where they differ. */
+  readonly own: DigestSample;
+
+  constructor(reason: string, isOutvoted: boolean, own: DigestSample) {
+    super(reason);
+    this.name = 'Diverged';
+    this.isOutvoted = isOutvoted;
+    this.own = own;
+  }
+}
+
 /** Another process that lives has this node's name. */
 export class NameTaken extends Error {
   constructor(name: string) {
@@ -99,15 +125,18 @@ export interface SharedLog {
    * at `renewals`, or the target is out already: then nothing is written. Rejects with `Expelled` when the writer is out.
    */
   expel(write: LogWrite, target: number, renewals: number): Promise<number | undefined>;
-  /** Raises the node's counter and stores what it has applied. */
-  renew(node: number, incarnation: number, applied: number): Promise<Renewed>;
+  /** Raises the node's counter and stores what it has applied. `enter` removes the sample of an earlier incarnation. */
+  renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed>;
   /**
    * After a lost answer: raises the incarnation to one more than `write.incarnation`, so that the old statement cannot
    * land any more. The position of the row when it did. May be repeated.
    */
   resolve(write: LogWrite): Promise<number | undefined>;
-  /** Rows after a position, in order. Rejects with `LogLost` when they, or the row at `after`, are not there. */
-  fetch(after: number, limit: number): Promise<readonly LogRow[]>;
+  /**
+   * Rows after a position, in order. Rejects with `LogLost` when they, or the row at `after`, are not there, or when that
+   * row has another name than `row`.
+   */
+  fetch(after: number, limit: number, row?: RowName): Promise<readonly LogRow[]>;
 }
 
 /** The direct connections to other nodes. Frames may be lost, doubled or late; the log is the truth. */
@@ -122,4 +151,20 @@ export interface Peers {
 export interface PeerListener {
   onPush(row: LogRow): void;
   onApplied(node: number, position: number): void;
+}
+
+/** Of a row, without what it holds. */
+export function nameOf({ node, incarnation, nodeSeq }: RowName): RowName {
+  return { node, incarnation, nodeSeq };
+}
+
+/** Throws `LogLost` when the log has no row there, or another one than that which was applied. */
+export function checkRowAt(position: number, found: RowName | undefined, applied: RowName | undefined): void {
+  if (found === undefined)
+    throw new LogLost(`row ${position} of the log is gone: it was trimmed, or the database lost it`);
+  const { node, incarnation, nodeSeq } = applied ?? found;
+  if (found.node === node && found.incarnation === incarnation && found.nodeSeq === nodeSeq) return;
+  throw new LogLost(
+    `row ${position} of the log is another one than this node has applied: the database lost rows`,
+  );
 }

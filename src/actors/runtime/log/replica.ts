@@ -2,7 +2,6 @@
  * This node's copy of the state: applies rows of the shared log in order to the local store, each batch as a whole with
  * its position. Owns what is known of the log here: position, members and digest.
  */
-import { createHash } from 'node:crypto';
 import {
   type Journal,
   type Judged,
@@ -11,15 +10,21 @@ import {
   REPLICA_KEY,
   VERDICT,
 } from '../journal/port.ts';
+import { DIGEST_BYTES, SAMPLE_ROWS, type StoredReplica } from '../journal/replica-rows.ts';
 import { type AppliedTurn, BatchView } from './batch-view.ts';
+import { compareDigests, DigestHistory, nextDigest } from './digests.ts';
 import { decodeEntry, type EntryTurn } from './entry.ts';
 import { judge } from './judge.ts';
 import { Members, type StoredMembers } from './members.ts';
-import type { LogRow } from './port.ts';
-
-/** Written with every batch. */
-
-type Applied = readonly [position: number, digest: Uint8Array, members: StoredMembers, logId: string];
+import {
+  type DigestSample,
+  type Diverged,
+  type LogRow,
+  type NodeState,
+  nameOf,
+  type RowName,
+} from './port.ts';
+import type { RowSink } from './row-sink.ts';
 
 /** Hears of rows that are visible in the store, in order. */
 export interface ReplicaListener {
@@ -37,9 +42,11 @@ export interface ReplicaOptions {
   readonly logId: () => string;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: typeof judge | undefined;
+  /** Other nodes compare digests at multiples of this position; all nodes have the same. */
+  readonly sampleRows?: number | undefined;
 }
 
-export class Replica {
+export class Replica implements RowSink {
   readonly #options: ReplicaOptions;
   /** The last batch on its way to the store. */
   #storing: Promise<void> = Promise.resolve();
@@ -53,19 +60,37 @@ export class Replica {
   members: Members;
   /** Last row that is visible in the store. */
   position: number;
-  /** Running SHA-256 over positions and verdicts. */
+  lastRow: RowName | undefined;
+  /** Running SHA-256 over the names of rows and their verdicts. */
   digest: Uint8Array;
+  /** Digests of earlier positions. */
+  readonly digests: DigestHistory;
+  /** Most members, at least one other among them, have the same state up to this position. */
+  confirmedTo = 0;
   /** Of all nodes, as applied here since the start. `thrown`: judging or applying them failed. */
   readonly turnsRefused = { fenced: 0, stale: 0, conflict: 0, refused: 0, thrown: 0 };
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
-    const stored = options.store.meta(REPLICA_KEY) as Applied | undefined;
-    const [position, digest, members] = stored ?? [0, new Uint8Array(32), []];
-    this.logId = stored?.[3];
+    const { store, sampleRows = SAMPLE_ROWS } = options;
+    const stored = store.meta(REPLICA_KEY) as StoredReplica | undefined;
+    const [position, digest, members, logId, row] = stored ?? [0, new Uint8Array(DIGEST_BYTES), []];
+    this.logId = logId;
     this.position = position;
+    this.lastRow = row && { node: row[0], incarnation: row[1], nodeSeq: row[2] };
     this.digest = digest;
-    this.members = new Members(members);
+    this.digests = new DigestHistory(store, sampleRows);
+    this.members = new Members(members as StoredMembers);
+  }
+
+  get sample(): DigestSample | undefined {
+    return this.digests.newest;
+  }
+
+  compare(others: readonly NodeState[]): Diverged | undefined {
+    const { confirmedTo, diverged } = compareDigests(this.digests, others);
+    this.confirmedTo = Math.max(this.confirmedTo, confirmedTo);
+    return diverged;
   }
 
   /** Calls the listener for every row from now on. */
@@ -97,18 +122,26 @@ export class Replica {
     const view = new BatchView(store, this.members);
     const operations: Operation[] = [];
     const consequences: (() => void)[] = [];
-    let { position, digest } = this;
+    let { position, digest, lastRow } = this;
+    const samples: DigestSample[] = [];
     for (const row of rows) {
       if (row.position !== position + 1) throw new Error(`row ${row.position} does not follow ${position}`);
       position = row.position;
+      lastRow = nameOf(row);
       const verdicts = this.#judgeRow(row, view, operations, consequences);
-      digest = nextDigest(digest, position, verdicts);
+      digest = nextDigest(digest, row, verdicts);
+      if (this.digests.takes(position)) samples.push({ position, digest });
     }
-    const state: Applied = [position, digest, view.members.stored(), this.#options.logId()];
+    const { node = 0, incarnation = 0, nodeSeq = 0 } = lastRow ?? {};
+    const row = [node, incarnation, nodeSeq] as const;
+    const state: StoredReplica = [position, digest, view.members.stored(), this.#options.logId(), row];
     operations.push({ op: 'meta', key: REPLICA_KEY, row: store.pack(state) });
+    for (const sample of samples) operations.push(this.digests.writeOf(sample));
     await this.#store(operations, () => {
       this.digest = digest;
       this.position = position;
+      this.lastRow = lastRow;
+      for (const sample of samples) this.digests.add(sample);
       for (const consequence of consequences) consequence();
       this.#wakeReaders();
     });
@@ -209,10 +242,4 @@ export class Replica {
     this.#flights.delete(nodeSeq);
     judged?.({ position, verdicts });
   }
-}
-
-function nextDigest(digest: Uint8Array, position: number, verdicts: Uint16Array): Uint8Array {
-  const hash = createHash('sha256').update(digest).update(String(position));
-  for (const verdict of verdicts) hash.update(`,${verdict}`);
-  return hash.digest();
 }

@@ -3,7 +3,7 @@
  * writes, and by fetching what is missing. One batch is being applied at a time.
  */
 import type { Schedule } from '../runtime-context.ts';
-import { type LogRow, OutcomeUnknown, type SharedLog } from './port.ts';
+import { type LogRow, nameOf, OutcomeUnknown, type RowName, type SharedLog } from './port.ts';
 import type { RowSink } from './row-sink.ts';
 
 const FETCH_ROWS = 256;
@@ -44,8 +44,9 @@ export class Tail {
   readonly #options: TailOptions;
   readonly #early = new Map<number, LogRow>();
   #earlyBytes = 0;
-  /** Last position that was handed to the sink. */
+  /** Last position that was handed to the sink, and the row there. */
   #taken: number;
+  #takenRow: RowName | undefined;
   #applying = false;
   #fetching = false;
   #fetchAgain = false;
@@ -56,6 +57,7 @@ export class Tail {
   constructor(options: TailOptions) {
     this.#options = options;
     this.#taken = options.sink.position;
+    this.#takenRow = options.sink.lastRow;
   }
 
   start(): void {
@@ -91,7 +93,7 @@ export class Tail {
     }
     this.#fetching = true;
     const { log, onFatal } = this.#options;
-    log.fetch(this.#taken, FETCH_ROWS).then(
+    log.fetch(this.#taken, FETCH_ROWS, this.#takenRow).then(
       (rows) => {
         this.#fetching = false;
         this.#fetched(rows);
@@ -167,6 +169,7 @@ export class Tail {
       this.#early.delete(row.position);
       this.#earlyBytes -= row.body.length;
       this.#taken = row.position;
+      this.#takenRow = nameOf(row);
       rows.push(row);
     }
     return rows;

@@ -3,12 +3,21 @@
  * moment, and the journal opened on that. Where strace is missing these are skipped; test/actors/runtime/journal/traced-disk.test.ts
  * shows the rebuild without it.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { count, depth } from '../../../support/depth.ts';
-import { cutPower, durable, rebuilt, type Traced, traceWriter } from '../../../support/power-cut/cuts.ts';
+import {
+  cutPower,
+  durable,
+  printedBy,
+  rebuilt,
+  type Traced,
+  traceProgram,
+  traceWriter,
+} from '../../../support/power-cut/cuts.ts';
 import { stringsOf } from '../../../support/power-cut/trace.ts';
 import { straceMissing } from '../../../support/strace.ts';
 
@@ -17,6 +26,11 @@ const CUTS = 300;
 /** Of these a planted fault must show in one: at every depth the same. */
 const FAULT_CUTS = 40;
 const FAULT_SEED = 1;
+
+const UNSYNCED_WRITER = fileURLToPath(
+  new URL('../../../support/power-cut/unsynced-writer.js', import.meta.url),
+);
+const GROUPS = 20;
 
 const skip = straceMissing();
 t.setTimeout(240_000);
@@ -59,6 +73,31 @@ t.test('power cut: catches syncs that do nothing, and a synced page that is lost
   const holed = await cutPower(withoutPages(traced), FAULT_CUTS, FAULT_SEED);
   t.not(holed.faults.length, 0);
 });
+
+t.test(
+  'power cut: a journal of a node syncs no commit, and all of them when it is closed',
+  { skip },
+  async (t) => {
+    const syncsOf = (mode: string) => {
+      const directory = scratch(t);
+      const folder = join(directory, 'journal');
+      const moments = traceProgram(directory, [UNSYNCED_WRITER, folder, String(GROUPS), mode]);
+      const printed = moments.flatMap((moment, index) =>
+        moment.phase === 'begin' && printedBy(moment) !== '' ? [index] : [],
+      );
+      const [first, last, closed] = printed;
+      const syncs = moments
+        .slice(first, last)
+        .filter(({ phase, call }) => phase === 'begin' && /^f(data)?sync$|^msync$/.test(call.name));
+      const file = join(folder, 'data.mdb');
+      const left = new Map([[file, readFileSync(file)]]);
+      const traced = { moments: moments.slice(0, closed), folder, left };
+      return { syncs: syncs.length, isDurable: durable(traced).get(file)?.equals(readFileSync(file)) };
+    };
+    t.same(syncsOf('unsynced'), { syncs: 0, isDurable: true });
+    t.ok(syncsOf('synced').syncs >= GROUPS);
+  },
+);
 
 /** Without every tenth write of one page, which the disk has acknowledged. */
 function withoutPages(traced: Traced): Traced {

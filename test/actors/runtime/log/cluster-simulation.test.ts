@@ -71,6 +71,7 @@ const FAULTS: readonly PlantedFault[] = [
   'snapshots are not judged',
   'owners are not judged',
   'a new owner answers at once',
+  'one node judges otherwise',
 ];
 
 for (const fault of first === undefined ? FAULTS : []) {

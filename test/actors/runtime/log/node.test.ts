@@ -1,7 +1,7 @@
 /** A node over the log in memory: membership, leases, gates, lost answers, and each failure that a cluster meets. */
 import t from 'tap';
 import type { MemoryCall } from '../../../../src/actors/runtime/log/memory-log.ts';
-import { LogLost, NameTaken } from '../../../../src/actors/runtime/log/port.ts';
+import { Diverged, LogLost, NameTaken } from '../../../../src/actors/runtime/log/port.ts';
 import { KeepingSink, LEASE_MS, TestCluster, type TestNode } from '../../../support/actors/log-nodes.ts';
 
 const bytes = (text: string) => Buffer.from(text);
@@ -524,4 +524,49 @@ t.test('node: one that is far behind catches up in batches', async (t) => {
   await Promise.all(positions);
   const [b] = await cluster.start('b');
   t.same(b.sink.rows, a.sink.rows);
+});
+
+t.test('node: one whose state differs shows the others where, and ends', async (t) => {
+  const cluster = new TestCluster();
+  const [a, b] = await cluster.start('a', 'b');
+  const [newest, own] = [400, 300].map((position) => ({ position, digest: Buffer.alloc(32, position) }));
+  a.sink.sample = newest;
+  await cluster.pass(LEASE_MS / 5);
+  await cluster.pass(LEASE_MS / 5);
+  t.match(b.sink.compared, [{ node: 1, sample: newest }]);
+  a.sink.diverged = new Diverged('it differs', false, own ?? { position: 0, digest: bytes('') });
+  await cluster.pass(LEASE_MS / 5);
+  t.same(a.fatal, [a.sink.diverged]);
+  t.equal(a.node.admits, false);
+  await cluster.pass(LEASE_MS / 5);
+  t.match(b.sink.compared, [{ node: 1, sample: own }]);
+  t.same(b.fatal, []);
+});
+
+t.test('node: numbers its rows from where it was given', async (t) => {
+  const cluster = new TestCluster();
+  const a = cluster.add('a', new KeepingSink(), undefined, 5_000);
+  const started = a.node.start();
+  await cluster.rest();
+  await started;
+  await appended(cluster, a, 'row');
+  t.same(
+    a.sink.rows.map(({ nodeSeq }) => nodeSeq),
+    [5_001, 5_002],
+  );
+});
+
+t.test('node: a log that grew again past what was applied, with other rows, ends a node', async (t) => {
+  const cluster = new TestCluster();
+  const [a, b] = await cluster.start('a', 'b');
+  await appended(cluster, a, 'row');
+  const sink = new KeepingSink();
+  const rows = b.sink.rows.map((row, index) => (index === 1 ? { ...row, nodeSeq: 77 } : row));
+  cluster.kill(b);
+  await cluster.pass(2 * LEASE_MS);
+  await sink.apply(rows.slice(0, 2));
+  const again = cluster.add('b', sink, 'memory');
+  again.node.start().catch((error: Error) => again.fatal.push(error));
+  await cluster.pass(LEASE_MS);
+  t.match(again.fatal, [{ name: 'LogLost', message: /row 2 .* another one/ }]);
 });
