@@ -1,0 +1,90 @@
+/** Work in the background of features that a node of a cluster lacks: none of it begins. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { OWNS_ALL } from '../../src/actors/runtime/ownership.ts';
+import { openGatewayLog, startEventDelivery } from '../../src/bootstrap/events.ts';
+import { startWebhooks } from '../../src/bootstrap/webhooks.ts';
+import { loadConfiguration } from '../../src/config/load.ts';
+import type { Configuration } from '../../src/domain/config/configuration.ts';
+import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
+import { LiveSettings } from '../../src/domain/settings/settings.ts';
+import type { ModuleClient } from '../../src/io/modules/client.ts';
+import { createLog, type LineSink } from '../../src/io/observability/log.ts';
+import { cipher, createRig, type Rig } from '../support/events/webhooks.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
+
+const Modules = { chat: { url: 'http://127.0.0.1:1', key: 'the key of the chat module', poll: true } };
+const Cluster = { url: 'postgres://127.0.0.1:1/x', name: 'a', secret: '0f'.repeat(32) };
+
+/** The same configuration twice: of a gateway alone, and of a node. */
+function configurations(t: Test): { alone: Configuration; node: Configuration } {
+  const config = join(temporaryFolder(t), 'gatehouse.json');
+  const load = (content: object) => {
+    writeFileSync(config, JSON.stringify(content));
+    const loaded = loadConfiguration({ config, sandbox: false, newJournal: false }, {}, []);
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+    return loaded.configuration;
+  };
+  return { alone: load({ Modules }), node: load({ Modules, Cluster }) };
+}
+
+function partsOf({ actors }: Rig) {
+  const settings = new LiveSettings();
+  const shared = { actors: actors.system, settings, log: createLog('silent'), ownership: OWNS_ALL };
+  return { ...shared, bounds: new SharedBounds(settings), sandbox: undefined };
+}
+
+t.test('features with Cluster: event feeds are not polled', async (t) => {
+  const { alone, node } = configurations(t);
+  const rig = await createRig();
+  const parts = partsOf(rig);
+  const start = async (configuration: Configuration) => {
+    let polled = (): void => undefined;
+    const firstPoll = new Promise<void>((resolve) => {
+      polled = resolve;
+    });
+    const modules = {
+      async call() {
+        polled();
+        return { ok: false, error: 'ModuleUnavailable', reason: 'away' };
+      },
+    } as unknown as ModuleClient;
+    const eventLog = await openGatewayLog(rig.actors.system.administration, parts.settings, OWNS_ALL);
+    const delivery = startEventDelivery({ ...parts, configuration, modules, eventLog });
+    t.teardown(async () => {
+      await delivery.streams.drain();
+      await delivery.stop();
+    });
+    return { delivery, firstPoll };
+  };
+  const ofNode = await start(node);
+  const ofGateway = await start(alone);
+  await ofGateway.firstPoll;
+  t.equal(ofGateway.delivery.counters().polls, 1);
+  t.equal(ofNode.delivery.counters().polls, 0, 'although it was started before');
+});
+
+t.test('features with Cluster: no application gets deliveries, at a start or after a change', async (t) => {
+  const { alone, node } = configurations(t);
+  const rig = await createRig();
+  await rig.register('77');
+  const sink: LineSink = {
+    write: () => undefined,
+    counters: () => ({ written: 0, dropped: 0 }),
+    close: async () => undefined,
+  };
+  const start = (configuration: Configuration) => {
+    const own = { configuration, sink, cipher, eventLog: rig.log, telemetry: { tracing: undefined } };
+    const delivery = startWebhooks({ ...partsOf(rig), ...own });
+    t.teardown(() => delivery.stop());
+    return delivery;
+  };
+  const ofNode = start(node);
+  const ofGateway = start(alone);
+  ofNode.changed('77');
+  await ofNode.ownershipChanged();
+  while (ofGateway.counters().applications === 0) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(ofGateway.counters().applications, 1);
+  t.equal(ofNode.counters().applications, 0, 'although it was started before');
+});

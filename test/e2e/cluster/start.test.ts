@@ -1,0 +1,179 @@
+/** Starts with `Cluster`: what each refusal says and exits with, and what a start warns of. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
+import { launch, runToEnd } from '../../../tools/launch.ts';
+import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
+
+t.setTimeout(240_000);
+
+const FAST_TIME = fileURLToPath(new URL('../../support/cluster/fast-time.cjs', import.meta.url));
+const MISSING = 'files, events, streams, webhooks';
+
+interface StartOptions {
+  /** Of the section `Cluster`, over what is given here. */
+  readonly cluster?: object;
+  readonly args?: readonly string[];
+  readonly dataPath?: string;
+  readonly nodeOptions?: string;
+}
+
+/** The program over the database `url`, with a data folder of its own. */
+function programOver(t: Test, url: string) {
+  const folder = temporaryFolder(t);
+  const fileOf = (cluster: object) => {
+    const file = join(folder, 'gatehouse.json');
+    const Cluster = { url, name: 'a', secret: SECRET.toString('hex'), ...cluster };
+    writeFileSync(file, JSON.stringify({ Cluster }));
+    return file;
+  };
+  return {
+    folder,
+    launch: (dataPath = join(folder, 'data')) => launch({ dataPath, args: ['--config', fileOf({})] }),
+    command: (name: string, cluster: object = {}) => runToEnd([name, '--config', fileOf(cluster)]),
+    /** A start that ends by itself. */
+    run({ cluster = {}, args = [], dataPath = join(folder, 'data'), nodeOptions }: StartOptions = {}) {
+      const ports = ['--port', '0', '--internal-port', '0'];
+      const environment = nodeOptions === undefined ? {} : { NODE_OPTIONS: nodeOptions };
+      const all = ['--config', fileOf(cluster), '--data', dataPath, ...ports, ...args];
+      return runToEnd(all, environment);
+    },
+  };
+}
+
+async function serverOf(t: Test, settings: readonly string[]): Promise<Postgres> {
+  const postgres = await startPostgres(settings);
+  if (typeof postgres === 'string') throw new Error(postgres);
+  t.teardown(() => postgres.stop());
+  return postgres;
+}
+
+const UNREACHABLE = 'postgres://x@127.0.0.1:1/x';
+
+t.test('cluster start: a configuration at fault is refused with 78 before anything starts', async (t) => {
+  const { run, command } = programOver(t, UNREACHABLE);
+  t.match(await run({ args: ['--sandbox'] }), {
+    code: 78,
+    stderr: /^configuration: Cluster: the sandbox of one process cannot serve other nodes: [^\n]+\n$/,
+  });
+  const listen = '192.0.2.1:8090';
+  t.match(await run({ cluster: { listen } }), {
+    code: 78,
+    stderr: /^configuration: Cluster\.tls: is needed, as Cluster\.listen is not a loopback address[^\n]+\n$/,
+  });
+  t.match(await command('check-config', { listen, plain: true }), { code: 0 }, 'plain is the word for it');
+  t.match(await run({ cluster: { tls: { cert: '/none', key: '/none', ca: '/none' } } }), {
+    code: 78,
+    stderr: /^configuration: Cluster\.tls\.cert: ENOENT/,
+  });
+});
+
+t.test('cluster start: check-config names what is not available, and only with Cluster', async (t) => {
+  const { command } = programOver(t, UNREACHABLE);
+  t.match(await command('check-config'), {
+    code: 0,
+    stdout: `configuration: no faults\nnot available with Cluster: ${MISSING}\n`,
+  });
+  const file = join(temporaryFolder(t), 'gatehouse.json');
+  writeFileSync(file, '{}');
+  t.match(await runToEnd(['check-config', '--config', file]), { stdout: 'configuration: no faults\n' });
+});
+
+t.test('cluster start: a database that is away for 30 s is refused with 70 and the reason', async (t) => {
+  const { run } = programOver(t, UNREACHABLE);
+  t.match(await run({ nodeOptions: `--require ${FAST_TIME}` }), {
+    code: 70,
+    stderr: /^gatehouse: the database of Cluster\.url cannot be used for 30 s: [^\n]*ECONNREFUSED[^\n]*\n$/,
+  });
+});
+
+/** Refused with 70 and one sentence; `harm` changes the database after a node has used it and stopped. */
+function testHarm(postgres: Postgres, name: string, harm: string, sentence: RegExp): void {
+  t.test(`cluster start: ${name} is refused with 70`, async (t) => {
+    const { url, database } = await openPgFixture(t, postgres);
+    const program = programOver(t, url);
+    t.match(await (await program.launch()).stop(), { code: 0 });
+    await database.script(harm);
+    t.match(await program.run(), { code: 70, stderr: sentence });
+  });
+}
+
+function testDatabase(postgres: Postgres): void {
+  t.test('cluster start: standbys that are not waited for are refused with 78', async (t) => {
+    const postgres = await serverOf(t, ['synchronous_commit=off', 'synchronous_standby_names=none']);
+    const { run } = programOver(t, await postgres.createDatabase());
+    t.match(await run(), {
+      code: 78,
+      stderr: /^configuration: Cluster\.url: synchronous_commit is off although synchronous_standby_names/,
+    });
+  });
+
+  t.test('cluster start: another secret than that of the log is refused with 78', async (t) => {
+    const { url, connect } = await openPgFixture(t, postgres);
+    await connect();
+    t.match(await programOver(t, url).run({ cluster: { secret: '0e'.repeat(32) } }), {
+      code: 78,
+      stderr: 'configuration: Cluster.secret: is not the secret of this log, nor is any of the list\n',
+    });
+  });
+
+  testHarm(
+    postgres,
+    'a log that is another one than the node has followed',
+    'update gatehouse.head set log_id = gen_random_uuid()',
+    /^gatehouse: the log is [0-9a-f-]{36}, and this node has followed [0-9a-f-]{36}\n$/,
+  );
+  testHarm(
+    postgres,
+    'a log of a newer layout',
+    'update gatehouse.head set layout = layout + 1',
+    /^gatehouse: the log has layout 2, which a newer version of the gateway writes: this one knows 1\n$/,
+  );
+  // A function of this name is found before that of the server.
+  testHarm(
+    postgres,
+    'PostgreSQL 14',
+    `create schema former;
+     create function former.current_setting(name text) returns text language sql as
+       $$ select case name when 'server_version_num' then '140012' else pg_catalog.current_setting(name) end $$;
+     do $$ begin execute format('alter database %I set search_path = former, pg_catalog', current_database()); end $$`,
+    /^gatehouse: PostgreSQL 14 is too old for a cluster: 15 is the oldest\n$/,
+  );
+
+  t.test(
+    'cluster start: a name that a running node has is refused with 70; the node serves on',
+    async (t) => {
+      const { url } = await openPgFixture(t, postgres);
+      const program = programOver(t, url);
+      const first = await program.launch();
+      t.teardown(() => first.stop());
+      t.match(await program.run({ dataPath: join(program.folder, 'other') }), {
+        code: 70,
+        stderr: /^gatehouse: another process uses the node name a\n$/,
+      });
+      t.equal((await fetch(`${first.url}/health`)).status, 200);
+    },
+  );
+
+  t.test('cluster start: one warning names what is not available; a second start warns again', async (t) => {
+    const { url } = await openPgFixture(t, postgres);
+    const program = programOver(t, url);
+    for (let start = 0; start < 2; start += 1) {
+      const gateway = await program.launch();
+      await gateway.said(/"http library loaded"/);
+      await gateway.stop();
+      const lines = gateway
+        .output()
+        .stderr.split('\n')
+        .filter((line) => line.includes('with Cluster'));
+      t.equal(lines.length, 1);
+      t.match(JSON.parse(lines[0] ?? '{}'), { level: 'warn', features: MISSING.split(', ') });
+    }
+  });
+}
+
+await withPostgres(t, testDatabase);
