@@ -179,32 +179,42 @@ class RoutedSystem implements ActorSystem {
     return this.#local.query(kind, id, query as never);
   }
 
-  /** Asks the owner; if it no longer was, once more the owner that is known then. */
-  async #route(kind: AnyKind, id: string, call: RoutedCall): Promise<unknown> {
-    try {
-      return await this.#attempt(kind, id, call);
-    } catch (error) {
-      if (!(error instanceof NotOwner)) throw error;
-      return await this.#attempt(kind, id, call);
-    }
-  }
-
-  async #attempt(kind: AnyKind, id: string, { here, there, waits }: RoutedCall): Promise<unknown> {
-    const owner = this.#place.ownerOf(kind.kind, id);
-    if (owner === this.#place.node) return await this.#place.departure.hold(here);
-    if (owner === 0) throw ownerUnavailable();
-    const reply = await there(owner);
-    const isMoved = 'error' in reply && reply.error instanceof NotOwner;
-    // A caller finds its own writes on this node; and who owns what is known as the other node knows it.
-    if (waits === true || isMoved) await this.#place.appliedAtLeast(reply.position);
-    if ('error' in reply) throw reply.error;
-    return reply.value;
+  #route(kind: AnyKind, id: string, call: RoutedCall): Promise<unknown> {
+    return atOwner(this.#place, kind.kind, id, call);
   }
 }
 
 interface RoutedCall {
+  /** At this node. */
   here(): Promise<unknown>;
   there(node: number): Promise<RemoteReply>;
   /** It writes: the answer waits until this node has applied it. */
   readonly waits?: true;
+}
+
+/** Asks the owner of an actor; if it no longer was, once more the owner that is known then. */
+export async function atOwner(place: Place, kind: string, id: string, call: RoutedCall): Promise<unknown> {
+  try {
+    return await attempt(place, kind, id, call);
+  } catch (error) {
+    if (!(error instanceof NotOwner)) throw error;
+    return await attempt(place, kind, id, call);
+  }
+}
+
+async function attempt(
+  place: Place,
+  kind: string,
+  id: string,
+  { here, there, waits }: RoutedCall,
+): Promise<unknown> {
+  const owner = place.ownerOf(kind, id);
+  if (owner === place.node) return await place.departure.hold(here);
+  if (owner === 0) throw ownerUnavailable();
+  const reply = await there(owner);
+  const isMoved = 'error' in reply && reply.error instanceof NotOwner;
+  // A caller finds its own writes on this node; and who owns what is known as the other node knows it.
+  if (waits === true || isMoved) await place.appliedAtLeast(reply.position);
+  if ('error' in reply) throw reply.error;
+  return reply.value;
 }

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Departure } from '../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
-import { createRoutedSystem, ownerUnavailable } from '../actors/routed-system.ts';
+import { createRoutedSystem, ownerUnavailable, type Place } from '../actors/routed-system.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import { type ClusterNode, createClusterNode } from '../actors/runtime/log/cluster-node.ts';
 import type { PeerListener } from '../actors/runtime/log/port.ts';
@@ -14,6 +14,8 @@ import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
 import { type HostPort, parseHostPort } from '../domain/host-port.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
+import { NODE_VERBS, type NodeWork, nodeVerbs } from '../io/admin/node-work.ts';
+import { AdminNodes } from '../io/admin/nodes.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
 import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../io/cluster/audit.ts';
 import { linkKeys } from '../io/cluster/handshake.ts';
@@ -21,6 +23,7 @@ import { createLinkLog } from '../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../io/cluster/node-facts.ts';
 import { markEnd } from '../io/cluster/node-folder.ts';
 import { NodeFollower } from '../io/cluster/node-follower.ts';
+import { createNodeLinks } from '../io/cluster/node-links.ts';
 import type { NodeDescription, NodeRecord } from '../io/cluster/node-table.ts';
 import { NodeWatch } from '../io/cluster/node-watch.ts';
 import { PeerLinks } from '../io/cluster/peers.ts';
@@ -47,6 +50,8 @@ export interface OpenedCluster extends ClusterNode {
   serve(local: RunningSystem): GatewayActors;
   /** Other nodes may cancel calls and end sessions of /mcp here from now on. */
   mcpSignals(): NodeSignals;
+  /** Other nodes may ask for the work from now on. Returns the nodes as the panel reaches them. */
+  adminNodes(work: NodeWork): AdminNodes;
   /** For health and the panel. */
   facts(): ClusterFacts;
   readings(): ClusterReadings;
@@ -136,6 +141,7 @@ export async function openCluster(
       holder.verbs = { ...holder.verbs, ...signals.verbs };
       return signals;
     },
+    adminNodes: (work) => openAdminNodes(work, known, holder),
     facts: () => clusterFacts(known),
     readings: () => clusterReadings(known),
     reloaded(now) {
@@ -213,7 +219,7 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
     },
     verbs: Object.fromEntries([
       ...ACTOR_VERBS.map((name) => [name, held(verb(name))] as const),
-      ...[...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)] as const),
+      ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)] as const),
     ]),
     position: () => holder.parts?.replica.position ?? 0,
     observer: createLinkLog({ log, clock: Date.now }),
@@ -284,11 +290,12 @@ async function takeNodes(known: Known, nodes: readonly NodeRecord[]): Promise<vo
 
 function serve(
   local: RunningSystem,
-  { node, replica, view }: ClusterNode,
+  parts: ClusterNode,
   links: PeerLinks,
   holder: Holder,
   audit: ClusterAudit,
 ): GatewayActors {
+  const { view } = parts;
   const admit = () => {
     if (!view.admits) throw ownerUnavailable();
   };
@@ -297,18 +304,36 @@ function serve(
     ...actorVerbs({ local, kinds: KINDS, owns, admit }),
     ...audit.verbs(local.administration),
   };
-  const routed = createRoutedSystem({
-    local,
-    remote: new RemoteActors(links.call),
-    place: {
-      node: node.node,
-      departure: holder.departure,
-      ownerOf: (kind, id) => replica.members.ownerOf(kind, id),
-      appliedAtLeast: (position) => withDeadline(replica.appliedAtLeast(position)),
-    },
-    kinds: KINDS,
-  });
+  const remote = new RemoteActors(links.call);
+  const place = placeOf(parts, holder);
+  const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });
   return routedActors(local, routed, () => view.admits && !holder.departure.isAnnounced);
+}
+
+function placeOf({ node, replica }: ClusterNode, { departure }: Holder): Place {
+  return {
+    node: node.node,
+    departure,
+    ownerOf: (kind, id) => replica.members.ownerOf(kind, id),
+    appliedAtLeast: (position) => withDeadline(replica.appliedAtLeast(position)),
+  };
+}
+
+function openAdminNodes(work: NodeWork, known: Known, holder: Holder): AdminNodes {
+  const { name, view, replica, links, watch } = known;
+  const owns = (kind: string, id: string) => {
+    if (!view.admits) throw ownerUnavailable();
+    return view.owns(kind, id);
+  };
+  holder.verbs = { ...holder.verbs, ...nodeVerbs(work, owns) };
+  const nodeLinks = createNodeLinks({
+    name,
+    place: placeOf(known, holder),
+    members: () => replica.members.nodes(),
+    nameOf: (node) => watch.nameOf(node),
+    call: links.call,
+  });
+  return new AdminNodes(work, nodeLinks);
 }
 
 /** The command has happened: the caller of a repeat with its key gets the first reply. */

@@ -19,8 +19,8 @@ import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { joinCluster, openActorJournal, startActors } from './actors.ts';
+import { openAdminNodes } from './admin-nodes.ts';
 import { AdminRecovery } from './admin-recovery.ts';
-import { createReload } from './catalog-reload.ts';
 import type { OpenedCluster } from './cluster.ts';
 import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
@@ -82,7 +82,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const opened = await openActorJournal(configuration, settings, log);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
   const cluster = await joinCluster({ opened, configuration, settings, metrics }, options);
-  const base = { configuration, settings, log, ownership: cluster?.view ?? OWNS_ALL };
+  const base = { configuration, settings, log, catalog, addresses, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -128,7 +128,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     publicPaths: publicPaths(configuration),
     catalog,
     listChanges: openListChanges(actors, catalog, bounds),
-    reload: createReload({ ...base, read: options.readAgain, catalog, addresses, cluster }),
+    ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),
     bounds,
     metrics,
     dashboard,

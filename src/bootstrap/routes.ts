@@ -12,7 +12,7 @@ import type { HttpDeps } from './http-deps.ts';
 
 export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () => HealthFacts): AnyRoute[] {
   const { actors, bounds, catalog, cipher, dashboard, events, fileCodes, files, modules, staff } = deps;
-  const { settings } = deps;
+  const { nodes, settings } = deps;
   const { administration } = actors;
   const { moduleAddresses, publicPaths } = deps;
   const { ownerApi } = deps.webhooks;
@@ -50,10 +50,10 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       keys: administration,
       apps: { administration, webhooks: ownerApi },
       webhooks: { webhooks: ownerApi },
-      records: { administration, health, auditCluster: deps.cluster?.audit.pages },
-      staff: { staff, setupLinks: deps.setupLinks },
-      operations: { administration, dashboard, eventLog: events.log, staff },
-      catalog: { catalog, reload: deps.reload },
+      records: { administration, health, nodes, auditCluster: deps.cluster?.audit.pages },
+      staff: { staff, nodes },
+      operations: { administration, dashboard, nodes, eventLog: events.log, staff },
+      catalog: { catalog, nodes },
     },
     proxy: { modules, moduleAddresses, publicPaths, catalog, onCall },
   });

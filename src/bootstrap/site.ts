@@ -1,5 +1,6 @@
 /** Own hosts and origins of this deployment, once the port is known. */
 import type { Configuration } from '../domain/config/configuration.ts';
+import { offeredFeatures } from '../domain/features.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import { authMethods } from '../domain/sessions.ts';
 import type { Site } from '../domain/site.ts';
@@ -40,6 +41,7 @@ export function resolveSite(
       timestampDriftToleranceMs: configuration.fido2.timestampDriftToleranceMs,
     },
     authMethods: authMethods(codesDelivered),
+    features: offeredFeatures(configuration),
     webhookAllow: configuration.webhookAllow,
     adminPublicKeys: new Set(configuration.admin.publicKeys),
     adminAllow: configuration.admin.allow,

@@ -5,12 +5,12 @@ import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Site } from '../domain/site.ts';
-import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink, type SetupLinkHolder } from '../io/admin/staff.ts';
+import { LiveStaff, SETUP_TOKEN_BYTES, SetupLink, SetupLinks } from '../io/admin/staff.ts';
 import { untilServed } from './actors.ts';
 
 export interface OpenedStaff {
   readonly staff: LiveStaff;
-  readonly setupLinks: SetupLinkHolder;
+  readonly setupLinks: SetupLinks;
   /** Printed once and never logged. The token follows `#`, a part that browsers do not send. */
   readonly setupAddress: string | undefined;
 }
@@ -24,7 +24,7 @@ export async function openStaff(
   const staff = new LiveStaff(actors, adminPublicKeys, local);
   local.onApplied(staffKind, () => staff.reload());
   staff.reload();
-  const setupLinks: SetupLinkHolder = { current: undefined };
+  const setupLinks = new SetupLinks();
   // The token is in memory: one node of a cluster has the link.
   const isNeeded = ownership.owns(staffKind.kind, STAFF_ID) && !(await untilServed(() => staff.hasAdmin()));
   const setupAddress = isNeeded ? createSetupLink(setupLinks, baseUrl, false) : undefined;
@@ -32,7 +32,7 @@ export async function openStaff(
 }
 
 /** Replaces the link before. Returns the address of the new one. */
-export function createSetupLink(setupLinks: SetupLinkHolder, baseUrl: string, recovers: boolean): string {
+export function createSetupLink(setupLinks: SetupLinks, baseUrl: string, recovers: boolean): string {
   const token = randomBytes(SETUP_TOKEN_BYTES).toString('base64url');
   setupLinks.current = new SetupLink(token, Date.now(), recovers);
   return `${baseUrl}/ProxyAdmin/${recovers ? 'Recovery' : 'Setup'}#${token}`;

@@ -1,5 +1,7 @@
 /** Facts about this deployment that routes need: fixed once the listener's port is known. */
 
+import type { Feature } from './features.ts';
+
 export interface Site {
   readonly project: string;
   /** `<major>.<minor>.<patch>` (spec 9): get_info and initialize report the same one. */
@@ -31,6 +33,8 @@ export interface Site {
   };
   /** Ways to log in, shown by info and login_options. */
   readonly authMethods: readonly string[];
+  /** Features of which this deployment serves the routes. */
+  readonly features: readonly Feature[];
   /** base64url keys whose holders are admins. */
   readonly adminPublicKeys: ReadonlySet<string>;
   /** Webhook destinations that are exempt from the rules on address and scheme. */

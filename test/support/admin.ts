@@ -2,14 +2,15 @@
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import { Dashboard } from '../../src/io/admin/dashboard.ts';
+import { createNodeWork, type Reload } from '../../src/io/admin/node-work.ts';
+import { AdminNodes, type NodeLinks } from '../../src/io/admin/nodes.ts';
 import { settingsReload } from '../../src/io/admin/settings.ts';
-import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
+import { LiveStaff, type SetupLink, SetupLinks } from '../../src/io/admin/staff.ts';
 import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import type { AdminAppDeps } from '../../src/io/routes/admin/apps.ts';
 import type { AuditCluster } from '../../src/io/routes/admin/audit.ts';
-import type { Reload } from '../../src/io/routes/admin/catalog.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
 import type { OperationDeps } from '../../src/io/routes/admin/operations.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
@@ -54,6 +55,8 @@ export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
   readonly webhooks?: AdminAppDeps['webhooks'];
   readonly setupLink?: SetupLink;
+  /** Other nodes; without it the gateway is alone. */
+  readonly links?: NodeLinks;
   readonly eventLog?: OperationDeps['eventLog'];
   readonly auditCluster?: AuditCluster;
   /** Without it the admin's key is one of the configuration. */
@@ -74,6 +77,18 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
       const webhooks = { ...NO_WEBHOOKS, ...options.webhooks };
       staff = new LiveStaff(actors.system, new Set(keys), actors.system);
       const settings = new LiveSettings();
+      const dashboard = new Dashboard(() => ({}));
+      const catalog = catalogOf(BUILT);
+      const work = createNodeWork({
+        administration,
+        dashboard,
+        catalog,
+        reload: options.reload ?? (() => []),
+        setupLinks: new SetupLinks(options.setupLink),
+        clock: () => fixture.actors.clock.nowMs,
+      });
+      const nodes = new AdminNodes(work, options.links);
+      dashboard.follow(nodes);
       return [
         ...createAppRoutes(CIPHER),
         ...createAdminRoutes({
@@ -84,17 +99,19 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           webhooks: { webhooks },
           records: {
             administration,
+            nodes,
             health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
             auditCluster: options.auditCluster,
           },
-          staff: { staff, setupLinks: { current: options.setupLink } },
+          staff: { staff, nodes },
           operations: {
             administration,
-            dashboard: new Dashboard(() => ({})),
+            dashboard,
+            nodes,
             eventLog: options.eventLog ?? { newest: 0, page: () => [] },
             staff,
           },
-          catalog: { catalog: catalogOf(BUILT), reload: options.reload ?? (() => []) },
+          catalog: { catalog, nodes },
         }),
         ...(options.routes?.(actors, bounds, sessions) ?? []),
       ];

@@ -6,6 +6,7 @@ import net from 'node:net';
 import { Limiter } from '../../src/actors/limits/limiter.ts';
 import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { ChallengeKey } from '../../src/domain/challenges.ts';
+import { FEATURES } from '../../src/domain/features.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
@@ -89,6 +90,7 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
     },
     webhookAllow: ['127.0.0.0/8', '::1/128'],
     authMethods: ['passkey', 'key'],
+    features: FEATURES,
     adminPublicKeys: new Set(),
     adminAllow: ['127.0.0.0/8', '::1/128'],
     ...changes,

@@ -1,80 +1,92 @@
 /**
- * Samples of the live dashboard, sent as server-sent events: the requests since the previous sample. Requests are counted
- * only while a dashboard is open; one timer serves all dashboards.
+ * Samples of the live dashboard, sent as server-sent events: the requests since the previous sample, of this node, of
+ * another one, or of all. Requests are counted only while a dashboard is open; one timer serves all dashboards.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FinishedRequest } from '../http/finished.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
 import { residentMemory } from '../observability/machine.ts';
 import type { MetricReadings } from '../observability/metric-table.ts';
 import type { CallObservation } from '../observability/metrics.ts';
+import { type DashboardSample, FigureCounter, type Figures, sampleOf } from './figures.ts';
 
 /** Interval between samples. */
 const SAMPLE_INTERVAL_MS = 2_000;
+/** Another node that has not answered by then is named as missing in the sample. */
+const ANSWER_MS = 1_500;
+/** Another node that stops asking is counted for so long. */
+const ASKED_MS = 5 * SAMPLE_INTERVAL_MS;
 /** Dashboards that may be open at once. */
 const WATCHERS_MAX = 50;
-/** Routes and tools in a sample: the busiest. */
-const NAMES_MAX = 12;
-/** Upper bounds of latency buckets in milliseconds, 12 % apart: 0.05 ms to about 60 s. */
-const BUCKETS = Array.from({ length: 124 }, (_, index) => 0.05 * 1.12 ** index);
-const RESOLUTION_MS = 10;
 /** Samples of one stream. The page then opens a new one, which checks the role again. */
 const SAMPLES_MAX = 300;
 
-interface CallCounts {
-  count: number;
-  errors: number;
+/** Stands for the names of all nodes; no node has it for its own. */
+export const ALL_NODES = '*';
+
+/** The other nodes, where there are some. */
+export interface FigureNodes {
+  /** Of this node; '' without `Cluster`. */
+  readonly name: string;
+  /** Names of the other nodes that are in. */
+  others(): readonly string[];
+  /** Of another node, since this one asked before. Rejects when there is no answer. */
+  figures(name: string): Promise<Figures>;
 }
 
-/** One sample. */
-export interface DashboardSample {
-  readonly utcMs: number;
-  readonly seconds: number;
-  readonly requests: number;
-  readonly errors: number;
-  /** Milliseconds; null when nothing finished. */
-  readonly p50: number | null;
-  readonly p99: number | null;
-  readonly loopDelayP99: number;
-  readonly rssBytes: number;
-  readonly routes: readonly { name: string; count: number; errors: number }[];
-  readonly tools: readonly { name: string; count: number; errors: number }[];
-  /** The readings of /metrics. */
-  readonly metrics: Partial<MetricReadings>;
+const ALONE: FigureNodes = {
+  name: '',
+  others: () => [],
+  figures: () => Promise.reject(new Error('there is no other node')),
+};
+
+/** A sample as it is sent: `nodes` are those that it is of, `missing` those that did not answer. */
+interface SentSample extends DashboardSample {
+  readonly nodes: readonly string[];
+  readonly missing: readonly string[];
+}
+
+interface Asker {
+  readonly counter: FigureCounter;
+  end: NodeJS.Timeout;
 }
 
 export class Dashboard {
   readonly #watchers = new Set<Watcher>();
-  readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  readonly #read: () => Partial<MetricReadings>;
-  readonly #rss = residentMemory(() => performance.now());
+  readonly #counters = new Set<FigureCounter>();
+  /** By the name of the node that asks. */
+  readonly #askers = new Map<string, Asker>();
+  readonly #own: FigureCounter;
+  readonly #newCounter: () => FigureCounter;
+  #nodes = ALONE;
   #timer: NodeJS.Timeout | undefined;
-  #buckets = new Uint32Array(BUCKETS.length);
-  #routes = new Map<string, CallCounts>();
-  #tools = new Map<string, CallCounts>();
-  #startedMs = 0;
 
   /** `read` is called for each sample. */
   constructor(read: () => Partial<MetricReadings>) {
-    this.#read = read;
+    const rssBytes = residentMemory(() => performance.now());
+    this.#newCounter = () => new FigureCounter({ metrics: read, rssBytes });
+    this.#own = this.#newCounter();
   }
 
-  observe({ method, route, status, durationMs: milliseconds }: FinishedRequest): void {
-    if (this.#watchers.size === 0) return;
-    const at = BUCKETS.findIndex((bound) => milliseconds <= bound);
-    const index = at < 0 ? BUCKETS.length - 1 : at;
-    this.#buckets[index] = (this.#buckets[index] ?? 0) + 1;
-    count(this.#routes, route === '' ? 'no route' : `${method} ${route}`, status >= 500 || status === 0);
+  /** From now on readers may choose a node. */
+  follow(nodes: FigureNodes): void {
+    this.#nodes = nodes;
   }
 
-  readonly observeCall = ({ name, outcome }: CallObservation): void => {
-    if (this.#watchers.size > 0 && name !== '') count(this.#tools, name, outcome !== 'ok');
+  observe(request: FinishedRequest): void {
+    for (const counter of this.#counters) counter.observe(request);
+  }
+
+  readonly observeCall = (call: CallObservation): void => {
+    for (const counter of this.#counters) counter.observeCall(call);
   };
 
-  /** A stream of samples; undefined when too many dashboards are open. It ends when `alive` returns false. */
-  watch(alive: () => boolean): StreamReply | undefined {
+  /**
+   * A stream of samples of a node, of this one unless named; undefined when too many dashboards are open. It ends when
+   * `alive` returns false.
+   */
+  watch(alive: () => boolean, node?: string): StreamReply | undefined {
     if (this.#watchers.size >= WATCHERS_MAX) return undefined;
-    const watcher = new Watcher(alive, () => this.#leave(watcher));
+    const watcher = new Watcher(alive, () => this.#leave(watcher), node);
     return new StreamReply(
       200,
       watcher.source(() => this.#join(watcher)),
@@ -86,17 +98,50 @@ export class Dashboard {
     );
   }
 
-  /** Ends all streams. */
+  /** Of this node, for the dashboards of another one: what was counted since it asked before. */
+  figuresFor(asker: string, nowMs: number): Figures {
+    const known = this.#askers.get(asker);
+    const counter = known?.counter ?? this.#begin(this.#newCounter(), nowMs);
+    if (known !== undefined) clearTimeout(known.end);
+    const end = setTimeout(() => {
+      this.#askers.delete(asker);
+      this.#end(counter);
+    }, ASKED_MS).unref();
+    this.#askers.set(asker, { counter, end });
+    return counter.take(nowMs);
+  }
+
+  /** Ends all streams, and the counting for other nodes. */
   close(): void {
     for (const watcher of [...this.#watchers]) watcher.end();
+    for (const { counter, end } of this.#askers.values()) {
+      clearTimeout(end);
+      this.#end(counter);
+    }
+    this.#askers.clear();
+  }
+
+  /** Of this node, since the last sample. */
+  sample(nowMs: number): DashboardSample {
+    return sampleOf(this.#own.take(nowMs));
+  }
+
+  #begin(counter: FigureCounter, nowMs: number): FigureCounter {
+    counter.begin(nowMs);
+    this.#counters.add(counter);
+    return counter;
+  }
+
+  #end(counter: FigureCounter): void {
+    counter.end();
+    this.#counters.delete(counter);
   }
 
   #join(watcher: Watcher): void {
     this.#watchers.add(watcher);
     if (this.#timer !== undefined) return;
-    this.#reset();
-    this.#delay.enable();
-    this.#timer = setInterval(() => this.#broadcast(), SAMPLE_INTERVAL_MS);
+    this.#begin(this.#own, Date.now());
+    this.#timer = setInterval(() => void this.#broadcast(), SAMPLE_INTERVAL_MS);
     this.#timer.unref();
   }
 
@@ -105,63 +150,78 @@ export class Dashboard {
     if (this.#watchers.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#delay.disable();
+    this.#end(this.#own);
   }
 
-  #broadcast(): void {
-    const frame = `event: look\ndata: ${JSON.stringify(this.sample(Date.now()))}\n\n`;
-    this.#reset();
-    for (const watcher of [...this.#watchers]) watcher.send(frame);
-  }
-
-  sample(nowMs: number): DashboardSample {
-    const requests = this.#buckets.reduce((sum, each) => sum + each, 0);
-    const all = [...this.#routes.values()];
-    return {
-      utcMs: nowMs,
-      seconds: Math.max(0.001, (nowMs - this.#startedMs) / 1000),
-      requests,
-      errors: all.reduce((sum, { errors }) => sum + errors, 0),
-      p50: this.#percentile(requests, 0.5),
-      p99: this.#percentile(requests, 0.99),
-      loopDelayP99: Math.max(0, this.#delay.percentile(99) / 1e6 - RESOLUTION_MS),
-      rssBytes: this.#rss(),
-      routes: busiest(this.#routes),
-      tools: busiest(this.#tools),
-      metrics: this.#read(),
+  /** Dashboards of this node get their sample at once, those of others when the nodes have answered. */
+  async #broadcast(): Promise<void> {
+    const nodes = this.#nodes;
+    const answers = new Map([[nodes.name, this.#own.take(Date.now())]]);
+    const all = [nodes.name, ...nodes.others()];
+    const namesOf = ({ node = nodes.name }: Watcher) => (node === ALL_NODES ? all : [node]);
+    const isHere = (watcher: Watcher) => namesOf(watcher).every((name) => answers.has(name));
+    const frames = new Map<string, string>();
+    const send = (watcher: Watcher) => {
+      const names = namesOf(watcher);
+      const frame = frames.get(names.join()) ?? frameOf(names, answers);
+      frames.set(names.join(), frame);
+      watcher.send(frame);
     };
+    const watchers = [...this.#watchers];
+    const later = watchers.filter((watcher) => !isHere(watcher));
+    for (const watcher of watchers.filter(isHere)) send(watcher);
+    const wanted = new Set(later.flatMap(namesOf).filter((name) => !answers.has(name)));
+    if (wanted.size > 0) await answersOf(nodes, wanted, (name, figures) => answers.set(name, figures));
+    for (const watcher of later) send(watcher);
   }
+}
 
-  #percentile(total: number, share: number): number | null {
-    if (total === 0) return null;
-    let left = Math.ceil(total * share);
-    const index = this.#buckets.findIndex((each) => {
-      left -= each;
-      return left <= 0;
+/** Calls back with what the nodes answer in time, and resolves when all have, or when that is over. */
+async function answersOf(
+  nodes: FigureNodes,
+  names: ReadonlySet<string>,
+  take: (name: string, figures: Figures) => void,
+): Promise<void> {
+  let isOver = false;
+  const ask = async (name: string) => {
+    const figures = await nodes.figures(name).catch(() => undefined);
+    if (figures !== undefined && !isOver) take(name, figures);
+  };
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ANSWER_MS);
+    void Promise.all([...names].map(ask)).then(() => {
+      clearTimeout(timer);
+      resolve();
     });
-    return BUCKETS[index] ?? null;
-  }
+  });
+  isOver = true;
+}
 
-  #reset(): void {
-    this.#buckets = new Uint32Array(BUCKETS.length);
-    this.#routes = new Map();
-    this.#tools = new Map();
-    this.#startedMs = Date.now();
-    this.#delay.reset();
-  }
+/** `missing` without a sample: no node that was asked has answered. A gateway without `Cluster` has no name. */
+function frameOf(names: readonly string[], answers: ReadonlyMap<string, Figures>): string {
+  const found = names.filter((name) => answers.has(name));
+  const missing = names.filter((name) => !answers.has(name)).sort();
+  const [first, ...others] = found.flatMap((name) => answers.get(name) ?? []);
+  const nodes = found.filter((name) => name !== '').sort();
+  const sample: SentSample | Pick<SentSample, 'missing'> =
+    first === undefined ? { missing } : { ...sampleOf(first, others), nodes, missing };
+  return `event: ${first === undefined ? 'missing' : 'look'}\ndata: ${JSON.stringify(sample)}\n\n`;
 }
 
 /** One open dashboard. A sample is skipped while the previous one is being sent. */
 class Watcher {
+  /** The choice of the reader. */
+  readonly node: string | undefined;
   readonly #isAlive: () => boolean;
   readonly #onLeave: () => void;
   #out: OutgoingBody | undefined;
   #full = false;
   #samples = 0;
 
-  constructor(alive: () => boolean, gone: () => void) {
+  constructor(alive: () => boolean, gone: () => void, node: string | undefined) {
     this.#isAlive = alive;
     this.#onLeave = gone;
+    this.node = node;
   }
 
   source(joined: () => void): OutgoingSource {
@@ -192,20 +252,4 @@ class Watcher {
     this.#out = undefined;
     this.#onLeave();
   }
-}
-
-function count(all: Map<string, CallCounts>, name: string, isError: boolean): void {
-  const counts = all.get(name);
-  if (counts === undefined) all.set(name, { count: 1, errors: isError ? 1 : 0 });
-  else {
-    counts.count += 1;
-    if (isError) counts.errors += 1;
-  }
-}
-
-function busiest(all: ReadonlyMap<string, CallCounts>): { name: string; count: number; errors: number }[] {
-  return [...all]
-    .map(([name, counts]) => ({ name, ...counts }))
-    .sort((a, b) => b.count - a.count)
-    .slice(0, NAMES_MAX);
 }

@@ -100,8 +100,26 @@ export class LiveStaff {
 }
 
 /** The link of this start or of the last recovery; a new one replaces it. */
-export interface SetupLinkHolder {
+export class SetupLinks {
   current: SetupLink | undefined;
+
+  constructor(current?: SetupLink) {
+    this.current = current;
+  }
+
+  /** Does it recover? If so, and with `uses`, it is over from now on. Throws `SetupLinkOver`. */
+  use(token: string, uses: boolean, nowMs: number): boolean {
+    if (this.current === undefined) throw new GatewayError('SetupLinkOver');
+    this.current.check(token, nowMs);
+    // Of two uses at once the roles refuse one, but not of a recovery.
+    if (uses && this.current.recovers) this.current.spend();
+    return this.current.recovers;
+  }
+
+  /** There is an admin: the link of the start is over. */
+  endSetup(): void {
+    if (this.current?.recovers === false) this.current.spend();
+  }
 }
 
 /** One link for each start while there is no admin, and for each recovery. Only the hash of the token is kept. */

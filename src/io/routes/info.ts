@@ -1,4 +1,5 @@
 /** Public information: get_info, info and health (spec 4.4). */
+import { FEATURES } from '../../domain/features.ts';
 import { CHUNK_BYTES } from '../../domain/files/files.ts';
 import { SCOPE_SETTINGS, type ScopeCode } from '../../domain/limits/quotas.ts';
 import { ROLES } from '../../domain/roles.ts';
@@ -63,7 +64,7 @@ export const info = defineRoute({
   summary: 'Version, ways to log in, public limits, and whose session this is',
   docs: {
     description:
-      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one.',
+      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one. Routes of a feature that `features` leaves out answer 503 with code 1018.',
   },
   group: 'info',
   auth: 'optional',
@@ -74,6 +75,7 @@ export const info = defineRoute({
     /** The public address. */
     baseUrl: text({ examples: ['https://gate.example'] }),
     authMethods: array(text({ examples: ['passkey'] })),
+    features: array(oneOf(FEATURES)),
     fido2: object({
       rpId: text({ examples: ['gate.example'] }),
       rpName: text({ examples: ['Gatehouse'] }),
@@ -103,11 +105,12 @@ let cached: PublicFacts | undefined;
 function publicFacts(site: Site, settings: SettingsReader): string {
   const { revision } = settings;
   if (cached?.site === site && cached.revision === revision) return cached.text;
-  const { project, version, authMethods, baseUrl } = site;
+  const { project, version, authMethods, baseUrl, features } = site;
   const { rpId, rpName, origins } = site.fido2;
   const fido2 = { rpId, rpName, origins };
   const limits = publicLimits(settings);
-  const text = JSON.stringify({ project, version, baseUrl, authMethods, fido2, limits }).slice(1, -1);
+  const facts = { project, version, baseUrl, authMethods, features, fido2, limits };
+  const text = JSON.stringify(facts).slice(1, -1);
   cached = { site, revision, text };
   return text;
 }

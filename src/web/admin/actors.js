@@ -1,7 +1,8 @@
-/** Failing and quarantined actors, and dead letters. */
+/** Failing and quarantined actors, and dead letters, of all nodes. */
 import { get, post } from '../shared/api.js';
 import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { MissingNodes } from './nodes.js';
 
 export function ActorsPage({ role }) {
   const actors = useLoad(() => get('/ProxyAdmin/api/actors'), []);
@@ -19,6 +20,7 @@ export function ActorsPage({ role }) {
         html`<span class=${`tag ${quarantined ? 'bad' : 'warn'}`}>${quarantined ? 'quarantined' : 'backing off'}</span>`,
     },
     { title: 'Failures', number: true, cell: ({ failures }) => failures },
+    { title: 'Node', cell: ({ node }) => node },
     {
       title: 'Actions',
       action: true,
@@ -40,13 +42,14 @@ export function ActorsPage({ role }) {
         html`<${Ask} label="Remove" title="Remove the message?" confirm="Remove it" done="The message is removed." question="The message is removed. This cannot be undone." run=${() => act('discard', { timeMs, kind, id, seq })} />`,
     },
   ];
-  return html`<${Loaded} of=${actors}>${({ failing, dead, damagedRows }) => html`
+  return html`<${Loaded} of=${actors}>${({ failing, missing, dead, damagedRows }) => html`
+    <${MissingNodes} names=${missing} of="failing actors there are" />
     ${damagedRows > 0 && html`<div class="note bad" role="alert"><p>${damagedRows === 1 ? 'One row' : `${damagedRows} rows`} of the journal ${damagedRows === 1 ? 'is' : 'are'} damaged. The log names each. The command <code>node build/src/main.cjs check</code> reads the whole journal.</p></div>`}
     <section class="card"><header><h2>Failing actors</h2><div class="push"><button type="button" onClick=${actors.reload}>Refresh</button></div></header>
       ${
         failing.length === 0
           ? html`<${Empty}><p>No failing actors.</p><//>`
-          : html`<${Table} caption="Failing actors" rows=${failing} columns=${failingColumns} keyOf=${({ kind, id }) => `${kind} ${id}`} />`
+          : html`<${Table} caption="Failing actors" rows=${failing} columns=${failingColumns.filter(({ title }) => title !== 'Node' || failing.some(({ node }) => node !== null))} keyOf=${({ kind, id, node }) => `${kind} ${id} ${node}`} />`
       }
     </section>
     <section class="card"><header><h2>Dead letters</h2></header>

@@ -8,7 +8,7 @@ const PAGE = 100;
 /** Holds every MCP host that no application describes; no account owns it, so only its switch can be changed. */
 const UNREGISTERED = '1';
 
-export function AppsPage({ role }) {
+export function AppsPage({ info, role }) {
   const pages = usePages(
     (after) => get('/ProxyAdmin/api/apps', { after, limit: PAGE }),
     ({ id }) => id,
@@ -33,6 +33,13 @@ export function AppsPage({ role }) {
     }
     <${Act} run=${() => change(app.id, { mcpEnabled: !app.mcpEnabled })}>${app.mcpEnabled ? 'Forbid MCP' : 'Allow MCP'}<//>
   </div>`;
+  const webhook = {
+    title: 'Webhook',
+    cell: (app) =>
+      app.webhookUrl
+        ? html`<${Webhook} app=${app} /> <button type="button" class="plain" onClick=${() => setShown(app.id)}>Deliveries<span class="hidden"> of ${app.name}</span></button>`
+        : html`<span class="soft">none</span>`,
+  };
   const columns = [
     {
       title: 'Application',
@@ -51,13 +58,7 @@ export function AppsPage({ role }) {
       cell: (app) =>
         html`<span class="tags">${app.disabled ? html`<span class="tag bad">switched off</span>` : html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'pending approval'}</span>`}${app.mcpEnabled && html`<span class="tag good">MCP</span>`}</span>`,
     },
-    {
-      title: 'Webhook',
-      cell: (app) =>
-        app.webhookUrl
-          ? html`<${Webhook} app=${app} /> <button type="button" class="plain" onClick=${() => setShown(app.id)}>Deliveries<span class="hidden"> of ${app.name}</span></button>`
-          : html`<span class="soft">none</span>`,
-    },
+    ...(info.features.includes('webhooks') ? [webhook] : []),
     { title: 'Actions', cell: (app) => role === 'admin' && acts(app) },
   ];
   const chosen = pages.rows.find(({ id }) => id === shown);

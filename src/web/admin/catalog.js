@@ -1,7 +1,7 @@
 /** What each list of tools costs a client, by address and caller, and reloading the catalog. */
 import { get, post } from '../shared/api.js';
 import { Ask, Loaded, Table, useLoad } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
+import { html, useState } from '../vendor/preact.js';
 
 /** By class of callers; others are named by their class. */
 const CALLERS = {
@@ -38,7 +38,16 @@ function Lists({ profile, rows, whole }) {
   </section>`;
 }
 
+/** Another node whose catalog is the former one. */
+function Stays({ node, reason, faults }) {
+  return html`<div class="note warn below" role="alert">
+    <p>Node <strong>${node}</strong> keeps its former catalog: ${reason === 'refused' ? 'its configuration file has faults.' : 'it did not answer. Reload again when it does.'}</p>
+    ${faults.length > 0 && html`<ul class="small">${faults.map(({ path, message }) => html`<li key=${path}><code>${path}</code> ${message}</li>`)}</ul>`}
+  </div>`;
+}
+
 export function CatalogPage({ role }) {
+  const [stays, setStays] = useState([]);
   const lists = useLoad(() => get('/ProxyAdmin/api/catalog'), []);
   return html`<p class="small soft">What a client reads before its first call. Tokens are an estimate, four bytes each.</p>
     <div><${Loaded} of=${lists}>${(all) => {
@@ -54,9 +63,11 @@ export function CatalogPage({ role }) {
       html`<section class="card"><header><h2>Reload</h2></header>
       <p>Reads tools, resources and profiles from the configuration file again. If one is invalid, the current catalog stays.</p>
       <${Ask} kind="" label="Reload the catalog" title="Reload the catalog?" confirm="Reload" done="The catalog is reloaded." question="Running calls finish with the current catalog." run=${async () => {
-        await post('/ProxyAdmin/api/reload', {});
+        const { notReloaded } = await post('/ProxyAdmin/api/reload', {});
+        setStays(notReloaded);
         lists.reload();
       }} />
+      ${stays.map((each) => html`<${Stays} key=${each.node} ...${each} />`)}
     </section>`
     }`;
 }

@@ -1,12 +1,15 @@
-/** The state of the gateway. */
+/** The state of the gateway; in a cluster of the node that answers. */
 import { get } from '../shared/api.js';
 import { Loaded, sizeText, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { MissingNodes } from './nodes.js';
 
 export function HealthPage() {
   const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);
-  return html`<section class="card"><header><h2>State</h2><div class="push"><button type="button" onClick=${overview.reload}>Refresh</button></div></header>
-      <${Loaded} of=${overview}>${(facts) => html`<dl class="facts">
+  return html`<section class="card"><header><h2>${overview.value?.node ? `State of node ${overview.value.node}` : 'State'}</h2><div class="push"><button type="button" onClick=${overview.reload}>Refresh</button></div></header>
+      <${Loaded} of=${overview}>${(
+        facts,
+      ) => html`<${MissingNodes} names=${facts.missing} of="failing actors there are" /><dl class="facts">
         <dt>Storage</dt><dd><span class=${`tag ${facts.databaseConnected ? 'good' : 'bad'}`}>${facts.databaseConnected ? 'writable' : 'not writable'}</span></dd>
         <dt>Version</dt><dd>${facts.version}</dd>
         <dt>Time of the gateway</dt><dd><${Time} of=${facts.utcNow} /></dd>

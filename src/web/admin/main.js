@@ -15,6 +15,7 @@ import { EventsPage, UploadsPage } from './records.js';
 import { SettingsPage } from './settings.js';
 import { HostsPage, SessionsPage, UsersPage } from './users.js';
 
+/** `feature`: the page is shown where the gateway offers it. */
 const PAGES = [
   { name: 'Dashboard', title: 'Dashboard', page: DashboardPage },
   { name: 'Settings', title: 'Settings', page: SettingsPage },
@@ -23,8 +24,8 @@ const PAGES = [
   { name: 'Sessions', title: 'Sessions', page: SessionsPage },
   { name: 'Hosts', title: 'Connected hosts', page: HostsPage },
   { name: 'Apps', title: 'Applications', page: AppsPage },
-  { name: 'Uploads', title: 'Uploads', page: UploadsPage },
-  { name: 'Events', title: 'Events', page: EventsPage },
+  { name: 'Uploads', title: 'Uploads', page: UploadsPage, feature: 'files' },
+  { name: 'Events', title: 'Events', page: EventsPage, feature: 'events' },
   { name: 'LoginLog', title: 'Login log', page: LoginLogPage },
   { name: 'Audit', title: 'Audit', page: AuditPage },
   { name: 'Actors', title: 'Actors', page: ActorsPage },
@@ -36,7 +37,10 @@ const PAGES = [
 const LINKS = { '/ProxyAdmin/Setup': 'first', '/ProxyAdmin/Recovery': 'recovery' };
 
 const addressOf = (name) => `/ProxyAdmin/${name}`;
-const pageAt = (path) => PAGES.find(({ name }) => addressOf(name) === path) ?? PAGES[0];
+/** Those that this gateway offers; all while that is not known yet. */
+const pagesOf = (info) =>
+  PAGES.filter(({ feature }) => feature === undefined || info?.features.includes(feature) !== false);
+const pageAt = (path, pages) => pages.find(({ name }) => addressOf(name) === path) ?? pages[0];
 
 /** The address bar as state: links within the panel change it without a load. */
 function useAddress() {
@@ -68,7 +72,8 @@ function useAddress() {
 function App() {
   const [address, go] = useAddress();
   const { info, session, isOver, enter, leave, logOut } = useSession();
-  const { name, page: Page, title } = pageAt(location.pathname);
+  const pages = pagesOf(info.value);
+  const { name, page: Page, title } = pageAt(location.pathname, pages);
   const link = LINKS[location.pathname];
   const isIn = session?.role != null && link === undefined;
   useEffect(() => {
@@ -83,8 +88,8 @@ function App() {
     <${Loaded} of=${info}>${() =>
       isIn
         ? html`<div class="with-side">
-            <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
-            <main id="content"><h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div></main>
+            <nav class="side" aria-label="Pages">${pages.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
+            <main id="content"><h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} info=${info.value} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div></main>
           </div>`
         : html`<main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />

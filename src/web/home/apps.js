@@ -4,7 +4,8 @@ import { Deliveries } from '../shared/deliveries.js';
 import { Act, Ask, Copy, Dialog, Empty, Loaded, notify, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-export function AppsPart() {
+export function AppsPart({ info }) {
+  const hasWebhooks = info.features.includes('webhooks');
   const apps = useLoad(() => get('/auth/v1/app/list'), []);
   const [edited, setEdited] = useState(undefined);
   const [shown, setShown] = useState(undefined);
@@ -24,23 +25,31 @@ export function AppsPart() {
   const rotate = async (app) =>
     setShown(await then(() => post('/auth/v1/app/rotate_key', { appId: app.id })));
   return html`<h1>Applications</h1>
-    <p class="soft">Your applications receive events as webhooks. Agents can log in for an application once an admin has approved it.</p>
+    <p class="soft">${hasWebhooks && 'Your applications receive events as webhooks. '}Agents can log in for an application once an admin has approved it.</p>
     <p><button type="button" class="primary" onClick=${() => setEdited({})}>Register an application</button></p>
     <${Loaded} of=${apps}>${(list) =>
       list.length === 0
         ? html`<div class="card"><${Empty}><p>No applications yet.</p><//></div>`
         : list.map(
             (app) =>
-              html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} finish=${() => finish(app)} enable=${() => then(() => post('/auth/v1/app/enable', { appId: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { appId: app.id }))} />`,
+              html`<${App} key=${app.id} app=${app} hasWebhooks=${hasWebhooks} edit=${() => setEdited(app)} rotate=${() => rotate(app)} finish=${() => finish(app)} enable=${() => then(() => post('/auth/v1/app/enable', { appId: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { appId: app.id }))} />`,
           )}<//>
     <${Dialog} title=${edited?.id === undefined ? 'Register an application' : 'Change the application'} open=${edited !== undefined} onClose=${() => setEdited(undefined)}>
-      <${Form} app=${edited ?? {}} save=${save} cancel=${() => setEdited(undefined)} />
+      <${Form} app=${edited ?? {}} hasWebhooks=${hasWebhooks} save=${save} cancel=${() => setEdited(undefined)} />
     <//>
     <${Dialog} title="API key" open=${shown !== undefined} onClose=${() => setShown(undefined)}>
-      <p>${shown?.keys?.length > 1 ? html`Webhooks are signed with it from now on. <code>X-API-Key</code> keeps the former key for 24 hours, or until you end that key.` : html`Webhooks send it as <code>X-API-Key</code>.`} It is shown once.</p>
+      <p>${keyNote(shown, hasWebhooks)}It is shown once.</p>
       <pre>${shown?.apiKey}</pre>
       <div class="row"><${Copy} text=${shown?.apiKey ?? ''} label="Copy the key" /><button type="button" onClick=${() => setShown(undefined)}>Done</button></div>
     <//>`;
+}
+
+/** What the new key is used for. */
+function keyNote(shown, hasWebhooks) {
+  if (!hasWebhooks) return '';
+  return shown?.keys?.length > 1
+    ? html`Webhooks are signed with it from now on. <code>X-API-Key</code> keeps the former key for 24 hours, or until you end that key. `
+    : html`Webhooks send it as <code>X-API-Key</code>. `;
 }
 
 async function ping({ id }) {
@@ -54,7 +63,8 @@ function hasFormerKey({ keys = [] }) {
   return keys[1] !== undefined && Date.parse(keys[1].expiresUtc) > Date.now();
 }
 
-function App({ app, edit, rotate, finish, enable, remove }) {
+function App({ app, hasWebhooks, edit, rotate, finish, enable, remove }) {
+  const hasWebhook = hasWebhooks && Boolean(app.webhookUrl);
   return html`<article class="card">
     <header>
       <h2>${app.name}</h2>
@@ -63,30 +73,30 @@ function App({ app, edit, rotate, finish, enable, remove }) {
     </header>
     <dl class="facts small">
       <dt>Address</dt><dd>${app.url}</dd>
-      <dt>Webhook</dt><dd>${app.webhookUrl || html`<span class="soft">none (events are not sent)</span>`}</dd>
+      ${hasWebhooks && html`<dt>Webhook</dt><dd>${app.webhookUrl || html`<span class="soft">none (events are not sent)</span>`}</dd>`}
       <dt>Currencies</dt><dd>${app.currencies?.length > 0 ? app.currencies.join(', ') : 'all'}</dd>
       <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
-      ${app.webhookUrl && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
-      <dt>Delivered</dt><dd>${app.success_count}, failed ${app.failed_count}</dd>
+      ${hasWebhook && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
+      ${hasWebhooks && html`<dt>Delivered</dt><dd>${app.success_count}, failed ${app.failed_count}</dd>`}
       ${app.redirectUris?.length > 0 && html`<dt>Redirects to</dt><dd class="mono">${app.redirectUris.join(' ')}</dd>`}
       <dt>Id</dt><dd class="mono">${app.id}</dd>
     </dl>
     <div class="row">
       <button type="button" onClick=${edit}>Change</button>
-      ${app.webhookUrl && html`<${Act} run=${() => ping(app)}>Send a test event<//>`}
-      ${app.webhookUrl && app.webhook.state !== 'active' && html`<${Act} done="The webhook is re-enabled." run=${enable}>Re-enable webhook<//>`}
+      ${hasWebhook && html`<${Act} run=${() => ping(app)}>Send a test event<//>`}
+      ${hasWebhook && app.webhook.state !== 'active' && html`<${Act} done="The webhook is re-enabled." run=${enable}>Re-enable webhook<//>`}
       <${Ask} kind="" label="New key" title="Make a new API key?" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can switch." run=${rotate} />
       ${hasFormerKey(app) && html`<${Ask} label="End the former key" title="End the former key?" confirm="End it" done="Webhooks use the new key now." question="Receivers that still use the former key will refuse webhooks." run=${finish} />`}
       <${Ask} label="Remove" title=${`Remove ${app.name}?`} confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end immediately. This cannot be undone." run=${remove} />
     </div>
-    ${app.webhookUrl && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { appId: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
+    ${hasWebhook && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { appId: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
   </article>`;
 }
 
 const listOf = (text) => text.split(/[\s,;]+/).filter((part) => part !== '');
 
 /** Input stays when the gateway refuses it. */
-function Form({ app, save, cancel }) {
+function Form({ app, hasWebhooks, save, cancel }) {
   const [form, setForm] = useState({
     name: app.name ?? '',
     url: app.url ?? '',
@@ -116,9 +126,12 @@ function Form({ app, save, cancel }) {
   return html`<form class="stack" onSubmit=${(event) => event.preventDefault()}>
     ${field('name', 'Name', 'Shown to people who grant it access.', { maxlength: 64, required: true })}
     ${field('url', 'Address', 'Home page of the application. The gateway never connects to it.', { type: 'url', required: true })}
-    ${field('webhookUrl', 'Webhook', 'Events are sent to this address by POST. Leave empty for none.', { type: 'url' })}
+    ${
+      hasWebhooks &&
+      html`${field('webhookUrl', 'Webhook', 'Events are sent to this address by POST. Leave empty for none.', { type: 'url' })}
     ${field('currencies', 'Currencies', 'Receive events of these currency codes only, at most 20. Leave empty for all.')}
-    ${field('netTypes', 'Network types', 'Receive events of these network types only: numbers from 0 to 255, at most 30. Leave empty for all. Events without a network type are always sent.')}
+    ${field('netTypes', 'Network types', 'Receive events of these network types only: numbers from 0 to 255, at most 30. Leave empty for all. Events without a network type are always sent.')}`
+    }
     <div>
       <label for="app-redirectUris">Redirect URIs</label>
       <textarea id="app-redirectUris" rows="2" aria-describedby="app-redirectUris-hint" value=${form.redirectUris} onInput=${set('redirectUris')}></textarea>

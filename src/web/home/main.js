@@ -16,12 +16,13 @@ import { SessionsPart } from './sessions.js';
 import { ToolsPart } from './tools.js';
 import { Welcome } from './welcome.js';
 
+/** `feature`: the part is shown where the gateway offers it. */
 const PARTS = [
   { name: 'agent', title: 'Connect an agent', part: AgentPart },
   { name: 'hosts', title: 'Connected hosts', part: HostsPart },
   { name: 'tools', title: 'Try tools', part: ToolsPart },
-  { name: 'files', title: 'Files', part: FilesPart },
-  { name: 'events', title: 'Live events', part: EventsPart },
+  { name: 'files', title: 'Files', part: FilesPart, feature: 'files' },
+  { name: 'events', title: 'Live events', part: EventsPart, feature: 'streams' },
   { name: 'keys', title: 'Keys', part: KeysPart },
   { name: 'sessions', title: 'Sessions', part: SessionsPart },
   { name: 'apps', title: 'Applications', part: AppsPart },
@@ -30,9 +31,13 @@ const PARTS = [
 /** Not in the navigation: only the link of an agent leads there. */
 const ENROLL = { name: 'agent-key', title: 'Allow an agent', part: EnrollPart };
 
-function partOf(hash) {
+/** Those that this gateway offers; all while that is not known yet. */
+const partsOf = (info) =>
+  PARTS.filter(({ feature }) => feature === undefined || info?.features.includes(feature) !== false);
+
+function partOf(hash, parts) {
   if (isAgentLink(hash)) return ENROLL;
-  return PARTS.find(({ name }) => `#${name}` === hash) ?? PARTS[0];
+  return parts.find(({ name }) => `#${name}` === hash) ?? parts[0];
 }
 
 function useHash() {
@@ -64,7 +69,8 @@ function App() {
     await logOut();
     notify('You are logged out.');
   };
-  const { part: Part, name: shown, title } = partOf(hash);
+  const parts = partsOf(info.value);
+  const { part: Part, name: shown, title } = partOf(hash, parts);
   useEffect(() => {
     document.title = `${hasSession ? title : 'Log in'} · Gatehouse`;
   }, [title, hasSession]);
@@ -74,7 +80,7 @@ function App() {
         hasSession
           ? html`<div class="with-side">
               <nav class="side" aria-label="Parts">
-                ${PARTS.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
+                ${parts.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
               </nav>
               <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} /></div></main>
             </div>`

@@ -11,8 +11,8 @@ export function Welcome({ info, onEnter, children }) {
       <p>Log in once. Give each agent its own key, control what it can do, review every call, and revoke the key at any time.</p>
       <ul>
         <li>Tools over MCP, with limits and an audit trail</li>
-        <li>Files with checksums and resumable uploads</li>
-        <li>Events in real time, here and as webhooks</li>
+        ${info.features.includes('files') && html`<li>Files with checksums and resumable uploads</li>`}
+        ${info.features.includes('streams') && html`<li>Events in real time, here and as webhooks</li>`}
       </ul>
       <h2>Paste this address into an MCP host</h2>
       <p>The host opens a page here, where you log in or sign up and agree.</p>

@@ -295,6 +295,7 @@ export const ROUTE_TESTS: Evidence = {
   ],
   'GET /ProxyAdmin/api/live': [
     'test/io/admin/dashboard.test.ts: live: a stream for the staff that ends with the session',
+    'test/e2e/cluster/admin.test.ts: live figures of another node and of all come through the panel of any',
   ],
   'GET /ProxyAdmin/api/uploads': [
     'test/io/admin/dashboard.test.ts: actors: nothing failed, unknown ones are not found',
@@ -318,6 +319,7 @@ export const ROUTE_TESTS: Evidence = {
   'POST /ProxyAdmin/api/reload': [
     'test/io/admin/admin.test.ts: admin: a reload says what is served, and is audited',
     'test/io/admin/admin.test.ts: admin: a refused reload names every fault',
+    'test/e2e/cluster/admin.test.ts: a reload at one node reaches all, and names a node whose file has faults',
     'test/e2e/mcp-client.test.ts: swapped by SIGHUP and by an admin',
   ],
   'GET /docs/openapi.json': [

@@ -2,7 +2,8 @@
 import http from 'node:http';
 import t from 'tap';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
-import { Dashboard, type DashboardSample } from '../../../src/io/admin/dashboard.ts';
+import { Dashboard } from '../../../src/io/admin/dashboard.ts';
+import type { DashboardSample } from '../../../src/io/admin/figures.ts';
 import type { FinishedRequest } from '../../../src/io/http/finished.ts';
 import type { OutgoingBody } from '../../../src/io/http/stream.ts';
 import { cookie } from '../../support/account.ts';
@@ -142,7 +143,7 @@ t.test('events: the newest first, page by page, without what they say', async (t
 t.test('actors: nothing failed, unknown ones are not found, acts need a fresh login', async (t) => {
   const fixture = await startAdmin();
   t.teardown(() => fixture.stop());
-  t.same((await fixture.ask('actors')).result, { failing: [], dead: [], damagedRows: 0 });
+  t.same((await fixture.ask('actors')).result, { failing: [], missing: [], dead: [], damagedRows: 0 });
   t.same((await fixture.ask('uploads')).result, []);
   const name = { kind: 'user', id: '123' };
   t.equal((await fixture.change('actors/reset', name)).status, 404);

@@ -1,5 +1,6 @@
 /** What anybody may ask (info, get_info, health) and who may see the settings. */
 import t, { type Test } from 'tap';
+import { offeredFeatures } from '../../../src/domain/features.ts';
 import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
@@ -110,6 +111,16 @@ t.test(
     t.match(await told(bank), { limits: { activeKeys: 20, challengeSeconds: 300, quotas: { i: 0 } } });
   },
 );
+
+t.test('info: names the features of this deployment, so that pages leave out the others', async (t) => {
+  for (const cluster of [undefined, {}]) {
+    const features = offeredFeatures({ cluster });
+    const { get } = start(t, undefined, { features });
+    const { json } = await get('/auth/v1/info');
+    t.same((json['result'] as { features: string[] }).features, features);
+    t.equal(features.includes('files'), cluster === undefined);
+  }
+});
 
 t.test('health: database, memory and sessions without the envelope, one word with plain=1', async (t) => {
   let facts = HEALTHY;

@@ -1,26 +1,24 @@
 /** Admin JSON of the catalog: the sizes of its lists, and a reload of the custom tools and resources of the file. */
 import { CALLER_CLASSES } from '../../../domain/access.ts';
 import { errorRow } from '../../../domain/errors.ts';
-import { array, type Fault, integer, nullable, object, oneOf, text } from '../../../domain/schema.ts';
+import { array, integer, nullable, object, oneOf, text } from '../../../domain/schema.ts';
+import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { errorBody } from '../../http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
 import type { Catalog } from '../../mcp/catalog.ts';
 import { requestIdsOf } from '../../observability/audit-fields.ts';
 
-/** Reads the configuration file again. Without faults the new catalog is served, otherwise the current one stays. */
-export type Reload = () => readonly Fault[];
-
 export interface CatalogDeps {
   readonly catalog: { readonly current: Catalog };
-  readonly reload: Reload;
+  readonly nodes: Pick<AdminNodes, 'reload'>;
 }
 
 /** Bytes of a list for one token of a model: a rule of thumb for English JSON. */
 const BYTES_PER_TOKEN = 4;
 
 /** What each list of tools costs a client, so that an admin sees what a profile saves. */
-export function createAdminListsRoute({ catalog }: CatalogDeps): AnyRoute {
+export function createAdminListsRoute({ catalog }: Pick<CatalogDeps, 'catalog'>): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/catalog',
@@ -52,39 +50,57 @@ export function createAdminListsRoute({ catalog }: CatalogDeps): AnyRoute {
   });
 }
 
+/** Another node of a cluster whose catalog stays: its file has faults, or it did not answer. */
+const notReloaded = object({
+  node: text({ examples: ['b'] }),
+  reason: oneOf(['refused', 'noAnswer']),
+  faults: array(
+    object({ path: text({ examples: ['McpTools.x'] }), message: text({ examples: ['is missing'] }) }),
+  ),
+});
+
 /** The envelope lists all faults beside code and message, so that an admin can correct them in one round. */
-export function createAdminCatalogRoute(deps: CatalogDeps): AnyRoute {
+export function createAdminCatalogRoute({ nodes }: Pick<CatalogDeps, 'nodes'>): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/reload',
     summary: 'Read McpTools and McpResources of the configuration file again; a refusal names every fault',
     docs: {
       description:
-        'The file takes effect whole or not at all. A refusal carries `faults` with the path of each. Needs a recent login.',
+        'The file takes effect whole or not at all. A refusal carries `faults` with the path of each. Other nodes of a cluster read their own files; `notReloaded` names those whose catalog stays. Needs a recent login.',
     },
     group: 'admin',
     auth: 'admin',
     limits: [],
-    result: object({ tools: integer(), resources: integer() }),
+    result: object({ tools: integer(), resources: integer(), notReloaded: array(notReloaded) }),
     errors: ['SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'ConfigurationRefused'],
     async handle(context) {
       requireFresh(context);
       const { actors, session, client, nowMs } = context;
-      const faults = deps.reload();
+      const { own, others } = await nodes.reload();
+      const refused = others.answers.filter(({ value }) => value.faults.length > 0);
+      const stay = [
+        ...refused.map(({ name, value }) => ({
+          node: name ?? '',
+          reason: 'refused' as const,
+          faults: value.faults.map(({ path, message }) => ({ path, message })),
+        })),
+        ...others.missing.map((node) => ({ node, reason: 'noAnswer' as const, faults: [] })),
+      ];
       // Audited on disk before the answer, as every change by an admin.
       await actors.auditFirst({
         utcMs: nowMs,
         event: 'admin.reload',
         userId: session.userId,
         fields: {
-          outcome: faults.length === 0 ? 'ok' : 'refused',
+          outcome: own.faults.length === 0 ? 'ok' : 'refused',
+          ...(stay.length === 0 ? {} : { notReloaded: stay.map(({ node }) => node).join(' ') }),
           address: client.address,
           ...requestIdsOf(context),
         },
       });
-      const { tools, resources } = deps.catalog.current;
-      if (faults.length === 0) return { tools: tools.size, resources: resources.size };
-      const error = { ...errorBody('ConfigurationRefused'), faults };
+      if (own.faults.length === 0) return { tools: own.tools, resources: own.resources, notReloaded: stay };
+      const error = { ...errorBody('ConfigurationRefused'), faults: own.faults };
       return Reply.json(errorRow('ConfigurationRefused').status, { error }, [], 'ConfigurationRefused');
     },
   });

@@ -6,23 +6,15 @@ import type { AuditEvent } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { EventLog } from '../../../domain/events/events.ts';
 import { ID_EXAMPLE } from '../../../domain/examples.ts';
-import {
-  array,
-  boolean,
-  idText,
-  integer,
-  nullable,
-  object,
-  optional,
-  text,
-  utcText,
-} from '../../../domain/schema.ts';
+import { array, idText, integer, nullable, object, optional, text, utcText } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
-import type { Dashboard } from '../../admin/dashboard.ts';
+import { ALL_NODES, type Dashboard } from '../../admin/dashboard.ts';
+import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
 import { isSessionAlive } from '../../http/session-lookup.ts';
+import { failingActor, missingNodes } from './records.ts';
 import type { StaffDeps } from './staff.ts';
 
 const DEAD_LETTERS_MAX = 1_000;
@@ -31,6 +23,7 @@ const EVENTS_PAGE = 100;
 export interface OperationDeps extends Pick<StaffDeps, 'staff'> {
   readonly administration: Administration;
   readonly dashboard: Dashboard;
+  readonly nodes: AdminNodes;
   readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
 }
 
@@ -63,14 +56,15 @@ export function createAdminOperationRoutes(deps: OperationDeps): AnyRoute[] {
 }
 
 /** Not counted as a request of the session, because pages reconnect by themselves. */
-function liveRoute({ dashboard, staff }: OperationDeps): AnyRoute {
+function liveRoute({ dashboard, nodes, staff }: OperationDeps): AnyRoute {
   return defineRoute({
     ...admin,
     method: 'GET',
     path: '/ProxyAdmin/api/live',
     summary: 'Samples of the last two seconds as server-sent events',
     docs: {
-      description: 'One frame every two seconds. The stream ends with the session or the role.',
+      description:
+        'One frame every two seconds. The stream ends with the session or the role. In a cluster a frame `look` names the nodes that it is of and those that did not answer; a frame `missing` names those alone.',
       answers: {
         200: {
           description: 'The stream',
@@ -81,12 +75,23 @@ function liveRoute({ dashboard, staff }: OperationDeps): AnyRoute {
       sends: ['Cache-Control'],
     },
     limits: ['NoRateLimit'],
-    errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
-    handle({ actors, session }) {
+    query: object({
+      node: optional(
+        text({
+          maxLength: 32,
+          examples: ['a'],
+          description: `Name of a node of the cluster, ${ALL_NODES} for all; the one that answers unless given`,
+        }),
+      ),
+    }),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'Overloaded'],
+    handle({ actors, session, query: { node } }) {
+      const names = [ALL_NODES, nodes.name, ...nodes.others()];
+      if (node !== undefined && !names.includes(node)) throw new GatewayError('NotFound', 'no such node');
       const mayWatch = () =>
         staff.effectiveRoleOf(session.userId) !== undefined &&
         isSessionAlive(actors, session.userId, session.id);
-      const stream = dashboard.watch(mayWatch);
+      const stream = dashboard.watch(mayWatch, node);
       if (stream === undefined) throw new GatewayError('Overloaded', 'too many dashboards are open');
       return stream;
     },
@@ -153,7 +158,7 @@ function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
   });
 }
 
-function actorsRoute({ administration }: OperationDeps): AnyRoute {
+function actorsRoute({ administration, nodes }: OperationDeps): AnyRoute {
   const dead = object({
     ...deadKey.properties,
     utc: utcText(),
@@ -167,23 +172,15 @@ function actorsRoute({ administration }: OperationDeps): AnyRoute {
     summary: 'Actors that failed lately, and messages that were given up',
     docs: { description: 'A quarantined actor answers 503 until it is reset or its message is skipped.' },
     result: object({
-      failing: array(
-        object({
-          kind: text({ examples: ['user'] }),
-          id: idText(),
-          quarantined: boolean(),
-          failures: integer(),
-        }),
-      ),
+      failing: array(failingActor),
+      missing: missingNodes,
       dead: array(dead),
-      /** Rows of the journal that were found damaged since the start. */
+      /** Rows of the journal of this node that were found damaged since the start. */
       damagedRows: integer(),
     }),
-    handle: () => ({
+    handle: async () => ({
       damagedRows: administration.journal.damagedRows,
-      failing: administration
-        .failing()
-        .map(({ kind, id, quarantined, failures }) => ({ kind, id, quarantined, failures })),
+      ...(await failingOf(nodes)),
       dead: administration.dead(DEAD_LETTERS_MAX).map(({ timeMs, kind, id, seq, reason, command }) => ({
         timeMs,
         kind,
@@ -198,9 +195,14 @@ function actorsRoute({ administration }: OperationDeps): AnyRoute {
   });
 }
 
+async function failingOf(nodes: AdminNodes) {
+  const { failing, missing } = await nodes.failing();
+  return { failing: [...failing], missing: [...missing] };
+}
+
 type ActorName = { kind: string; id: string };
 
-function actRoutes({ administration }: OperationDeps): AnyRoute[] {
+function actRoutes({ administration, nodes }: OperationDeps): AnyRoute[] {
   const note = (
     context: RouteContext<unknown, unknown, SessionContext>,
     event: AuditEvent,
@@ -217,7 +219,7 @@ function actRoutes({ administration }: OperationDeps): AnyRoute[] {
     summary: string,
     description: string,
     event: AuditEvent,
-    run: (kind: string, id: string) => boolean,
+    run: (kind: string, id: string) => Promise<boolean>,
   ) =>
     defineRoute({
       ...admin,
@@ -231,7 +233,7 @@ function actRoutes({ administration }: OperationDeps): AnyRoute[] {
       async handle(context) {
         requireFresh(context);
         const { kind, id } = context.body;
-        if (!run(kind, id)) throw new GatewayError('NotFound');
+        if (!(await run(kind, id))) throw new GatewayError('NotFound');
         await note(context, event, context.body);
         return context.body;
       },
@@ -242,14 +244,14 @@ function actRoutes({ administration }: OperationDeps): AnyRoute[] {
       'End the quarantine of an actor: it is replayed at its next message',
       'Where the cause is gone, nothing is lost. Needs a recent login.',
       'actorReset',
-      (kind, id) => administration.reset(kind, id),
+      (kind, id) => nodes.reset(kind, id),
     ),
     act(
       '/ProxyAdmin/api/actors/skip',
       'Move the next message of an actor to the dead letters and end its quarantine',
       'For a message that fails each time: what it would have changed does not happen. Needs a recent login.',
       'actorSkipped',
-      (kind, id) => administration.skipNext(kind, id),
+      (kind, id) => nodes.skip(kind, id),
     ),
     defineRoute({
       ...admin,

@@ -6,13 +6,14 @@ import { KEY_EXAMPLE } from '../../../domain/examples.ts';
 import { ROLES } from '../../../domain/roles.ts';
 import { array, idText, int64, named, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import { requireId } from '../../accounts/login-parts.ts';
+import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import type { LiveStaff, SetupLinkHolder } from '../../admin/staff.ts';
+import type { LiveStaff } from '../../admin/staff.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 
 export interface StaffDeps {
   readonly staff: LiveStaff;
-  readonly setupLinks: Readonly<SetupLinkHolder>;
+  readonly nodes: Pick<AdminNodes, 'useLink' | 'endSetup'>;
 }
 
 const roleItem = named('StaffRole', object({ userId: idText(), role: oneOf(ROLES) }));
@@ -59,7 +60,7 @@ function changeRoute({ staff }: StaffDeps): AnyRoute {
 }
 
 /** The link proves access to the console of the program. From then on the passkey opens the panel. */
-function claimRoute({ staff, setupLinks }: StaffDeps): AnyRoute {
+function claimRoute({ staff, nodes }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/claim',
@@ -77,16 +78,13 @@ function claimRoute({ staff, setupLinks }: StaffDeps): AnyRoute {
     }),
     result: roleItem,
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],
-    async handle({ body, client, nowMs, session }) {
-      const { current: setupLink } = setupLinks;
-      if (setupLink === undefined) throw new GatewayError('SetupLinkOver');
-      setupLink.check(body.token, nowMs);
-      if (session.keyType !== 'FIDO2') throw new GatewayError('Forbidden', 'a passkey is needed');
+    async handle({ body, client, session }) {
+      const isPasskey = session.keyType === 'FIDO2';
+      const recovers = await nodes.useLink(body.token, isPasskey);
+      if (!isPasskey) throw new GatewayError('Forbidden', 'a passkey is needed');
       const { userId } = session;
-      // Of two claims at once the actor refuses one, but not of a recovery.
-      if (setupLink.recovers) setupLink.spend();
-      await staff.setFirst(userId, client.address, setupLink.recovers);
-      setupLink.spend();
+      await staff.setFirst(userId, client.address, recovers);
+      await nodes.endSetup();
       return { userId, role: 'admin' };
     },
   });

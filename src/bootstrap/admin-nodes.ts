@@ -1,13 +1,17 @@
 /**
  * Reloads the catalog from the configuration file, on SIGHUP and for an admin. Changes of other keys need a restart; the
- * log names them.
+ * log names them. Opens what the admin panel asks of every node, a reload among it.
  */
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { ConfigurationResult } from '../config/load.ts';
 import { keysForRestart } from '../domain/config/changes.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import type { Dashboard } from '../io/admin/dashboard.ts';
+import { createNodeWork, type Reload } from '../io/admin/node-work.ts';
+import { AdminNodes } from '../io/admin/nodes.ts';
+import type { SetupLinks } from '../io/admin/staff.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { Log } from '../io/observability/log.ts';
-import type { Reload } from '../io/routes/admin/catalog.ts';
 import type { OpenedCluster } from './cluster.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
@@ -18,11 +22,11 @@ interface ReloadDeps extends Omit<Started, 'production'> {
   readonly configuration: Configuration;
   readonly catalog: LiveCatalog;
   readonly log: Log;
-  readonly cluster: Pick<OpenedCluster, 'reloaded'> | undefined;
+  readonly cluster: OpenedCluster | undefined;
 }
 
 /** Returns and logs all faults of the file. With any fault the current catalog stays unchanged. */
-export function createReload(deps: ReloadDeps): Reload {
+function createReload(deps: ReloadDeps): Reload {
   const { read, configuration, catalog, log, addresses, cluster } = deps;
   const { production } = configuration;
   const started: Started = { addresses, production };
@@ -39,4 +43,24 @@ export function createReload(deps: ReloadDeps): Reload {
     }
     return faults;
   };
+}
+
+interface AdminNodeDeps extends ReloadDeps {
+  readonly actors: GatewayActors;
+  readonly dashboard: Dashboard;
+  readonly setupLinks: SetupLinks;
+}
+
+/** `reload`: of this node alone. */
+export function openAdminNodes(deps: AdminNodeDeps): {
+  readonly nodes: AdminNodes;
+  readonly reload: Reload;
+} {
+  const { cluster, actors, dashboard, setupLinks, catalog } = deps;
+  const { administration } = actors;
+  const reload = createReload(deps);
+  const work = createNodeWork({ administration, dashboard, setupLinks, catalog, reload, clock: Date.now });
+  const nodes = cluster?.adminNodes(work) ?? new AdminNodes(work);
+  dashboard.follow(nodes);
+  return { nodes, reload };
 }

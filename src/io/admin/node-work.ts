@@ -1,0 +1,116 @@
+/** What each node does on what it alone holds, for its own admin panel and for that of the other nodes. */
+import type { Administration } from '../../actors/runtime/administration.ts';
+import { ownText } from '../../actors/runtime/journal/own-strings.ts';
+import { NotOwner } from '../../actors/runtime/not-owner.ts';
+import type { Fault } from '../../domain/schema.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { Catalog } from '../mcp/catalog.ts';
+import type { Dashboard } from './dashboard.ts';
+import type { Figures } from './figures.ts';
+import type { SetupLinks } from './staff.ts';
+
+/** Reads the configuration file again. Without faults the new catalog is served, otherwise the current one stays. */
+export type Reload = () => readonly Fault[];
+
+/** An actor that failed lately. */
+export interface FailingActor {
+  readonly kind: string;
+  readonly id: string;
+  readonly quarantined: boolean;
+  readonly failures: number;
+}
+
+/** `faults`: none where the new catalog is served. The counts are of what is served now. */
+export interface ReloadOutcome {
+  readonly faults: readonly Fault[];
+  readonly tools: number;
+  readonly resources: number;
+}
+
+/** Arguments and results are plain data: they travel. */
+export interface NodeWork {
+  failing(): readonly FailingActor[];
+  /** False when the actor has no failures here. */
+  reset(kind: string, id: string): boolean;
+  /** Of an actor that this node owns; resolves when the dead letter is written. False when it has no message. */
+  skip(kind: string, id: string): Promise<boolean>;
+  reload(): ReloadOutcome;
+  /** Since the node of that name asked before. */
+  figures(asker: string): Figures;
+  /** As `use` of `SetupLinks`. Throws `SetupLinkOver`, also for the link of another node. */
+  useLink(token: string, uses: boolean): boolean;
+  /** Ends the set-up link of this node. */
+  endSetup(): void;
+}
+
+interface WorkDeps {
+  readonly administration: Administration;
+  readonly dashboard: Dashboard;
+  readonly setupLinks: SetupLinks;
+  readonly catalog: { readonly current: Pick<Catalog, 'tools' | 'resources'> };
+  readonly reload: Reload;
+  readonly clock: Clock;
+}
+
+export function createNodeWork(deps: WorkDeps): NodeWork {
+  const { administration, dashboard, setupLinks, catalog, clock } = deps;
+  return {
+    failing: () =>
+      administration
+        .failing()
+        .map(({ kind, id, quarantined, failures }) => ({ kind, id, quarantined, failures })),
+    reset: (kind, id) => administration.reset(kind, id),
+    async skip(kind, id) {
+      const skipped = administration.skipNext(kind, id);
+      // Written after the dead letter, so that is there when this is.
+      if (skipped) await administration.write([], 0);
+      return skipped;
+    },
+    reload() {
+      const faults = deps.reload();
+      const { tools, resources } = catalog.current;
+      return { faults, tools: tools.size, resources: resources.size };
+    },
+    figures: (asker) => dashboard.figuresFor(asker, clock()),
+    useLink: (token, uses) => setupLinks.use(token, uses, clock()),
+    endSetup: () => setupLinks.endSetup(),
+  };
+}
+
+/** Names of the verbs below. */
+export const NODE_VERBS = [
+  'failing',
+  'reset',
+  'skip',
+  'reload',
+  'figures',
+  'useLink',
+  'endSetup',
+] as const satisfies readonly (keyof NodeWork)[];
+
+type NodeVerbs = Record<(typeof NODE_VERBS)[number], (...args: readonly unknown[]) => unknown>;
+
+/** What other nodes may call. Each throws TypeError for arguments that no node of this version sends. */
+export function nodeVerbs(work: NodeWork, owns: (kind: string, id: string) => boolean): NodeVerbs {
+  return {
+    failing: () => work.failing(),
+    reset: (kind, id) => work.reset(textOf(kind), textOf(id)),
+    skip(kind, id) {
+      if (!owns(textOf(kind), textOf(id))) throw new NotOwner();
+      return work.skip(textOf(kind), textOf(id));
+    },
+    reload: () => work.reload(),
+    figures: (asker) => work.figures(textOf(asker)),
+    useLink: (token, uses) => work.useLink(textOf(token), uses === true),
+    endSetup() {
+      work.endSetup();
+      return null;
+    },
+  };
+}
+
+/** It does not keep the frame that it came in. */
+function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError(`expected a text, not ${typeof value}`);
+  return ownText(value);
+}

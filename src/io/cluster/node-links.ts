@@ -1,0 +1,32 @@
+/** The other nodes by name, for what the admin panel asks of them. */
+import { atOwner, type Place, type RemoteReply } from '../../actors/routed-system.ts';
+import type { NodeLinks } from '../admin/nodes.ts';
+
+interface NodeLinksOptions {
+  /** Of this node. */
+  readonly name: string;
+  readonly place: Place;
+  /** Numbers of the nodes that are in. */
+  readonly members: () => Iterable<number>;
+  readonly nameOf: (node: number) => string;
+  readonly call: (node: number, verb: string, ...args: readonly unknown[]) => Promise<RemoteReply>;
+}
+
+export function createNodeLinks({ name, place, members, nameOf, call }: NodeLinksOptions): NodeLinks {
+  const byName = () => {
+    const others = [...members()].filter((node) => node !== place.node);
+    return new Map(others.map((node) => [nameOf(node), node]));
+  };
+  return {
+    name,
+    others: () => [...byName().keys()].sort(),
+    async call(other, verb, ...args) {
+      // Number 0 is that of no node: there is no link to it.
+      const reply = await call(byName().get(other) ?? 0, verb, ...args);
+      if ('error' in reply) throw reply.error;
+      return reply.value;
+    },
+    atOwner: (kind, id, here, verb) =>
+      atOwner(place, kind, id, { here, there: (node) => call(node, verb, kind, id), waits: true }),
+  };
+}

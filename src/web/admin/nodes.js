@@ -1,0 +1,9 @@
+/** The nodes of a cluster: which of them did not answer. */
+import { html } from '../vendor/preact.js';
+
+/** Nothing when all have answered. `of`: what is missing of them, as the end of a sentence. */
+export function MissingNodes({ names, of }) {
+  if (names.length === 0) return '';
+  const who = names.length === 1 ? `Node ${names[0]} did` : `Nodes ${names.join(', ')} did`;
+  return html`<div class="note warn" role="status"><p>${who} not answer: ${of} missing.</p></div>`;
+}
