@@ -26,7 +26,7 @@ const DECIMAL_PATTERN = /^(?:0|[1-9][0-9]{0,18})$/;
  */
 export class TickSource {
   /** The highest of its ids that is given or not above the floor. */
-  #last: bigint;
+  #last = -1n;
   readonly #node: bigint;
   readonly #step: bigint;
 
@@ -36,12 +36,18 @@ export class TickSource {
       throw new RangeError(`a node is 0 to ${NODES_MAX - 1}`);
     this.#node = BigInt(node ?? 0);
     this.#step = node === undefined ? 1n : BigInt(NODES_MAX);
+    this.raise(floor);
+  }
+
+  /** Ids from now on are above that one too. */
+  raise(floor: bigint): void {
     const own = floor - (floor % this.#step) + this.#node;
-    this.#last = own > floor ? own - this.#step : own;
+    const below = own > floor ? own - this.#step : own;
+    if (below > this.#last) this.#last = below;
   }
 
   next(nowMs: number): bigint {
-    const fromClock = (BigInt(Math.trunc(nowMs)) << COUNTER_BITS) | this.#node;
+    const fromClock = tickAt(nowMs) | this.#node;
     if (fromClock > this.#last) this.#last = fromClock;
     else {
       const next = this.#last + this.#step;
@@ -53,6 +59,11 @@ export class TickSource {
   get last(): bigint {
     return this.#last;
   }
+}
+
+/** The first id that a clock gives at that moment, without the number of a node. */
+export function tickAt(utcMs: number): bigint {
+  return BigInt(Math.trunc(utcMs)) << COUNTER_BITS;
 }
 
 /** An id of that moment that is computed and not counted. The lowest 19 bits of `bits` go in: none of the ticks is the same. */

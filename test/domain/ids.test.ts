@@ -10,6 +10,7 @@ import {
   parseId,
   partitionOf,
   TickSource,
+  tickAt,
 } from '../../src/domain/ids.ts';
 import {
   browserMessage,
@@ -169,6 +170,22 @@ t.test('TickSource: of a node, carries its number in the lowest 6 bits, also abo
     }
   }
   for (const node of [-1, 64, 0.5, Number.NaN]) t.throws(() => new TickSource(0n, node), RangeError);
+  t.end();
+});
+
+t.test('TickSource: a raised one continues above that, and is never lowered', (t) => {
+  for (const node of [undefined, 0, 7, 63]) {
+    const source = new TickSource(0n, node);
+    const before = source.next(5);
+    const other = tickAt(9) + 640n + 7n;
+    source.raise(other);
+    const raised = source.next(5);
+    t.ok(raised > other && raised <= other + 64n, `node ${node}: the next of its ids`);
+    t.equal(raised & 63n, node === undefined ? (other + 1n) & 63n : BigInt(node));
+    source.raise(before);
+    t.equal(source.next(5), raised + (node === undefined ? 1n : 64n));
+    t.equal(source.next(10) >> 20n, 10n, 'the clock again, once it is past that');
+  }
   t.end();
 });
 

@@ -2,6 +2,14 @@
 import type { ReplicaListener } from './log/replica.ts';
 import type { Ownership } from './ownership.ts';
 
+/** Newest ids of the nodes: a later turn of an actor has higher ids, whichever node it is at. */
+export interface NewestIds {
+  /** Of the rows that are applied here. */
+  readonly applied: bigint;
+  /** Of this node; its next row says so. */
+  given: bigint;
+}
+
 export interface ClusterView extends Ownership {
   /** As far as this node has applied the log. */
   owns(kind: string, id: string): boolean;
@@ -9,6 +17,7 @@ export interface ClusterView extends Ownership {
   readonly admits: boolean;
   /** Last row of the log that the journal shows. */
   readonly position: number;
+  readonly newestIds: NewestIds;
   /** Runs when every other member has applied the position, or is out. */
   reached(position: number, run: () => void): void;
   /** Has every other member applied the position, or is it out? */

@@ -2,9 +2,15 @@
  * Ids that stay unique over restarts, also with the clock set back: a floor above everything handed out is kept on
  * disk, one second ahead, and a restart begins there.
  */
-import { NODES_MAX, TickSource } from '../../domain/ids.ts';
+import { NODES_MAX, TickSource, tickAt } from '../../domain/ids.ts';
+import type { NewestIds } from './cluster-view.ts';
 import type { Journal } from './journal/port.ts';
 
+/**
+ * An id of a node is above those that it has applied of others, unless their clocks are further ahead: two nodes whose
+ * clocks are within the warned 500 ms of the database's differ by at most so much. Milliseconds.
+ */
+const CLOCKS_APART_MAX_MS = 1_000;
 /** How far ahead the floor is kept: 1,000 ms in units of an id (domain/ids.ts). */
 const RESERVE = 1_000n << 20n;
 /** Key of the floor in the journal's metadata; nodes have keys of their own behind a dot. */
@@ -13,17 +19,28 @@ const TICK_FLOOR = 'tickFloor';
 export class IdGenerator {
   readonly #source: TickSource;
   readonly #reserve: (floor: bigint) => void;
+  readonly #newest: NewestIds | undefined;
   #reserved: bigint;
 
-  /** `floor` is what the journal holds; `reserve` writes a new one with the next group. `node`: see `TickSource`. */
-  constructor(floor: bigint, reserve: (floor: bigint) => void, node?: number) {
+  /**
+   * `floor` is what the journal holds; `reserve` writes a new one with the next group. `node`: see `TickSource`. `newest`:
+   * of the nodes of a cluster.
+   */
+  constructor(floor: bigint, reserve: (floor: bigint) => void, node?: number, newest?: NewestIds) {
     this.#source = new TickSource(floor, node);
     this.#reserved = floor;
     this.#reserve = reserve;
+    this.#newest = newest;
   }
 
   next(nowMs: number): bigint {
+    const newest = this.#newest;
+    if (newest !== undefined && newest.applied > this.#source.last) {
+      const highest = tickAt(nowMs + CLOCKS_APART_MAX_MS);
+      this.#source.raise(newest.applied < highest ? newest.applied : highest);
+    }
     const id = this.#source.next(nowMs);
+    if (newest !== undefined) newest.given = id;
     if (id >= this.#reserved) {
       this.#reserved = id + RESERVE;
       this.#reserve(this.#reserved);

@@ -155,9 +155,9 @@ function writeSnapshot(cell: Cell, turns: Turns, commit: GroupCommit): void {
   if (sizeBytes > 0) commit.wrote(1, sizeBytes);
 }
 
-function createIds({ journal, node }: WiringOptions, commit: () => GroupCommit): IdGenerator {
+function createIds({ journal, node, cluster }: WiringOptions, commit: () => GroupCommit): IdGenerator {
   const reserve = (floor: bigint) => writeValue(journal, commit(), floorKey(node), floor);
-  return new IdGenerator(storedFloor(journal, node), reserve, node);
+  return new IdGenerator(storedFloor(journal, node), reserve, node, cluster?.newestIds);
 }
 
 function writeValue(journal: Journal, commit: GroupCommit, key: string, value: unknown): void {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { floorKey, IdGenerator, storedFloor } from '../../../src/actors/runtime/id-generator.ts';
+import { tickAt } from '../../../src/domain/ids.ts';
 import { runs } from '../../support/depth.ts';
 
 /** A journal's metadata: what was reserved is on disk at once, as it is before an id leaves. */
@@ -67,3 +68,24 @@ t.test('ids: one machine begins above the floor of every node, a node above its 
   t.same([...stored.keys()].toSorted(), ['tickFloor', 'tickFloor.3', 'tickFloor.4', 'tickFloor.63']);
   t.end();
 });
+
+t.test(
+  'ids: those of a node are above what it has applied of others, up to a second after its clock',
+  (t) => {
+    const newest = { applied: 0n, given: 0n };
+    const reserved: bigint[] = [];
+    const ids = new IdGenerator(0n, (floor) => reserved.push(floor), 2, newest);
+    const nowMs = 50_000;
+    t.equal(ids.next(nowMs), tickAt(nowMs) + 2n);
+    t.equal(newest.given, tickAt(nowMs) + 2n, 'its next row says so');
+    newest.applied = tickAt(nowMs + 999) + 1n;
+    t.equal(ids.next(nowMs), tickAt(nowMs + 999) + 2n);
+    newest.applied = tickAt(nowMs + 1_001);
+    t.equal(ids.next(nowMs), tickAt(nowMs + 1_000) + 2n, 'a clock that is further ahead is not followed');
+    t.equal(ids.next(nowMs), tickAt(nowMs + 1_000) + 66n);
+    t.equal(ids.next(nowMs + 2_000), tickAt(nowMs + 2_000) + 2n);
+    t.equal(newest.given, tickAt(nowMs + 2_000) + 2n);
+    t.ok((reserved.at(-1) ?? 0n) > newest.given, 'the floor on disk stays ahead');
+    t.end();
+  },
+);

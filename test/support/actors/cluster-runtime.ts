@@ -183,6 +183,7 @@ export class RuntimeProcess {
       kinds: [kind],
       journal,
       cluster: {
+        newestIds: view.newestIds,
         owns: (...of) => view.owns(...of),
         follow: (listener) => view.follow(listener),
         reached: (position, run) => (waits ? view.reached(position, run) : run()),

@@ -18,6 +18,8 @@ export interface TestMember extends ClusterNode {
   readonly system: RunningSystem;
   /** Frames of this node that have not arrived: only while `isUnlinked`. */
   isUnlinked: boolean;
+  /** How far its wall clock is ahead. Milliseconds. */
+  skewMs: number;
   readonly fatal: Error[];
 }
 
@@ -47,6 +49,7 @@ export class TestCluster {
       for (const [index, listener] of this.#listeners.entries()) if (index !== position) tell(listener);
     };
     const onFatal = (error: Error) => fatal.push(error);
+    const clock = () => this.clock.nowMs + (this.members[position]?.skewMs ?? 0);
     const parts = createClusterNode({
       store,
       log: this.log.connect(),
@@ -58,7 +61,7 @@ export class TestCluster {
         };
       },
       schedule,
-      clock: this.clock.read,
+      clock,
       monotonicMs: this.clock.read,
       leaseMs: LEASE_MS,
       name,
@@ -73,13 +76,13 @@ export class TestCluster {
       node: parts.node.node,
       ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
       settings: new LiveSettings(),
-      clock: this.clock.read,
+      clock,
       randomBytes: seededBytes(position),
       schedule,
       onFatal,
       onBug: ({ error }) => fatal.push(error instanceof Error ? error : new Error(String(error))),
     });
-    const member = { ...parts, store, system, isUnlinked: false, fatal };
+    const member = { ...parts, store, system, isUnlinked: false, skewMs: 0, fatal };
     this.members.push(member);
     await this.settle();
     return member;

@@ -81,8 +81,8 @@ export async function adoptReplica(directory: string, logId: string): Promise<nu
     const stored = replicaOf(root);
     if (stored === undefined) return;
     position = stored[0];
-    const [, digest, members, , row] = stored;
-    await putReplica(root, [position, digest, members, logId, row]);
+    const [, digest, members, , ...rest] = stored;
+    await putReplica(root, [position, digest, members, logId, ...rest]);
   });
   return position;
 }

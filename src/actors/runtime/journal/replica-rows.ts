@@ -17,6 +17,8 @@ export type StoredReplica = readonly [
   logId: string,
   /** Name of the row at the position; absent before the first one. */
   row?: readonly [node: number, incarnation: number, nodeSeq: number] | undefined,
+  /** No id in the rows so far is above. */
+  newestId?: bigint,
 ];
 
 /** Digest as of an earlier position. */

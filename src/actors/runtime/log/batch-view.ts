@@ -27,6 +27,8 @@ export class BatchView implements JudgeView {
   readonly #store: Journal;
   /** As of the row that is being judged. */
   members: Members;
+  /** No id in the rows so far is above. */
+  newestId: bigint;
   readonly #seqs = new Map<string, number>();
   readonly #names = new Map<string, string | null>();
   readonly #values = new Set<string>();
@@ -35,9 +37,10 @@ export class BatchView implements JudgeView {
   #messages = 0;
   #position = 0;
 
-  constructor(store: Journal, members: Members) {
+  constructor(store: Journal, members: Members, newestId: bigint) {
     this.#store = store;
     this.members = members;
+    this.newestId = newestId;
   }
 
   isMember(node: number, incarnation: number): boolean {
@@ -62,7 +65,8 @@ export class BatchView implements JudgeView {
   }
 
   /** The turns that follow are of the row at this position. */
-  begin(position: number): void {
+  begin(position: number, newestId: bigint): void {
+    if (newestId > this.newestId) this.newestId = newestId;
     this.#position = position;
     this.#messages = 0;
   }

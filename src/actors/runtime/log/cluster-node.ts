@@ -1,5 +1,5 @@
 /** A node of a cluster, put together: its copy of the state, its place in the log, and its journal. */
-import type { ClusterView } from '../cluster-view.ts';
+import type { ClusterView, NewestIds } from '../cluster-view.ts';
 import type { Journal } from '../journal/port.ts';
 import type { Schedule } from '../runtime-context.ts';
 import { encodeMember } from './entry.ts';
@@ -60,7 +60,14 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
     encodeMember,
     ...(logId === undefined ? {} : { logId }),
   });
+  const newestIds: NewestIds = {
+    get applied() {
+      return replica.newestId;
+    },
+    given: 0n,
+  };
   const view: ClusterView = {
+    newestIds,
     owns: (kind, id) => replica.members.ownerOf(kind, id) === node.node,
     get admits() {
       return node.admits;
@@ -87,5 +94,5 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
       return position;
     },
   };
-  return { node, replica, journal: new ReplicaJournal(store, replica, writer), view };
+  return { node, replica, journal: new ReplicaJournal(store, replica, writer, () => newestIds.given), view };
 }

@@ -19,7 +19,8 @@ export interface EntryTurn {
 }
 
 type RowContent =
-  | { readonly type: 'turns'; readonly turns: readonly EntryTurn[] }
+  /** `newestId`: no id in them is above; 0 in a row of a version that did not say it. */
+  | { readonly type: 'turns'; readonly turns: readonly EntryTurn[]; readonly newestId: bigint }
   | { readonly type: 'member'; readonly change: MemberChange }
   /** It cannot be read: every node passes over it alike. */
   | { readonly type: 'unreadable'; readonly reason: string };
@@ -36,8 +37,8 @@ export class EntryTooNew extends Error {
 
 const packr = createPackr();
 
-export function encodeTurns(turns: readonly JournalTurn[]): Uint8Array {
-  return packr.pack([VERSION, 'turns', turns.map(entryTurn)]);
+export function encodeTurns(turns: readonly JournalTurn[], newestId: bigint): Uint8Array {
+  return packr.pack([VERSION, 'turns', turns.map(entryTurn), newestId]);
 }
 
 export function encodeMember(change: MemberChange): Uint8Array {
@@ -63,10 +64,16 @@ export function decodeEntry(body: Uint8Array): RowContent {
   } catch (error) {
     return { type: 'unreadable', reason: String(error) };
   }
-  const [version, type, content] = (Array.isArray(decoded) ? decoded : []) as readonly unknown[];
+  const [version, type, content, newestId] = (Array.isArray(decoded) ? decoded : []) as readonly unknown[];
   if (typeof version === 'number' && version > VERSION) throw new EntryTooNew(version);
-  if (type === 'turns' && Array.isArray(content)) return { type, turns: content as EntryTurn[] };
+  if (type === 'turns' && Array.isArray(content))
+    return { type, turns: content as EntryTurn[], newestId: idOf(newestId) };
   if (type === 'member' && typeof content === 'object' && content !== null)
     return { type, change: content as MemberChange };
   return { type: 'unreadable', reason: 'it is neither turns nor a change of the members' };
+}
+
+function idOf(value: unknown): bigint {
+  if (typeof value === 'bigint') return value;
+  return BigInt(Number.isSafeInteger(value) ? (value as number) : 0);
 }

@@ -18,11 +18,14 @@ export class ReplicaJournal implements Journal {
   readonly #store: Journal;
   readonly #replica: Replica;
   readonly #writer: RowWriter;
+  readonly #newestId: () => bigint;
 
-  constructor(store: Journal, replica: Replica, writer: RowWriter) {
+  /** `newestId`: of the ids that this node has given. */
+  constructor(store: Journal, replica: Replica, writer: RowWriter, newestId: () => bigint) {
     this.#store = store;
     this.#replica = replica;
     this.#writer = writer;
+    this.#newestId = newestId;
   }
 
   /** Rejects nothing: an append is tried until the row is in the log, or the node ends. */
@@ -30,7 +33,7 @@ export class ReplicaJournal implements Journal {
     const nodeSeq = this.#writer.nextSeq();
     this.#replica.expect(nodeSeq, (judged) => done(undefined, judged));
     Promise.resolve()
-      .then(() => this.#writer.append(nodeSeq, encodeTurns(turns)))
+      .then(() => this.#writer.append(nodeSeq, encodeTurns(turns, this.#newestId())))
       .catch((error: unknown) => {
         this.#replica.forget(nodeSeq);
         done(error instanceof Error ? error : new Error(String(error)));

@@ -61,6 +61,8 @@ export class Replica implements RowSink {
   /** Last row that is visible in the store. */
   position: number;
   lastRow: RowName | undefined;
+  /** No id in the rows up to it is above. */
+  newestId: bigint;
   /** Running SHA-256 over the names of rows and their verdicts. */
   digest: Uint8Array;
   /** Digests of earlier positions. */
@@ -74,10 +76,15 @@ export class Replica implements RowSink {
     this.#options = options;
     const { store, sampleRows = SAMPLE_ROWS } = options;
     const stored = store.meta(REPLICA_KEY) as StoredReplica | undefined;
-    const [position, digest, members, logId, row] = stored ?? [0, new Uint8Array(DIGEST_BYTES), []];
+    const [position, digest, members, logId, row, newestId = 0n] = stored ?? [
+      0,
+      new Uint8Array(DIGEST_BYTES),
+      [],
+    ];
     this.logId = logId;
     this.position = position;
     this.lastRow = row && { node: row[0], incarnation: row[1], nodeSeq: row[2] };
+    this.newestId = BigInt(newestId);
     this.digest = digest;
     this.digests = new DigestHistory(store, sampleRows);
     this.members = new Members(members as StoredMembers);
@@ -119,7 +126,7 @@ export class Replica implements RowSink {
    */
   async apply(rows: readonly LogRow[]): Promise<void> {
     const { store } = this.#options;
-    const view = new BatchView(store, this.members);
+    const view = new BatchView(store, this.members, this.newestId);
     const operations: Operation[] = [];
     const consequences: (() => void)[] = [];
     let { position, digest, lastRow } = this;
@@ -134,13 +141,16 @@ export class Replica implements RowSink {
     }
     const { node = 0, incarnation = 0, nodeSeq = 0 } = lastRow ?? {};
     const row = [node, incarnation, nodeSeq] as const;
-    const state: StoredReplica = [position, digest, view.members.stored(), this.#options.logId(), row];
+    const { members, newestId } = view;
+    const logId = this.#options.logId();
+    const state: StoredReplica = [position, digest, members.stored(), logId, row, newestId];
     operations.push({ op: 'meta', key: REPLICA_KEY, row: store.pack(state) });
     for (const sample of samples) operations.push(this.digests.writeOf(sample));
     await this.#store(operations, () => {
       this.digest = digest;
       this.position = position;
       this.lastRow = lastRow;
+      this.newestId = newestId;
       for (const sample of samples) this.digests.add(sample);
       for (const consequence of consequences) consequence();
       this.#wakeReaders();
@@ -202,7 +212,7 @@ export class Replica implements RowSink {
       });
       return Uint16Array.of(VERDICT.applied);
     }
-    view.begin(row.position);
+    view.begin(row.position, entry.newestId);
     const isOwn = this.#options.isOwn(row);
     const verdicts = Uint16Array.from(entry.turns, (turn) => {
       const { verdict, applied } = this.#judgeTurn(turn, row, view);

@@ -22,21 +22,21 @@ const turn = (operations: readonly Operation[], claims: EntryTurn['claims'] = []
 async function viewOver(rows: readonly Operation[]): Promise<BatchView> {
   const store = new MemoryJournal({ immediate: queueMicrotask });
   await commitRows(store, rows);
-  return new BatchView(store, new Members());
+  return new BatchView(store, new Members(), 0n);
 }
 
 t.test('batch: a message is there from the store, until a turn of the batch uses it up', async (t) => {
   const view = await viewOver([{ op: 'mail', key: key(7), row: { type: 'm' } }]);
   t.equal(view.hasMail(key(7)), true);
   t.equal(view.hasMail(key(8)), false);
-  view.begin(3);
+  view.begin(3, 0n);
   view.apply(turn([{ op: 'mailRemove', key: key(7) }]));
   t.equal(view.hasMail(key(7)), false);
 });
 
 t.test('batch: a message of the batch is there under the number of its row', async (t) => {
   const view = await viewOver([]);
-  view.begin(3);
+  view.begin(3, 0n);
   view.apply(turn([{ op: 'mail', key: key(1), row: { type: 'm' } }]));
   view.apply(turn([{ op: 'mail', key: key(1), row: { type: 'm' } }]));
   const first = 3 * MESSAGES_OF_ROW_MAX;
@@ -44,7 +44,7 @@ t.test('batch: a message of the batch is there under the number of its row', asy
   t.equal(view.hasMail(key(first)), true);
   t.equal(view.hasMail(key(first + 1)), true);
   t.equal(view.hasMail(key(first + 2)), false);
-  view.begin(4);
+  view.begin(4, 0n);
   view.apply(turn([{ op: 'mailRemove', key: key(first) }]));
   t.equal(view.hasMail(key(first)), false);
   t.equal(view.hasMail(key(first + 1)), true);
@@ -57,7 +57,7 @@ t.test('batch: rows and names of turns before are seen, those of the store other
   ]);
   t.equal(view.lastSeq('user', 'a'), 1);
   t.equal(view.lastSeq('user', 'b'), 0);
-  view.begin(2);
+  view.begin(2, 0n);
   const row = { kind: 'user', id: 'a', row: [1, [], [], []] };
   view.apply(
     turn(

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap';
 import { defineActor } from '../../../../src/actors/runtime/actor.ts';
 import { Members } from '../../../../src/actors/runtime/log/members.ts';
+import { Replica } from '../../../../src/actors/runtime/log/replica.ts';
 import { NotOwner } from '../../../../src/actors/runtime/not-owner.ts';
 import { messageTo, type Protocol, receiver } from '../../../../src/actors/runtime/protocol.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
@@ -18,6 +19,7 @@ type Command =
   | { readonly type: 'take'; readonly name: string; readonly owner: string }
   | { readonly type: 'free'; readonly name: string; readonly owner: string }
   | { readonly type: 'tell'; readonly toId: string }
+  | { readonly type: 'mark' }
   | { readonly type: 'hear' }
   | { readonly type: 'time'; readonly dueMs: number }
   | { readonly type: 'fire' };
@@ -29,6 +31,7 @@ type NoteProtocol = Protocol<
     readonly take: string;
     readonly free: string;
     readonly tell: number;
+    readonly mark: string;
     readonly time: number;
   },
   { readonly type: 'state' },
@@ -69,6 +72,7 @@ const note = defineActor<Note, NoteProtocol, Event>({
       send: [messageTo(NOTES, toId, { type: 'hear' })],
       reply: count + 1,
     }),
+    mark: (_state, _command, turn) => ({ events: ['added'], reply: turn.newId() }),
     hear: () => ({ events: ['heard'] }),
     time: ({ count }, { dueMs }) => ({
       events: ['added'],
@@ -279,6 +283,25 @@ withTwoNodes(
     t.equal(a.system.counters().refused.lease, 4);
     await cluster.advance(200);
     t.equal(await a.system.ask(note, idA, { type: 'add' }), 2);
+  },
+);
+
+withTwoNodes(
+  'ids of an actor rise over a takeover by a node with a slower clock, which also keeps that over a start',
+  async (t, { cluster, a, b, idA }) => {
+    a.skewMs = 900;
+    await cluster.advance(300);
+    const before = BigInt(await a.system.ask(note, idA, { type: 'mark' }));
+    t.equal(before >> 20n, BigInt(cluster.clock.nowMs + 900));
+    await a.node.leave();
+    await cluster.settle();
+    const [after, next] = [
+      BigInt(await b.system.ask(note, idA, { type: 'mark' })),
+      BigInt(await b.system.ask(note, idA, { type: 'mark' })),
+    ];
+    t.ok(before < after && after < next, `${before} ${after} ${next}`);
+    const started = new Replica({ store: b.store, isOwn: () => false, logId: () => '' });
+    t.equal(started.newestId, next);
   },
 );
 
