@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { type Answer, cookieOf, newKey, type SoftwareKey, signText, verifiedHeaders } from '../../agent.ts';
 import type { NodeProcess } from '../nodes.ts';
 import { BrokenPromise, type NodeCalls, type NodeRequest } from './calls.ts';
+import type { Contest } from './contest.ts';
 import { entryOf, type HeldSession, judgeSession } from './sessions.ts';
 
 /** An account answers 64 challenges in their life; then another one continues. */
@@ -21,16 +22,21 @@ interface HeldKey {
   readonly id: string;
   readonly key: SoftwareKey;
   readonly mcpAccess: boolean;
+  /** Others tried to get it: it stays. */
+  readonly contested?: true;
 }
 
 export interface AccountTools {
   readonly calls: NodeCalls;
   readonly random: () => number;
+  /** Of accounts that try to get the same keys. */
+  readonly contest?: Contest;
 }
 
 export class AccountClient {
   readonly #calls: NodeCalls;
   readonly #random: () => number;
+  readonly #contest: Contest | undefined;
   /** Names the account in reports: the start of its first key. */
   readonly who: string;
   readonly first: SoftwareKey;
@@ -50,7 +56,8 @@ export class AccountClient {
     return client;
   }
 
-  private constructor({ calls, random }: AccountTools, first: SoftwareKey) {
+  private constructor({ calls, random, contest }: AccountTools, first: SoftwareKey) {
+    this.#contest = contest;
     this.#calls = calls;
     this.#random = random;
     this.first = first;
@@ -72,6 +79,7 @@ export class AccountClient {
   async step(): Promise<void> {
     const steps: readonly (readonly [weight: number, run: () => Promise<void>])[] = [
       [this.keys.size < KEYS_MAX ? 25 : 0, () => this.#registerKey()],
+      [this.keys.size < KEYS_MAX && this.#contest !== undefined ? 10 : 0, () => this.#contendKey()],
       [this.#spareKeys().length > 0 ? 15 : 0, () => this.#removeKey()],
       [20, () => this.#logIn(this.#anyKey())],
       [this.#mcpKeys().length > 0 ? 15 : 0, () => this.#logInForMcp()],
@@ -146,6 +154,22 @@ export class AccountClient {
       await this.#write(`${KEYS_PATH}/update_key`, { keyId: id, mcpAccess: true });
       this.keys.set(id, { id, key, mcpAccess: true });
     }
+  }
+
+  async #contendKey(): Promise<void> {
+    const key = this.#contest?.next() ?? newKey();
+    const body = await this.#calls.until(this.who, this.#random, (node) =>
+      this.#challengeBody('register', key, node, this.home.token),
+    );
+    const answer = await this.#write(`${KEYS_PATH}/register_key`, body, [200, CONFLICT]);
+    if (answer.status === CONFLICT) {
+      this.#contest?.lost(key);
+      return;
+    }
+    this.#contest?.won(key, this.who);
+    const id = String(answer.json['result']?.['key']?.['id']);
+    this.keys.set(id, { id, key, mcpAccess: false, contested: true });
+    await this.#readKeys(this.#node());
   }
 
   async #removeKey(): Promise<void> {
@@ -224,9 +248,9 @@ export class AccountClient {
     await this.#readApps(this.#node());
   }
 
-  #write(path: string, body: object): Promise<Answer> {
+  #write(path: string, body: object, statuses?: readonly number[]): Promise<Answer> {
     const headers = { Cookie: this.home.token, 'Idempotency-Key': randomUUID() };
-    return this.#calls.write(this.who, this.#random, { path, headers, body });
+    return this.#calls.write(this.who, this.#random, { path, headers, body }, statuses);
   }
 
   /** The answer to a fresh challenge; undefined where the node gives none. */
@@ -300,7 +324,7 @@ export class AccountClient {
   }
 
   #spareKeys(): readonly HeldKey[] {
-    return [...this.keys.values()].filter(({ key }) => key !== this.first);
+    return [...this.keys.values()].filter(({ key, contested }) => key !== this.first && contested !== true);
   }
 
   #mcpKeys(): readonly HeldKey[] {

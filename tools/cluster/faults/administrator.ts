@@ -1,16 +1,24 @@
 /** The administrator of a faulty cluster: changes settings and roles, and reads them back at once at a random node. */
-import { cookieOf, type SoftwareKey, signText } from '../../agent.ts';
+import { type Answer, cookieOf, type SoftwareKey, signText } from '../../agent.ts';
 import type { NodeProcess } from '../nodes.ts';
 import type { AccountTools } from './account.ts';
 import { AccountClient } from './account.ts';
 
 const SETTINGS_PATH = '/ProxyAdmin/api/settings';
 const STAFF_PATH = '/ProxyAdmin/api/staff';
-const SETTING = 'EventDays';
-const SETTING_MAX = 365;
-const WHO = 'administrator';
+/** Each administrator changes a setting of its own, and all of them change the shared one. */
+const OWN_SETTINGS = ['EventDays', 'AuditDays'] as const;
+const SHARED_SETTING = 'DraftsPerUser';
+const VALUE_MAX = 365;
+/** Share of the changes. */
+const OWN_CHANGES = 0.4;
+const SHARED_CHANGES = 0.3;
+/** For one administrator each. */
+export const ADMINISTRATORS = OWN_SETTINGS.length;
 
 export class Administrator {
+  readonly #who: string;
+  readonly #setting: string;
   readonly #tools: AccountTools;
   readonly #cookie: string;
   /** An account whose role changes. */
@@ -18,30 +26,40 @@ export class Administrator {
   #value: number | undefined;
   #hasRole = false;
 
-  /** `key`: of `Admin.publicKeys`. */
-  static async create(tools: AccountTools, key: SoftwareKey): Promise<Administrator> {
+  /** `key`: of `Admin.publicKeys`. `index` from 0. */
+  static async create(tools: AccountTools, key: SoftwareKey, index: number): Promise<Administrator> {
     const { calls, random } = tools;
-    const cookie = await calls.until(WHO, random, async (node) => {
-      const options = await calls.call(WHO, node, { path: '/auth/v1/register_options' });
+    const who = `administrator ${index}`;
+    const cookie = await calls.until(who, random, async (node) => {
+      const options = await calls.call(who, node, { path: '/auth/v1/register_options' });
       const challenge = options?.json['result'] as unknown as { challengeId: string; signPrefix: string };
       if (options === undefined) return undefined;
       const { challengeId, signPrefix } = challenge;
       const { publicKey } = key;
       const body = { challengeId, publicKey, code: signText(key, signPrefix + publicKey) };
-      const answer = await calls.call(WHO, node, { path: '/auth/v1/keys/register_key', body });
+      const answer = await calls.call(who, node, { path: '/auth/v1/keys/register_key', body });
       return answer?.status === 200 ? cookieOf(answer) : undefined;
     });
-    return new Administrator(tools, cookie, await AccountClient.create(tools));
+    const setting = OWN_SETTINGS[index % ADMINISTRATORS] ?? OWN_SETTINGS[0];
+    return new Administrator(tools, { who, setting, cookie, member: await AccountClient.create(tools) });
   }
 
-  private constructor(tools: AccountTools, cookie: string, member: AccountClient) {
+  private constructor(
+    tools: AccountTools,
+    { who, setting, cookie, member }: { who: string; setting: string; cookie: string; member: AccountClient },
+  ) {
+    this.#who = who;
+    this.#setting = setting;
     this.#tools = tools;
     this.#cookie = cookie;
     this.#member = member;
   }
 
   async step(): Promise<void> {
-    await (this.#tools.random() < 0.5 ? this.#changeSetting() : this.#changeRole());
+    const ticket = this.#tools.random();
+    if (ticket < OWN_CHANGES) await this.#changeSetting();
+    else if (ticket < OWN_CHANGES + SHARED_CHANGES) await this.#writeSetting(SHARED_SETTING);
+    else await this.#changeRole();
   }
 
   /** The settings and roles that every node must have. */
@@ -50,12 +68,22 @@ export class Administrator {
     await this.#readRole(node);
   }
 
+  /** The value of the setting that all administrators change; undefined where the node gives no verdict. */
+  async readShared(node: NodeProcess): Promise<number | undefined> {
+    const asked = { path: SETTINGS_PATH, headers: { Cookie: this.#cookie } };
+    const answer = await this.#tools.calls.call(this.#who, node, asked);
+    return answer === undefined ? undefined : settingIn(answer, SHARED_SETTING);
+  }
+
   async #changeSetting(): Promise<void> {
-    const { random } = this.#tools;
-    const value = 1 + Math.floor(random() * SETTING_MAX);
-    await this.#write(SETTINGS_PATH, { name: SETTING, value });
-    this.#value = value;
+    this.#value = await this.#writeSetting(this.#setting);
     await this.#readSetting(this.#node());
+  }
+
+  async #writeSetting(name: string): Promise<number> {
+    const value = 1 + Math.floor(this.#tools.random() * VALUE_MAX);
+    await this.#write(SETTINGS_PATH, { name, value });
+    return value;
   }
 
   async #changeRole(): Promise<void> {
@@ -67,23 +95,22 @@ export class Administrator {
 
   async #write(path: string, body: object): Promise<void> {
     const { calls, random } = this.#tools;
-    await calls.write(WHO, random, { path, headers: { Cookie: this.#cookie }, body });
+    await calls.write(this.#who, random, { path, headers: { Cookie: this.#cookie }, body });
   }
 
   async #readSetting(node: NodeProcess): Promise<void> {
     if (this.#value === undefined) return;
     const asked = { path: SETTINGS_PATH, headers: { Cookie: this.#cookie } };
-    await this.#tools.calls.readBack(WHO, node, asked, (answer) => {
+    await this.#tools.calls.readBack(this.#who, node, asked, (answer) => {
       if (answer.status !== 200) return 'the administrator is refused';
-      const rows = answer.json['result'] as unknown as { name: string; value: number }[];
-      const value = rows.find(({ name }) => name === SETTING)?.value;
-      return value === this.#value ? undefined : `${SETTING} is ${value}, not ${this.#value}`;
+      const value = settingIn(answer, this.#setting);
+      return value === this.#value ? undefined : `${this.#setting} is ${value}, not ${this.#value}`;
     });
   }
 
   async #readRole(node: NodeProcess): Promise<void> {
     const asked = { path: STAFF_PATH, headers: { Cookie: this.#member.home.token } };
-    await this.#tools.calls.readBack(WHO, node, asked, ({ status }) => {
+    await this.#tools.calls.readBack(this.#who, node, asked, ({ status }) => {
       if (status === (this.#hasRole ? 200 : 403)) return undefined;
       return this.#hasRole ? 'a role that was given does not count' : 'a role that was taken away counts';
     });
@@ -93,4 +120,9 @@ export class Administrator {
     const { calls, random } = this.#tools;
     return calls.pick(random);
   }
+}
+
+function settingIn({ json }: Answer, setting: string): number | undefined {
+  const rows = json['result'] as unknown as { name: string; value: number }[];
+  return rows.find(({ name }) => name === setting)?.value;
 }

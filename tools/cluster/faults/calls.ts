@@ -105,14 +105,20 @@ export class NodeCalls {
   }
 
   /** The same request until it is answered: it must take effect once. */
-  async write(who: string, random: () => number, asked: NodeRequest): Promise<Answer> {
+  async write(
+    who: string,
+    random: () => number,
+    asked: NodeRequest,
+    statuses: readonly number[] = [200],
+  ): Promise<Answer> {
     const answer = await this.until(who, random, async (node) => {
       const answered = await this.call(who, node, asked);
       if (answered?.json['error']?.['code']?.toString() === SESSION_NOT_FOUND)
         throw this.stale(who, node, 'a live session is refused', answered);
       return answered;
     });
-    if (answer.status !== 200) throw new BrokenPromise(who, `${asked.path}: ${answer.status} ${answer.text}`);
+    if (!statuses.includes(answer.status))
+      throw new BrokenPromise(who, `${asked.path}: ${answer.status} ${answer.text}`);
     this.counts.acknowledged += 1;
     return answer;
   }

@@ -3,14 +3,15 @@
  * there once, at every node, and a node that answers must know of it at once.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { newKey } from '../../agent.ts';
+import { newKey, type SoftwareKey } from '../../agent.ts';
 import { numbersOf } from '../../kills.ts';
 import { seededNumbers } from '../../seeded-numbers.ts';
 import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../nodes.ts';
 import type { Postgres } from '../postgres.ts';
 import { AccountClient, type AccountTools } from './account.ts';
-import { Administrator } from './administrator.ts';
+import { ADMINISTRATORS, Administrator } from './administrator.ts';
 import { BrokenPromise, type CallCounts, GIVE_UP_MS, NodeCalls } from './calls.ts';
+import { Contest } from './contest.ts';
 import { FAULT, FaultHistory } from './history.ts';
 import { FAULT_KINDS, type FaultName, TAKEOVERS } from './kinds.ts';
 import { compareReplicas } from './replicas.ts';
@@ -44,6 +45,10 @@ export interface FaultReport extends CallCounts {
   readonly seed: number;
   readonly rounds: readonly FaultRound[];
   readonly accounts: number;
+  /** Keys that one account got and another one was refused. */
+  readonly contested: number;
+  /** Time to write the accounts of the probe without a fault. */
+  readonly calmMs: number;
   /** Each line is a broken promise. Empty when all is well. */
   readonly faults: readonly string[];
   /** Faults, and the requests of the account that met the first broken promise. */
@@ -72,18 +77,18 @@ const NO_LIMITS = {
 };
 
 export async function runFaults(options: FaultOptions): Promise<FaultReport> {
-  const key = newKey();
+  const keys = Array.from({ length: ADMINISTRATORS }, () => newKey());
   const nodes = await startNodes({
     postgres: options.postgres,
     nodes: NODES,
     sandbox: false,
-    configuration: { Settings: NO_LIMITS, Admin: { publicKeys: [key.publicKey] } },
+    configuration: { Settings: NO_LIMITS, Admin: { publicKeys: keys.map(({ publicKey }) => publicKey) } },
     cluster: { leaseMilliseconds: LEASE_MS },
     ...(options.launch === undefined ? {} : { launch: options.launch }),
   });
   const run = new FaultRun(options, nodes);
   try {
-    await run.all(key);
+    await run.all(keys);
   } finally {
     run.ended(await nodes.stop());
   }
@@ -101,6 +106,9 @@ class FaultRun {
   readonly #faults: string[] = [];
   #who = FAULT;
   #isOver = false;
+  readonly #contest = new Contest();
+  #contested = 0;
+  #calmMs = 0;
 
   constructor(options: FaultOptions, nodes: Nodes) {
     this.#options = options;
@@ -109,14 +117,22 @@ class FaultRun {
     this.#random = seededNumbers(options.seed);
   }
 
-  async all(key: ReturnType<typeof newKey>): Promise<void> {
+  async all(keys: readonly SoftwareKey[]): Promise<void> {
     const { clients = CLIENTS, seed } = this.#options;
-    const tools = (client: number): AccountTools => ({ calls: this.#calls, random: numbersOf(seed, client) });
+    const tools = (client: number): AccountTools => ({
+      calls: this.#calls,
+      random: numbersOf(seed, client),
+      contest: this.#contest,
+    });
     await this.#guard(async () => {
       const service = await ServiceProbe.create(tools(clients), PROBES);
-      const administrator = await Administrator.create(tools(clients + 1), key);
+      const administrators = await Promise.all(
+        keys.map((key, index) => Administrator.create(tools(clients + 1 + index), key, index)),
+      );
       const working = [
-        this.#work(tools(clients + 2).random, () => administrator.step()),
+        ...administrators.map((each, index) =>
+          this.#work(tools(2 * clients + index).random, () => each.step()),
+        ),
         ...Array.from({ length: clients }, (_, client) => this.#writeAccounts(tools(client))),
       ];
       await this.#inject(service);
@@ -124,7 +140,7 @@ class FaultRun {
       await Promise.all(working);
       if (this.#faults.length > 0) return;
       for (const node of this.#nodes.nodes) await service.serves(node);
-      await this.#verify(administrator);
+      await this.#verify(administrators);
     });
     this.#isOver = true;
   }
@@ -134,6 +150,8 @@ class FaultRun {
       seed: this.#options.seed,
       rounds: this.#rounds,
       accounts: this.#accounts.length,
+      contested: this.#contested,
+      calmMs: this.#calmMs,
       ...this.#calls.counts,
       faults: this.#faults,
       history: this.#faults.length === 0 ? [] : this.#history.about(this.#who),
@@ -178,6 +196,7 @@ class FaultRun {
 
   async #inject(service: ServiceProbe): Promise<void> {
     const { rounds, onRound } = this.#options;
+    this.#calmMs = await service.back(performance.now(), this.#nodes.nodes);
     let kinds: FaultName[] = [];
     while (this.#rounds.length < rounds && !this.#isOver) {
       if (kinds.length === 0) kinds = this.#shuffled();
@@ -246,8 +265,14 @@ class FaultRun {
     }
   }
 
-  async #verify(administrator: Administrator): Promise<void> {
-    for (const node of this.#nodes.nodes) await administrator.verify(node);
+  async #verify(administrators: readonly Administrator[]): Promise<void> {
+    this.#contested = this.#contest.requireWinners();
+    const shared = new Set<number | undefined>();
+    for (const node of this.#nodes.nodes) {
+      for (const each of administrators) await each.verify(node);
+      shared.add(await administrators[0]?.readShared(node));
+    }
+    if (shared.size !== 1) this.#faults.push(`a setting is ${[...shared].join(' and ')}`);
     for (const account of this.#accounts) for (const node of this.#nodes.nodes) await account.verify(node);
     const keys = new Map(
       this.#accounts.flatMap(({ keys, userId }) =>
