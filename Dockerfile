@@ -21,7 +21,7 @@ WORKDIR /var/lib/gatehouse
 VOLUME /var/lib/gatehouse
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["gatehouse", "status"]
-# The drain takes up to 13 s: stop with a time limit above it.
+# The drain takes up to 13 s, of a node of a cluster up to 20 s: stop with a time limit above it.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["gatehouse"]
 CMD ["serve"]

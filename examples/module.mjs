@@ -3,7 +3,7 @@
 //   npm start -- --config examples/gatehouse.jsonc
 import { createServer } from 'node:http';
 
-const { PORT = '9001', MODULE_KEY = '', GATEWAY = 'http://127.0.0.1:8081' } = process.env;
+const { PORT = '9001', HOST = '127.0.0.1', MODULE_KEY = '', GATEWAY = 'http://127.0.0.1:8081' } = process.env;
 const orders = [];
 
 /** Tells the account about an order, as a browser event and a webhook. Sending it again does no harm. */
@@ -23,7 +23,7 @@ const endpoints = {
   'POST /core/v1/orders/create': async (caller, { item, amount }) => {
     const order = { id: String(orders.length + 1), userId: caller.userId, item, amount, by: caller.scopes };
     orders.push(order);
-    await push(order);
+    if (GATEWAY !== '') await push(order);
     return order;
   },
 };
@@ -41,4 +41,4 @@ createServer(async (request, response) => {
   if (endpoint && !caller.userId) answer = fail(401, 3002, 'No user');
   else if (endpoint) answer = [200, { result: await endpoint(caller, values) }];
   response.writeHead(answer[0], { 'Content-Type': 'application/json' }).end(JSON.stringify(answer[1]));
-}).listen(Number(PORT), '127.0.0.1', () => console.log(`module at http://127.0.0.1:${PORT}`));
+}).listen(Number(PORT), HOST, () => console.log(`module at http://${HOST}:${PORT}`));

@@ -262,8 +262,10 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   if (cut > 0) options.log.write('requestsCut', { requests: cut, drainMs: DRAIN_MS });
   await hooks;
   await events.stop();
-  await actors.drain(DRAIN_MS);
-  if (cluster === undefined) await files.finish();
+  if (cluster === undefined) {
+    await actors.drain(DRAIN_MS);
+    await files.finish();
+  }
   await Promise.all([publicServer.close(), internalServer.close()]);
   await requests.close();
   await deps.telemetry.close();

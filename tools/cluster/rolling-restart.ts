@@ -3,6 +3,7 @@
  * joins, one leaves, each of three is restarted. Prints what clients were answered in each part; ends with 1 for anything but
  * success and 503 with Retry-After, a 99th percentile of 50 ms or more, or an answer after more than 1 s.
  */
+import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { LoadReport } from './load.ts';
 import { startPostgres } from './postgres.ts';
@@ -11,6 +12,7 @@ import { type Rolling, startRolling } from './rolling.ts';
 const USAGE = 'usage: rolling-restart [--clients N] [--pause MS]\n';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 64;
+const QUIET_MS = 5_000;
 const P99_MS = 50;
 const LONGEST_MS = 1_000;
 
@@ -33,6 +35,7 @@ function faultsOf(log: string): string {
 
 async function parts(rolling: Rolling): Promise<boolean> {
   const { cluster, under, restart, join } = rolling;
+  print('no change, for comparison', await under(() => wait(QUIET_MS)));
   let isGood = print('join of a fourth node', await under(async () => void (await join())));
   const left = async () => {
     const node = cluster.nodes.at(-1);

@@ -21,6 +21,8 @@ export interface RollingOptions {
   readonly clients: number;
   /** Wait of a client between an answer and its next request. */
   readonly pauseMs: number;
+  /** Starts another proxy in front of these nodes, and resolves with its address; default: the balancer of this folder. */
+  readonly front?: (nodes: readonly string[]) => Promise<string>;
 }
 
 export interface Rolling {
@@ -35,10 +37,10 @@ export interface Rolling {
   stop(): Promise<void>;
 }
 
-export async function startRolling({ postgres, nodes, clients, pauseMs }: RollingOptions): Promise<Rolling> {
+export async function startRolling(options: RollingOptions): Promise<Rolling> {
+  const { postgres, nodes, clients, pauseMs, front } = options;
   const cluster = await startNodes({ postgres, nodes, configuration: { Settings } });
   const balancer = await startBalancer({ port: 0, nodes: () => cluster.nodes.map((each) => each.url) });
-  const url = `http://127.0.0.1:${balancer.port}`;
   const dispatchers: Agent[] = [];
   const stop = async () => {
     await Promise.all(dispatchers.map((each) => each.destroy()));
@@ -49,6 +51,10 @@ export async function startRolling({ postgres, nodes, clients, pauseMs }: Rollin
     while (balancer.condition(node.url) !== 'healthy') await wait(POLL_MS);
   };
   try {
+    const url =
+      front === undefined
+        ? `http://127.0.0.1:${balancer.port}`
+        : await front(cluster.nodes.map((each) => each.url));
     const people: Client[] = [];
     for (let index = 0; index < clients; index += 1) {
       const dispatcher = new Agent({ connections: 1 });

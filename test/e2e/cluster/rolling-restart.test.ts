@@ -1,11 +1,63 @@
 /** A node that is restarted with SIGTERM under load, behind one address: what clients are answered meanwhile. */
-import t from 'tap';
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { request } from '../../../tools/agent.ts';
 import { startRolling } from '../../../tools/cluster/rolling.ts';
+import { pickPort } from '../../../tools/free-port.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(240_000);
 
+const haproxyMissing = spawnSync('haproxy', ['-v']).error === undefined ? false : 'haproxy is not installed';
+
+/** HAProxy with the file of deploy/ in front of the nodes; resolves with its address once it sends requests to one. */
+async function startHaproxy(t: Test, nodes: readonly string[]): Promise<string> {
+  const port = await pickPort();
+  const text = readFileSync('deploy/haproxy/cluster.cfg', 'utf8');
+  const servers = nodes.map((url, index) => `  server node${index} ${new URL(url).host}`);
+  const folder = temporaryFolder(t);
+  const file = join(folder, 'haproxy.cfg');
+  const named = /(?:^ {2}server \w \w:8080\n)+/m;
+  t.match(text, named, 'the nodes of the file');
+  writeFileSync(
+    file,
+    text
+      .replace(named, `${servers.join('\n')}\n`)
+      .replace('0.0.0.0:8080', `127.0.0.1:${port}`)
+      .replace('maxconn 20000', 'maxconn 100'),
+  );
+  const child = spawn('haproxy', ['-db', '-f', file], { stdio: 'ignore' });
+  t.teardown(() => child.kill('SIGKILL'));
+  const url = `http://127.0.0.1:${port}`;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`HAProxy has ended with ${child.exitCode}`);
+    const status = await request(`${url}/health`).then(
+      (answer) => answer.status,
+      () => undefined,
+    );
+    if (status === 200) return url;
+  }
+}
+
 await withPostgres(t, (postgres) => {
+  t.test(
+    'rolling restart: through HAProxy with deploy/haproxy/cluster.cfg clients see success or 503 alone',
+    { skip: haproxyMissing },
+    async (t) => {
+      const front = (nodes: readonly string[]) => startHaproxy(t, nodes);
+      const rolling = await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20, front });
+      t.teardown(() => rolling.stop());
+      const [node] = rolling.cluster.nodes;
+      if (node === undefined) throw new Error('no node');
+      const report = await rolling.under(async () => void (await rolling.restart(node)));
+      t.same(report.faults, [], 'success, or 503 with Retry-After');
+      t.ok(report.requests > report.unavailable, `${report.requests} answers`);
+    },
+  );
+
   t.test('rolling restart: a node leaves and comes back, and clients see success or 503 alone', async (t) => {
     const rolling = await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20 });
     t.teardown(() => rolling.stop());

@@ -1,0 +1,171 @@
+/** The commands of docs/cluster.md, run as an operator would on three machines, from a gateway alone to a cluster and back. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { type Person, request, signUp } from '../../../tools/agent.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
+import { pickPort } from '../../../tools/free-port.ts';
+import { entryOf, launch, plainEnvironment, TIED } from '../../../tools/launch.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
+
+t.setTimeout(240_000);
+
+const PAGE = readFileSync('docs/cluster.md', 'utf8');
+
+/** The blocks of a section, in order. */
+function blocksOf(section: string): string[] {
+  const [, text = ''] = new RegExp(`^## ${section}\\n([\\s\\S]*?)(?=^## )`, 'm').exec(PAGE) ?? [];
+  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
+}
+
+/**
+ * The commands that a machine has: the program, and a service manager whose processes end with the test: their descriptor 3
+ * is at its end then.
+ */
+const MACHINE = `
+set -euo pipefail
+gatehouse() { "$NODE" "$ENTRY" "$@" 3<&-; }
+start() {
+  "$NODE" --require "$TIED" "$ENTRY" serve --config "$MACHINE/etc/gatehouse.json" >>"$MACHINE/log" 2>&1 &
+  echo $! >"$MACHINE/pid"
+  disown
+}
+stop() { kill -TERM "$(cat "$MACHINE/pid")"; while kill -0 "$(cat "$MACHINE/pid")" 2>/dev/null; do sleep 0.05; done; }
+systemctl() { case $1 in restart) stop; start ;; *) "$1" ;; esac; }
+`;
+
+class Machine {
+  readonly name: string;
+  readonly folder: string;
+  readonly url: string;
+  readonly #t: Test;
+  readonly #configuration: Record<string, unknown>;
+
+  static async create(t: Test, name: string): Promise<Machine> {
+    return new Machine(t, name, [await pickPort(), await pickPort()]);
+  }
+
+  private constructor(t: Test, name: string, [port, internal]: readonly [number, number]) {
+    this.#t = t;
+    this.name = name;
+    this.folder = temporaryFolder(t);
+    this.url = `http://127.0.0.1:${port}`;
+    mkdirSync(join(this.folder, 'etc'));
+    const DataPath = join(this.folder, 'data');
+    this.#configuration = { DataPath, Listen: { port }, Internal: { port: internal } };
+  }
+
+  configure(more: object): void {
+    const file = join(this.folder, 'etc/gatehouse.json');
+    writeFileSync(file, JSON.stringify({ ...this.#configuration, ...more }));
+  }
+
+  /** Runs a block of the page on this machine. */
+  async run(block: string, environment: Record<string, string> = {}): Promise<string> {
+    const script = block
+      .replaceAll('/etc/gatehouse/gatehouse.jsonc', join(this.folder, 'etc/gatehouse.json'))
+      .replaceAll('/var/lib/gatehouse', join(this.folder, 'data'))
+      .replaceAll('sleep 1', 'sleep 0.1');
+    const child: ChildProcess = spawn('bash', ['-c', `${MACHINE}${script}`], {
+      env: plainEnvironment({
+        ...environment,
+        MACHINE: this.folder,
+        NODE: process.execPath,
+        ENTRY: entryOf(),
+        TIED: TIED[1],
+      }),
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    });
+    // Open until the end of the test: what was started lives as long.
+    this.#t.teardown(() => child.stdio[3]?.destroy());
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+      });
+    const code = await new Promise((resolve) => child.once('exit', resolve));
+    this.#t.equal(code, 0, `${this.name}: ${block.split('\n')[0]} ...\n${output}`);
+    return output;
+  }
+}
+
+const keysAt = async ({ url }: Pick<Machine, 'url'>, { cookie }: Person) =>
+  (await request(`${url}/auth/v1/keys/user_keys`, { headers: { Cookie: cookie } })).status;
+
+/** Machines a, b and c, of which a has served alone, and a person that has signed up there. */
+async function moveIn(t: Test, postgres: Postgres) {
+  const [a, b, c] = [
+    await Machine.create(t, 'a'),
+    await Machine.create(t, 'b'),
+    await Machine.create(t, 'c'),
+  ];
+  const database = { url: await postgres.createDatabase(), secret: randomBytes(32).toString('hex') };
+  a.configure({});
+  await a.run(
+    'systemctl start gatehouse\nuntil gatehouse status --config /etc/gatehouse/gatehouse.jsonc; do sleep 0.1; done',
+  );
+  const person = await signUp(a.url);
+  for (const machine of [a, b, c]) machine.configure({ Cluster: { ...database, name: machine.name } });
+  const [moving = ''] = blocksOf('Moving in');
+  await a.run(moving);
+  const [joining = ''] = blocksOf('A further node');
+  for (const machine of [b, c])
+    t.match(await machine.run(joining), new RegExp(`^${machine.name} +\\d+ +joined `, 'm'), 'it has joined');
+  return { a, b, c, person, databaseUrl: database.url };
+}
+
+const missing = spawnSync('bash', ['--version']).error === undefined ? false : 'bash is not installed';
+
+/** Of the same or a newer version than the server, as it needs. */
+function dumpMissing(): string | false {
+  const { stdout, error } = spawnSync('pg_dump', ['--version'], { encoding: 'utf8' });
+  const major = Number(/(\d+)\./.exec(stdout ?? '')?.[1]);
+  return error === undefined && major >= 18 ? false : 'needs pg_dump and pg_restore 18 or later';
+}
+
+await withPostgres(t, (postgres) => {
+  t.test(
+    'cluster page: a gateway moves in, nodes join, restart and go, and the last one moves out with the accounts',
+    { skip: missing },
+    async (t) => {
+      const { a, b, c, person } = await moveIn(t, postgres);
+      for (const machine of [a, b, c]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
+      const [restarting = ''] = blocksOf('Rolling restart and upgrade');
+      for (const machine of [a, b]) {
+        t.match(await machine.run(restarting), /^healthy/m, `${machine.name} is back`);
+        t.equal(await keysAt(machine, person), 200, 'with the accounts');
+      }
+      const [leaving = ''] = blocksOf('Taking a node out');
+      t.match(await b.run(leaving), 'the node b is forgotten');
+      await c.run('systemctl stop gatehouse');
+      const [exporting = ''] = blocksOf('Moving out');
+      await a.run(exporting);
+      const alone = await launch({ dataPath: `${join(a.folder, 'data')}.alone` });
+      t.teardown(() => alone.stop());
+      t.equal(await keysAt(alone, person), 200, 'without a cluster again');
+    },
+  );
+
+  t.test(
+    'cluster page: a restored backup has the accounts of its time',
+    { skip: missing || dumpMissing() },
+    async (t) => {
+      const { a, b, c, person, databaseUrl } = await moveIn(t, postgres);
+      const [, socket = '', name = '', user = ''] =
+        /^socket:([^?]+)\?db=([^&]+)&user=(.+)$/.exec(databaseUrl) ?? [];
+      const environment = { DATABASE: `host=${socket} dbname=${name} user=${user}` };
+      const [dump = '', restore = ''] = blocksOf('Backup and restore').map(
+        (block) => `cd "$MACHINE"\n${block}`,
+      );
+      await a.run(dump, environment);
+      const later = await signUp(a.url);
+      for (const machine of [b, c]) await machine.run('systemctl stop gatehouse');
+      await a.run(restore, environment);
+      t.equal(await keysAt(a, person), 200, 'an account from before');
+      t.equal(await keysAt(a, later), 401, 'one that came later');
+    },
+  );
+});
