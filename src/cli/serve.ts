@@ -1,6 +1,7 @@
 /** The command `serve`: starts the gateway, prints where it listens, handles signals. */
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
+import { Diverged, LogLost, NameTaken } from '../actors/runtime/log/port.ts';
 import type { Assembly } from '../bootstrap/gateway.ts';
 import { exposureWarnings } from '../config/exposure.ts';
 import type { Flags } from '../config/load.ts';
@@ -28,7 +29,7 @@ export async function serve(flags: Flags): Promise<void> {
     newJournal: flags.newJournal,
     readAgain: () => load(flags),
     onFatal(error) {
-      log.write('journalFailed', { err: error });
+      log.write(isOfCluster(error) ? 'nodeEnded' : 'journalFailed', { err: error });
       process.exit(EXIT.storage);
     },
   });
@@ -47,6 +48,11 @@ export async function serve(flags: Flags): Promise<void> {
   const { pid } = process;
   const library = `Node ${process.versions.node}, uWebSockets.js ${httpLibrary}`;
   print(banner({ version: VERSION, pid, library, url, home, setupAddress, internal, sandbox, dataPath }));
+}
+
+/** What the other nodes or the log have, not what is on this machine. */
+function isOfCluster(error: Error): boolean {
+  return error instanceof LogLost || error instanceof Diverged || error instanceof NameTaken;
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */

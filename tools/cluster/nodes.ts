@@ -66,6 +66,8 @@ export interface Nodes {
   records(): Promise<readonly NodeRecord[]>;
   /** Resolves when the database says that the node is out. */
   isOut(node: NodeProcess): Promise<void>;
+  /** Resolves when every node says that it serves. */
+  allServe(): Promise<void>;
   /** Ends nodes with SIGTERM, sandbox and proxies, removes the data folders. Exits of the nodes that still ran. */
   stop(): Promise<readonly Exit[]>;
 }
@@ -102,6 +104,9 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
     async isOut({ name }) {
       while ((await records()).some((each) => each.name === name && each.joined)) await wait(POLL_MS);
     },
+    async allServe() {
+      for (const { url } of nodes) while (!(await serves(url))) await wait(POLL_MS);
+    },
     async ownerOf(kind, id) {
       const joined = (await records()).filter((each) => each.joined);
       const number = ownersOf(joined.map((each) => each.node))[homeOf(kind, id)];
@@ -111,6 +116,12 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
       return owner;
     },
   };
+}
+
+async function serves(url: string): Promise<boolean> {
+  const answer = await fetch(`${url}/health`);
+  await answer.text();
+  return answer.ok;
 }
 
 async function readNodes(url: string): Promise<readonly NodeRecord[]> {

@@ -136,6 +136,11 @@ export const PROGRAM_LINES = {
     'requests',
     'drainMs',
   ),
+  nodeEnded: fatal(
+    'node ended',
+    'The process ends with 70: the log of the cluster, or the state of this node, is another one. `docs/cluster.md` says what to do.',
+    'err',
+  ),
   journalFailed: fatal('journal failed', 'The process ends; a restart reads what is on disk.', 'err'),
   journalDamaged: error('journal damaged', 'Run the command `check`.', 'table', 'key', 'detail'),
   journalChecked: warn(

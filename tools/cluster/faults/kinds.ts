@@ -1,11 +1,13 @@
 /** The faults of a cluster, one a round: what is done to a node, and when the others must serve again. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NodeProcess, Nodes } from '../nodes.ts';
+import type { Postgres } from '../postgres.ts';
 import type { TcpProxy } from '../tcp-proxy.ts';
 import { BrokenPromise, GIVE_UP_MS } from './calls.ts';
 import type { ServiceProbe } from './service.ts';
 
 export interface FaultTools {
+  readonly postgres: Postgres;
   readonly nodes: Nodes;
   /** The node that has the fault. */
   readonly victim: NodeProcess;
@@ -90,7 +92,30 @@ export const FAULT_KINDS = {
   question: (tools) => lose(tools, 'question'),
 } as const satisfies Readonly<Record<string, FaultKind>>;
 
-export type FaultName = keyof typeof FAULT_KINDS;
+/** Faults of the database itself, which all nodes have: only when they are asked for. */
+export const DATABASE_KINDS = {
+  /** kill -9 of its first process; it recovers from its log of writes. */
+  async crash({ postgres, nodes, service }) {
+    const sinceMs = performance.now();
+    await postgres.crash('SIGKILL');
+    return service.back(sinceMs, nodes.nodes);
+  },
+
+  /** A standby that confirms every commit is promoted after kill -9 of the server. */
+  async failover({ postgres, nodes, service, note }) {
+    await postgres.startStandby();
+    note('the standby confirms commits');
+    await service.back(performance.now(), nodes.nodes);
+    const sinceMs = performance.now();
+    await postgres.failOver();
+    note('the standby serves');
+    return service.back(sinceMs, nodes.nodes);
+  },
+} as const satisfies Readonly<Record<string, FaultKind>>;
+
+export const ALL_KINDS: Readonly<Record<FaultName, FaultKind>> = { ...FAULT_KINDS, ...DATABASE_KINDS };
+
+export type FaultName = keyof typeof FAULT_KINDS | keyof typeof DATABASE_KINDS;
 
 /** Faults after which another node has the partitions. */
 export const TAKEOVERS: ReadonlySet<FaultName> = new Set(['kill', 'stop', 'database', 'apart']);

@@ -13,7 +13,7 @@ import { ADMINISTRATORS, Administrator } from './administrator.ts';
 import { BrokenPromise, type CallCounts, GIVE_UP_MS, NodeCalls } from './calls.ts';
 import { Contest } from './contest.ts';
 import { FAULT, FaultHistory } from './history.ts';
-import { FAULT_KINDS, type FaultName, TAKEOVERS } from './kinds.ts';
+import { ALL_KINDS, FAULT_KINDS, type FaultName, TAKEOVERS } from './kinds.ts';
 import { compareReplicas } from './replicas.ts';
 import { ServiceProbe } from './service.ts';
 
@@ -22,7 +22,7 @@ export interface FaultOptions {
   readonly rounds: number;
   /** Repeats kinds, nodes and what each client sends, but not how fast the machine is. */
   readonly seed: number;
-  /** Default: all of them, in an order by chance. */
+  /** Default: all faults of nodes, in an order by chance. */
   readonly kinds?: readonly FaultName[];
   readonly clients?: number;
   /** Longest time without service that is no fault. */
@@ -221,7 +221,8 @@ class FaultRun {
     const before = { ...this.#calls.counts };
     const note = (text: string) => this.#history.add(FAULT, text);
     note(`${kind} at ${victim.name} begins`);
-    const backMs = await FAULT_KINDS[kind]({
+    const backMs = await ALL_KINDS[kind]({
+      postgres: this.#options.postgres,
       nodes: this.#nodes,
       victim,
       others: nodes.filter((each) => each !== victim),
@@ -298,7 +299,7 @@ interface KindFigures {
 
 /** Figures by kind, for the report of a long run. */
 export function figuresByKind(rounds: readonly FaultRound[]): Readonly<Record<string, KindFigures>> {
-  const kinds = Object.keys(FAULT_KINDS) as FaultName[];
+  const kinds = Object.keys(ALL_KINDS) as FaultName[];
   const figures = kinds.flatMap((kind): [string, KindFigures][] => {
     const own = rounds.filter((round) => round.kind === kind);
     if (own.length === 0) return [];

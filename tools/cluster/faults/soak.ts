@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../postgres.ts';
-import { FAULT_KINDS, type FaultName } from './kinds.ts';
+import { ALL_KINDS, type FaultName } from './kinds.ts';
 import { figuresByKind, runFaults } from './run.ts';
 
 const TAKEOVERS_DEFAULT = 300;
@@ -31,7 +31,7 @@ function wishesOf(args: readonly string[]): SoakWishes | undefined {
     const backWithinMs = Number(values.within ?? BACK_WITHIN_MS);
     const { kind } = values;
     if (![rounds, seed, backWithinMs].every((each) => Number.isInteger(each) && each >= 1)) return undefined;
-    if (kind !== undefined && !Object.hasOwn(FAULT_KINDS, kind)) return undefined;
+    if (kind !== undefined && !Object.hasOwn(ALL_KINDS, kind)) return undefined;
     return { rounds, seed, backWithinMs, kinds: kind === undefined ? undefined : [kind as FaultName] };
   } catch (error) {
     if (error instanceof TypeError) return undefined;
