@@ -127,7 +127,7 @@ class History {
 
   async run(): Promise<string | undefined> {
     for (const name of NODES) {
-      this.#cluster.start(name);
+      this.#cluster.startProcess(name);
       await this.#cluster.pass(100, true);
     }
     await this.#cluster.pass(500, true);
@@ -253,7 +253,7 @@ class History {
       if (trimmed > 0) await this.#replicaOf(name).apply(this.#archive.slice(0, trimmed));
     }
     this.#trace(`${name}: starts`);
-    this.#cluster.start(name);
+    this.#cluster.startProcess(name);
   }
 
   /** The state on a disk, without a process. */

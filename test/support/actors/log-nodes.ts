@@ -1,30 +1,28 @@
 /**
- * Nodes of a cluster over the log in memory, with stores that only keep the rows and the members. The test moves the
- * clock, holds and loses calls, and cuts links.
+ * Nodes of a simulated cluster with stores that only keep the rows and the members. Nothing happens by chance: the test
+ * moves the time, holds and loses calls, and cuts links.
  */
 import { type MemberChange, Members } from '../../../src/actors/runtime/log/members.ts';
-import {
-  type MemoryCall,
-  MemoryLog,
-  type MemoryLogClient,
-} from '../../../src/actors/runtime/log/memory-log.ts';
+import type { MemoryCall } from '../../../src/actors/runtime/log/memory-log.ts';
 import { LogNode } from '../../../src/actors/runtime/log/node.ts';
 import type {
   DigestSample,
   Diverged,
   LogRow,
   NodeState,
-  PeerListener,
   RowName,
 } from '../../../src/actors/runtime/log/port.ts';
 import type { RowSink } from '../../../src/actors/runtime/log/row-sink.ts';
-import { ManualClock } from './actors.ts';
+import {
+  type Application,
+  LEASE_MS,
+  type ProcessTools,
+  SimulatedCluster,
+  type SimulatedProcess,
+  settled,
+} from './simulated-cluster.ts';
 
-export const LEASE_MS = 1_000;
-/** Milliseconds of a step of time: every timer of a node is a multiple of it. */
-const STEP_MS = 10;
-/** Turns of the event loop that count as rest. */
-const ROUNDS_MAX = 2_000;
+export { LEASE_MS };
 
 export const encodeMember = (change: MemberChange): Uint8Array => Buffer.from(JSON.stringify(change));
 
@@ -76,69 +74,70 @@ export class KeepingSink implements RowSink {
   }
 }
 
-export class TestNode {
-  readonly name: string;
-  readonly sink: KeepingSink;
-  readonly client: MemoryLogClient;
-  readonly node: LogNode;
-  readonly timers: ManualClock;
-  readonly fatal: Error[] = [];
-  listener: PeerListener | undefined;
-  /** Neither timers nor answers nor frames reach the process. */
-  isPaused = false;
-  /** No frame reaches it, and none leaves. */
-  isUnlinked = false;
-  /** Difference of its wall clock. Milliseconds. */
-  skewMs = 0;
-  /** For which its monotonic clock has stood still. Milliseconds. */
-  suspendedMs = 0;
+interface NodeStart {
+  readonly sink?: KeepingSink;
+  /** Life of the log that the store follows. */
+  readonly logId?: string;
+  /** Its rows are numbered after that. */
+  readonly firstSeq?: number;
+}
 
-  constructor(
-    cluster: TestCluster,
-    name: string,
-    sink: KeepingSink,
-    logId: string | undefined,
-    firstSeq: number | undefined,
-  ) {
-    this.name = name;
+export class TestNode implements Application {
+  readonly name: string;
+  /** Names it among the calls of the log. */
+  readonly client: number;
+  readonly sink: KeepingSink;
+  readonly node: LogNode;
+  readonly fatal: Error[] = [];
+
+  constructor(tools: ProcessTools, { sink = new KeepingSink(), logId, firstSeq }: NodeStart = {}) {
+    this.name = tools.name;
+    this.client = tools.client.client;
     this.sink = sink;
-    this.timers = new ManualClock(cluster.clock.nowMs);
-    this.client = cluster.log.connect();
     this.node = new LogNode({
-      log: this.client,
+      ...tools,
+      log: tools.client,
       sink,
-      name,
       ...(logId !== undefined && { logId }),
       firstSeq,
       encodeMember,
       leaseMs: LEASE_MS,
-      schedule: { immediate: (run) => setImmediate(run), timer: this.timers.timer },
-      clock: () => cluster.clock.nowMs + this.skewMs,
-      monotonicMs: () => cluster.clock.nowMs - this.suspendedMs,
-      onFatal: (error) => this.fatal.push(error),
-      peers: (listener) => {
-        this.listener = listener;
-        return {
-          push: (row) => cluster.send(this, (to) => to.onPush(row)),
-          applied: (position) => cluster.send(this, (to) => to.onApplied(this.node.node, position)),
-        };
+      onFatal: (error) => {
+        this.fatal.push(error);
+        tools.onFatal(error);
       },
     });
   }
+
+  leave(): Promise<void> {
+    return this.node.leave();
+  }
+
+  stop(): void {
+    this.node.stop();
+  }
 }
 
-export class TestCluster {
-  readonly clock = new ManualClock();
-  readonly log = new MemoryLog({ clock: () => this.clock.nowMs, leaseMs: LEASE_MS });
-  readonly nodes: TestNode[] = [];
-  /** Calls that stay where they are. */
-  holds: (call: MemoryCall) => boolean = () => false;
+export class TestCluster extends SimulatedCluster<TestNode> {
+  constructor() {
+    super({
+      random: () => 0,
+      isReliable: true,
+      start: (tools) => new TestNode(tools),
+      onFatal: () => undefined,
+      check: () => undefined,
+    });
+  }
 
-  /** A process with this store, which follows that life of the log and numbers its rows after `firstSeq`. */
-  add(name: string, sink = new KeepingSink(), logId?: string, firstSeq?: number): TestNode {
-    const node = new TestNode(this, name, sink, logId, firstSeq);
-    this.nodes.push(node);
-    return node;
+  /** What the test itself has asked for is under way first. */
+  override async rest(): Promise<void> {
+    await settled();
+    await super.rest();
+  }
+
+  /** A process that has not entered. */
+  add(name: string, options?: NodeStart): TestNode {
+    return this.startProcess(name, (tools) => new TestNode(tools, options)).app;
   }
 
   /** Nodes of these names, which have joined. */
@@ -152,56 +151,17 @@ export class TestCluster {
     return nodes as { [K in keyof Names]: TestNode };
   }
 
-  send(from: TestNode, frame: (listener: PeerListener) => void): void {
-    for (const to of this.nodes) {
-      if (to === from || from.isUnlinked || to.isUnlinked || to.isPaused) continue;
-      if (to.listener !== undefined) frame(to.listener);
-    }
-  }
-
-  /** Ends a process as `kill -9` would. */
-  kill(killed: TestNode): void {
-    killed.node.stop();
-    killed.timers.clear();
-    this.log.disconnect(killed.client.client);
-    this.nodes.splice(this.nodes.indexOf(killed), 1);
-  }
-
-  /** Lets every call through that is not held, until all is at rest. */
-  async rest(): Promise<void> {
-    for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      await new Promise((resolve) => setImmediate(resolve));
-      const call = this.log.calls.find((each) => !this.#isHeld(each));
-      if (call === undefined) return;
-      this.log.step(call);
-    }
-    throw new Error('never comes to rest');
-  }
-
-  /** Moves the time; nodes that run fire their timers. */
-  async pass(durationMs: number): Promise<void> {
-    const endMs = this.clock.nowMs + durationMs;
-    await this.rest();
-    while (this.clock.nowMs < endMs) {
-      this.clock.nowMs = Math.min(endMs, this.clock.nowMs + STEP_MS);
-      for (const { timers, isPaused } of this.nodes) {
-        if (isPaused) continue;
-        while (timers.fireNext(this.clock.nowMs));
-        timers.nowMs = this.clock.nowMs;
-      }
-      await this.rest();
-    }
+  /** The process of a node that runs. */
+  processOf(node: TestNode): SimulatedProcess<TestNode> {
+    const process = this.processes.find(({ app }) => app === node);
+    if (process === undefined) throw new Error(`${node.name} has ended`);
+    return process;
   }
 
   /** The oldest call of a node by a method. */
   callOf(node: TestNode, method: MemoryCall['method']): MemoryCall {
-    const call = this.log.calls.find((each) => each.client === node.client.client && each.method === method);
+    const call = this.log.calls.find((each) => each.client === node.client && each.method === method);
     if (call === undefined) throw new Error(`no ${method} of ${node.name} waits`);
     return call;
-  }
-
-  #isHeld(call: MemoryCall): boolean {
-    const of = this.nodes.find(({ client }) => client.client === call.client);
-    return (call.executed && of?.isPaused === true) || this.holds(call);
   }
 }

@@ -78,6 +78,8 @@ export interface SimulatedClusterOptions<App> {
   readonly onFatal: (name: string, error: Error) => void;
   /** Called after each step. */
   readonly check: () => void;
+  /** No frame is lost or doubled, no call is slow, and clients wait for ever. Without it all that happens by chance. */
+  readonly isReliable?: true;
   readonly expelsRenewed?: boolean;
   readonly letsFormerWrite?: boolean;
 }
@@ -90,6 +92,8 @@ export class SimulatedCluster<App extends Application> {
   readonly processes: SimulatedProcess<App>[] = [];
   /** The same by client of the log. */
   readonly #clients = new Map<number, SimulatedProcess<App>>();
+  /** Calls that stay where they are. */
+  holds: (call: MemoryCall) => boolean = () => false;
   #frames: Frame<App>[] = [];
   #planned: Planned[] = [];
   readonly #asked = new WeakMap<MemoryCall, { readonly sinceMs: number; readonly arrivesMs: number }>();
@@ -101,7 +105,10 @@ export class SimulatedCluster<App extends Application> {
     this.log = new MemoryLog({ ...options, clock: () => this.nowMs, leaseMs: LEASE_MS });
   }
 
-  start(name: string): SimulatedProcess<App> {
+  startProcess(
+    name: string,
+    start: (tools: ProcessTools) => App = this.#options.start,
+  ): SimulatedProcess<App> {
     const client = this.log.connect();
     const timers = new ManualClock(this.nowMs);
     const immediates: (() => void)[] = [];
@@ -114,7 +121,7 @@ export class SimulatedCluster<App extends Application> {
       isUnlinked: false,
     };
     const process = { name, client, timers, immediates, ...state } as unknown as SimulatedProcess<App>;
-    const app = this.#options.start({
+    const app = start({
       name,
       client,
       schedule: {
@@ -161,7 +168,7 @@ export class SimulatedCluster<App extends Application> {
     this.log.disconnect(process.client.client);
   }
 
-  pause(process: SimulatedProcess<App>, isSuspended: boolean): void {
+  pause(process: SimulatedProcess<App>, isSuspended = false): void {
     process.paused ??= { sinceMs: this.nowMs, isSuspended };
   }
 
@@ -209,7 +216,7 @@ export class SimulatedCluster<App extends Application> {
   }
 
   /** Moves the time. Between timers everything comes to rest when `isCalm`. */
-  async pass(durationMs: number, isCalm: boolean): Promise<void> {
+  async pass(durationMs: number, isCalm = true): Promise<void> {
     const endMs = this.nowMs + durationMs;
     for (;;) {
       if (isCalm) await this.rest();
@@ -228,6 +235,7 @@ export class SimulatedCluster<App extends Application> {
   #isPossible(call: MemoryCall): boolean {
     const process = this.#clients.get(call.client);
     if (process?.isCut === true || (call.executed && process?.paused !== undefined)) return false;
+    if (this.holds(call)) return false;
     return this.#timesOf(call).arrivesMs <= this.nowMs;
   }
 
@@ -241,7 +249,7 @@ export class SimulatedCluster<App extends Application> {
   }
 
   #delayOf({ method }: MemoryCall): number {
-    if (NEVER_SLOW.has(method)) return 0;
+    if (this.#options.isReliable === true || NEVER_SLOW.has(method)) return 0;
     if (method === 'fetch')
       return this.#random() < SLOW_READS ? Math.floor(this.#random() * SLOW_READ_MAX_MS) : 0;
     const share = method === 'expel' ? SLOW_EXPULSIONS : SLOW_WRITES;
@@ -254,10 +262,12 @@ export class SimulatedCluster<App extends Application> {
   }
 
   #send(from: SimulatedProcess<App>, deliver: Frame<App>['deliver']): void {
+    const isReliable = this.#options.isReliable === true;
     for (const to of this.processes) {
-      if (to === from || from.isUnlinked || to.isUnlinked || this.#random() < FRAMES_LOST) continue;
+      if (to === from || from.isUnlinked || to.isUnlinked) continue;
+      if (!isReliable && this.#random() < FRAMES_LOST) continue;
       this.#frames.push({ to, deliver });
-      if (this.#random() < FRAMES_DOUBLED) this.#frames.push({ to, deliver });
+      if (!isReliable && this.#random() < FRAMES_DOUBLED) this.#frames.push({ to, deliver });
     }
   }
 
@@ -303,6 +313,7 @@ export class SimulatedCluster<App extends Application> {
 
   /** Clients do not wait for ever. Of the questions that are still under way then, half arrive. */
   #giveUp(): void {
+    if (this.#options.isReliable === true) return;
     for (const call of [...this.log.calls]) {
       if (call.abandoned || this.nowMs - this.#timesOf(call).sinceMs < GIVE_UP_MS) continue;
       if (this.#clients.get(call.client)?.paused !== undefined) continue;
@@ -313,6 +324,6 @@ export class SimulatedCluster<App extends Application> {
 }
 
 /** Resolves when nothing is left that only waits for promises: the next tick comes after them. */
-function settled(): Promise<void> {
+export function settled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }

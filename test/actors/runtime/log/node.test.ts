@@ -22,9 +22,9 @@ function gateOf({ node }: TestNode, position: number): { isOpen: boolean } {
   return gate;
 }
 
-const of = (node: TestNode) => (call: MemoryCall) => call.client === node.client.client;
+const of = (node: TestNode) => (call: MemoryCall) => call.client === node.client;
 const methodOf = (node: TestNode, method: MemoryCall['method']) => (call: MemoryCall) =>
-  call.client === node.client.client && call.method === method;
+  call.client === node.client && call.method === method;
 const membersOf = ({ sink }: TestNode) => [...sink.members.nodes()].sort((a, b) => a - b);
 
 t.test('node: admits once its own join is applied and its lease runs', async (t) => {
@@ -65,9 +65,9 @@ t.test('node: rows of all nodes reach every store, in the same order', async (t)
 t.test('node: a push that leaves a gap fetches the rows before it', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  b.isUnlinked = true;
+  cluster.processOf(b).isUnlinked = true;
   await appended(cluster, a, 'unseen');
-  b.isUnlinked = false;
+  cluster.processOf(b).isUnlinked = false;
   t.same(b.sink.texts, []);
   await appended(cluster, a, 'seen');
   t.same(b.sink.texts, ['unseen', 'seen']);
@@ -78,7 +78,7 @@ t.test('node: doubled and late pushes change nothing', async (t) => {
   const [a, b] = await cluster.start('a', 'b');
   await appended(cluster, a, 'one');
   await appended(cluster, a, 'two');
-  for (const row of [...a.sink.rows, ...a.sink.rows]) b.listener?.onPush(row);
+  for (const row of [...a.sink.rows, ...a.sink.rows]) cluster.processOf(b).listener?.onPush(row);
   await cluster.rest();
   t.same(b.sink.texts, ['one', 'two']);
   t.same(b.fatal, []);
@@ -87,7 +87,7 @@ t.test('node: doubled and late pushes change nothing', async (t) => {
 t.test('node: with cut links, rows arrive by polling and gates open by renewals', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  b.isUnlinked = true;
+  cluster.processOf(b).isUnlinked = true;
   const position = await appended(cluster, a, 'row');
   const gate = gateOf(a, position);
   await cluster.pass(100);
@@ -113,7 +113,7 @@ t.test('node: a gate waits for a member that has not applied the position', asyn
 t.test('node: one that is killed is expelled after a lease, and gates wait for no longer', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  cluster.kill(b);
+  cluster.crash(cluster.processOf(b));
   const gate = gateOf(a, await appended(cluster, a, 'row'));
   await cluster.pass(LEASE_MS * 0.8);
   t.same(membersOf(a), [1, 2]);
@@ -127,11 +127,11 @@ t.test('node: one that is killed is expelled after a lease, and gates wait for n
 t.test('node: one that was paused is expelled, admits nothing when it wakes, and comes back', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  b.isPaused = true;
+  cluster.pause(cluster.processOf(b));
   await cluster.pass(LEASE_MS * 1.5);
   t.same(membersOf(a), [1]);
   t.equal(b.node.admits, false);
-  b.isPaused = false;
+  cluster.resume(cluster.processOf(b));
   await cluster.pass(LEASE_MS / 2);
   t.equal(b.node.admits, true);
   t.same(membersOf(a), [1, 2]);
@@ -144,12 +144,12 @@ t.test(
   async (t) => {
     const cluster = new TestCluster();
     const [a, b] = await cluster.start('a', 'b');
-    b.isPaused = true;
+    cluster.pause(cluster.processOf(b));
     cluster.holds = methodOf(b, 'append');
     const late = append(b, 'late');
     await cluster.pass(LEASE_MS * 1.5);
     cluster.holds = () => false;
-    b.isPaused = false;
+    cluster.resume(cluster.processOf(b));
     await cluster.pass(LEASE_MS / 2);
     const position = await late;
     t.same(a.sink.texts, ['late']);
@@ -319,10 +319,10 @@ t.test('node: one that was expelled with a write of unknown outcome finds it, an
 t.test('node: after its return it admits only when its own expulsion and join are applied', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  b.isPaused = true;
+  cluster.pause(cluster.processOf(b));
   await cluster.pass(LEASE_MS * 1.5);
   await appended(cluster, a, 'unseen by b');
-  b.isPaused = false;
+  cluster.resume(cluster.processOf(b));
   b.sink.isHeld = true;
   await cluster.pass(LEASE_MS);
   t.equal(b.node.admits, false);
@@ -356,10 +356,10 @@ t.test(
 t.test('node: a wall clock that steps expels no node, and ends at most its own lease', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  a.skewMs = 2_000;
+  cluster.processOf(a).skewMs = 2_000;
   t.equal(a.node.admits, false, 'more time has passed by this clock');
   await cluster.pass(LEASE_MS / 2);
-  b.skewMs = -2_000;
+  cluster.processOf(b).skewMs = -2_000;
   await cluster.pass(2 * LEASE_MS);
   t.ok(a.node.admits && b.node.admits);
   t.same([a.node.counts.expelled, b.node.counts.expelled], [0, 0]);
@@ -370,10 +370,9 @@ t.test(
   async (t) => {
     const cluster = new TestCluster();
     const [, b] = await cluster.start('a', 'b');
-    b.isPaused = true;
-    const fromMs = cluster.clock.nowMs;
+    cluster.pause(cluster.processOf(b), true);
     await cluster.pass(3 * LEASE_MS);
-    b.suspendedMs = cluster.clock.nowMs - fromMs;
+    cluster.resume(cluster.processOf(b));
     t.equal(b.node.admits, false);
   },
 );
@@ -381,7 +380,7 @@ t.test(
 t.test('node: two nodes expel a third, one of them does', async (t) => {
   const cluster = new TestCluster();
   const [a, b, c] = await cluster.start('a', 'b', 'c');
-  cluster.kill(c);
+  cluster.crash(cluster.processOf(c));
   await cluster.pass(LEASE_MS * 1.5);
   t.equal(a.node.counts.expelled + b.node.counts.expelled, 1);
   t.same(membersOf(a), [1, 2]);
@@ -424,8 +423,8 @@ for (const outcome of ['the question', 'the answer'] as const) {
 t.test('node: a process that starts right after the end of its namesake waits for the lease', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
-  cluster.kill(b);
-  const again = cluster.add('b', new KeepingSink());
+  cluster.crash(cluster.processOf(b));
+  const again = cluster.add('b');
   const started = again.node.start();
   await cluster.pass(LEASE_MS * 2);
   await started;
@@ -437,7 +436,7 @@ t.test('node: a process that starts right after the end of its namesake waits fo
 t.test('node: a name that another process uses is refused after two leases', async (t) => {
   const cluster = new TestCluster();
   const [a] = await cluster.start('a');
-  const second = cluster.add('a', new KeepingSink());
+  const second = cluster.add('a');
   const started = t.rejects(second.node.start(), NameTaken);
   await cluster.pass(LEASE_MS * 2.2);
   await started;
@@ -448,13 +447,13 @@ t.test('node: a name that another process uses is refused after two leases', asy
 t.test('node: a paused process whose name another one has taken ends when it wakes', async (t) => {
   const cluster = new TestCluster();
   const [a, former] = await cluster.start('a', 'b');
-  former.isPaused = true;
+  cluster.pause(cluster.processOf(former));
   await cluster.pass(2 * LEASE_MS);
-  const next = cluster.add('b', new KeepingSink());
+  const next = cluster.add('b');
   const started = next.node.start();
   await cluster.pass(LEASE_MS);
   await started;
-  former.isPaused = false;
+  cluster.resume(cluster.processOf(former));
   await cluster.pass(3 * LEASE_MS);
   t.match(former.fatal, [{ name: 'NameTaken' }]);
   t.ok(next.node.admits && a.node.admits);
@@ -481,12 +480,12 @@ t.test('node: does not start over a log that has lost rows, or over another log'
   const other = new TestCluster();
   await other.start('x');
   for (const logId of ['memory', 'another']) {
-    const node = other.add('a', a.sink, logId);
+    const node = other.add('a', { sink: a.sink, logId });
     const started = t.rejects(node.node.start(), LogLost);
     await other.rest();
     await started;
     t.equal(node.node.admits, false);
-    other.kill(node);
+    other.crash(other.processOf(node));
   }
 });
 
@@ -494,7 +493,7 @@ t.test('node: ends when the rows that it needs are no longer in the log', async 
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
   cluster.holds = of(b);
-  b.isUnlinked = true;
+  cluster.processOf(b).isUnlinked = true;
   await cluster.pass(2 * LEASE_MS);
   await appended(cluster, a, 'row');
   cluster.log.trim(cluster.log.position);
@@ -545,7 +544,7 @@ t.test('node: one whose state differs shows the others where, and ends', async (
 
 t.test('node: numbers its rows from where it was given', async (t) => {
   const cluster = new TestCluster();
-  const a = cluster.add('a', new KeepingSink(), undefined, 5_000);
+  const a = cluster.add('a', { firstSeq: 5_000 });
   const started = a.node.start();
   await cluster.rest();
   await started;
@@ -562,10 +561,10 @@ t.test('node: a log that grew again past what was applied, with other rows, ends
   await appended(cluster, a, 'row');
   const sink = new KeepingSink();
   const rows = b.sink.rows.map((row, index) => (index === 1 ? { ...row, nodeSeq: 77 } : row));
-  cluster.kill(b);
+  cluster.crash(cluster.processOf(b));
   await cluster.pass(2 * LEASE_MS);
   await sink.apply(rows.slice(0, 2));
-  const again = cluster.add('b', sink, 'memory');
+  const again = cluster.add('b', { sink, logId: 'memory' });
   again.node.start().catch((error: Error) => again.fatal.push(error));
   await cluster.pass(LEASE_MS);
   t.match(again.fatal, [{ name: 'LogLost', message: /row 2 .* another one/ }]);
