@@ -72,7 +72,7 @@ export interface Nodes {
   stop(): Promise<readonly Exit[]>;
 }
 
-/** Resolves when every node serves; what was started ends when one does not. */
+/** Resolves when every node serves and has its links; what was started ends when one does not. */
 export async function startNodes(options: NodesOptions): Promise<Nodes> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nodes-'));
   const databaseUrl = await options.postgres.createDatabase();
@@ -94,6 +94,7 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   };
   try {
     for (let count = 0; count < options.nodes; count += 1) await add();
+    while (!isLinked(await readNodes(databaseUrl), options.nodes)) await wait(POLL_MS);
   } catch (error) {
     await stop();
     throw error;
@@ -122,6 +123,11 @@ async function serves(url: string): Promise<boolean> {
   const answer = await fetch(`${url}/health`);
   await answer.text();
   return answer.ok;
+}
+
+/** Without a link to the owner of an actor a node answers 503. */
+function isLinked(records: readonly NodeRecord[], nodes: number): boolean {
+  return records.filter(({ joined, figures }) => joined && figures?.links === nodes - 1).length === nodes;
 }
 
 async function readNodes(url: string): Promise<readonly NodeRecord[]> {

@@ -7,7 +7,9 @@ import type { AnyRoute } from '../../../src/io/http/route.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import {
   type Answer,
+  basicLogin,
   type Challenge,
+  callTool,
   challenge,
   cookieOf,
   expectOk,
@@ -23,6 +25,7 @@ import { create, get, makePasskey } from '../../../tools/authenticator.ts';
 import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
 import {
   asked,
+  newAgent,
   outcomeOf,
   resultOf,
   type ThreeNodes,
@@ -128,6 +131,11 @@ async function codesAcross(t: Test, { nodes: [a, b, c], cluster }: ThreeNodes): 
     const cookie = cookieOf(both.find(({ status }) => status === 200) as Answer);
     for (const node of [at, second, third])
       t.equal((await asked(node, cookie, KEYS)).status, 200, `the session at ${node.name}`);
+    const next = expectOk('login_email', await post(third, '/auth/v1/login_email', { email }));
+    const later = { challengeId: Number(next.json['result']?.['challengeId']) };
+    const newest = await arrival(cluster.sandbox?.url, email, code);
+    const login = expectOk('login', await post(at, LOGIN, { ...later, code: newest }));
+    t.match(login.json, { result: { newAccount: false } }, 'the contact has its account at every node');
   }
 }
 
@@ -172,6 +180,66 @@ async function sessionsEverywhere(t: Test, { nodes: [a, b, c] }: ThreeNodes): Pr
     const log = (await resultOf(node, third, '/auth/v1/login_log')) as unknown as Json[];
     t.equal(log.length, 3, 'a sign-up and two log-ins');
   }
+}
+
+async function accessOfApps(t: Test, three: ThreeNodes): Promise<void> {
+  const [a, b, c] = three.nodes;
+  const owner = await signUp(a.url);
+  const shop = { name: 'Shop', url: 'https://shop.example' };
+  const appId = String((await resultOf(b, owner.cookie, UPSERT, shop))['id']);
+  const person = await newAgent(b);
+  const { publicKey } = person.key;
+  const change = { appId, approved: true, mcpEnabled: true, mcpPublicKey: publicKey };
+  await resultOf(c, await three.adminOf(a), '/ProxyAdmin/api/apps/update', change);
+  const logInAt = async ({ url }: NodeProcess) =>
+    request(`${url}/auth/v1/mcp_login`, {
+      method: 'POST',
+      headers: { 'X-PublicKey': publicKey, 'X-App-Id': appId },
+    });
+  const accessAt = (node: NodeProcess) => resultOf(node, person.cookie, '/auth/v1/app/access');
+  const bearers: string[] = [];
+  for (const node of three.nodes) {
+    const login = expectOk(`log-in at ${node.name}`, await logInAt(node));
+    bearers.push(String(login.json['result']?.['sessionId']));
+  }
+  for (const node of three.nodes) t.match(await accessAt(node), [{ appId, source: 'login' }]);
+  await resultOf(a, person.cookie, '/auth/v1/app/revoke_access', { appId });
+  for (const node of [b, c, a]) {
+    for (const bearer of bearers)
+      t.match((await callTool(node.url, bearer, 'wallet_get_balance')).json, { error: { code: -32001 } });
+    t.equal((await logInAt(node)).status, 401, `revoked at a, refused at ${node.name}`);
+    t.strictSame(await accessAt(node), []);
+  }
+  await resultOf(c, person.cookie, '/auth/v1/app/grant_access', { appId });
+  for (const node of [a, b, c]) {
+    t.match(await accessAt(node), [{ appId, source: 'consent' }]);
+    t.equal((await logInAt(node)).status, 200, `granted at c, open at ${node.name}`);
+  }
+}
+
+async function keysByAdmins(t: Test, three: ThreeNodes): Promise<void> {
+  const [a, b, c] = three.nodes;
+  const admin = await three.adminOf(b);
+  const { userId, cookie } = await signUp(c.url);
+  const key = newKey();
+  const { publicKey } = key;
+  const addition = { userId, publicKey, mcpAccess: true };
+  const added = await resultOf(a, admin, '/ProxyAdmin/api/user_keys/add', addition);
+  const keyId = added['id'];
+  const found = await resultOf(c, admin, `/ProxyAdmin/api/user_keys?publicKey=${publicKey}`);
+  t.match(found, [{ id: keyId, userId }], 'the search of another node finds it');
+  for (const node of [b, c, a]) {
+    t.equal((await basicLogin(node.url, key)).status, 200, `log-in at ${node.name}`);
+    t.match(await resultOf(node, cookie, KEYS), [{}, { id: keyId, proven: false }]);
+  }
+  await resultOf(b, admin, '/ProxyAdmin/api/user_keys/update', { userId, keyId, mcpAccess: false });
+  for (const node of [c, a, b])
+    t.equal((await basicLogin(node.url, key)).status, 401, `forbidden, ${node.name}`);
+  await resultOf(c, admin, '/ProxyAdmin/api/user_keys/remove', { userId, keyId });
+  for (const node of [a, b, c])
+    t.equal(((await resultOf(node, cookie, KEYS)) as unknown as Json[]).length, 1, `removed, ${node.name}`);
+  const elsewhere = await signUp(a.url, key);
+  t.not(elsewhere.userId, userId, 'a removed key is free for another account');
 }
 
 /** The route tables of both listeners, with the address of each at a node. */
@@ -222,6 +290,10 @@ await withThreeNodes(t, (three) => {
   t.test('sessions and log-ins of an account are the same list at every node', (t) =>
     sessionsEverywhere(t, three),
   );
+  t.test('access of an application is granted, used and revoked at different nodes', (t) =>
+    accessOfApps(t, three),
+  );
+  t.test('a key that an admin adds, changes and removes at different nodes', (t) => keysByAdmins(t, three));
   t.test('routes of files, events, streams and webhooks are 503 with 1018 at each node', (t) =>
     missingFeatures(t, three),
   );

@@ -58,6 +58,8 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
   const cluster = await startNodes({
     postgres,
     nodes: 3,
+    // No node is to be out: a busy machine may hold up a renewal for longer than the default.
+    cluster: { leaseMilliseconds: 10_000 },
     configuration: {
       BaseUrl: spread.url,
       Admin: { publicKeys: [adminKey.publicKey] },
