@@ -1,5 +1,6 @@
 /** Opens the place of this process in a cluster: the log, the links to other nodes, and the replica over the journal. */
 import { randomBytes, randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Departure } from '../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../actors/gateway-actors.ts';
@@ -30,6 +31,7 @@ import { PeerLinks } from '../io/cluster/peers.ts';
 import { PgLog } from '../io/cluster/pg-log.ts';
 import type { Head } from '../io/cluster/pg-schema.ts';
 import type { Verbs } from '../io/cluster/rpc.ts';
+import type { Transport } from '../io/cluster/transport.ts';
 import { MCP_VERBS, NodeSignals } from '../io/mcp/node-signals.ts';
 import type { ClusterReadings } from '../io/observability/cluster-metrics.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -212,7 +214,7 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
     randomBytes,
     random: Math.random,
     schedule: nodeSchedule,
-    transport: { tls: cluster.tls, plain: cluster.plain },
+    transport: { tls: readTls(cluster.tls), plain: cluster.plain },
     listener: {
       onPush: (row) => holder.listener?.onPush(row),
       onApplied: (node, position) => holder.listener?.onApplied(node, position),
@@ -224,6 +226,13 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
     position: () => holder.parts?.replica.position ?? 0,
     observer: createLinkLog({ log, clock: Date.now }),
   });
+}
+
+/** The files are checked before a start (`checkTls`). A new certificate takes a restart. */
+function readTls(files: ClusterConfiguration['tls']): Transport['tls'] {
+  if (files === undefined) return undefined;
+  const read = (path: string) => readFileSync(path, 'utf8');
+  return { cert: read(files.cert), key: read(files.key), ca: read(files.ca) };
 }
 
 /** What other nodes connect to: the address that is configured for that, or the one that the listener got. */

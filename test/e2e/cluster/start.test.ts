@@ -1,10 +1,15 @@
 /** Starts with `Cluster`: what each refusal says and exits with, and what a start warns of. */
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { logIn, signUp } from '../../../tools/agent.ts';
+import { startNodes } from '../../../tools/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
+import { makeCertificate } from '../../support/certificate.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
@@ -91,6 +96,39 @@ t.test('cluster start: a database that is away for 30 s is refused with 70 and t
   });
 });
 
+function testTls(postgres: Postgres): void {
+  t.test(
+    'cluster start: with Cluster.tls nodes are linked by TLS, with certificates of their CA',
+    async (t) => {
+      const { certificate, key } = makeCertificate();
+      const folder = temporaryFolder(t);
+      const [cert, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+      writeFileSync(cert, certificate);
+      writeFileSync(keyFile, key);
+      const cluster = await startNodes({
+        ...{ postgres, nodes: 2, sandbox: false },
+        cluster: { tls: { cert, key: keyFile, ca: cert } },
+      });
+      t.teardown(() => cluster.stop());
+      const [a, b] = cluster.nodes;
+      if (a === undefined || b === undefined) throw new Error('too few nodes');
+      await Promise.all([a, b].map(({ gateway }) => gateway.said(/"direction":"out","msg":"link opened"/)));
+      const person = await signUp(a.url);
+      t.equal((await logIn(b.url, person.key)).status, 200);
+      const socket = connect({
+        ca: certificate,
+        cert: certificate,
+        key,
+        host: '127.0.0.1',
+        port: b.links.port,
+      });
+      t.teardown(() => socket.destroy());
+      await once(socket, 'secureConnect');
+      t.same([socket.authorized, socket.getProtocol()], [true, 'TLSv1.3']);
+    },
+  );
+}
+
 /** Refused with 70 and one sentence; `harm` changes the database after a node has used it and stopped. */
 function testHarm(postgres: Postgres, name: string, harm: string, sentence: RegExp): void {
   t.test(`cluster start: ${name} is refused with 70`, async (t) => {
@@ -176,4 +214,7 @@ function testDatabase(postgres: Postgres): void {
   });
 }
 
-await withPostgres(t, testDatabase);
+await withPostgres(t, (postgres) => {
+  testDatabase(postgres);
+  testTls(postgres);
+});
