@@ -1,7 +1,7 @@
 /**
  * `npm run soak [-- KILLS [SEED]]`: the kill -9 loops of accounts and both kinds of uploads, 200 kills each by default.
  * `npm run soak -- mixed [--minutes 10] [--rate 400]`: a mixed load without kills.
- * `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--within 2000]`: three nodes, one fault after the other.
+ * `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--lease 1000] [--within 2000]`: three nodes, one fault after the other.
  */
 import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -58,7 +58,8 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
   }
   if (mode === 'cluster') {
     const faults = await soakCluster(rest);
-    if (faults === undefined) console.error('soak: cluster takes --takeovers, --seed, --kind and --within');
+    if (faults === undefined)
+      console.error('soak: cluster takes --takeovers, --seed, --kind, --lease and --within');
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
   const numbers = [mode ?? KILLS, rest[0] ?? randomInt(1, SEED_END)].map(Number);

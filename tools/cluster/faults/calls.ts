@@ -11,7 +11,7 @@ import type { FaultHistory } from './history.ts';
 const TIMEOUT_MS = 1_000;
 const RETRY_MS = 100;
 /** Without an answer for so long the service is not back. */
-export const GIVE_UP_MS = 20_000;
+export const GIVE_UP_MS = 40_000;
 const UNAVAILABLE = 503;
 /** Code of an answer to a session that is closed, or a key that no account has. */
 const SESSION_NOT_FOUND = '1101';

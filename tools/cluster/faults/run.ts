@@ -25,6 +25,8 @@ export interface FaultOptions {
   /** Default: all faults of nodes, in an order by chance. */
   readonly kinds?: readonly FaultName[];
   readonly clients?: number;
+  /** Default: a second. */
+  readonly leaseMs?: number;
   /** Longest time without service that is no fault. */
   readonly backWithinMs: number;
   /** Of each node. */
@@ -56,9 +58,11 @@ export interface FaultReport extends CallCounts {
 }
 
 const NODES = 3;
+const LEASE_MS = 1_000;
 const CLIENTS = 6;
 const PROBES = 12;
-const LEASE_MS = 1_000;
+/** Beyond requests that were answered with 503, no fault of its surroundings makes a node log an error. */
+const BUG_LINE = /^.*"level":"(?:error|fatal)".*"msg":"(?!request"|session use not written").*$/m;
 /** Between two requests of a client. */
 const PAUSE_MS = [5, 40] as const;
 /** Of work without a fault before each round. */
@@ -83,7 +87,7 @@ export async function runFaults(options: FaultOptions): Promise<FaultReport> {
     nodes: NODES,
     sandbox: false,
     configuration: { Settings: NO_LIMITS, Admin: { publicKeys: keys.map(({ publicKey }) => publicKey) } },
-    cluster: { leaseMilliseconds: LEASE_MS },
+    cluster: { leaseMilliseconds: options.leaseMs ?? LEASE_MS },
     ...(options.launch === undefined ? {} : { launch: options.launch }),
   });
   const run = new FaultRun(options, nodes);
@@ -258,11 +262,15 @@ class FaultRun {
     );
   }
 
+  /** They run, and have met no bug. */
   #requireRunning(): void {
     for (const { name, gateway } of this.#nodes.nodes) {
       const { exitCode, signalCode } = gateway.process;
+      const { stderr } = gateway.output();
+      const bug = BUG_LINE.exec(stderr)?.[0];
+      if (bug !== undefined) throw new BrokenPromise(FAULT, `${name} says ${bug}`);
       if (exitCode === null && signalCode === null) continue;
-      throw new BrokenPromise(FAULT, `${name} ended: ${exitCode ?? signalCode}\n${gateway.output().stderr}`);
+      throw new BrokenPromise(FAULT, `${name} ended: ${exitCode ?? signalCode}\n${stderr}`);
     }
   }
 

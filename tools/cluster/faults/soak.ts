@@ -1,4 +1,4 @@
-/** `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--within 2000]`: faults of a cluster, one after the other. */
+/** `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--lease 1000] [--within 2000]`: faults of a cluster, one after the other. */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../postgres.ts';
@@ -7,12 +7,14 @@ import { figuresByKind, runFaults } from './run.ts';
 
 const TAKEOVERS_DEFAULT = 300;
 const SEED_END = 2 ** 30;
-/** For a lease of a second, on a machine that does nothing else. */
-const BACK_WITHIN_MS = 2_000;
+const LEASE_MS = 1_000;
+/** On a machine that does nothing else. */
+const BACK_WITHIN_LEASES = 2;
 const FLAGS = {
   takeovers: { type: 'string' },
   seed: { type: 'string' },
   kind: { type: 'string' },
+  lease: { type: 'string' },
   within: { type: 'string' },
 } as const;
 
@@ -20,6 +22,7 @@ interface SoakWishes {
   readonly rounds: number;
   readonly seed: number;
   readonly kinds: readonly FaultName[] | undefined;
+  readonly leaseMs: number;
   readonly backWithinMs: number;
 }
 
@@ -28,11 +31,19 @@ function wishesOf(args: readonly string[]): SoakWishes | undefined {
     const { values } = parseArgs({ args: [...args], options: FLAGS });
     const rounds = Number(values.takeovers ?? TAKEOVERS_DEFAULT);
     const seed = Number(values.seed ?? randomInt(1, SEED_END));
-    const backWithinMs = Number(values.within ?? BACK_WITHIN_MS);
+    const leaseMs = Number(values.lease ?? LEASE_MS);
+    const backWithinMs = Number(values.within ?? BACK_WITHIN_LEASES * leaseMs);
     const { kind } = values;
-    if (![rounds, seed, backWithinMs].every((each) => Number.isInteger(each) && each >= 1)) return undefined;
+    if (![rounds, seed, leaseMs, backWithinMs].every((each) => Number.isInteger(each) && each >= 1))
+      return undefined;
     if (kind !== undefined && !Object.hasOwn(ALL_KINDS, kind)) return undefined;
-    return { rounds, seed, backWithinMs, kinds: kind === undefined ? undefined : [kind as FaultName] };
+    return {
+      rounds,
+      seed,
+      leaseMs,
+      backWithinMs,
+      kinds: kind === undefined ? undefined : [kind as FaultName],
+    };
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;
@@ -43,9 +54,10 @@ function wishesOf(args: readonly string[]): SoakWishes | undefined {
 export async function soakCluster(args: readonly string[]): Promise<number | undefined> {
   const wishes = wishesOf(args);
   if (wishes === undefined) return undefined;
-  const { rounds, seed, kinds, backWithinMs } = wishes;
+  const { rounds, seed, kinds, leaseMs, backWithinMs } = wishes;
   const kind = kinds === undefined ? '' : ` --kind ${kinds.join()}`;
-  console.log(`again: npm run soak -- cluster --takeovers ${rounds} --seed ${seed}${kind}`);
+  const times = `--lease ${leaseMs} --within ${backWithinMs}`;
+  console.log(`again: npm run soak -- cluster --takeovers ${rounds} --seed ${seed}${kind} ${times}`);
   const postgres = await startPostgres();
   if (typeof postgres === 'string') {
     console.log(postgres);
@@ -60,6 +72,7 @@ export async function soakCluster(args: readonly string[]): Promise<number | und
       postgres,
       rounds,
       seed,
+      leaseMs,
       backWithinMs,
       onRound: (line) => console.log(line),
       ...(kinds === undefined ? {} : { kinds }),
