@@ -156,6 +156,7 @@ export async function openCluster(
       follower.stop();
       await endUpkeep();
       parts.node.stop();
+      await parts.replica.settled();
       await links.close();
       pgLog.close();
     },

@@ -3,6 +3,9 @@ import t from 'tap';
 import { Departure } from '../../src/actors/departure.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { createRoutedSystem } from '../../src/actors/routed-system.ts';
+import { MemoryJournal } from '../../src/actors/runtime/journal/memory.ts';
+import { encodeMember } from '../../src/actors/runtime/log/entry.ts';
+import { Replica } from '../../src/actors/runtime/log/replica.ts';
 import { NotOwner } from '../../src/actors/runtime/not-owner.ts';
 import type { Schedule } from '../../src/actors/runtime/runtime-context.ts';
 import { RemoteActors } from '../../src/io/cluster/actor-calls.ts';
@@ -112,4 +115,20 @@ t.test('departure: a call that waited is made at the new owner, once', async (t)
   t.same(await Promise.all(asks as unknown[]), ['of 2', 'of 2', 'of 2']);
   t.same(asked, ['2 ask', '2 query', '2 remembers']);
   t.match(here.system.query(account, 'a', { type: 'state' }), { balance: 5 }, 'nothing more was done here');
+});
+
+t.test('departure: rows on their way to the store are visible before it closes', async (t) => {
+  const writes: (() => void)[] = [];
+  const store = new MemoryJournal({ immediate: (run) => writes.push(run) });
+  const replica = new Replica({ store, isOwn: () => false, logId: () => 'life' });
+  const order: string[] = [];
+  replica.follow({ applied: () => undefined, membersChanged: () => order.push('read') });
+  const body = encodeMember({ type: 'join' });
+  const applied = replica.apply([{ position: 1, node: 1, incarnation: 2, nodeSeq: 3, body }]);
+  const closed = replica.settled().then(() => order.push('closed'));
+  await new Promise((resolve) => setImmediate(resolve));
+  t.same(order, [], 'the store has not answered');
+  for (const write of writes) write();
+  await Promise.all([applied, closed]);
+  t.same(order, ['read', 'closed']);
 });

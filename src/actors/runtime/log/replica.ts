@@ -116,6 +116,11 @@ export class Replica implements RowSink {
     return new Promise((resolve) => this.#readers.push({ position, resolve }));
   }
 
+  /** Resolves when what is on its way to the store is visible: its consequences read the store, which may close then. */
+  settled(): Promise<void> {
+    return this.#storing;
+  }
+
   forget(nodeSeq: number): void {
     this.#flights.delete(nodeSeq);
   }
