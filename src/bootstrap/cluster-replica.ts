@@ -1,5 +1,5 @@
 /** What a node does for its copy of the state around the time it is in: begins with a checkpoint, and stores new ones. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { adoptReplica, replicaState } from '../actors/runtime/journal/backup.ts';
@@ -20,6 +20,9 @@ import type { Log } from '../io/observability/log.ts';
 import { secretsOf } from './cluster-commands.ts';
 import { readAppliedState } from './journal-check.ts';
 
+/** Begins the names of folders with a copy for a checkpoint. */
+const COPY = 'checkpoint-';
+
 /**
  * Fetches the newest checkpoint when the folder has no journal, or one that the log does not reach back to, or that
  * differs from the checkpoint. Resolves with the head of the log. Rejects with `ClusterUnusable`, `ClusterMisconfigured`.
@@ -30,6 +33,7 @@ export async function prepareReplica(
   log: Log,
 ): Promise<Head> {
   const options = { url: cluster.url, secrets: secretsOf(cluster) };
+  removeCopies(dataPath);
   const head = await openHead({ ...options, monotonicMs: () => performance.now(), wait });
   const checkpoints = new Checkpoints(options);
   try {
@@ -42,6 +46,12 @@ export async function prepareReplica(
   } finally {
     checkpoints.close();
   }
+}
+
+/** Copies for checkpoints that a run left which was killed. */
+function removeCopies(dataPath: string): void {
+  for (const name of readdirSync(dataPath))
+    if (name.startsWith(COPY)) rmSync(join(dataPath, name), { recursive: true, force: true });
 }
 
 /** Why the journal of the folder cannot continue; undefined where it can, or where there is none. */
@@ -133,7 +143,7 @@ export async function storeState(
   journal: Pick<DiskJournal, 'copyReplica'>,
   dataPath: string,
 ): Promise<number | undefined> {
-  const copy = mkdtempSync(join(dataPath, 'checkpoint-'));
+  const copy = mkdtempSync(join(dataPath, COPY));
   try {
     await journal.copyReplica(copy);
     const { position = 0, sample } = (await replicaState(copy)) ?? {};

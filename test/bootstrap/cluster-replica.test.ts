@@ -1,5 +1,5 @@
 /** What a start does with the data folder of a node before the journal is opened. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { replicaState } from '../../src/actors/runtime/journal/backup.ts';
@@ -72,9 +72,11 @@ await withPostgres(t, (postgres) => {
       const folder = temporaryFolder(t);
       await prepareReplica(cluster, folder, log);
       t.notOk(existsSync(join(folder, 'data.mdb')));
+      mkdirSync(join(folder, 'checkpoint-x'));
       await folderAt(5);
       await prepareReplica(cluster, folder, log);
       t.equal((await replicaState(folder))?.position, 5);
+      t.notOk(existsSync(join(folder, 'checkpoint-x')), 'a copy of a run that was killed');
     },
   );
 

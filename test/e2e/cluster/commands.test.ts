@@ -1,5 +1,5 @@
 /** The commands `cluster` on the command line, over the embedded PostgreSQL. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { fetchState } from '../../../src/bootstrap/cluster-replica.ts';
@@ -110,6 +110,13 @@ function testMoving(postgres: Postgres): void {
 
     const node = join(folder, 'node');
     await fetchInto(t, url, 1, node);
+    const cutOff = join(node, 'node.run');
+    writeFileSync(cutOff, JSON.stringify({ end: 'open', boot: 'another run of the machine', reason: '' }));
+    t.match(await run('recover', '--data', node), {
+      code: 70,
+      stderr: /the machine stopped while a node used/,
+    });
+    rmSync(cutOff);
     t.match(await run('recover', '--data', node), {
       code: 0,
       stdout: /^the log continues after 2 with the state/,
