@@ -3,13 +3,16 @@
  * turn before all nodes do: what it says of that actor waits as the first answer did. Actors without one never wait.
  */
 
-/** Actors kept; when there are more, all actors wait for the turns that are forgotten. */
-const ACTORS_MAX = 16_384;
+/** When more actors wait, all are forgotten, and every actor waits for their turns. */
+const ACTORS_MAX = 8_192;
+/** From so many on, those that need not wait any more are looked for; then when there are twice as many as were left. */
+const ACTORS_FEW = 512;
 
 export class GatedTurns {
   readonly #isEverywhere: (position: number) => boolean;
-  /** Position of the newest such turn of each actor, the oldest first. */
+  /** Position of the newest such turn of each actor. */
   readonly #positions = new Map<string, number>();
+  #forgetAt = ACTORS_FEW;
   /** Turns up to here are not known by actor: before this process, or forgotten. */
   #unknownUpTo: number;
 
@@ -21,10 +24,8 @@ export class GatedTurns {
 
   /** Such a turn of an actor is applied here. */
   applied(kind: string, id: string, position: number): void {
-    const name = `${kind}\0${id}`;
-    this.#positions.delete(name);
-    this.#positions.set(name, position);
-    this.#forget();
+    this.#positions.set(`${kind}\0${id}`, position);
+    if (this.#positions.size > this.#forgetAt) this.#forget(position);
   }
 
   /** The position that answers of the actor wait for; undefined when every node shows its state. */
@@ -33,13 +34,13 @@ export class GatedTurns {
     return this.#isEverywhere(position) ? undefined : position;
   }
 
-  #forget(): void {
-    for (const [name, position] of this.#positions) {
-      if (!this.#isEverywhere(position)) {
-        if (this.#positions.size <= ACTORS_MAX) return;
-        this.#unknownUpTo = position;
-      }
-      this.#positions.delete(name);
+  #forget(newest: number): void {
+    for (const [name, position] of this.#positions)
+      if (this.#isEverywhere(position)) this.#positions.delete(name);
+    if (this.#positions.size > ACTORS_MAX) {
+      this.#positions.clear();
+      this.#unknownUpTo = newest;
     }
+    this.#forgetAt = Math.max(ACTORS_FEW, 2 * this.#positions.size);
   }
 }

@@ -39,14 +39,33 @@ t.test('gated turns: every actor waits for what was applied before the process b
   t.equal(turns.positionOf('user', 'b'), 11);
 });
 
-t.test('gated turns: beyond 16,384 actors all wait for those that are forgotten', async (t) => {
+t.test('gated turns: many that no node lacks are forgotten, and actors with others still wait', async (t) => {
   const { nodes, turns } = gatedTurnsAt(0);
-  for (let position = 1; position <= 16_384; position += 1) turns.applied('user', String(position), position);
+  turns.applied('user', 'waits', 20_000);
+  for (let position = 1; position < 20_000; position += 1) {
+    nodes.everywhere = position;
+    turns.applied('user', String(position), position);
+  }
+  t.equal(turns.positionOf('user', '19999'), undefined);
   t.equal(turns.positionOf('user', 'other'), undefined);
-  turns.applied('user', 'one more', 16_385);
-  t.equal(turns.positionOf('user', 'other'), 1);
-  t.equal(turns.positionOf('user', '1'), 1);
-  t.equal(turns.positionOf('user', '2'), 2);
-  nodes.everywhere = 1;
+  t.equal(turns.positionOf('user', 'waits'), 20_000);
+});
+
+t.test('gated turns: when more than 8,192 actors wait, every actor waits for all of them', async (t) => {
+  const { nodes, turns } = gatedTurnsAt(0);
+  let newest = 0;
+  while (turns.positionOf('user', 'other') === undefined && newest < 20_000) {
+    newest += 1;
+    turns.applied('user', String(newest), newest);
+  }
+  t.ok(newest > 8_192 && newest <= 2 * 8_192, `${newest} are kept`);
+  t.equal(turns.positionOf('user', 'other'), newest);
+  t.equal(turns.positionOf('user', '7'), newest);
+  nodes.everywhere = newest - 1;
+  t.equal(turns.positionOf('user', 'other'), newest);
+  nodes.everywhere = newest;
+  t.equal(turns.positionOf('user', 'other'), undefined);
+  turns.applied('user', '7', newest + 1);
+  t.equal(turns.positionOf('user', '7'), newest + 1);
   t.equal(turns.positionOf('user', 'other'), undefined);
 });
