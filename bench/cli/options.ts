@@ -24,6 +24,8 @@ export interface ScenarioTraits {
   readonly defaults?: Partial<LoadSettings>;
   /** Why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
   readonly noTarget?: string;
+  /** Why `all` leaves it out, as the end of "NAME is not part of all: …"; absent where it is part. */
+  readonly notInAll?: string;
   /** Whether another build takes part with `--baseline`. */
   readonly baseline?: true;
 }

@@ -26,7 +26,9 @@ export async function runScenarios(
   const startedMs = performance.now();
   const startedUtc = new Date().toISOString();
   const { target, baseline } = line.common;
-  const chosen = scenarios.filter(({ name }) => line.scenario === ALL || line.scenario === name);
+  const chosen = scenarios.filter(({ name, notInAll }) =>
+    line.scenario === ALL ? notInAll === undefined : line.scenario === name,
+  );
   const skipped = chosen.flatMap(({ name, noTarget }) =>
     target === undefined || noTarget === undefined ? [] : [{ name, reason: noTarget }],
   );

@@ -1,4 +1,5 @@
 /** What a process has cost the machine so far. */
+import { readFileSync } from 'node:fs';
 import { SECOND_MS } from '../../src/domain/time.ts';
 import { statOf } from './processes.ts';
 
@@ -44,6 +45,17 @@ export function costOf(pid: number): ProcessCost | undefined {
   if (fields === undefined) return undefined;
   const ticksMs = ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * SECOND_MS;
   return { cpuMs: clockOf(pid) ?? ticksMs, rssBytes: Number(fields[21]) * PAGE_BYTES };
+}
+
+/** Processor time of the main thread so far, in milliseconds. Undefined where there is no /proc, or no such process. */
+export function mainThreadMs(pid: number): number | undefined {
+  try {
+    const [ns] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ');
+    return Number(ns) / NS_PER_MS;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return undefined;
+    throw error;
+  }
 }
 
 /** Of several together; undefined where one of them is unknown, or there is none. */

@@ -1,5 +1,5 @@
 /** Other processes of this machine: what /proc says of one, and signals that may come too late. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 /**
  * Fields of /proc/<pid>/stat from number 3 on: state, parent and so on (proc_pid_stat(5)). Undefined where there is no
@@ -14,6 +14,12 @@ export function statOf(pid: number): readonly string[] | undefined {
     if (error instanceof Error && 'code' in error) return undefined;
     throw error;
   }
+}
+
+/** Processes whose parent this is; none where there is no /proc. */
+export function childrenOf(pid: number): number[] {
+  const numbers = existsSync('/proc') ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : [];
+  return numbers.map(Number).filter((each) => Number(statOf(each)?.[1]) === pid);
 }
 
 /** To a process, or to the group of one by its negative number. False when no process is left. */

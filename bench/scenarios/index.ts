@@ -2,6 +2,7 @@
 import type { Scenario } from './definition.ts';
 import { download, downloadRange } from './download.ts';
 import { eventsIntake } from './events-intake.ts';
+import { joining } from './joining.ts';
 import { limiter } from './limiter.ts';
 import { mcpCall } from './mcp-call.ts';
 import { mcpList } from './mcp-list.ts';
@@ -11,6 +12,7 @@ import { neighbours } from './neighbours.ts';
 import { nodeCalls } from './node-calls.ts';
 import { passkey } from './passkey.ts';
 import { restProxy } from './rest-proxy.ts';
+import { scale } from './scale.ts';
 import { sessionCheck } from './session-check.ts';
 import { sessions } from './sessions.ts';
 import { sseFanout } from './sse-fanout.ts';
@@ -38,4 +40,6 @@ export const SCENARIOS: readonly Scenario[] = [
   mixed,
   neighbours,
   sessions,
+  scale,
+  joining,
 ];

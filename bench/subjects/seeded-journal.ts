@@ -25,6 +25,8 @@ const ORIGIN = { ip: '127.0.0.1', userAgent: 'gatehouse-bench' };
 const DRAIN_MS = 10_000;
 const PROGRESS_EVERY = 5_000;
 
+type SystemOptions = Parameters<typeof createActorSystem>[0];
+
 export interface SeededSession {
   readonly userId: string;
   /** As a request header has it. */
@@ -44,12 +46,25 @@ export async function seedJournal(
     stepBytes: STEP_BYTES,
     auditRowsMax: (ring) => auditRowsMax(settings, ring),
   });
+  return seedActors({ journal, settings }, accounts, progress);
+}
+
+interface SeededPlace extends Pick<SystemOptions, 'journal' | 'settings' | 'cluster' | 'node'> {
+  /** Before the journal is closed. */
+  readonly leave?: () => Promise<void>;
+}
+
+/** The same where the caller has opened the journal, which is closed at the end. */
+export async function seedActors(
+  { leave, ...place }: SeededPlace,
+  accounts: number,
+  progress: (done: number) => void = () => undefined,
+): Promise<SeededSession[]> {
   const actors = createActorSystem({
     kinds: KINDS,
-    journal,
+    ...place,
     // Sign-up of a software key calls the workers only.
     ports: { workers: TRUSTING } as Partial<Ports> as Ports,
-    settings,
     clock: Date.now,
     randomBytes: (length) => randomBytes(length),
     schedule: nodeSchedule,
@@ -58,6 +73,7 @@ export async function seedJournal(
   });
   const sessions = await signUps(actors, accounts, progress);
   await actors.drain(DRAIN_MS);
+  await leave?.();
   await actors.close();
   return sessions;
 }

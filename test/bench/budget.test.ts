@@ -4,7 +4,8 @@ import { endsOf, expectation, leftMs, SECONDS } from '../../bench/cli/budget.ts'
 import { parseOptions } from '../../bench/cli/options.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 
-const NAMES = SCENARIOS.map(({ name }) => name);
+/** Of `all`. */
+const NAMES = SCENARIOS.filter(({ notInAll }) => notInAll === undefined).map(({ name }) => name);
 
 function line(...args: string[]) {
   const parsed = parseOptions(args, SCENARIOS);
@@ -12,11 +13,14 @@ function line(...args: string[]) {
   return parsed.line;
 }
 
-t.test('budget: every scenario has its row, and all rows together stay below ten minutes', async (t) => {
-  t.same(Object.keys(SECONDS), NAMES);
-  const seconds = Object.values(SECONDS).reduce((sum, each) => sum + each, 0);
-  t.ok(seconds <= 570, `${seconds} s: the end of the last scenario is beyond it`);
-});
+t.test(
+  'budget: every scenario of all has its row, and all rows together stay below ten minutes',
+  async (t) => {
+    t.same(Object.keys(SECONDS), NAMES);
+    const seconds = Object.values(SECONDS).reduce((sum, each) => sum + each, 0);
+    t.ok(seconds <= 570, `${seconds} s: the end of the last scenario is beyond it`);
+  },
+);
 
 t.test('budget: unused time of a scenario passes to the next ones', async (t) => {
   const ends = endsOf(['turn', 'mixed', 'unknown'], 1_000);

@@ -15,28 +15,45 @@ export interface KindReport {
   readonly report: LoadReport;
 }
 
-export interface MixedPlan {
+export interface MixedPlan extends LoadTimes {
   readonly fixture: MixedFixture;
   readonly ratePerSecond: number;
+}
+
+interface LoadTimes {
   readonly warmupMs: number;
   readonly durationMs: number;
   /** Called when the warm-up is over. */
   readonly onBegin?: () => void;
+  /** Called when nothing more is sent. */
+  readonly onEnd?: () => void;
 }
 
-export async function runMixed(plan: MixedPlan): Promise<KindReport[]> {
-  const loads = ratesOf(plan.fixture, plan.ratePerSecond).map(
-    ({ kind, ratePerSecond }) => new KindLoad(plan.fixture, kind, ratePerSecond),
-  );
+/** One kind of work against one gateway. */
+export interface Load {
+  readonly fixture: MixedFixture;
+  readonly kind: MixedKind;
+  readonly ratePerSecond: number;
+}
+
+export function runMixed({ fixture, ratePerSecond, ...times }: MixedPlan): Promise<KindReport[]> {
+  const loads = ratesOf(fixture, ratePerSecond).map((each) => ({ fixture, ...each }));
+  return runLoads(loads, times);
+}
+
+export async function runLoads(all: readonly Load[], times: LoadTimes): Promise<KindReport[]> {
+  const { warmupMs, durationMs, onBegin, onEnd } = times;
+  const loads = all.map(({ fixture, kind, ratePerSecond }) => new KindLoad(fixture, kind, ratePerSecond));
   for (const load of loads) load.start();
-  await elapse(plan.warmupMs);
+  await elapse(warmupMs);
   for (const load of loads) load.begin();
-  plan.onBegin?.();
+  onBegin?.();
   // One thread serves all kinds, so each of them reports the same utilization.
   const before = performance.eventLoopUtilization();
-  await elapse(plan.durationMs);
+  await elapse(durationMs);
   const busy = performance.eventLoopUtilization(before).utilization;
-  return await Promise.all(loads.map((load) => load.end(plan.durationMs, busy)));
+  onEnd?.();
+  return await Promise.all(loads.map((load) => load.end(durationMs, busy)));
 }
 
 function elapse(durationMs: number): Promise<void> {

@@ -67,11 +67,16 @@ export const OUTCOME = statement(
   'select pos from gatehouse.log where node = $1::int and incarnation = $2::bigint and node_seq = $3::bigint',
 );
 
-/** The row at $1 without its body, and those after it. */
+/** Bodies of one fetch: beyond it, and the row that passes it, rows are left for the next one. */
+const FETCH_BYTES = 2 * 1024 * 1024;
+
+/** The row at $1 without its body, and those after it: $2 rows in all at most. */
 export const FETCH = statement(
   'fetch',
-  `select pos, node, incarnation, node_seq, case when pos > $1::bigint then body end as body
-  from gatehouse.log where pos >= $1::bigint order by pos limit $2::int`,
+  `select pos, node, incarnation, node_seq, case when pos > $1::bigint then body end as body from
+    (select *, sum(case when pos > $1::bigint then length(body) end) over (order by pos) - length(body) as before from
+      (select * from gatehouse.log where pos >= $1::bigint order by pos limit $2::int) found) counted
+  where before is null or before < ${FETCH_BYTES} order by pos`,
 );
 
 /** The name of the row at $1. */

@@ -119,7 +119,8 @@ export class Tail {
     if (this.#stopped) return;
     const newest = rows.at(-1);
     if (newest !== undefined) this.#options.onKnown(newest.position);
-    if (rows.length === FETCH_ROWS) this.#fetchAgain = true;
+    // An answer has a bound: there may be more.
+    if (newest !== undefined) this.#fetchAgain = true;
     for (const row of rows) this.#keep(row);
     this.#apply();
   }

@@ -1,0 +1,98 @@
+/**
+ * A node with an empty folder joins a cluster of 100,000 accounts: it fetches the checkpoint, applies what the log holds
+ * after it, and serves. From the start of its process to the line that says so.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { importJournal } from '../../src/bootstrap/cluster-commands.ts';
+import { startNodes } from '../../tools/cluster/nodes.ts';
+import { startPostgres } from '../../tools/cluster/postgres.ts';
+import { intervalOfSample } from '../measure/statistics.ts';
+import type { Figure } from '../report/targets.ts';
+import { seedJournal } from '../subjects/seeded-journal.ts';
+import { seedLog } from '../subjects/seeded-log.ts';
+import type { Scenario } from './definition.ts';
+
+const ACCOUNTS = 100_000;
+/** Sign-ups after the checkpoint. */
+const COMMANDS = 100_000;
+/** Of each kind, one after the other. */
+const JOINS = 3;
+const JOIN = 'join with 100,000 accounts';
+const BEHIND = `join behind ${COMMANDS.toLocaleString('en')} commands`;
+const EACH_MILLION = 'further time for each million commands';
+
+export const joining: Scenario = {
+  name: 'joining',
+  summary: 'a node with an empty folder joins a cluster of 100,000 accounts, and one behind 100,000 commands',
+  noTarget: 'it starts a cluster of its own',
+  notInAll: 'writing the accounts takes minutes',
+  targets: [
+    { figure: JOIN, atMost: 2_000, row: 'a node with 100,000 accounts joins' },
+    { figure: EACH_MILLION, atMost: 5_000, row: 'a node joins behind a million commands' },
+  ],
+  async run(bench) {
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-joining-'));
+    bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+    const postgres = await startPostgres();
+    if (typeof postgres === 'string') throw new Error(postgres);
+    bench.afterwards(() => postgres.stop());
+    const nodes = await startNodes({ postgres, nodes: 0, sandbox: false });
+    bench.afterwards(() => nodes.stop());
+    const joinOnce = async () => {
+      const startedMs = performance.now();
+      const node = await nodes.add();
+      const ms = performance.now() - startedMs;
+      // It is away while rows are seeded, and takes no checkpoint.
+      await node.gateway.stop();
+      return ms;
+    };
+    const joins = async (what: string) => {
+      const times: number[] = [];
+      while (times.length < JOINS) {
+        bench.announce(what);
+        times.push(await joinOnce());
+      }
+      return times;
+    };
+    bench.announce('a journal of 100,000 accounts');
+    await seedJournal(join(folder, 'journal'), ACCOUNTS);
+    const { databaseUrl: url, secret } = nodes;
+    await importJournal(clusterOf(url, secret), join(folder, 'journal'));
+    const first = await joins(JOIN);
+    bench.announce(`${COMMANDS.toLocaleString('en')} commands`);
+    const secrets = [Buffer.from(secret, 'hex')];
+    await seedLog({ url, secrets, dataPath: join(folder, 'seed'), accounts: COMMANDS });
+    const behind = await joins(BEHIND);
+    return {
+      comparison: await bench.compare([]),
+      notes: [`From the start of the process, each ${JOINS} times with an empty folder; the node is alone.`],
+      figures: figuresOf(first, behind),
+    };
+  },
+};
+
+function figuresOf(first: readonly number[], behind: readonly number[]): Figure[] {
+  const [alone, late] = [intervalOfSample(first), intervalOfSample(behind)];
+  const further = ((late.median - alone.median) / COMMANDS) * 1_000_000;
+  return [
+    { name: JOIN, unit: 'ms', value: alone.median, from: alone.lowest, to: alone.highest },
+    { name: BEHIND, unit: 'ms', value: late.median, from: late.lowest, to: late.highest },
+    { name: EACH_MILLION, unit: 'ms', value: further },
+  ];
+}
+
+function clusterOf(url: string, secret: string): Parameters<typeof importJournal>[0] {
+  return {
+    ...{ url, name: 'import', secret: [secret], listen: '127.0.0.1:0', advertise: undefined },
+    ...{
+      tls: undefined,
+      plain: false,
+      leaseMilliseconds: 1_000,
+      logHours: 1,
+      audit: 'node',
+      sharedFiles: false,
+    },
+  };
+}

@@ -1,0 +1,222 @@
+/**
+ * Clusters of 1, 2 and 4 nodes in turns, at one rate in all that is far below what one node can do: processor time for one
+ * answer. One machine then says what N machines would do: N times the answers of one, over what an answer costs more.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { bearersOf } from '../load/requests.ts';
+import { startServer } from '../measure/children.ts';
+import type { Comparison, Sample, Subject } from '../measure/measure.ts';
+import { intervalOfSample } from '../measure/statistics.ts';
+import type { Figure } from '../report/targets.ts';
+import { type ClusterUnderLoad, clusterUnderLoad } from '../subjects/cluster.ts';
+import { makeAgents } from '../subjects/gateway.ts';
+import type { Bench, Scenario } from './definition.ts';
+import { KINDS, type MixedFixture } from './mixed/kinds.ts';
+import { type KindReport, type Load, runLoads } from './mixed/run.ts';
+
+const SIZES = [1, 2, 4] as const;
+/** Share of each kind of work. */
+const WORK = {
+  mix: { 'tools/call': 0.95, 'tools/list': 0.04, login: 0.01 },
+  logins: { login: 1 },
+} as const;
+type Work = keyof typeof WORK;
+/** In all, where the command line says nothing: a quarter of what one node does, so that no queue forms. */
+const RATES: Readonly<Record<Work, number>> = { mix: 2_000, logins: 300 };
+/** Before the measured time of each round: connections are open, and the rate is reached. */
+const LEAD_IN_MS = 300;
+const IDLE_MS = 3_000;
+const CALLERS = 64;
+/** Each key holds a hundred sessions; one more ends its first. */
+const LOGGING_IN = 128;
+const MODULE_KEY = 'bench-module-key-0001';
+const MS_US = 1_000;
+
+interface Cluster extends ClusterUnderLoad {
+  readonly size: number;
+  /** One for each node, with the same accounts. */
+  readonly fixtures: readonly MixedFixture[];
+  /** Processor time of all nodes without load, in milliseconds of a second. */
+  readonly idleMs: number;
+}
+
+export const scale: Scenario = {
+  name: 'scale',
+  summary:
+    'a cluster of 1, 2 and 4 nodes at one rate in all: processor time for one answer, and what follows from it',
+  defaults: { durationMs: 2_000, warmupMs: 2_000 },
+  noTarget: 'it starts clusters of its own',
+  notInAll: 'seven nodes take as long to start as other scenarios to run',
+  targets: [
+    { figure: scaleName('mix', 4), atLeast: 3.2, row: 'four nodes, 95 % calls, 4 % lists, 1 % logins' },
+    { figure: scaleName('logins', 4), atLeast: 2.8, row: 'four nodes, logins alone' },
+  ],
+  async run(bench) {
+    const backend = await startServer('wallet');
+    bench.afterwards(() => backend.stop());
+    const clusters: Cluster[] = [];
+    for (const size of SIZES) clusters.push(await startCluster(bench, size, backend.url));
+    const subjects = (Object.keys(WORK) as Work[]).flatMap((work) =>
+      clusters.map((cluster) => subjectOf(bench, cluster, work)),
+    );
+    const comparison = await bench.compare(subjects);
+    return { comparison, notes: notesOf(bench), figures: figuresOf(comparison, clusters) };
+  },
+};
+
+async function startCluster(bench: Bench, size: number, backendUrl: string): Promise<Cluster> {
+  bench.announce(`a cluster of ${size}`);
+  const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
+  const cluster = await clusterUnderLoad(bench, size, modules);
+  const [first = ''] = cluster.urls;
+  const callers = await makeAgents(bench, first, bench.options.users || CALLERS);
+  const loggingIn = await makeAgents(bench, first, LOGGING_IN);
+  const accounts = {
+    internal: undefined,
+    moduleKey: MODULE_KEY,
+    bearers: await bearersOf(first, callers),
+    cookies: [],
+    loginKeys: loggingIn.map(({ key }) => key),
+    uploadCookies: [],
+    filePath: undefined,
+    audience: [],
+  };
+  const before = cluster.cost();
+  await wait(IDLE_MS);
+  const idleMs = ((cluster.cost().nodesMs - before.nodesMs) / IDLE_MS) * 1_000;
+  return { ...cluster, size, idleMs, fixtures: cluster.urls.map((url) => ({ url, ...accounts })) };
+}
+
+function subjectOf(bench: Bench, cluster: Cluster, work: Work): Subject {
+  const { warmupMs, durationMs } = bench.options;
+  const loads = loadsOf(cluster.fixtures, work, rateOf(bench, work));
+  return {
+    name: subjectName(work, cluster.size),
+    pids: cluster.pids,
+    group: work,
+    warmUp: () => runLoads(loads, { warmupMs: 0, durationMs: warmupMs }),
+    async round() {
+      let [before, after] = [cluster.cost(), cluster.cost()];
+      const reports = await runLoads(loads, {
+        warmupMs: LEAD_IN_MS,
+        durationMs,
+        onBegin: () => {
+          before = cluster.cost();
+        },
+        onEnd: () => {
+          after = cluster.cost();
+        },
+      });
+      return sampleOf(reports, {
+        cpuMs: after.nodesMs - before.nodesMs,
+        mainThreadsMs: after.mainThreadsMs - before.mainThreadsMs,
+        postgresMs: after.postgresMs - before.postgresMs,
+      });
+    },
+  };
+}
+
+/** The same share of the rate for each node. */
+export function loadsOf(fixtures: readonly MixedFixture[], work: Work, ratePerSecond: number): Load[] {
+  const shares: Readonly<Record<string, number>> = WORK[work];
+  const kinds = KINDS.filter(({ name }) => shares[name] !== undefined);
+  return fixtures.flatMap((fixture) =>
+    kinds.map((kind) => {
+      const share = (shares[kind.name] ?? 0) / fixtures.length;
+      return { fixture, kind, ratePerSecond: ratePerSecond * share };
+    }),
+  );
+}
+
+function sampleOf(reports: readonly KindReport[], cost: Readonly<Record<string, number>>): Sample {
+  const sum = (of: (each: KindReport) => number) => reports.reduce((total, each) => total + of(each), 0);
+  const errors: Record<string, number> = {};
+  for (const { report } of reports)
+    for (const [name, count] of Object.entries(report.errors)) errors[name] = (errors[name] ?? 0) + count;
+  const details = {
+    ...cost,
+    answers: sum(({ report }) => report.answers),
+    answersInAll: sum(({ report }) => report.answersInAll),
+    errors,
+    generatorBusy: reports[0]?.report.generatorBusy,
+  };
+  return { ratePerSecond: sum(({ report }) => report.ratePerSecond), details };
+}
+
+function rateOf({ options }: Bench, work: Work): number {
+  return ((options.ratePerSecond ?? RATES.mix) / RATES.mix) * RATES[work];
+}
+
+function subjectName(work: Work, size: number): string {
+  return `${work}, ${size} ${size === 1 ? 'node' : 'nodes'}`;
+}
+
+function scaleName(work: Work, size: number): string {
+  return `scale at ${size} nodes, ${work}`;
+}
+
+function notesOf(bench: Bench): string[] {
+  const rates = (Object.keys(WORK) as Work[]).map((work) => `${work} ${Math.round(rateOf(bench, work))}/s`);
+  return [
+    `Open loop, in all: ${rates.join(', ')}. The scale is N c1 / cN of the processor time c of all nodes for one answer, what nodes do without load included.`,
+    'Every cluster has a PostgreSQL of its own; its time is a figure, and no part of the scale.',
+  ];
+}
+
+function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figure[] {
+  const timesOf = (work: Work, size: number, part: 'cpuMs' | 'mainThreadsMs' | 'postgresMs') => {
+    const rounds = subjects.find(({ name }) => name === subjectName(work, size))?.rounds ?? [];
+    return rounds.map(({ details }) => (Number(details[part]) * MS_US) / Number(details['answers']));
+  };
+  const figure = (name: string, unit: string, values: readonly number[]): Figure => {
+    const { median, from, to } = intervalOfSample(values);
+    return { name, unit, value: median, from, to };
+  };
+  const works = Object.keys(WORK) as Work[];
+  const scales = works.flatMap((work) => {
+    const alone = { cpuMs: timesOf(work, 1, 'cpuMs'), mainThreadsMs: timesOf(work, 1, 'mainThreadsMs') };
+    return SIZES.slice(1).flatMap((size) =>
+      (['cpuMs', 'mainThreadsMs'] as const).map((part) => {
+        const times = timesOf(work, size, part);
+        const name = scaleName(work, size) + (part === 'cpuMs' ? '' : ', main threads');
+        return figure(
+          name,
+          'x',
+          alone[part].map((time, round) => (size * time) / (times[round] ?? Number.NaN)),
+        );
+      }),
+    );
+  });
+  const busy = works.flatMap((work) =>
+    SIZES.slice(1).map((size) => {
+      const perAnswer = (of: number) => {
+        const idleMs = clusters.find((each) => each.size === of)?.idleMs ?? Number.NaN;
+        const rounds = subjects.find(({ name }) => name === subjectName(work, of))?.rounds ?? [];
+        return timesOf(work, of, 'cpuMs').map(
+          (time, round) => time - (idleMs * MS_US) / (rounds[round]?.ratePerSecond ?? Number.NaN),
+        );
+      };
+      const times = perAnswer(size);
+      return figure(
+        `${scaleName(work, size)}, idle time left out`,
+        'x',
+        perAnswer(1).map((time, round) => (size * time) / (times[round] ?? Number.NaN)),
+      );
+    }),
+  );
+  const database = works.flatMap((work) =>
+    SIZES.map((size) =>
+      figure(
+        `PostgreSQL for one answer, ${subjectName(work, size)}`,
+        'us',
+        timesOf(work, size, 'postgresMs'),
+      ),
+    ),
+  );
+  const idle = clusters.map(({ size, idleMs }) => ({
+    name: `a node without load, of ${size}`,
+    unit: 'ms/s',
+    value: idleMs / size,
+  }));
+  return [...scales, ...busy, ...database, ...idle];
+}
