@@ -270,7 +270,10 @@ function followNodes(known: Known): NodeFollower {
   const follower = new NodeFollower({
     nodes: () => pgLog.nodes(),
     onNodes: (nodes) => takeNodes(known, nodes),
-    onTurn: () => watch.serves(node.admits),
+    onTurn() {
+      // A stop has lines of its own.
+      if (!node.isLeaving) watch.serves(node.admits && node.keepsUp);
+    },
     schedule: nodeSchedule,
   });
   replica.follow({

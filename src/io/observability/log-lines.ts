@@ -270,7 +270,7 @@ export const PROGRAM_LINES = {
   nodeServes: info('node serves', 'Its lease runs and its copy of the state is up to date.'),
   nodeRefuses: warn(
     'node does not serve',
-    'Its lease is over, it was expelled, or it stops: requests are answered with 503. The database or the machine was slow or away.',
+    '`/health` is 503: its lease is over, it was expelled, or it is far behind. The database or the machine was slow or away.',
   ),
   configurationDiffers: warn(
     'configuration differs',

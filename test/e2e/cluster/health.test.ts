@@ -114,6 +114,40 @@ function testOutage(postgres: Postgres): void {
   });
 }
 
+function testLag(postgres: Postgres): void {
+  t.test(
+    'node health: a node that is half a lease behind is unhealthy before its lease is over',
+    async (t) => {
+      const cluster = await startNodes({
+        ...{ postgres, nodes: 2, sandbox: false, configuration: CONFIGURATION },
+        cluster: { leaseMilliseconds: 6_000 },
+      });
+      t.teardown(() => cluster.stop());
+      const [a, b] = cluster.nodes;
+      if (a === undefined || b === undefined) throw new Error('too few nodes');
+      let isBehind = true;
+      const loseReads = async () => {
+        while (isBehind) await a.database.loseNext('question', 'fetch');
+      };
+      a.links.cut();
+      const losing = loseReads();
+      t.match(await b.gateway.stop(), { code: 0 }, 'its last row is that it leaves');
+      await a.gateway.said(/"node does not serve"/);
+      const { status, json } = await healthOf(a.gateway);
+      t.match({ status, json }, { status: 503, json: { status: 'unhealthy', cluster: { serving: true } } });
+      const { lagRows, lagMs } = json['cluster'] as Json;
+      t.ok(Number(lagRows) >= 1 && Number(lagMs) > 3_000, `${lagRows} rows, ${lagMs} ms`);
+      t.equal((await request(`${a.url}/health`)).status, 503);
+      isBehind = false;
+      await losing;
+      a.links.heal();
+      await a.gateway.said(/"node does not serve"[\s\S]*"node serves"/);
+      t.equal((await request(`${a.url}/health`)).status, 200);
+      t.match((await healthOf(a.gateway)).json['cluster'], { lagRows: 0, members: ['a'] });
+    },
+  );
+}
+
 function testWarnings(postgres: Postgres): void {
   t.test('node warnings: a reload that differs, a clock that is off; each is over with a line', async (t) => {
     const { cluster, a } = await startTwo(t, postgres);
@@ -155,5 +189,6 @@ function testWarnings(postgres: Postgres): void {
 await withPostgres(t, (postgres) => {
   testPlace(postgres);
   testOutage(postgres);
+  testLag(postgres);
   testWarnings(postgres);
 });
