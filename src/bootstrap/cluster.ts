@@ -15,6 +15,7 @@ import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
 import { type HostPort, parseHostPort } from '../domain/host-port.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
+import { createNodeLinks } from '../io/admin/node-links.ts';
 import { NODE_VERBS, type NodeWork, nodeVerbs } from '../io/admin/node-work.ts';
 import { AdminNodes } from '../io/admin/nodes.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
@@ -24,7 +25,7 @@ import { createLinkLog } from '../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../io/cluster/node-facts.ts';
 import { markEnd } from '../io/cluster/node-folder.ts';
 import { NodeFollower } from '../io/cluster/node-follower.ts';
-import { createNodeLinks } from '../io/cluster/node-links.ts';
+import { type NodeReport, reportNodes } from '../io/cluster/node-report.ts';
 import type { NodeDescription, NodeRecord } from '../io/cluster/node-table.ts';
 import { NodeWatch } from '../io/cluster/node-watch.ts';
 import { PeerLinks } from '../io/cluster/peers.ts';
@@ -125,7 +126,7 @@ export async function openCluster(
   holder.parts = parts;
   const { name } = cluster;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
-  const known = { ...parts, links, pgLog, watch, name, headDeadRows: 0, addresses: [], isStarted: false };
+  const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, name, leaseMs };
   const follower = followNodes(known);
   await parts.node.start();
   known.isStarted = true;
@@ -253,11 +254,15 @@ function addressOf(text: string): HostPort {
   return address;
 }
 
+/** Until the table of nodes has been read. */
+const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false };
+
 interface Known extends ClusterNode {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
   readonly watch: NodeWatch;
   readonly name: string;
+  readonly leaseMs: number;
   /** Of the others that are in, as of the last reading. */
   addresses: readonly (readonly [node: number, address: HostPort])[];
   headDeadRows: number;
@@ -344,9 +349,17 @@ function openAdminNodes(work: NodeWork, known: Known, holder: Holder): AdminNode
     place: placeOf(known, holder),
     members: () => replica.members.nodes(),
     nameOf: (node) => watch.nameOf(node),
+    report: () => reportOf(known),
     call: links.call,
   });
   return new AdminNodes(work, nodeLinks);
+}
+
+/** The table of nodes. Without an answer of the database this node serves nothing soon. */
+async function reportOf({ pgLog, node, replica, leaseMs }: Known): Promise<readonly NodeReport[]> {
+  const nodes = await pgLog.nodes().catch(() => Promise.reject(ownerUnavailable()));
+  const known = replica.position + node.behindRows;
+  return reportNodes(nodes, Math.max(known, ...nodes.map(({ applied }) => applied)), leaseMs);
 }
 
 /** The command has happened: the caller of a repeat with its key gets the first reply. */

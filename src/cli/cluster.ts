@@ -1,13 +1,11 @@
 /** The command `cluster`: its actions, what they print, and their exit codes. */
-
-import { ADMITTED_SHARE } from '../actors/runtime/log/lease.ts';
 import { backUp } from '../bootstrap/journal.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
-import { ownersOf } from '../domain/partitions.ts';
 import type { ClusterState } from '../io/cluster/administration.ts';
 import { ClusterUnusable } from '../io/cluster/failures.ts';
+import { digitsOf, type NodeReport, reportNodes } from '../io/cluster/node-report.ts';
 import { EXIT, endWithFaults, loadOrEnd, print } from './output.ts';
 
 type Action = (args: readonly string[]) => Promise<void>;
@@ -15,8 +13,6 @@ type Action = (args: readonly string[]) => Promise<void>;
 const FROM_DATABASE = '--from-database';
 const JSON_FLAG = '--json';
 const MEBIBYTE = 1024 * 1024;
-/** Of the hash of what nodes should have alike. */
-const HASH_DIGITS = 12;
 
 const ACTIONS: Readonly<Record<string, Action>> = {
   async import(args) {
@@ -92,27 +88,6 @@ function load(args: readonly string[]): { configuration: Configuration; cluster:
   return { configuration, cluster };
 }
 
-interface NodeReport {
-  readonly name: string;
-  readonly number: number;
-  readonly state: 'joined' | 'late' | 'out';
-  readonly applied: number;
-  /** Rows of the log that it has not applied. */
-  readonly lag: number;
-  readonly renewedMsAgo: number;
-  /** How long it may still answer without a renewal; 0 when it is out. */
-  readonly leaseLeftMs: number;
-  readonly partitionsOwned: number;
-  /** Turns of all nodes that it has refused, and that it failed to apply, since its start: bugs of their writer. */
-  readonly turnsRefused: number;
-  readonly turnsThrown: number;
-  /** Clock of the database minus its own. */
-  readonly clockOffsetMs: number;
-  readonly address: string;
-  readonly version: string;
-  readonly configuration: string;
-}
-
 interface ClusterReport {
   /** At least one node is in and renews. */
   readonly healthy: boolean;
@@ -133,27 +108,7 @@ function reportOf(
   { leaseMilliseconds }: ClusterConfiguration,
 ): ClusterReport {
   const own = digitsOf(agreementOf(configuration));
-  const owners = ownersOf(nodes.filter(({ joined }) => joined).map(({ node }) => node));
-  const reports = nodes.map((node): NodeReport => {
-    const { joined, applied, renewedAgoMs, address, version, configHash, figures } = node;
-    const { leaseMs = leaseMilliseconds, turnsRefused = 0, turnsThrown = 0 } = figures ?? {};
-    return {
-      name: node.name,
-      number: node.node,
-      state: joined ? (renewedAgoMs > leaseMs ? 'late' : 'joined') : 'out',
-      applied,
-      lag: Math.max(0, position - applied),
-      renewedMsAgo: renewedAgoMs,
-      leaseLeftMs: joined ? Math.max(0, Math.round(leaseMs * ADMITTED_SHARE) - renewedAgoMs) : 0,
-      partitionsOwned: owners.filter((owner) => owner === node.node).length,
-      turnsRefused,
-      turnsThrown,
-      clockOffsetMs: figures?.clockOffsetMs ?? 0,
-      address,
-      version,
-      configuration: digitsOf(configHash),
-    };
-  });
+  const reports = reportNodes(nodes, position, leaseMilliseconds);
   const joined = reports.filter(({ state }) => state !== 'out');
   const versions = joined.map(({ version }) => version).sort(byVersion);
   return {
@@ -167,10 +122,6 @@ function reportOf(
     otherConfigurations: joined.filter(({ configuration }) => configuration !== own).map(({ name }) => name),
     nodes: reports,
   };
-}
-
-function digitsOf(hash: Uint8Array): string {
-  return Buffer.from(hash).toString('hex').slice(0, HASH_DIGITS);
 }
 
 function byVersion(a: string, b: string): number {

@@ -4,6 +4,7 @@
  */
 import { ownerUnavailable } from '../../actors/routed-system.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import type { NodeReport } from '../cluster/node-report.ts';
 import type { FigureNodes } from './dashboard.ts';
 import type { Figures } from './figures.ts';
 import type { FailingActor, NodeWork, ReloadOutcome } from './node-work.ts';
@@ -16,6 +17,8 @@ export interface NodeLinks {
   readonly name: string;
   /** Names of the other nodes that are in. */
   others(): readonly string[];
+  /** Every node that has a number. Rejects with a row of the error table. */
+  report(): Promise<readonly NodeReport[]>;
   /** Calls a verb of another node. Rejects with a row of the error table. */
   call(name: string, verb: string, ...args: readonly unknown[]): Promise<unknown>;
   /** Runs `here` where this node owns the actor, otherwise calls the verb of the owner with kind and id. */
@@ -55,6 +58,11 @@ export class AdminNodes implements FigureNodes {
 
   others(): readonly string[] {
     return this.#links?.others() ?? [];
+  }
+
+  /** Every node that has a number, in or not; none without `Cluster`. */
+  async report(): Promise<readonly NodeReport[]> {
+    return (await this.#links?.report()) ?? [];
   }
 
   figures(name: string): Promise<Figures> {

@@ -28,6 +28,7 @@ const ADMIN_PAGES = [
   'Audit',
   'Actors',
   'Catalog',
+  'Nodes',
   'Health',
 ] as const;
 

@@ -32,7 +32,7 @@ export const TILES = [
   { title: 'Memory', ...now('rssBytes', { unit: 'bytes' }) },
 ];
 
-/** Title and lines of each chart. */
+/** Title and lines of each chart. `feature`: shown where the gateway offers it. */
 export const CHARTS = [
   {
     title: 'Requests per second',
@@ -72,6 +72,7 @@ export const CHARTS = [
   },
   {
     title: 'Files, MB per second',
+    feature: 'files',
     series: [
       growth('gatehouse_upload_received_bytes_total', { label: 'received', scale: MEGABYTE }),
       growth('gatehouse_throttle_charged_bytes_total', {
@@ -83,6 +84,7 @@ export const CHARTS = [
   },
   {
     title: 'Uploads',
+    feature: 'files',
     series: [
       now('gatehouse_uploads_active', { label: 'receiving' }),
       now('gatehouse_throttle_streams_waiting', { label: 'waiting for bandwidth', color: '--warn' }),
@@ -90,6 +92,7 @@ export const CHARTS = [
   },
   {
     title: 'Webhooks',
+    feature: 'webhooks',
     series: [
       growth('gatehouse_webhook_attempts_total.delivered', { label: 'delivered per second' }),
       now('gatehouse_webhook_applications_pending', { label: 'applications waiting', color: '--warn' }),
@@ -112,12 +115,13 @@ export function readingOf(sample, name) {
   return labels.reduce((reading, label) => reading?.[label], sample.metrics[first]);
 }
 
-/** The value of a tile or a line in a sample; `before`: the sample before, undefined at the first. */
+/** The value of a tile or a line in a sample; `before`: the sample before, undefined at the first, null where that is of other nodes. */
 export function read({ names, as, scale = 1 }, sample, before) {
   const sum = (of) => names.reduce((total, name) => total + readingOf(of, name), 0);
   if (names.some((name) => readingOf(sample, name) === undefined)) return undefined;
   if (names.some((name) => readingOf(sample, name) === null)) return null;
   if (as === 'now') return sum(sample) / scale;
   if (as === 'perSecond') return sum(sample) / sample.seconds / scale;
+  if (before === null) return null;
   return before === undefined ? 0 : Math.max(0, sum(sample) - sum(before)) / sample.seconds / scale;
 }

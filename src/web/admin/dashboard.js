@@ -1,27 +1,48 @@
 /** The live dashboard: one sample every two seconds, small charts of the last five minutes. */
 import { sizeText, Table, Time } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { moveTo } from './address.js';
 import { CHARTS, read, TILES } from './charts.js';
+import { MissingNodes } from './nodes.js';
 
 const KEPT = 150;
 const SHOWN_SECONDS = 300;
 
-/** Samples as they arrive, the newest last. `isLost`: the stream broke and is being opened again. */
-function useSamples() {
+/** Stands for the names of all nodes. */
+const ALL = '*';
+
+/**
+ * Samples as they arrive, the newest last. `node`: whose; '' without a cluster. `isLost`: the stream broke and is being
+ * opened again. `missing`: names of nodes that did not answer.
+ */
+function useSamples(node) {
   const [samples, setSamples] = useState([]);
   const [isLost, setLost] = useState(false);
+  const [missing, setMissing] = useState([]);
   useEffect(() => {
-    const source = new EventSource('/ProxyAdmin/api/live');
+    const query = node === '' ? '' : `?node=${encodeURIComponent(node)}`;
+    const source = new EventSource(`/ProxyAdmin/api/live${query}`);
     source.addEventListener('look', ({ data }) => {
       const sample = JSON.parse(data);
       setLost(false);
-      setSamples((kept) => [...kept, { ...sample, shown: shownOf(sample, kept.at(-1)) }].slice(-KEPT));
+      setMissing(sample.missing);
+      setSamples((kept) =>
+        [...kept, { ...sample, shown: shownOf(sample, comparable(sample, kept.at(-1))) }].slice(-KEPT),
+      );
+    });
+    source.addEventListener('missing', ({ data }) => {
+      setLost(false);
+      setMissing(JSON.parse(data).missing);
     });
     source.onerror = () => setLost(true);
     return () => source.close();
-  }, []);
-  return { samples, isLost };
+  }, [node]);
+  return { samples, isLost, missing };
 }
+
+/** The sample before; null where it is of other nodes, so that nothing has grown since. */
+const comparable = (sample, before) =>
+  before !== undefined && before.nodes.join() !== sample.nodes.join() ? null : before;
 
 /** Values of each tile and of each line of a chart in a sample. */
 const shownOf = (sample, before) => ({
@@ -29,21 +50,31 @@ const shownOf = (sample, before) => ({
   charts: CHARTS.map(({ series }) => series.map((each) => read(each, sample, before))),
 });
 
-export function DashboardPage() {
-  const { samples, isLost } = useSamples();
+export function DashboardPage({ info, nodes, query }) {
+  const node = nodes.length === 0 ? '' : (query.get('node') ?? ALL);
+  const { samples, isLost, missing } = useSamples(node);
   const last = samples.at(-1);
-  return html`${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
+  return html`${nodes.length > 0 && html`<${Choice} nodes=${nodes} node=${node} />`}<${MissingNodes} names=${missing} of="figures from there are" />${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
     ${
       last === undefined
         ? html`<p class="busy" role="status">Waiting for the first sample …</p>`
         : html`<${Tiles} sample=${last} />
-          <div class="charts">${CHARTS.map(({ title, series }, at) => html`<${Chart} key=${title} title=${title} samples=${samples} at=${at} series=${series} />`)}</div>
+          <div class="charts">${CHARTS.map(({ title, series, feature }, at) => (feature === undefined || info.features.includes(feature)) && html`<${Chart} key=${title} title=${title} samples=${samples} at=${at} series=${series} />`)}</div>
           <div class="grid">
             <${Busiest} title="Busiest routes" rows=${last.routes} sample=${last} />
             <${Busiest} title="Busiest tools" rows=${last.tools} sample=${last} />
           </div>
           <${Metrics} sample=${last} />`
     }`;
+}
+
+/** Whose figures are shown. */
+function Choice({ nodes, node }) {
+  const names = nodes.filter(({ name, state }) => state !== 'out' || name === node).map(({ name }) => name);
+  return html`<div class="filter"><label for="node">Figures of</label><select id="node" value=${node} onChange=${(event) => moveTo({ node: event.currentTarget.value === ALL ? '' : event.currentTarget.value })}>
+    <option value=${ALL}>all nodes together</option>
+    ${names.map((name) => html`<option key=${name} value=${name}>node ${name}</option>`)}
+  </select></div>`;
 }
 
 function Tiles({ sample }) {

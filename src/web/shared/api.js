@@ -78,9 +78,11 @@ async function answered(method, path, options) {
     try {
       return await answeredOnce(method, path, options);
     } catch (error) {
-      // A request over the limit was refused before it had an effect, so it is repeated in the next window.
+      // Over the limit a request was refused before it had an effect, and a read has none: both are repeated.
       const waits =
-        error instanceof ApiError && error.status === 429 && error.retryAfterSeconds <= WAIT_SECONDS_MAX;
+        error instanceof ApiError &&
+        (error.status === 429 || (error.status === 503 && method === 'GET')) &&
+        error.retryAfterSeconds <= WAIT_SECONDS_MAX;
       if (!waits || tries === TRIES_MAX) throw error;
       await new Promise((resolve) => setTimeout(resolve, error.retryAfterSeconds * 1_000));
     }

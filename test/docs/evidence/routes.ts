@@ -293,6 +293,9 @@ export const ROUTE_TESTS: Evidence = {
   'POST /ProxyAdmin/api/resend': [
     'test/e2e/pages/admin.test.ts: Approves an application, shows its deliveries and sends one again',
   ],
+  'GET /ProxyAdmin/api/nodes': [
+    'test/e2e/pages/admin-nodes.test.ts: nodes: state, partitions and lease of each, also of one that is out',
+  ],
   'GET /ProxyAdmin/api/live': [
     'test/io/admin/dashboard.test.ts: live: a stream for the staff that ends with the session',
     'test/e2e/cluster/admin.test.ts: live figures of another node and of all come through the panel of any',

@@ -9,6 +9,7 @@ import { runToEnd } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import {
   asked,
+  linked,
   outcomeOf,
   resultOf,
   type ThreeNodes,
@@ -99,7 +100,10 @@ async function missOne(t: Test, { nodes, adminOf }: ThreeNodes): Promise<void> {
   const cookie = await adminOf(a);
   t.match(await resultOf(a, cookie, '/ProxyAdmin/api/overview'), { node: 'a', missing: [] });
   b.links.cut();
-  t.teardown(() => b.links.heal());
+  t.teardown(async () => {
+    b.links.heal();
+    await linked(nodes);
+  });
   const all = new Live(t, a, cookie, '*');
   const one = new Live(t, a, cookie, 'b');
   await all.until((frames) => frames.some(({ missing }) => missing.includes('b')));
@@ -135,7 +139,7 @@ async function reloadAll(t: Test, { nodes, adminOf }: ThreeNodes): Promise<void>
   };
   for (const [index, { file, text }] of files.entries()) {
     const configuration = JSON.parse(text) as { McpTools: Record<string, object> };
-    const { slow_balance: tool } = configuration.McpTools;
+    const [tool] = Object.values(configuration.McpTools);
     // The file of b names a module that there is not.
     const added = index === 1 ? { ...tool, endpoint: 'nowhere:/x' } : tool;
     writeFileSync(file, JSON.stringify({ ...configuration, McpTools: { ...configuration.McpTools, added } }));
@@ -188,6 +192,7 @@ await withPostgres(t, (postgres) => {
     if (a === undefined || b === undefined) throw new Error('too few nodes');
     await Promise.all([a.gateway.stop(), b.gateway.stop()]);
     await Promise.all([a.start(), b.start()]);
+    await linked([a, b]);
     const links = [await linkOf(a), await linkOf(b)].filter((link) => link !== undefined);
     t.ok(links.length > 0, `${links.length} links of two starts at once`);
     const claim = async (node: NodeProcess, cookie: string, token: string | undefined) =>

@@ -6,10 +6,10 @@ import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Fault } from '../../../src/domain/schema.ts';
 import { Dashboard } from '../../../src/io/admin/dashboard.ts';
+import { createNodeLinks } from '../../../src/io/admin/node-links.ts';
 import { createNodeWork, NODE_VERBS, nodeVerbs } from '../../../src/io/admin/node-work.ts';
 import { AdminNodes } from '../../../src/io/admin/nodes.ts';
 import { SetupLink, SetupLinks } from '../../../src/io/admin/staff.ts';
-import { createNodeLinks } from '../../../src/io/cluster/node-links.ts';
 import { account } from '../../support/actors/account-kind.ts';
 import { TestCluster, type TestMember } from '../../support/actors/cluster.ts';
 import { rejectsWith } from '../../support/rejections.ts';
@@ -83,6 +83,7 @@ function openPanel(
     },
     members: () => replica.members.nodes(),
     nameOf: (number) => NAMES[number - 1] ?? '',
+    report: () => Promise.reject(ownerUnavailable()),
     call,
   });
   const panel: Panel = {
@@ -214,7 +215,7 @@ t.test('nodes: without Cluster there is no other node, and nothing is sent', asy
     clock: cluster.clock.read,
   });
   const nodes = new AdminNodes(work);
-  t.same([nodes.name, nodes.others()], ['', []]);
+  t.same([nodes.name, nodes.others(), await nodes.report()], ['', [], []]);
   t.same(await nodes.failing(), { failing: [], missing: [] });
   t.equal(await nodes.reset('account', '1'), false);
   t.equal(await nodes.skip('account', '1'), false);

@@ -5,6 +5,7 @@ import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
 import { type CatalogDeps, createAdminCatalogRoute, createAdminListsRoute } from './catalog.ts';
 import { createAdminKeyRoutes } from './keys.ts';
+import { createAdminNodesRoute } from './nodes.ts';
 import { createAdminOperationRoutes, type OperationDeps } from './operations.ts';
 import { createAdminRecordRoutes, type RecordDeps } from './records.ts';
 import { type AdminSettingDeps, createAdminSettingRoutes } from './settings.ts';
@@ -33,6 +34,7 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
     ...createAdminRecordRoutes(deps.records),
     ...createAdminStaffRoutes(deps.staff),
     ...createAdminOperationRoutes(deps.operations),
+    createAdminNodesRoute(deps.operations.nodes),
     createAdminListsRoute(deps.catalog),
     createAdminCatalogRoute(deps.catalog),
   ];

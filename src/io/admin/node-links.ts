@@ -1,6 +1,7 @@
 /** The other nodes by name, for what the admin panel asks of them. */
 import { atOwner, type Place, type RemoteReply } from '../../actors/routed-system.ts';
-import type { NodeLinks } from '../admin/nodes.ts';
+import type { NodeReport } from '../cluster/node-report.ts';
+import type { NodeLinks } from './nodes.ts';
 
 interface NodeLinksOptions {
   /** Of this node. */
@@ -9,16 +10,19 @@ interface NodeLinksOptions {
   /** Numbers of the nodes that are in. */
   readonly members: () => Iterable<number>;
   readonly nameOf: (node: number) => string;
+  readonly report: () => Promise<readonly NodeReport[]>;
   readonly call: (node: number, verb: string, ...args: readonly unknown[]) => Promise<RemoteReply>;
 }
 
-export function createNodeLinks({ name, place, members, nameOf, call }: NodeLinksOptions): NodeLinks {
+export function createNodeLinks(options: NodeLinksOptions): NodeLinks {
+  const { name, place, members, nameOf, report, call } = options;
   const byName = () => {
     const others = [...members()].filter((node) => node !== place.node);
     return new Map(others.map((node) => [nameOf(node), node]));
   };
   return {
     name,
+    report,
     others: () => [...byName().keys()].sort(),
     async call(other, verb, ...args) {
       // Number 0 is that of no node: there is no link to it.
