@@ -16,6 +16,7 @@ import { FAULT, FaultHistory } from './history.ts';
 import { ALL_KINDS, FAULT_KINDS, type FaultName, TAKEOVERS } from './kinds.ts';
 import { compareReplicas } from './replicas.ts';
 import { ServiceProbe } from './service.ts';
+import { stateOf } from './state.ts';
 
 export interface FaultOptions {
   readonly postgres: Postgres;
@@ -53,7 +54,7 @@ export interface FaultReport extends CallCounts {
   readonly calmMs: number;
   /** Each line is a broken promise. Empty when all is well. */
   readonly faults: readonly string[];
-  /** Faults, and the requests of the account that met the first broken promise. */
+  /** Faults, the requests of the account that met the first broken promise, and what the nodes said then. */
   readonly history: readonly string[];
 }
 
@@ -113,6 +114,7 @@ class FaultRun {
   readonly #contest = new Contest();
   #contested = 0;
   #calmMs = 0;
+  #states: readonly string[] = [];
 
   constructor(options: FaultOptions, nodes: Nodes) {
     this.#options = options;
@@ -158,7 +160,7 @@ class FaultRun {
       calmMs: this.#calmMs,
       ...this.#calls.counts,
       faults: this.#faults,
-      history: this.#faults.length === 0 ? [] : this.#history.about(this.#who),
+      history: this.#faults.length === 0 ? [] : [...this.#history.about(this.#who), ...this.#states],
     };
   }
 
@@ -193,8 +195,10 @@ class FaultRun {
       await work();
     } catch (error) {
       this.#isOver = true;
-      if (this.#faults.length === 0 && error instanceof BrokenPromise) this.#who = error.who;
+      const isFirst = this.#faults.length === 0;
+      if (isFirst && error instanceof BrokenPromise) this.#who = error.who;
       this.#faults.push(error instanceof BrokenPromise ? error.message : String((error as Error).stack));
+      if (isFirst) this.#states = (await Promise.all(this.#nodes.nodes.map(stateOf))).flat();
     }
   }
 
