@@ -85,6 +85,18 @@ interface Holder {
   listener: PeerListener | undefined;
   verbs: Verbs | undefined;
   readonly departure: Departure;
+  /** Resolves with `open`: its actors answer. Others send it calls as soon as its join is applied at their node. */
+  readonly served: Promise<void>;
+  open(): void;
+}
+
+function createHolder(): Holder {
+  let open = (): void => undefined;
+  const served = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const departure = new Departure(nodeSchedule);
+  return { parts: undefined, listener: undefined, verbs: undefined, departure, served, open };
 }
 
 /** Resolves when the node has joined. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
@@ -93,8 +105,8 @@ export async function openCluster(
   options: ClusterOptions,
 ): Promise<OpenedCluster> {
   const { configuration, version, journal, settings, log, observer } = options;
-  const departure = new Departure(nodeSchedule);
-  const holder: Holder = { parts: undefined, listener: undefined, verbs: undefined, departure };
+  const holder = createHolder();
+  const { departure } = holder;
   const links = createLinks(cluster, holder, version, log);
   const monotonicMs = () => performance.now();
   const address = await listenForNodes(links, cluster);
@@ -196,10 +208,11 @@ function createPgLog(
 function createLinks(cluster: ClusterConfiguration, holder: Holder, version: string, log: Log): PeerLinks {
   const verb =
     (name: string) =>
-    (...args: readonly unknown[]) => {
+    (...args: readonly unknown[]): unknown => {
       const answer = holder.verbs?.[name];
-      if (answer === undefined) throw ownerUnavailable();
-      return answer(...args);
+      if (answer !== undefined) return answer(...args);
+      if (holder.verbs !== undefined) throw ownerUnavailable();
+      return holder.served.then(() => verb(name)(...args));
     };
   const held: (verb: Verbs[string]) => Verbs[string] =
     (verb) =>
@@ -322,6 +335,7 @@ function serve(
     ...actorVerbs({ local, kinds: KINDS, owns, admit }),
     ...audit.verbs(local.administration),
   };
+  holder.open();
   const remote = new RemoteActors(links.call);
   const place = placeOf(parts, holder);
   const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });

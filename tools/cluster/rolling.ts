@@ -30,8 +30,11 @@ export interface Rolling {
   readonly url: string;
   /** Runs it while the clients work. */
   under(work: () => Promise<void>): Promise<LoadReport>;
-  /** Ends a node with SIGTERM and starts it again, as a rolling restart does. Resolves when it gets connections. */
-  restart(node: NodeProcess): Promise<Exit>;
+  /**
+   * Ends a node with SIGTERM and starts it again, as a rolling restart does. Resolves when it gets connections. `ended`: between
+   * both.
+   */
+  restart(node: NodeProcess, ended?: () => Promise<void>): Promise<Exit>;
   /** A further node; resolves when it gets connections. */
   join(): Promise<NodeProcess>;
   stop(): Promise<void>;
@@ -73,9 +76,10 @@ export async function startRolling(options: RollingOptions): Promise<Rolling> {
         }
         return await load.stop();
       },
-      async restart(node) {
+      async restart(node, ended = async () => undefined) {
         node.gateway.process.kill('SIGTERM');
         const exit = await node.gateway.exited;
+        await ended();
         await node.start();
         await isHealthy(node);
         return exit;

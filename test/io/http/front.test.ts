@@ -345,6 +345,20 @@ t.test('front: a drain finishes running requests, refuses new ones, and ends in 
   await running.ended();
 });
 
+t.test('front: a listener that sends its clients away serves them, and closes each connection', async (t) => {
+  const { port, pipeline } = start(t);
+  const kept = connectRaw(port);
+  kept.send(requestText('GET', '/hello'));
+  t.equal((await kept.answer()).headers['connection'], undefined, 'kept open before');
+  pipeline.closeConnections();
+  for (const connection of [kept, connectRaw(port)]) {
+    connection.send(requestText('GET', '/hello'));
+    const { status, headers } = await connection.answer();
+    t.match({ status, connection: headers['connection'] }, { status: 200, connection: 'close' });
+    await connection.ended();
+  }
+});
+
 t.test('front: connections over the cap are closed at once, those within it continue', async (t) => {
   const { port, server, settings } = start(t);
   settings.set('ConnectionsMax', 10);
