@@ -3,7 +3,7 @@ import { get, post } from '../shared/api.js';
 import { Act, Empty, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-export function SettingsPage({ role }) {
+export function SettingsPage({ nodes, role }) {
   const settings = useLoad(() => get('/ProxyAdmin/api/settings'), []);
   const [search, setSearch] = useState('');
   const word = search.trim().toLowerCase();
@@ -20,15 +20,15 @@ export function SettingsPage({ role }) {
               html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`,
           );
     }}<//></section>
-    <${Bounds} />`;
+    <${Bounds} areSeveral=${nodes.length > 0} />`;
 }
 
 /** Read-only: some bounds have a setting that changes them. */
-function Bounds() {
+function Bounds({ areSeveral }) {
   const bounds = useLoad(() => get('/ProxyAdmin/api/bounds'), []);
   return html`<section class="card bounds" aria-labelledby="bounds">
     <header><h2 id="bounds">Shared bounds</h2><div class="push"><button type="button" onClick=${bounds.reload}>Refresh</button></div></header>
-    <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.</p>
+    <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.${areSeveral && ' What is held and refused is that of the node that answers.'}</p>
     <${Loaded} of=${bounds}>${(list) =>
       html`<${Table} caption="Maxima and shares" rows=${list} columns=${BOUND_COLUMNS} keyOf=${({ name }) => name} />`}<//>
   </section>`;
