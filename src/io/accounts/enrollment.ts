@@ -23,6 +23,7 @@ import {
   challengePrefix,
   countingGuesses,
   credentialHolderOf,
+  type FirstAnswer,
   holderOf,
   originOf,
   PUBLIC_KEY_BYTES,
@@ -83,15 +84,19 @@ export async function register(
   if (publicKey === undefined) throw new GatewayError('InvalidInput', 'publicKey: is required');
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { session } = context;
-  if (session !== undefined && (await isRepeat(context, session))) {
-    return join(context, session, request, publicKey, {});
-  }
+  const first = firstAnswer(context, (own) => join(context, own, request, publicKey, {}));
+  const answered = await first();
+  if (answered !== undefined) return answered;
   const answer = readCode(request.code, session === undefined);
   context.limiter.checkUnknownKeys();
   const { challengeId } = request;
   const use = { challengeId, kinds: ['register', 'login'], repeatable: session !== undefined } as const;
-  return usingChallenge(deps, context, use, (challenge) =>
-    registerKey(context, request, publicKey, answer, challenge),
+  return usingChallenge(
+    deps,
+    context,
+    use,
+    (challenge) => registerKey(context, request, publicKey, answer, challenge),
+    first,
   );
 }
 
@@ -126,10 +131,16 @@ async function registerKey(
   });
 }
 
-/** A repeat gets the first reply, although its challenge is used up. */
-async function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext): Promise<boolean> {
+/** A repeat gets the first reply, although its challenge is used up. `answer` asks the actor, which has kept it. */
+function firstAnswer(
+  { actors, session, idempotencyKey }: Context,
+  answer: (session: SessionContext) => Promise<Registered>,
+): FirstAnswer<Registered> {
   const { idempotencyKey: key } = askOptions('register_key', { idempotencyKey });
-  return key !== undefined && (await actors.remembers(user, session.userId, key));
+  return async () => {
+    if (session === undefined || key === undefined) return undefined;
+    return (await actors.remembers(user, session.userId, key)) ? answer(session) : undefined;
+  };
 }
 
 /** `code` echoes the challenge; the ceremony is the proof of possession. */
@@ -154,11 +165,12 @@ async function registerPasskey(
     const command: AddPasskey = { type: 'addPasskey', sessionId: id, ...answered, ...parts(ceremony) };
     return actors.ask(user, userId, command, askOptions('register_key', context));
   };
-  if (session !== undefined && (await isRepeat(context, session)))
-    return joined(session, await add(session, NO_CEREMONY));
+  const first = firstAnswer(context, async (own) => joined(own, await add(own, NO_CEREMONY)));
+  const answered = await first();
+  if (answered !== undefined) return answered;
   const { challengeId } = request;
   const use = { challengeId, kinds: ['register'], repeatable: session !== undefined } as const;
-  return usingChallenge(deps, context, use, async (challenge) => {
+  const run = async (challenge: Challenge) => {
     if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
     const ceremony = ceremonyOf(context.site, challenge);
     const used = usedOf(context, challenge);
@@ -166,7 +178,8 @@ async function registerPasskey(
     const { newHandle: handle } = challenge;
     const command: SignUp = { type: 'signUp', handle, challenge: used, ...parts(ceremony) };
     return welcome(await actors.ask(user, challenge.newUserId, command));
-  });
+  };
+  return usingChallenge(deps, context, use, run, first);
 }
 
 /** With a session `code` may echo the code of the challenge, which is a claim. A signature is a proof. */

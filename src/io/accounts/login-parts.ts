@@ -118,6 +118,9 @@ interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous' | 'su
   readonly repeatable?: boolean;
 }
 
+/** The answer of the request that this one repeats; undefined while there is none. */
+export type FirstAnswer<T> = () => Promise<T | undefined>;
+
 /**
  * Uses the challenge up before anything is verified (decision 0110). Throws `InvalidInput`, `ChallengeExpired`, and what
  * `run` throws.
@@ -127,6 +130,7 @@ export async function usingChallenge<T>(
   context: Context,
   { challengeId, repeatable, ...use }: ChallengeUse,
   run: (challenge: Challenge) => Promise<T>,
+  first?: FirstAnswer<T>,
 ): Promise<T> {
   const { challenges } = deps;
   const { session, idempotencyKey } = context;
@@ -146,8 +150,11 @@ export async function usingChallenge<T>(
   } catch (error) {
     const mayComeAgain = request.idempotencyKey !== undefined && isUnavailable(error);
     if (taken !== undefined && !mayComeAgain) challenges.failed(taken.id);
-    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
-      auditRefusal(context, null, 'ChallengeExpired');
+    if (!(error instanceof GatewayError && error.row === 'ChallengeExpired')) throw error;
+    // It may have been answered since the caller looked, which in a cluster takes a moment.
+    const answered = taken === undefined ? await first?.() : undefined;
+    if (answered !== undefined) return answered;
+    auditRefusal(context, null, 'ChallengeExpired');
     throw error;
   }
 }

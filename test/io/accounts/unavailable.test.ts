@@ -33,6 +33,29 @@ t.test(
   },
 );
 
+t.test('register_key: a repeat gets the first answer that came while this node looked for it', async (t) => {
+  const fixture = startAccounts();
+  t.teardown(() => fixture.close());
+  const { sid } = await fixture.signUp();
+  const key = makeKey();
+  const { challengeId, signPrefix } = await fixture.challenge('register', sid);
+  const body = { challengeId, code: signText(key, signPrefix + key.publicKey), publicKey: key.publicKey };
+  const register = () => fixture.post(REGISTER, body, { ...cookie(sid), 'Idempotency-Key': 'one' });
+  const { system } = fixture.actors;
+  const { remembers } = system;
+  let first: Awaited<ReturnType<typeof register>> | undefined;
+  const later = async (...args: Parameters<typeof remembers>) => {
+    const before = remembers.apply(system, args);
+    system.remembers = remembers;
+    first = await register();
+    return before;
+  };
+  system.remembers = later as unknown as typeof remembers;
+  const repeat = await register();
+  t.same([first?.status, repeat.status], [200, 200]);
+  t.same(repeat.result, first?.result);
+});
+
 t.test('register_key: a refusal uses the challenge up, also for its Idempotency-Key', async (t) => {
   const fixture = startAccounts();
   t.teardown(() => fixture.close());
