@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { importJournal } from '../../src/bootstrap/cluster-commands.ts';
 import { startNodes } from '../../tools/cluster/nodes.ts';
 import { startPostgres } from '../../tools/cluster/postgres.ts';
+import { costOf } from '../measure/process-cost.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
 import { seedJournal } from '../subjects/seeded-journal.ts';
@@ -44,12 +45,13 @@ export const joining: Scenario = {
       const startedMs = performance.now();
       const node = await nodes.add();
       const ms = performance.now() - startedMs;
+      const cpuMs = costOf(node.gateway.process.pid ?? 0)?.cpuMs ?? Number.NaN;
       // It is away while rows are seeded, and takes no checkpoint.
       await node.gateway.stop();
-      return ms;
+      return { ms, cpuMs };
     };
     const joins = async (what: string) => {
-      const times: number[] = [];
+      const times: Joined[] = [];
       while (times.length < JOINS) {
         bench.announce(what);
         times.push(await joinOnce());
@@ -73,13 +75,23 @@ export const joining: Scenario = {
   },
 };
 
-function figuresOf(first: readonly number[], behind: readonly number[]): Figure[] {
-  const [alone, late] = [intervalOfSample(first), intervalOfSample(behind)];
+interface Joined {
+  readonly ms: number;
+  /** Of the process until then. */
+  readonly cpuMs: number;
+}
+
+function figuresOf(first: readonly Joined[], behind: readonly Joined[]): Figure[] {
+  const timesOf = (joins: readonly Joined[]) => intervalOfSample(joins.map(({ ms }) => ms));
+  const cpuOf = (joins: readonly Joined[]) => intervalOfSample(joins.map(({ cpuMs }) => cpuMs)).median;
+  const [alone, late] = [timesOf(first), timesOf(behind)];
   const further = ((late.median - alone.median) / COMMANDS) * 1_000_000;
   return [
     { name: JOIN, unit: 'ms', value: alone.median, from: alone.lowest, to: alone.highest },
     { name: BEHIND, unit: 'ms', value: late.median, from: late.lowest, to: late.highest },
     { name: EACH_MILLION, unit: 'ms', value: further },
+    { name: `${JOIN}, processor time`, unit: 'ms', value: cpuOf(first) },
+    { name: `${BEHIND}, processor time`, unit: 'ms', value: cpuOf(behind) },
   ];
 }
 

@@ -94,7 +94,8 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   };
   try {
     for (let count = 0; count < options.nodes; count += 1) await add();
-    while (!isLinked(await readNodes(databaseUrl), options.nodes)) await wait(POLL_MS);
+    // Without nodes there are no tables yet.
+    while (nodes.length > 0 && !isLinked(await readNodes(databaseUrl), nodes.length)) await wait(POLL_MS);
   } catch (error) {
     await stop();
     throw error;
