@@ -223,7 +223,7 @@ export class Turns {
         } else if (verdict === VERDICT.applied) {
           if (cell.gone) this.#replaceHeir(cell);
           this.#change(cell, prepared);
-          if (prepared.claims.length > 0 || cell.kind.gated === true) openGate().writtenBy(cell, true);
+          if (isGated(cell, prepared)) openGate().writtenBy(cell, true);
           if (prepared.entry !== undefined) {
             this.#options.onEntryDone(prepared.entry);
             chain.entry = undefined;
@@ -360,6 +360,14 @@ export class Turns {
     chain.entry = undefined;
     if (entry !== undefined) this.#options.onEntryFailed(entry, error);
   }
+}
+
+/**
+ * Do the answers of a turn leave once all nodes have applied it? One that was waited for tells what another actor has done,
+ * whose own node may be slower to apply that than this one.
+ */
+function isGated(cell: Cell, { claims, outcome }: PreparedTurn): boolean {
+  return claims.length > 0 || cell.kind.gated === true || (outcome.answers ?? []).length > 0;
 }
 
 function answerUnawaited(cell: Cell, waiter: AskWaiter, reply: unknown): void {
