@@ -94,8 +94,7 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   };
   try {
     for (let count = 0; count < options.nodes; count += 1) await add();
-    // Without nodes there are no tables yet.
-    while (nodes.length > 0 && !isLinked(await readNodes(databaseUrl), nodes.length)) await wait(POLL_MS);
+    await linked(nodes);
   } catch (error) {
     await stop();
     throw error;
@@ -126,9 +125,16 @@ async function serves(url: string): Promise<boolean> {
   return answer.ok;
 }
 
-/** Without a link to the owner of an actor a node answers 503. */
-function isLinked(records: readonly NodeRecord[], nodes: number): boolean {
-  return records.filter(({ joined, figures }) => joined && figures?.links === nodes - 1).length === nodes;
+/** Resolves when every node serves and has links to all others: until then one answers 503 for the actors of another. */
+export async function linked(nodes: readonly NodeProcess[]): Promise<void> {
+  for (const node of nodes) while (!(await isLinked(node, nodes.length - 1))) await wait(POLL_MS);
+}
+
+async function isLinked({ gateway }: NodeProcess, others: number): Promise<boolean> {
+  const answer = await fetch(`${gateway.internal}/health`);
+  const { cluster } = (await answer.json()) as { cluster?: Record<string, unknown> };
+  const has = (links: unknown) => Array.isArray(links) && links.length === others;
+  return cluster?.['serving'] === true && has(cluster['linksOut']) && has(cluster['linksIn']);
 }
 
 async function readNodes(url: string): Promise<readonly NodeRecord[]> {

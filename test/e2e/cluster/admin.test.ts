@@ -4,12 +4,11 @@ import http from 'node:http';
 import t, { type Test } from 'tap';
 import { challenge, cookieOf, expectOk, type Json, request } from '../../../tools/agent.ts';
 import { create, makePasskey } from '../../../tools/authenticator.ts';
-import { type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
+import { linked, type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
 import { runToEnd } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import {
   asked,
-  linked,
   outcomeOf,
   resultOf,
   type ThreeNodes,

@@ -78,7 +78,6 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
   if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
   const nodes = [a, b, c] as const;
   spread.to(nodes.map(({ url }) => url));
-  await linked(nodes);
   await signUp(a.url, adminKey);
   return {
     ...{ cluster, nodes, slow, baseUrl: spread.url },
@@ -95,17 +94,6 @@ async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> 
       slow.close();
     },
   };
-}
-
-/** Resolves when every node serves and has links to all others: until then one answers 503 for the actors of another. */
-export async function linked(nodes: readonly NodeProcess[]): Promise<void> {
-  const isLinked = async ({ gateway }: NodeProcess) => {
-    const { json } = await request(`${gateway.internal}/health`);
-    const { linksOut, linksIn, serving } = (json['cluster'] ?? {}) as Record<string, unknown>;
-    const has = (links: unknown) => Array.isArray(links) && links.length === nodes.length - 1;
-    return serving === true && has(linksOut) && has(linksIn);
-  };
-  for (const node of nodes) while (!(await isLinked(node))) await new Promise(setImmediate);
 }
 
 /** Gives each request to the next target. */
