@@ -9,8 +9,8 @@ import { simulateEvents } from '../../support/events/event-simulation.ts';
 
 t.setTimeout(120_000);
 
-const SEEDS = 3_000;
-const TRIMMING_SEEDS = 1_000;
+const SEEDS = 1_000;
+const TRIMMING_SEEDS = 400;
 const WINDOW_MS = 500;
 
 /** The reference: a list that is searched and sorted at every step. */

@@ -3,7 +3,7 @@ import t from 'tap';
 import { count, depth } from '../../support/depth.ts';
 import { runHostKillLoop } from '../../support/host-kill-loop.ts';
 
-const KILLS = 20;
+const KILLS = 12;
 
 t.setTimeout(240_000);
 

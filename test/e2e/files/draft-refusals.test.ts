@@ -13,7 +13,7 @@ t.setTimeout(120_000);
 
 const MEGABYTE = 1024 * 1024;
 const CAP = MEGABYTE;
-const TRIES = count(100);
+const TRIES = count(40);
 
 type Sender = (
   url: string,
