@@ -8,10 +8,11 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'actors-accounts': ['actors/accounts/', 'actors/apps/', 'actors/codes/'],
   'actors-files': ['actors/'],
   'actors-journal': ['actors/runtime/journal/'],
+  'actors-log': ['actors/runtime/log/'],
   'actors-runtime': ['actors/runtime/'],
   'bench-programs': ['bench/baseline', 'bench/main', 'bench/neighbours', 'bench/run', 'bench/target'],
   'bench-units': ['bench/'],
-  // These take longest, most of it waiting: the run starts suites by name.
+  // These and the next three take longest, most of it waiting: the run starts suites by name.
   'browser-admin': ['e2e/pages/admin', 'e2e/pages/dashboard'],
   'browser-home': ['e2e/pages/', 'bench/page'],
   contract: ['contract/'],
@@ -28,7 +29,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/typed-client',
   ],
   // Nodes that end, or whose database or links fail; the other files share one cluster.
-  'e2e-cluster-faults': [
+  'cluster-faults': [
     'e2e/cluster/commands',
     'e2e/cluster/differing-nodes',
     'e2e/cluster/fault-checks',
@@ -40,12 +41,12 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/cluster/start',
     'e2e/cluster/takeovers',
   ],
-  'e2e-cluster': ['e2e/cluster/'],
+  cluster: ['e2e/cluster/'],
   'e2e-events': ['e2e/events', 'e2e/restarts', 'e2e/webhooks'],
   'e2e-files': ['e2e/files/'],
   'e2e-journal': ['e2e/check', 'e2e/damaged-journal', 'e2e/seal-key'],
   'e2e-accounts': ['e2e/apps', 'e2e/challenges', 'e2e/codes', 'e2e/secrets', 'e2e/tour', 'e2e/transport'],
-  'e2e-kills': ['e2e/files/upload-kills', 'e2e/kill-loop'],
+  crashes: ['e2e/files/upload-kills', 'e2e/kill-loop'],
   'e2e-program': ['e2e/'],
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
   'io-cluster': ['io/cluster/'],

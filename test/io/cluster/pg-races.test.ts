@@ -79,7 +79,7 @@ function testExpulsions(race: Tester): void {
     const seen = await counterOf(b, a);
     const outcome = await behind(
       race,
-      () => first.run(sql.RENEW, [b.node, b.incarnation, 2]),
+      () => first.run(sql.RENEW, [b.node, b.incarnation, 2, Buffer.alloc(32), '{}', null, null]),
       () => a.log.expel(writeOf(a, 2), b.node, seen),
     );
     t.same(outcome, { value: undefined });
