@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { importJournal } from '../../src/bootstrap/cluster-commands.ts';
+import { loopbackCluster } from '../../tools/cluster/configuration.ts';
 import { startNodes } from '../../tools/cluster/nodes.ts';
 import { startPostgres } from '../../tools/cluster/postgres.ts';
 import { costOf } from '../measure/process-cost.ts';
@@ -61,7 +62,7 @@ export const joining: Scenario = {
     bench.announce('a journal of 100,000 accounts');
     await seedJournal(join(folder, 'journal'), ACCOUNTS);
     const { databaseUrl: url, secret } = nodes;
-    await importJournal(clusterOf(url, secret), join(folder, 'journal'));
+    await importJournal(loopbackCluster(url, secret), join(folder, 'journal'));
     const first = await joins(JOIN);
     bench.announce(`${COMMANDS.toLocaleString('en')} commands`);
     const secrets = [Buffer.from(secret, 'hex')];
@@ -93,18 +94,4 @@ function figuresOf(first: readonly Joined[], behind: readonly Joined[]): Figure[
     { name: `${JOIN}, processor time`, unit: 'ms', value: cpuOf(first) },
     { name: `${BEHIND}, processor time`, unit: 'ms', value: cpuOf(behind) },
   ];
-}
-
-function clusterOf(url: string, secret: string): Parameters<typeof importJournal>[0] {
-  return {
-    ...{ url, name: 'import', secret: [secret], listen: '127.0.0.1:0', advertise: undefined },
-    ...{
-      tls: undefined,
-      plain: false,
-      leaseMilliseconds: 1_000,
-      logHours: 1,
-      audit: 'node',
-      sharedFiles: false,
-    },
-  };
 }

@@ -6,9 +6,9 @@ import { replicaState } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
 import { prepareReplica, storeState } from '../../src/bootstrap/cluster-replica.ts';
-import type { ClusterConfiguration } from '../../src/domain/config/configuration.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { createLog } from '../../src/io/observability/log.ts';
+import { loopbackCluster } from '../../tools/cluster/configuration.ts';
 import type { Postgres } from '../../tools/cluster/postgres.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
@@ -20,19 +20,7 @@ const log = createLog('silent');
 async function openCluster(t: Test, postgres: Postgres) {
   const { url, connect, database } = await openPgFixture(t, postgres);
   await connect();
-  const cluster: ClusterConfiguration = {
-    url,
-    name: 'a',
-    listen: '127.0.0.1:0',
-    advertise: undefined,
-    secret: [SECRET.toString('hex')],
-    tls: undefined,
-    plain: false,
-    leaseMilliseconds: 1_000,
-    logHours: 1,
-    audit: 'node',
-    sharedFiles: false,
-  };
+  const cluster = loopbackCluster(url, SECRET.toString('hex'));
   const rows = (from: number, to: number) =>
     database.script(
       `insert into gatehouse.log (pos, node, incarnation, node_seq, body) select pos, 1, 1, pos, '' from generate_series(${from}, ${to}) pos`,

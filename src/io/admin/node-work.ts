@@ -5,6 +5,7 @@ import { NotOwner } from '../../actors/runtime/not-owner.ts';
 import type { Fault } from '../../domain/schema.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Catalog } from '../mcp/catalog.ts';
+import { textOf } from '../verb-arguments.ts';
 import type { Dashboard } from './dashboard.ts';
 import type { Figures } from './figures.ts';
 import type { SetupLinks } from './staff.ts';
@@ -94,14 +95,14 @@ type NodeVerbs = Record<(typeof NODE_VERBS)[number], (...args: readonly unknown[
 export function nodeVerbs(work: NodeWork, owns: (kind: string, id: string) => boolean): NodeVerbs {
   return {
     failing: () => work.failing(),
-    reset: (kind, id) => work.reset(textOf(kind), textOf(id)),
+    reset: (kind, id) => work.reset(ownTextOf(kind), ownTextOf(id)),
     skip(kind, id) {
-      if (!owns(textOf(kind), textOf(id))) throw new NotOwner();
-      return work.skip(textOf(kind), textOf(id));
+      if (!owns(ownTextOf(kind), ownTextOf(id))) throw new NotOwner();
+      return work.skip(ownTextOf(kind), ownTextOf(id));
     },
     reload: () => work.reload(),
-    figures: (asker) => work.figures(textOf(asker)),
-    useLink: (token, uses) => work.useLink(textOf(token), uses === true),
+    figures: (asker) => work.figures(ownTextOf(asker)),
+    useLink: (token, uses) => work.useLink(ownTextOf(token), uses === true),
     endSetup() {
       work.endSetup();
       return null;
@@ -110,7 +111,6 @@ export function nodeVerbs(work: NodeWork, owns: (kind: string, id: string) => bo
 }
 
 /** It does not keep the frame that it came in. */
-function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`expected a text, not ${typeof value}`);
-  return ownText(value);
+function ownTextOf(value: unknown): string {
+  return ownText(textOf(value));
 }

@@ -4,6 +4,7 @@ import type { ActorSystem, AnyKind } from '../../actors/runtime/actor.ts';
 import { ownStrings } from '../../actors/runtime/journal/own-strings.ts';
 import { NotOwner } from '../../actors/runtime/not-owner.ts';
 import type { Typed } from '../../actors/runtime/protocol.ts';
+import { textOf } from '../verb-arguments.ts';
 import type { Verbs } from './rpc.ts';
 
 interface ActorVerbsOptions {
@@ -52,11 +53,6 @@ export function actorVerbs({ local, kinds, owns, admit }: ActorVerbsOptions): Ve
       return local.remembers(kind, id, textOf(idempotencyKey));
     },
   };
-}
-
-function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`expected a text, not ${typeof value}`);
-  return value;
 }
 
 function commandOf(value: unknown): Typed {

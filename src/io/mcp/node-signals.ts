@@ -2,6 +2,7 @@
  * Running calls and ended sessions of /mcp, and what nodes of a cluster say to each other about them: a client may send its
  * next message to another node. Nothing of it is stored.
  */
+import { textOf } from '../verb-arguments.ts';
 import { EndedSessions } from './ended-sessions.ts';
 import { CallsInFlight } from './in-flight.ts';
 
@@ -38,9 +39,4 @@ export class NodeSignals {
   async end(mcpSessionId: string): Promise<void> {
     if (this.ended.end(mcpSessionId)) await this.#callOthers('endMcpSession', mcpSessionId);
   }
-}
-
-function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`expected a text, not ${typeof value}`);
-  return value;
 }

@@ -1,10 +1,9 @@
 /** A node of a cluster, put together: its copy of the state, its place in the log, and its journal. */
 import type { ClusterView, NewestIds } from '../cluster-view.ts';
 import type { Journal } from '../journal/port.ts';
-import type { Schedule } from '../runtime-context.ts';
 import { encodeMember } from './entry.ts';
 import { LogNode } from './node.ts';
-import type { PeerListener, Peers, SharedLog } from './port.ts';
+import type { LogNodeOptions } from './node-options.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
 import { ReplicaJournal } from './replica-journal.ts';
 
@@ -16,26 +15,13 @@ interface NodeObserver {
   gateOpened(durationMs: number): void;
 }
 
-interface ClusterNodeOptions {
+interface ClusterNodeOptions extends Omit<LogNodeOptions, 'sink' | 'logId' | 'encodeMember'> {
   /** Where rows are applied: this node's own store. */
   readonly store: Journal;
-  readonly log: SharedLog;
-  readonly peers: (listener: PeerListener) => Peers;
-  readonly schedule: Schedule;
-  /** The wall clock, in milliseconds. */
-  readonly clock: () => number;
-  /** A clock that never steps, in milliseconds. */
-  readonly monotonicMs: () => number;
-  readonly leaseMs: number;
-  readonly name: string;
-  /** See `LogNode`. */
-  readonly firstSeq?: number;
   readonly sampleRows?: number | undefined;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: ReplicaOptions['judge'];
   readonly observer?: NodeObserver;
-  /** The process is to end; nothing is repaired. */
-  readonly onFatal: (error: Error) => void;
 }
 
 export interface ClusterNode {
