@@ -74,7 +74,7 @@ interface ActorDeps {
   readonly ownership: Ownership;
 }
 
-interface JoinDeps {
+interface EnterDeps {
   readonly opened: OpenedJournal;
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
@@ -98,9 +98,9 @@ export async function untilServed<T>(step: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Joins the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */
-export async function joinCluster(
-  { opened, metrics, ...deps }: JoinDeps,
+/** Enters the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */
+export async function enterCluster(
+  { opened, metrics, ...deps }: EnterDeps,
   options: AssemblyOptions,
 ): Promise<OpenedCluster | undefined> {
   const { cluster } = deps.configuration;

@@ -51,6 +51,8 @@ export interface OpenedCluster extends ClusterNode {
   readonly audit: ClusterAudit;
   /** Other nodes are answered from now on. Returns the system that asks the owner of an actor. */
   serve(local: RunningSystem): GatewayActors;
+  /** Opens links to the other nodes and joins. Resolves when this node admits. */
+  join(): Promise<void>;
   /** Other nodes may cancel calls and end sessions of /mcp here from now on. */
   mcpSignals(): NodeSignals;
   /** Other nodes may ask for the work from now on. Returns the nodes as the panel reaches them. */
@@ -85,6 +87,8 @@ interface Holder {
   listener: PeerListener | undefined;
   verbs: Verbs | undefined;
   readonly departure: Departure;
+  /** Another node has opened a link to this one. */
+  onLink(): void;
   /** Resolves with `open`: its actors answer. Others send it calls as soon as its join is applied at their node. */
   readonly served: Promise<void>;
   open(): void;
@@ -96,10 +100,11 @@ function createHolder(): Holder {
     open = resolve;
   });
   const departure = new Departure(nodeSchedule);
-  return { parts: undefined, listener: undefined, verbs: undefined, departure, served, open };
+  const onLink = (): void => undefined;
+  return { parts: undefined, listener: undefined, verbs: undefined, departure, onLink, served, open };
 }
 
-/** Resolves when the node has joined. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
+/** Resolves when the node has entered and caught up; it owns nothing before `join`. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
 export async function openCluster(
   cluster: ClusterConfiguration,
   options: ClusterOptions,
@@ -140,8 +145,8 @@ export async function openCluster(
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
   const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, name, leaseMs };
   const follower = followNodes(known);
-  await parts.node.start();
-  known.isStarted = true;
+  holder.onLink = () => follower.readNow();
+  await parts.node.enter();
   const audit = openClusterAudit(cluster, { parts, pgLog, links, journal, settings, secrets, log });
   const trimAudit = () => audit.trim();
   const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log, onFatal, trimAudit });
@@ -151,6 +156,11 @@ export async function openCluster(
     pgLog,
     audit,
     serve: (local) => serve(local, parts, links, holder, audit),
+    async join() {
+      await openLinks(known);
+      await parts.node.start();
+      known.isStarted = true;
+    },
     mcpSignals() {
       const signals = new NodeSignals(links.callAll);
       holder.verbs = { ...holder.verbs, ...signals.verbs };
@@ -218,6 +228,7 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
     (verb) =>
     (...args) =>
       holder.departure.hold(() => verb(...args));
+  const linkLog = createLinkLog({ log, clock: Date.now });
   return new PeerLinks({
     self: () => ({
       node: holder.parts?.node.node ?? 0,
@@ -239,7 +250,13 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
       ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)] as const),
     ]),
     position: () => holder.parts?.replica.position ?? 0,
-    observer: createLinkLog({ log, clock: Date.now }),
+    observer: {
+      ...linkLog,
+      onOpened(peer, outgoing) {
+        linkLog.onOpened(peer, outgoing);
+        if (!outgoing) holder.onLink();
+      },
+    },
   });
 }
 
@@ -276,7 +293,7 @@ interface Known extends ClusterNode {
   readonly watch: NodeWatch;
   readonly name: string;
   readonly leaseMs: number;
-  /** Of the others that are in, as of the last reading. */
+  /** Of the others that are in or near, as of the last reading. */
   addresses: readonly (readonly [node: number, address: HostPort])[];
   headDeadRows: number;
   isStarted: boolean;
@@ -305,10 +322,22 @@ function followNodes(known: Known): NodeFollower {
   return follower;
 }
 
+/** Calls and rows reach this node from its join on. A node that cannot be linked delays the join by a lease at most. */
+async function openLinks(known: Known): Promise<void> {
+  const { pgLog, links, leaseMs } = known;
+  await takeNodes(known, await pgLog.nodes());
+  await links.linkedWith(
+    known.addresses.map(([node]) => node),
+    leaseMs,
+  );
+}
+
 async function takeNodes(known: Known, nodes: readonly NodeRecord[]): Promise<void> {
   const { node, links, pgLog, watch } = known;
   watch.read(nodes, pgLog.clock);
-  const others = nodes.filter((each) => each.joined && each.node !== node.node);
+  // One that has a link to this node is about to join, or has just left.
+  const isNear = (each: NodeRecord) => each.joined || links.hears(each.node);
+  const others = nodes.filter((each) => each.node !== node.node && isNear(each));
   const addresses = others.flatMap((each): [number, HostPort][] => {
     const address = parseHostPort(each.address);
     return address === undefined ? [] : [[each.node, address]];

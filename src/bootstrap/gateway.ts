@@ -18,7 +18,7 @@ import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
-import { joinCluster, openActorJournal, startActors } from './actors.ts';
+import { enterCluster, openActorJournal, startActors } from './actors.ts';
 import { openAdminNodes } from './admin-nodes.ts';
 import { AdminRecovery } from './admin-recovery.ts';
 import type { OpenedCluster } from './cluster.ts';
@@ -81,7 +81,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   warnOfPersonalReads(catalog.current, configuration.production, log);
   const opened = await openActorJournal(configuration, settings, log);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
-  const cluster = await joinCluster({ opened, configuration, settings, metrics }, options);
+  const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
   const base = { configuration, settings, log, catalog, addresses, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
@@ -93,6 +93,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
   const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
+  // The other nodes call its actors from then on.
+  await cluster?.join();
   await codeSecret();
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);

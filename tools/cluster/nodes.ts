@@ -125,7 +125,7 @@ async function serves(url: string): Promise<boolean> {
   return answer.ok;
 }
 
-/** Resolves when every node serves and has links to all others: until then one answers 503 for the actors of another. */
+/** Resolves when every node serves, knows all others as members and has links to them: until then calls can be 503. */
 export async function linked(nodes: readonly NodeProcess[]): Promise<void> {
   for (const node of nodes) while (!(await isLinked(node, nodes.length - 1))) await wait(POLL_MS);
 }
@@ -134,7 +134,9 @@ async function isLinked({ gateway }: NodeProcess, others: number): Promise<boole
   const answer = await fetch(`${gateway.internal}/health`);
   const { cluster } = (await answer.json()) as { cluster?: Record<string, unknown> };
   const has = (links: unknown) => Array.isArray(links) && links.length === others;
-  return cluster?.['serving'] === true && has(cluster['linksOut']) && has(cluster['linksIn']);
+  const members: unknown = cluster?.['members'];
+  const knowsAll = Array.isArray(members) && members.length === others + 1;
+  return cluster?.['serving'] === true && knowsAll && has(cluster['linksOut']) && has(cluster['linksIn']);
 }
 
 async function readNodes(url: string): Promise<readonly NodeRecord[]> {

@@ -48,6 +48,10 @@ export class Acceptor {
     return [...this.#links.keys()];
   }
 
+  has(node: number): boolean {
+    return this.#links.has(node);
+  }
+
   /** Resolves with the port. Rejects with the error of the system. */
   listen({ host, port }: HostPort): Promise<number> {
     return new Promise((resolve, reject) => {

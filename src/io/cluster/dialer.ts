@@ -48,6 +48,13 @@ export class Dialer {
     return this.#open;
   }
 
+  /** The node was just heard of: a delay before the next attempt ends. */
+  dialNow(): void {
+    if (this.#cancelRetry === undefined || this.#isStopped) return;
+    this.#cancelRetry();
+    this.#dial();
+  }
+
   stop(reason: CloseReason): void {
     this.#isStopped = true;
     this.#cancelRetry?.();
@@ -55,6 +62,7 @@ export class Dialer {
   }
 
   #dial(): void {
+    this.#cancelRetry = undefined;
     const { address, transport } = this.#options;
     if (isExposed(transport, address.host)) {
       this.#failed({ lost: 'plain' });

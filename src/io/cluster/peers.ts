@@ -70,6 +70,8 @@ export class PeerLinks implements Peers {
   #rowsDropped = 0;
   readonly #refused: Partial<Record<RefusedConnection, number>> = {};
   #applied = 0;
+  /** Asked at each link that opens. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: PeerLinksOptions) {
     this.#options = options;
@@ -97,6 +99,28 @@ export class PeerLinks implements Peers {
       dialer.link === undefined ? [] : [node],
     );
     return { outgoing, incoming: this.#acceptor.nodes };
+  }
+
+  hears(node: number): boolean {
+    return this.#acceptor.has(node);
+  }
+
+  /** Resolves when there are links to and from all of these nodes, at the latest after `longestMs`. */
+  linkedWith(nodes: Iterable<number>, longestMs: number): Promise<void> {
+    const wanted = [...nodes];
+    const isLinked = (node: number) =>
+      this.hears(node) && this.#outgoing.get(node)?.dialer.link !== undefined;
+    return new Promise((resolve) => {
+      const end = () => {
+        this.#waiting.delete(check);
+        cancel();
+        resolve();
+      };
+      const check = () => (wanted.every(isLinked) ? end() : undefined);
+      const cancel = this.#options.schedule.timer(longestMs, end);
+      this.#waiting.add(check);
+      check();
+    });
   }
 
   /** Resolves with the port; for 0 the system picks one. Rejects with the error of the system. */
@@ -152,6 +176,10 @@ export class PeerLinks implements Peers {
     await this.#acceptor.close();
   }
 
+  #changed(): void {
+    for (const check of [...this.#waiting]) check();
+  }
+
   #dial(node: number, address: HostPort): void {
     const { observer } = this.#options;
     const dialer = new Dialer({
@@ -176,6 +204,7 @@ export class PeerLinks implements Peers {
     // What was said on an earlier link may be lost.
     if (this.#applied > 0) link.sendLatest([APPLIED, this.#applied]);
     observer.onOpened(peer, true);
+    this.#changed();
     return (frame) => calls.take(frame);
   }
 
@@ -184,6 +213,8 @@ export class PeerLinks implements Peers {
     const answerer = new Answerer({ link, verbs, position, onBug: observer.onBug });
     link.onClose((reason) => observer.onClosed(peer.node, false, reason));
     observer.onOpened(peer, false);
+    this.#outgoing.get(peer.node)?.dialer.dialNow();
+    this.#changed();
     return (frame) => {
       if (!Array.isArray(frame)) throw new BadFrame('no frame of a link');
       const [type] = frame as unknown[];

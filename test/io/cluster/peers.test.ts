@@ -119,6 +119,51 @@ t.test('links: attempts at a node that is not there come at growing intervals', 
   t.same(intervals, [0, 200, 400, 800, 1_600, 2_000, 2_000]);
 });
 
+t.test('links: a node that opens its link to this one is dialed at once', async (t) => {
+  const a = await startNode(t, { node: 1 });
+  const former = await startNode(t, { node: 2 });
+  await former.links.close();
+  const failed = a.next('failed 2 unreachable');
+  a.links.follow(new Map([[2, former.address]]));
+  await failed;
+  const b = await startNode(t, { node: 2, port: former.address.port });
+  const opened = a.next('opened 2 out');
+  b.links.follow(new Map([[1, a.address]]));
+  await opened;
+  t.same(a.links.linked, { outgoing: [2], incoming: [2] }, 'no delay has passed at either node');
+});
+
+t.test('links: the wait for links ends with the last one in either direction', async (t) => {
+  const [a, b, c] = [
+    await startNode(t, { node: 1 }),
+    await startNode(t, { node: 2 }),
+    await startNode(t, { node: 3 }),
+  ];
+  let isLinked = false;
+  const linked = a.links.linkedWith([2, 3], LONG_MS).then(() => {
+    isLinked = true;
+  });
+  await join(a, b);
+  t.equal(isLinked, false);
+  a.links.follow(new Map([b, c].map(({ node, address }) => [node, address])));
+  await a.until(() => a.links.linked.outgoing.length === 2);
+  t.equal(isLinked, false, 'the third node has no link to the first');
+  t.equal(a.links.hears(3), false);
+  c.links.follow(new Map([[1, a.address]]));
+  await linked;
+  t.ok(a.links.hears(2) && a.links.hears(3));
+});
+
+t.test('links: the wait for links to a node that is not there ends with its time', async (t) => {
+  const [a, gone] = [await startNode(t, { node: 1 }), await startNode(t, { node: 2 })];
+  await gone.links.close();
+  a.links.follow(new Map([[2, gone.address]]));
+  const linked = a.links.linkedWith([2], LONG_MS);
+  a.pass(LONG_MS);
+  await linked;
+  t.same(a.links.linked.outgoing, []);
+});
+
 t.test('links: a silent peer is lost after three intervals, a living one is not', async (t) => {
   const [a, b] = [await startNode(t, { node: 1 }), await startNode(t, { node: 2 })];
   const proxy = await startProxy(t, b.address);

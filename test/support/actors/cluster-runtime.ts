@@ -118,10 +118,7 @@ export class RuntimeProcess {
             listener.onPush(this.#isEarly(row) ? { ...row, position: this.position + 1 } : row),
         }),
     });
-    this.node.start().then(
-      () => this.#startSystem(),
-      (error: Error) => tools.onFatal(error),
-    );
+    this.#start().catch((error: Error) => tools.onFatal(error));
   }
 
   get node(): LogNode {
@@ -171,6 +168,13 @@ export class RuntimeProcess {
   stop(): void {
     this.#isStopped = true;
     this.node.stop();
+  }
+
+  /** In the order of the program: the actors are there when the node joins. */
+  async #start(): Promise<void> {
+    await this.node.enter();
+    this.#startSystem();
+    await this.node.start();
   }
 
   #startSystem(): void {

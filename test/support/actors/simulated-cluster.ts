@@ -92,6 +92,8 @@ export class SimulatedCluster<App extends Application> {
   readonly processes: SimulatedProcess<App>[] = [];
   /** The same by client of the log. */
   readonly #clients = new Map<number, SimulatedProcess<App>>();
+  /** Frames are lost although links are open. */
+  losesFrames = false;
   /** Calls that stay where they are. */
   holds: (call: MemoryCall) => boolean = () => false;
   #frames: Frame<App>[] = [];
@@ -146,6 +148,9 @@ export class SimulatedCluster<App extends Application> {
             const { node } = process.app.node;
             this.#send(process, (to) => to.onApplied(node, position));
           },
+          hears: (node) =>
+            !process.isUnlinked &&
+            this.processes.some((each) => each.app.node.node === node && !each.isUnlinked),
         };
       },
     });
@@ -264,7 +269,7 @@ export class SimulatedCluster<App extends Application> {
   #send(from: SimulatedProcess<App>, deliver: Frame<App>['deliver']): void {
     const isReliable = this.#options.isReliable === true;
     for (const to of this.processes) {
-      if (to === from || from.isUnlinked || to.isUnlinked) continue;
+      if (to === from || from.isUnlinked || to.isUnlinked || this.losesFrames) continue;
       if (!isReliable && this.#random() < FRAMES_LOST) continue;
       this.#frames.push({ to, deliver });
       if (!isReliable && this.#random() < FRAMES_DOUBLED) this.#frames.push({ to, deliver });

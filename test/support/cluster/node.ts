@@ -21,6 +21,8 @@ export interface TestNodeOptions {
   readonly secrets?: readonly string[];
   readonly verbs?: Verbs;
   readonly transport?: Transport;
+  /** Default: a free one. */
+  readonly port?: number;
 }
 
 export interface TestNode {
@@ -94,7 +96,7 @@ export async function startNode(t: Teardown, options: TestNodeOptions): Promise<
       onBug: (_verb, error) => record(bugs, error),
     },
   });
-  const port = await links.listen({ host: HOST, port: 0 });
+  const port = await links.listen({ host: HOST, port: options.port ?? 0 });
   t.teardown(() => links.close());
   return {
     ...{ node, links, address: { host: HOST, port }, clock, rows, positions, events, bugs, until },

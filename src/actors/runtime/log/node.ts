@@ -64,6 +64,7 @@ export class LogNode {
       onRows: (rows) => this.#passing(rows),
       onApplied: () => this.#applied(),
       onKnown: (position) => this.#lag.saw(position, sink.position, options.monotonicMs()),
+      isFed: (pollMs) => this.#hearsAll() && this.behindMs < pollMs,
       onFatal,
     });
     this.#presence = new Presence({
@@ -118,7 +119,13 @@ export class LogNode {
     return this.#gates.size;
   }
 
-  /** Enters, catches up and joins. Resolves when this node admits. */
+  /** Enters and catches up: the node has its number and can be linked, owns nothing and admits nothing. */
+  async enter(): Promise<void> {
+    this.#tail.start();
+    await this.#presence.enter();
+  }
+
+  /** Joins; enters before where that has not happened. Resolves when this node admits. */
   async start(): Promise<void> {
     this.#tail.start();
     await this.#presence.comeIn();
@@ -182,6 +189,13 @@ export class LogNode {
     const { node, joinPosition } = this.#presence;
     const { position, members } = this.#options.sink;
     return position >= joinPosition && members.member(node) !== undefined;
+  }
+
+  /** Every other member has a link to this node. A row that is lost on it shows by a later row, or by the next renewal. */
+  #hearsAll(): boolean {
+    return [...this.#options.sink.members.nodes()].every(
+      (node) => node === this.node || this.#peers.hears(node),
+    );
   }
 
   #oneByOne<T>(write: () => Promise<T>): Promise<T> {
@@ -248,7 +262,7 @@ export class LogNode {
       if (!(error instanceof Expelled)) throw error;
       // Another process had the name meanwhile: a new incarnation keeps the write out, and the rows tell.
       this.#expelled();
-      await this.#presence.enterAgain();
+      await this.#presence.enter();
       return this.#settledAt;
     }
   }

@@ -145,6 +145,8 @@ export interface Peers {
   push(row: LogRow): void;
   /** Tells every other node how far this one is: the position is visible in its store. */
   applied(position: number): void;
+  /** The node has a connection to this one: its rows arrive by themselves. */
+  hears(node: number): boolean;
 }
 
 /** What arrives on the connections of other nodes. */

@@ -97,8 +97,8 @@ export class Presence {
     return position;
   }
 
-  /** Enters anew, and catches up with all that former incarnations may have written. */
-  async enterAgain(): Promise<void> {
+  /** Enters, anew after an expulsion, and catches up with all that former incarnations may have written. */
+  async enter(): Promise<void> {
     await this.#enter();
     await this.#options.reach(this.#caughtUpAt);
   }

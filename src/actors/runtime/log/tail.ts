@@ -31,6 +31,8 @@ interface TailOptions {
   readonly onApplied: () => void;
   /** The log has rows up to this position. */
   readonly onKnown: (position: number) => void;
+  /** Rows of all members arrive by themselves, and none is missing for longer than a poll: none is looked for. */
+  readonly isFed: (pollMs: number) => boolean;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -61,11 +63,7 @@ export class Tail {
   }
 
   start(): void {
-    const { schedule } = this.#options;
-    this.#cancelPoll = schedule.timer(POLL_MS, () => {
-      this.start();
-      this.fetch();
-    });
+    if (this.#cancelPoll === undefined) this.#poll();
   }
 
   stop(): void {
@@ -113,6 +111,14 @@ export class Tail {
     const reached = new Promise<void>((resolve, reject) => this.#waiting.push({ position, resolve, reject }));
     if (!this.#early.has(this.#taken + 1)) this.fetch();
     return reached;
+  }
+
+  #poll(): void {
+    const { schedule, isFed } = this.#options;
+    this.#cancelPoll = schedule.timer(POLL_MS, () => {
+      this.#poll();
+      if (!isFed(POLL_MS)) this.fetch();
+    });
   }
 
   #fetched(rows: readonly LogRow[]): void {

@@ -45,7 +45,7 @@ async function replicated(t: Test, store: Journal): Promise<Journal> {
   const { node, journal } = createClusterNode({
     store,
     log: log.connect(),
-    peers: () => ({ push: () => undefined, applied: () => undefined }),
+    peers: () => ({ push: () => undefined, applied: () => undefined, hears: () => false }),
     schedule: { immediate: (run) => setImmediate(run), timer: clock.timer },
     clock: clock.read,
     monotonicMs: clock.read,

@@ -97,6 +97,51 @@ t.test('node: with cut links, rows arrive by polling and gates open by renewals'
   t.ok(a.node.admits && b.node.admits);
 });
 
+t.test('node: one that hears all members looks for no rows, until one of them is silent', async (t) => {
+  const cluster = new TestCluster();
+  const [a, b] = await cluster.start('a', 'b');
+  await cluster.pass(LEASE_MS);
+  const fetched: string[] = [];
+  cluster.holds = (call) => {
+    if (call.method === 'fetch') fetched.push(call.client === a.client ? 'a' : 'b');
+    return false;
+  };
+  await cluster.pass(LEASE_MS);
+  t.same(fetched, []);
+  cluster.processOf(b).isUnlinked = true;
+  await cluster.pass(150);
+  t.same([...new Set(fetched)].sort(), ['a', 'b']);
+});
+
+t.test('node: a push that is lost on an open link arrives after the next renewal', async (t) => {
+  const cluster = new TestCluster();
+  const [a, b] = await cluster.start('a', 'b');
+  cluster.losesFrames = true;
+  await appended(cluster, a, 'row');
+  t.same(b.sink.texts, []);
+  await cluster.pass(2 * (LEASE_MS / 5));
+  t.same(b.sink.texts, ['row']);
+});
+
+t.test(
+  'node: one that has entered has its number, and owns and admits nothing before it joins',
+  async (t) => {
+    const cluster = new TestCluster();
+    const [a] = await cluster.start('a');
+    const b = cluster.add('b');
+    const entered = b.node.enter();
+    await cluster.rest();
+    await entered;
+    await cluster.pass(LEASE_MS);
+    t.equal(b.node.node, 2);
+    t.same([membersOf(a), membersOf(b), b.node.admits], [[1], [1], false]);
+    const started = b.node.start();
+    await cluster.rest();
+    await started;
+    t.same([membersOf(a), membersOf(b), b.node.admits], [[1, 2], [1, 2], true]);
+  },
+);
+
 t.test('node: a gate waits for a member that has not applied the position', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');

@@ -30,6 +30,7 @@ t.test('tail: rows are fetched until an answer is empty, without a wait for the 
     onRows: () => undefined,
     onApplied: () => undefined,
     onKnown: () => undefined,
+    isFed: () => false,
     onFatal: (error) => t.fail(String(error)),
   });
   tail.start();
