@@ -32,7 +32,7 @@ import type { HttpDeps } from './http-deps.ts';
 import { checkJournal, checkPages } from './journal.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import { moduleAddresses, openCatalog, publicPaths, startSandbox, warnOfPersonalReads } from './modules.ts';
+import { moduleAddresses, openCatalog, publicPaths, startSandbox } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
 import { addressOf, resolveSite } from './site.ts';
@@ -77,8 +77,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const folder = await openFolder(configuration, options.newJournal, log);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
-  const catalog = openCatalog(configuration, addresses);
-  warnOfPersonalReads(catalog.current, configuration.production, log);
+  const catalog = openCatalog(configuration, addresses, log);
   const opened = await openActorJournal(configuration, settings, log);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
   const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
@@ -93,7 +92,6 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
   const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
-  // The other nodes call its actors from then on.
   await cluster?.join();
   await codeSecret();
   warnOfUnusedSendfile(configuration, settings, files.storage, log);

@@ -83,9 +83,11 @@ function catalogOf(
 export function openCatalog(
   configuration: Configuration,
   addresses: ReadonlyMap<string, string>,
+  log: Log,
 ): LiveCatalog {
   const loaded = catalogOf(configuration, addresses, configuration.production);
   if (!loaded.ok) throw new Error(`the catalog was checked at load: ${JSON.stringify(faultsOf(loaded))}`);
+  warnOfPersonalReads(loaded.catalog, configuration.production, log);
   return new LiveCatalog(loaded.catalog);
 }
 
