@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { importJournal } from '../../src/bootstrap/cluster-commands.ts';
+import { importJournal } from '../../src/bootstrap/cluster/commands.ts';
 import { loopbackCluster } from '../../tools/cluster/configuration.ts';
 import { startNodes } from '../../tools/cluster/nodes.ts';
 import { startPostgres } from '../../tools/cluster/postgres.ts';

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createClusterNode } from '../../src/actors/runtime/log/cluster-node.ts';
 import { nodeSchedule } from '../../src/actors/runtime/runtime-context.ts';
-import { fetchState } from '../../src/bootstrap/cluster-replica.ts';
+import { fetchState } from '../../src/bootstrap/cluster/replica.ts';
 import { openStorage } from '../../src/bootstrap/journal.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';

@@ -18,7 +18,7 @@ import { bootId, markOpen } from '../io/cluster/node-folder.ts';
 import type { Head } from '../io/cluster/pg-schema.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
-import type { OpenedCluster } from './cluster.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import { openStorage } from './journal.ts';
 import type { AssemblyOptions } from './options.ts';
 
@@ -42,7 +42,7 @@ export async function openActorJournal(
 ): Promise<OpenedJournal> {
   let head: Head | undefined;
   if (cluster !== undefined) {
-    const { prepareReplica } = await import('./cluster-replica.ts');
+    const { prepareReplica } = await import('./cluster/replica.ts');
     head = await prepareReplica(cluster, dataPath, log);
     markOpen(dataPath, bootId());
   }
@@ -106,7 +106,7 @@ export async function enterCluster(
   const { cluster } = deps.configuration;
   const { journal, head } = opened;
   if (cluster === undefined || head === undefined) return undefined;
-  const { openCluster } = await import('./cluster.ts');
+  const { openCluster } = await import('./cluster/open.ts');
   return openCluster(cluster, { ...options, ...deps, journal, head, observer: metrics.observeNode });
 }
 

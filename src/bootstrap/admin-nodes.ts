@@ -12,7 +12,7 @@ import { AdminNodes } from '../io/admin/nodes.ts';
 import type { SetupLinks } from '../io/admin/staff.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { Log } from '../io/observability/log.ts';
-import type { OpenedCluster } from './cluster.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
 interface ReloadDeps extends Omit<Started, 'production'> {

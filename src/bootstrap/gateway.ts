@@ -21,7 +21,7 @@ import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { enterCluster, openActorJournal, startActors } from './actors.ts';
 import { openAdminNodes } from './admin-nodes.ts';
 import { AdminRecovery } from './admin-recovery.ts';
-import type { OpenedCluster } from './cluster.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openListChanges } from './event-streams.ts';

@@ -19,7 +19,7 @@ import type { Metrics } from '../io/observability/metrics.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { WorkerPool } from '../workers/pool.ts';
-import type { OpenedCluster } from './cluster.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import type { Connect } from './connect.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';

@@ -21,7 +21,7 @@ import { createRequestLog } from '../io/observability/request-log.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import type { WorkerPool } from '../workers/pool.ts';
-import type { OpenedCluster } from './cluster.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
 import type { Telemetry } from './telemetry.ts';

@@ -65,7 +65,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 
 /** Loaded here, because a gateway without `Cluster` never loads the client of PostgreSQL. */
 function commands() {
-  return import('../bootstrap/cluster-commands.ts');
+  return import('../bootstrap/cluster/commands.ts');
 }
 
 export async function runCluster([action, ...rest]: readonly string[]): Promise<void> {

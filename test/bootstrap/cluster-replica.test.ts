@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { replicaState } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
-import { prepareReplica, storeState } from '../../src/bootstrap/cluster-replica.ts';
+import { prepareReplica, storeState } from '../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { createLog } from '../../src/io/observability/log.ts';
 import { loopbackCluster } from '../../tools/cluster/configuration.ts';

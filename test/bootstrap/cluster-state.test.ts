@@ -9,7 +9,7 @@ import {
   type Operation,
   REPLICA_KEY,
 } from '../../src/actors/runtime/journal/port.ts';
-import { fetchState, storeState } from '../../src/bootstrap/cluster-replica.ts';
+import { fetchState, storeState } from '../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { fetchState } from '../../../src/bootstrap/cluster-replica.ts';
+import { fetchState } from '../../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { request, signUp } from '../../../tools/agent.ts';
 import type { Postgres } from '../../../tools/cluster/postgres.ts';

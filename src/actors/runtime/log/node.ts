@@ -19,7 +19,6 @@ import {
 import { Presence } from './presence.ts';
 import { NodeStopped, Tail } from './tail.ts';
 
-/** A lease is renewed so many times. */
 const RENEWALS_PER_LEASE = 5;
 /** Share of the lease that a node may be behind and still renew. */
 const LAG_SHARE = 0.5;
@@ -193,9 +192,8 @@ export class LogNode {
 
   /** Every other member has a link to this node. A row that is lost on it shows by a later row, or by the next renewal. */
   #hearsAll(): boolean {
-    return [...this.#options.sink.members.nodes()].every(
-      (node) => node === this.node || this.#peers.hears(node),
-    );
+    const { members } = this.#options.sink;
+    return [...members.nodes()].every((node) => node === this.node || this.#peers.hears(node));
   }
 
   #oneByOne<T>(write: () => Promise<T>): Promise<T> {
@@ -219,8 +217,7 @@ export class LogNode {
     while (!this.#presence.isOut && !this.#stopped) {
       const position = await this.#try(this.nextSeq(), body, (write) => log.leave(write));
       if (position === undefined) continue;
-      await this.#tail.reach(position);
-      return;
+      return await this.#tail.reach(position);
     }
   }
 

@@ -2,43 +2,43 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Departure } from '../actors/departure.ts';
-import { type GatewayActors, routedActors } from '../actors/gateway-actors.ts';
-import { KINDS } from '../actors/kinds.ts';
-import { createRoutedSystem, ownerUnavailable, type Place } from '../actors/routed-system.ts';
-import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
-import { type ClusterNode, createClusterNode } from '../actors/runtime/log/cluster-node.ts';
-import type { PeerListener } from '../actors/runtime/log/port.ts';
-import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
-import { agreementOf } from '../domain/config/agreement.ts';
-import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
-import { type HostPort, parseHostPort } from '../domain/host-port.ts';
-import type { SettingsReader } from '../domain/settings/settings.ts';
-import { createNodeLinks } from '../io/admin/node-links.ts';
-import { NODE_VERBS, type NodeWork, nodeVerbs } from '../io/admin/node-work.ts';
-import { AdminNodes } from '../io/admin/nodes.ts';
-import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../io/cluster/actor-calls.ts';
-import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../io/cluster/audit.ts';
-import { linkKeys } from '../io/cluster/handshake.ts';
-import { createLinkLog } from '../io/cluster/link-log.ts';
-import { type ClusterFacts, clusterFacts, clusterReadings } from '../io/cluster/node-facts.ts';
-import { markEnd } from '../io/cluster/node-folder.ts';
-import { NodeFollower } from '../io/cluster/node-follower.ts';
-import { type NodeReport, reportNodes } from '../io/cluster/node-report.ts';
-import type { NodeDescription, NodeRecord } from '../io/cluster/node-table.ts';
-import { NodeWatch } from '../io/cluster/node-watch.ts';
-import { PeerLinks } from '../io/cluster/peers.ts';
-import { PgLog } from '../io/cluster/pg-log.ts';
-import type { Head } from '../io/cluster/pg-schema.ts';
-import type { Verbs } from '../io/cluster/rpc.ts';
-import type { Transport } from '../io/cluster/transport.ts';
-import { MCP_VERBS, NodeSignals } from '../io/mcp/node-signals.ts';
-import type { ClusterReadings } from '../io/observability/cluster-metrics.ts';
-import type { Log } from '../io/observability/log.ts';
-import type { NodeDurations } from '../io/observability/metrics.ts';
-import { secretsOf } from './cluster-commands.ts';
-import { startUpkeep } from './cluster-replica.ts';
+import { Departure } from '../../actors/departure.ts';
+import { type GatewayActors, routedActors } from '../../actors/gateway-actors.ts';
+import { KINDS } from '../../actors/kinds.ts';
+import { createRoutedSystem, ownerUnavailable, type Place } from '../../actors/routed-system.ts';
+import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
+import { type ClusterNode, createClusterNode } from '../../actors/runtime/log/cluster-node.ts';
+import type { PeerListener } from '../../actors/runtime/log/port.ts';
+import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
+import type { RunningSystem } from '../../actors/runtime/system.ts';
+import { agreementOf } from '../../domain/config/agreement.ts';
+import type { ClusterConfiguration, Configuration } from '../../domain/config/configuration.ts';
+import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
+import { createNodeLinks } from '../../io/admin/node-links.ts';
+import { NODE_VERBS, type NodeWork, nodeVerbs } from '../../io/admin/node-work.ts';
+import { AdminNodes } from '../../io/admin/nodes.ts';
+import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../../io/cluster/actor-calls.ts';
+import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../../io/cluster/audit.ts';
+import { linkKeys } from '../../io/cluster/handshake.ts';
+import { createLinkLog } from '../../io/cluster/link-log.ts';
+import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
+import { markEnd } from '../../io/cluster/node-folder.ts';
+import { type NodeReport, reportNodes } from '../../io/cluster/node-report.ts';
+import type { NodeDescription } from '../../io/cluster/node-table.ts';
+import { NodeWatch } from '../../io/cluster/node-watch.ts';
+import { PeerLinks } from '../../io/cluster/peers.ts';
+import { PgLog } from '../../io/cluster/pg-log.ts';
+import type { Head } from '../../io/cluster/pg-schema.ts';
+import type { Verbs } from '../../io/cluster/rpc.ts';
+import type { Transport } from '../../io/cluster/transport.ts';
+import { MCP_VERBS, NodeSignals } from '../../io/mcp/node-signals.ts';
+import type { ClusterReadings } from '../../io/observability/cluster-metrics.ts';
+import type { Log } from '../../io/observability/log.ts';
+import type { NodeDurations } from '../../io/observability/metrics.ts';
+import { secretsOf } from './commands.ts';
+import { followNodes, type KnownNodes, NOTHING_READ, openLinks } from './nodes.ts';
+import { startUpkeep } from './replica.ts';
 
 /** Bound of what the rows of a process are numbered from; the largest that Node draws is 2^48. */
 const FIRST_SEQ_MAX = 2 ** 47;
@@ -284,70 +284,6 @@ function addressOf(text: string): HostPort {
   return address;
 }
 
-/** Until the table of nodes has been read. */
-const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false };
-
-interface Known extends ClusterNode {
-  readonly links: PeerLinks;
-  readonly pgLog: PgLog;
-  readonly watch: NodeWatch;
-  readonly name: string;
-  readonly leaseMs: number;
-  /** Of the others that are in or near, as of the last reading. */
-  addresses: readonly (readonly [node: number, address: HostPort])[];
-  headDeadRows: number;
-  isStarted: boolean;
-}
-
-/** Keeps links to every other node that is in, and warns. A database that does not answer changes nothing. */
-function followNodes(known: Known): NodeFollower {
-  const { node, replica, pgLog, watch } = known;
-  const follower = new NodeFollower({
-    nodes: () => pgLog.nodes(),
-    onNodes: (nodes) => takeNodes(known, nodes),
-    onTurn() {
-      // A stop has lines of its own.
-      if (!node.isLeaving) watch.serves(node.admits && node.keepsUp);
-    },
-    schedule: nodeSchedule,
-  });
-  replica.follow({
-    applied: () => undefined,
-    membersChanged(before, now) {
-      // What a start catches up with is no news.
-      if (known.isStarted) watch.membersChanged([...before.nodes()], [...now.nodes()]);
-      follower.readNow();
-    },
-  });
-  return follower;
-}
-
-/** Calls and rows reach this node from its join on. A node that cannot be linked delays the join by a lease at most. */
-async function openLinks(known: Known): Promise<void> {
-  const { pgLog, links, leaseMs } = known;
-  await takeNodes(known, await pgLog.nodes());
-  await links.linkedWith(
-    known.addresses.map(([node]) => node),
-    leaseMs,
-  );
-}
-
-async function takeNodes(known: Known, nodes: readonly NodeRecord[]): Promise<void> {
-  const { node, links, pgLog, watch } = known;
-  watch.read(nodes, pgLog.clock);
-  // One that has a link to this node is about to join, or has just left.
-  const isNear = (each: NodeRecord) => each.joined || links.hears(each.node);
-  const others = nodes.filter((each) => each.node !== node.node && isNear(each));
-  const addresses = others.flatMap((each): [number, HostPort][] => {
-    const address = parseHostPort(each.address);
-    return address === undefined ? [] : [[each.node, address]];
-  });
-  // A node that has just left still answers what it was asked: its link is kept until the next reading.
-  if (node.node !== 0) links.follow(new Map([...known.addresses, ...addresses]));
-  known.addresses = addresses;
-  known.headDeadRows = await pgLog.headDeadRows();
-}
-
 function serve(
   local: RunningSystem,
   parts: ClusterNode,
@@ -380,7 +316,7 @@ function placeOf({ node, replica }: ClusterNode, { departure }: Holder): Place {
   };
 }
 
-function openAdminNodes(work: NodeWork, known: Known, holder: Holder): AdminNodes {
+function openAdminNodes(work: NodeWork, known: KnownNodes, holder: Holder): AdminNodes {
   const { name, view, replica, links, watch } = known;
   const owns = (kind: string, id: string) => {
     if (!view.admits) throw ownerUnavailable();
@@ -399,7 +335,7 @@ function openAdminNodes(work: NodeWork, known: Known, holder: Holder): AdminNode
 }
 
 /** The table of nodes. Without an answer of the database this node serves nothing soon. */
-async function reportOf({ pgLog, node, replica, leaseMs }: Known): Promise<readonly NodeReport[]> {
+async function reportOf({ pgLog, node, replica, leaseMs }: KnownNodes): Promise<readonly NodeReport[]> {
   const nodes = await pgLog.nodes().catch(() => Promise.reject(ownerUnavailable()));
   const known = replica.position + node.behindRows;
   return reportNodes(nodes, Math.max(known, ...nodes.map(({ applied }) => applied)), leaseMs);

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { DATA_FILE } from '../actors/runtime/journal/file.ts';
-import type { ClusterConfiguration } from '../domain/config/configuration.ts';
-import { decodeSealKey } from '../domain/seal-key.ts';
-import { ClusterAdministration, type ClusterState } from '../io/cluster/administration.ts';
-import { bootId, isUnsynced } from '../io/cluster/node-folder.ts';
-import { holdFolder, JournalUnusable } from './data-directory.ts';
-import { copyJournalAsReplica, readAppliedState } from './journal-check.ts';
+import { DATA_FILE } from '../../actors/runtime/journal/file.ts';
+import type { ClusterConfiguration } from '../../domain/config/configuration.ts';
+import { decodeSealKey } from '../../domain/seal-key.ts';
+import { ClusterAdministration, type ClusterState } from '../../io/cluster/administration.ts';
+import { bootId, isUnsynced } from '../../io/cluster/node-folder.ts';
+import { holdFolder, JournalUnusable } from '../data-directory.ts';
+import { copyJournalAsReplica, readAppliedState } from '../journal-check.ts';
 
 /** Secrets as bytes; a configuration that was loaded has no other ones. */
 export function secretsOf({ secret }: ClusterConfiguration): readonly Uint8Array[] {

@@ -1,0 +1,73 @@
+/** Keeps links to the other nodes of the cluster, and what the table of nodes says of them. */
+import type { ClusterNode } from '../../actors/runtime/log/cluster-node.ts';
+import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
+import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
+import { NodeFollower } from '../../io/cluster/node-follower.ts';
+import type { NodeRecord } from '../../io/cluster/node-table.ts';
+import type { NodeWatch } from '../../io/cluster/node-watch.ts';
+import type { PeerLinks } from '../../io/cluster/peers.ts';
+import type { PgLog } from '../../io/cluster/pg-log.ts';
+
+/** Until the table of nodes has been read. */
+export const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false };
+
+export interface KnownNodes extends ClusterNode {
+  readonly links: PeerLinks;
+  readonly pgLog: PgLog;
+  readonly watch: NodeWatch;
+  readonly name: string;
+  readonly leaseMs: number;
+  /** Of the others that are in or near, as of the last reading. */
+  addresses: readonly (readonly [node: number, address: HostPort])[];
+  headDeadRows: number;
+  isStarted: boolean;
+}
+
+/** Keeps links to every other node that is in, and warns. A database that does not answer changes nothing. */
+export function followNodes(known: KnownNodes): NodeFollower {
+  const { node, replica, pgLog, watch } = known;
+  const follower = new NodeFollower({
+    nodes: () => pgLog.nodes(),
+    onNodes: (nodes) => takeNodes(known, nodes),
+    onTurn() {
+      // A stop has lines of its own.
+      if (!node.isLeaving) watch.serves(node.admits && node.keepsUp);
+    },
+    schedule: nodeSchedule,
+  });
+  replica.follow({
+    applied: () => undefined,
+    membersChanged(before, now) {
+      // What a start catches up with is no news.
+      if (known.isStarted) watch.membersChanged([...before.nodes()], [...now.nodes()]);
+      follower.readNow();
+    },
+  });
+  return follower;
+}
+
+/** Calls and rows reach this node from its join on. A node that cannot be linked delays the join by a lease at most. */
+export async function openLinks(known: KnownNodes): Promise<void> {
+  const { pgLog, links, leaseMs } = known;
+  await takeNodes(known, await pgLog.nodes());
+  await links.linkedWith(
+    known.addresses.map(([node]) => node),
+    leaseMs,
+  );
+}
+
+async function takeNodes(known: KnownNodes, nodes: readonly NodeRecord[]): Promise<void> {
+  const { node, links, pgLog, watch } = known;
+  watch.read(nodes, pgLog.clock);
+  // One that has a link to this node is about to join, or has just left.
+  const isNear = (each: NodeRecord) => each.joined || links.hears(each.node);
+  const others = nodes.filter((each) => each.node !== node.node && isNear(each));
+  const addresses = others.flatMap((each): [number, HostPort][] => {
+    const address = parseHostPort(each.address);
+    return address === undefined ? [] : [[each.node, address]];
+  });
+  // A node that has just left still answers what it was asked: its link is kept until the next reading.
+  if (node.node !== 0) links.follow(new Map([...known.addresses, ...addresses]));
+  known.addresses = addresses;
+  known.headDeadRows = await pgLog.headDeadRows();
+}
