@@ -15,6 +15,7 @@ import { KINDS, type MixedFixture } from './mixed/kinds.ts';
 import { type KindReport, type Load, runLoads } from './mixed/run.ts';
 
 const SIZES = [1, 2, 4] as const;
+const LARGEST = 4;
 /** Share of each kind of work. */
 const WORK = {
   mix: { 'tools/call': 0.95, 'tools/list': 0.04, login: 0.01 },
@@ -56,9 +57,10 @@ export const scale: Scenario = {
     bench.afterwards(() => backend.stop());
     const clusters: Cluster[] = [];
     for (const size of SIZES) clusters.push(await startCluster(bench, size, backend.url));
-    const subjects = (Object.keys(WORK) as Work[]).flatMap((work) =>
-      clusters.map((cluster) => subjectOf(bench, cluster, work)),
-    );
+    const subjects = (Object.keys(WORK) as Work[]).flatMap((work) => [
+      ...clusters.map((cluster) => subjectOf(bench, cluster, work)),
+      ...clusters.slice(0, 1).map((alone) => subjectOf(bench, alone, work, 1 / LARGEST)),
+    ]);
     const comparison = await bench.compare(subjects);
     return { comparison, notes: notesOf(bench), figures: figuresOf(comparison, clusters) };
   },
@@ -87,11 +89,12 @@ async function startCluster(bench: Bench, size: number, backendUrl: string): Pro
   return { ...cluster, size, idleMs, fixtures: cluster.urls.map((url) => ({ url, ...accounts })) };
 }
 
-function subjectOf(bench: Bench, cluster: Cluster, work: Work): Subject {
+/** `share` of the rate. */
+function subjectOf(bench: Bench, cluster: Cluster, work: Work, share = 1): Subject {
   const { warmupMs, durationMs } = bench.options;
-  const loads = loadsOf(cluster.fixtures, work, rateOf(bench, work));
+  const loads = loadsOf(cluster.fixtures, work, rateOf(bench, work) * share);
   return {
-    name: subjectName(work, cluster.size),
+    name: share === 1 ? subjectName(work, cluster.size) : quarterName(work),
     pids: cluster.pids,
     group: work,
     warmUp: () => runLoads(loads, { warmupMs: 0, durationMs: warmupMs }),
@@ -151,6 +154,11 @@ function subjectName(work: Work, size: number): string {
   return `${work}, ${size} ${size === 1 ? 'node' : 'nodes'}`;
 }
 
+/** One node that is under the load of one of four. */
+function quarterName(work: Work): string {
+  return `${work}, 1 node, a quarter of the rate`;
+}
+
 function scaleName(work: Work, size: number): string {
   return `scale at ${size} nodes, ${work}`;
 }
@@ -164,8 +172,9 @@ function notesOf(bench: Bench): string[] {
 }
 
 function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figure[] {
-  const timesOf = (work: Work, size: number, part: 'cpuMs' | 'mainThreadsMs' | 'postgresMs') => {
-    const rounds = subjects.find(({ name }) => name === subjectName(work, size))?.rounds ?? [];
+  type Part = 'cpuMs' | 'mainThreadsMs' | 'postgresMs';
+  const timesOf = (work: Work, size: number, part: Part, subject = subjectName(work, size)) => {
+    const rounds = subjects.find(({ name }) => name === subject)?.rounds ?? [];
     return rounds.map(({ details }) => (Number(details[part]) * MS_US) / Number(details['answers']));
   };
   const figure = (name: string, unit: string, values: readonly number[]): Figure => {
@@ -204,6 +213,16 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
       );
     }),
   );
+  const alike = works.map((work) => {
+    const times = timesOf(work, LARGEST, 'cpuMs');
+    return figure(
+      `${scaleName(work, LARGEST)}, against one node under the load of each`,
+      'x',
+      timesOf(work, 1, 'cpuMs', quarterName(work)).map(
+        (time, round) => (LARGEST * time) / (times[round] ?? Number.NaN),
+      ),
+    );
+  });
   const database = works.flatMap((work) =>
     SIZES.map((size) =>
       figure(
@@ -218,5 +237,5 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
     unit: 'ms/s',
     value: idleMs / size,
   }));
-  return [...scales, ...busy, ...database, ...idle];
+  return [...scales, ...busy, ...alike, ...database, ...idle];
 }
