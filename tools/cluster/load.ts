@@ -10,7 +10,8 @@ const MS_PER_SECOND = 1_000;
 /** Of a person that has signed up, with a key that may call tools. */
 export interface Client {
   readonly person: { readonly key: Parameters<typeof verifiedHeaders>[0]; readonly cookie: string };
-  readonly bearer: string;
+  /** Of the newest session: a key holds a bounded number, and a log-in beyond it ends the oldest. */
+  bearer: string;
   /** Its one connection. */
   readonly dispatcher: Agent;
 }
@@ -21,7 +22,13 @@ export interface LoadReport {
   readonly unavailable: number;
   /** Any other answer but success, and connections that ended without one. Empty when all is well. */
   readonly faults: readonly string[];
-  /** Milliseconds, of all answers. */
+  readonly times: Times;
+  /** The same of each kind of request. */
+  readonly kinds: Readonly<Record<string, Times>>;
+}
+
+/** Milliseconds. */
+interface Times {
   readonly p50: number;
   readonly p99: number;
   readonly longest: number;
@@ -36,6 +43,8 @@ interface Step {
   readonly name: string;
   readonly path: string;
   request(client: Client, nowMs: number): { headers: Record<string, string>; body?: string };
+  /** Takes from a success what later requests need. */
+  succeeded?(client: Client, text: string): void;
 }
 
 const TOOL_CALL = JSON.stringify({
@@ -64,13 +73,16 @@ const STEPS: readonly Step[] = [
       headers: verifiedHeaders(person.key, Math.floor(nowMs / MS_PER_SECOND)),
       body: '',
     }),
+    succeeded(client, text) {
+      client.bearer = (JSON.parse(text) as { result: { sessionId: string } }).result.sessionId;
+    },
   },
 ];
 const ORDER = [0, 1, 0, 2, 0, 0, 1, 0];
 
 /** `pauseMs`: wait of a client between an answer and its next request. */
 export function startLoad(url: string, clients: readonly Client[], pauseMs: number): Load {
-  const latencies: number[] = [];
+  const latencies: Record<string, number[]> = Object.fromEntries(STEPS.map(({ name }) => [name, []]));
   const faults: string[] = [];
   let unavailable = 0;
   let isStopped = false;
@@ -85,10 +97,11 @@ export function startLoad(url: string, clients: readonly Client[], pauseMs: numb
         ...(body === undefined ? {} : { body }),
       });
       const text = await answer.body.text();
-      latencies.push(performance.now() - startMs);
+      latencies[step.name]?.push(performance.now() - startMs);
       const status = answer.statusCode;
       if (isUnavailable(status, answer.headers, text)) unavailable += 1;
-      else if (!isSuccess(status, text)) faults.push(`${step.name}: ${status} ${text}`);
+      else if (isSuccess(status, text)) step.succeeded?.(client, text);
+      else faults.push(`${step.name}: ${status} ${text}`);
     } catch (error) {
       faults.push(`${step.name}: no answer: ${String(error)}`);
     }
@@ -105,11 +118,19 @@ export function startLoad(url: string, clients: readonly Client[], pauseMs: numb
     async stop() {
       isStopped = true;
       await running;
-      latencies.sort((a, b) => a - b);
-      const at = (share: number) => latencies[Math.ceil(latencies.length * share) - 1] ?? 0;
-      return { requests: latencies.length, unavailable, faults, p50: at(0.5), p99: at(0.99), longest: at(1) };
+      const all = Object.values(latencies).flat();
+      const kinds = Object.fromEntries(
+        Object.entries(latencies).map(([name, values]) => [name, timesOf(values)]),
+      );
+      return { requests: all.length, unavailable, faults, times: timesOf(all), kinds };
     },
   };
+}
+
+function timesOf(latencies: readonly number[]): Times {
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
+  return { p50: at(0.5), p99: at(0.99), longest: at(1) };
 }
 
 function isUnavailable(status: number, headers: Readonly<Record<string, unknown>>, text: string): boolean {

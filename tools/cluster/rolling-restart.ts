@@ -16,13 +16,15 @@ const QUIET_MS = 5_000;
 const P99_MS = 50;
 const LONGEST_MS = 1_000;
 
-function print(part: string, { requests, unavailable, faults, p50, p99, longest }: LoadReport): boolean {
-  const times = `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, longest ${longest.toFixed(1)} ms`;
-  process.stdout.write(`${part}: ${requests} answers, ${unavailable} of them 503; ${times}\n`);
-  const kinds = new Map<string, number>();
-  for (const fault of faults) kinds.set(fault, (kinds.get(fault) ?? 0) + 1);
-  for (const [fault, count] of kinds) process.stdout.write(`  ${count} × ${fault}\n`);
-  return faults.length === 0 && p99 < P99_MS && longest <= LONGEST_MS;
+function print(part: string, { requests, unavailable, faults, times, kinds }: LoadReport): boolean {
+  const textOf = ({ p50, p99, longest }: LoadReport['times']) =>
+    `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, longest ${longest.toFixed(1)} ms`;
+  process.stdout.write(`${part}: ${requests} answers, ${unavailable} of them 503; ${textOf(times)}\n`);
+  for (const [name, each] of Object.entries(kinds)) process.stdout.write(`  ${name}: ${textOf(each)}\n`);
+  const counts = new Map<string, number>();
+  for (const fault of faults) counts.set(fault, (counts.get(fault) ?? 0) + 1);
+  for (const [fault, count] of counts) process.stdout.write(`  ${count} × ${fault}\n`);
+  return faults.length === 0 && times.p99 < P99_MS && times.longest <= LONGEST_MS;
 }
 
 /** What a log says beside its requests. */
