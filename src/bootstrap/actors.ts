@@ -9,7 +9,7 @@ import type { Ports } from '../actors/runtime/ports.ts';
 import { randomSupply } from '../actors/runtime/random.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { createActorSystem, type RunningSystem } from '../actors/runtime/system.ts';
-import { auditRowsMax } from '../domain/audit.ts';
+import { auditRowsMax, isNodeRing } from '../domain/audit.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
@@ -50,7 +50,9 @@ export async function openActorJournal(
     directory: dataPath,
     // The log has the truth (docs/decisions/0246).
     unsynced: head !== undefined,
-    auditRowsMax: (ring) => auditRowsMax(settings, ring),
+    // Records that all nodes have are bounded by rows of the log (docs/decisions/0270).
+    auditRowsMax: (ring) =>
+      head !== undefined && !isNodeRing(ring) ? Number.POSITIVE_INFINITY : auditRowsMax(settings, ring),
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage(error) {
       if (error === undefined) log.write('diskRecovered');

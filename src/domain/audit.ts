@@ -7,9 +7,26 @@ import type { SettingsReader } from './settings/settings.ts';
 /** `calls` is bounded by `AuditRowsMax`, each of the others by `AuditRingRowsMax`. */
 export const AUDIT_RINGS = ['admin', 'accounts', 'logins', 'unproven', 'calls'] as const;
 export type AuditRing = (typeof AUDIT_RINGS)[number];
+/** Records that one node of a cluster alone has. All others are the same at every node. */
+export type NodeRing = `node/${AuditRing}`;
 /** Null: records of versions without rings, to which nothing is added. */
-export type StoredRing = AuditRing | null;
-export const STORED_RINGS: readonly StoredRing[] = [null, ...AUDIT_RINGS];
+export type StoredRing = AuditRing | NodeRing | null;
+export const SHARED_RINGS: readonly StoredRing[] = [null, ...AUDIT_RINGS];
+export const NODE_RINGS: readonly NodeRing[] = AUDIT_RINGS.map(nodeRingOf);
+export const STORED_RINGS: readonly StoredRing[] = [...SHARED_RINGS, ...NODE_RINGS];
+
+export function nodeRingOf(ring: AuditRing): NodeRing {
+  return `node/${ring}`;
+}
+
+export function isNodeRing(ring: StoredRing): ring is NodeRing {
+  return ring?.startsWith('node/') === true;
+}
+
+/** The ring as an admin sees it. */
+export function shownRing(ring: StoredRing): AuditRing | null {
+  return isNodeRing(ring) ? (ring.slice('node/'.length) as AuditRing) : ring;
+}
 
 export const AUDIT_EVENTS = {
   // What the staff did.
@@ -74,5 +91,6 @@ export const AUDIT_EVENT_NAMES = Object.keys(AUDIT_EVENTS) as AuditEvent[];
 
 /** Records that a ring holds, at most. Those without a ring are bounded as calls are. */
 export function auditRowsMax(settings: SettingsReader, ring: StoredRing): number {
-  return settings.get(ring === null || ring === 'calls' ? 'AuditRowsMax' : 'AuditRingRowsMax');
+  const shown = shownRing(ring);
+  return settings.get(shown === null || shown === 'calls' ? 'AuditRowsMax' : 'AuditRingRowsMax');
 }

@@ -5,7 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
 import type { Operation, Packed } from '../runtime/journal/port.ts';
-import { EVENTS_HOME, OWNS_ALL } from '../runtime/ownership.ts';
+import { EVENTS_HOME, EVENTS_PARTITION, OWNS_ALL } from '../runtime/ownership.ts';
 import type { EventLogOptions, JournalEventLog } from './log.ts';
 import { ReorderWindow, type Waiting } from './reorder-window.ts';
 import { rowOf } from './row.ts';
@@ -82,11 +82,13 @@ export class EventInbox {
     const { operations, waiters, identities, sizeBytes } = this.#draft(events);
     for (const waiter of waiters) this.#count(waiter, 1);
     if (operations.length + alongside.length > 0) {
-      this.#lastWrite = administration.write([...operations, ...alongside], sizeBytes, () => {
+      const accepted = () => {
         for (const identity of identities) this.#pending.delete(identity);
         for (const waiter of waiters) this.#window.add(waiter);
         this.#scheduleRelease();
-      });
+      };
+      const all = [...operations, ...alongside];
+      this.#lastWrite = administration.write(all, sizeBytes, accepted, EVENTS_PARTITION);
     }
     // A known event may still be on its way to disk: writes keep their order, so it is there when the last one is.
     await this.#lastWrite;

@@ -9,7 +9,7 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Administration } from '../runtime/administration.ts';
 import { EVENT_EPOCH_KEY, type Operation, type Packed } from '../runtime/journal/port.ts';
-import type { Ownership } from '../runtime/ownership.ts';
+import { EVENTS_PARTITION, type Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
 import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
 import { eventOf, ownRow } from './row.ts';
@@ -122,12 +122,13 @@ export class JournalEventLog implements EventLog {
       return { op: 'eventRelease', arrival: entry.arrival, sequence: this.#given, row: entry.row };
     });
     const newest = this.#given;
-    return this.#options.administration.write(operations, sizeBytes, () => {
+    const released = () => {
       onDisk?.();
       this.#newest = newest;
       if (this.#oldest === 0) this.#oldest = this.#options.administration.journal.events.ends().oldest;
       for (const listener of this.#listeners) listener();
-    });
+    };
+    return this.#options.administration.write(operations, sizeBytes, released, EVENTS_PARTITION);
   }
 
   stop(): void {
@@ -144,6 +145,6 @@ export class JournalEventLog implements EventLog {
   #remove(operations: readonly Operation[], oldest: number): void {
     this.#oldest = oldest;
     this.#trimmed += operations.length;
-    this.#options.administration.write(operations, 0).catch(() => this.stop());
+    this.#options.administration.write(operations, 0, undefined, EVENTS_PARTITION).catch(() => this.stop());
   }
 }

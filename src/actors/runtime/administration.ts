@@ -2,13 +2,22 @@
  * Administration of the runtime: quarantined actors, dead letters, the audit log and small durable values of other
  * components. Owns the writes that belong to no actor.
  */
-import { STORED_RINGS, type StoredRing } from '../../domain/audit.ts';
+import {
+  auditRowsMax,
+  isNodeRing,
+  NODE_RINGS,
+  SHARED_RINGS,
+  STORED_RINGS,
+  type StoredRing,
+} from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { homeOf } from '../../domain/partitions.ts';
 import type { AuditRecord } from './actor.ts';
 import { type CallAudit, JournalCallAudit } from './audit/call-audit.ts';
 import { RefusalBudget } from './audit/refusal-budget.ts';
 import { checkName, ID_MAX_BYTES } from './journal/plain-data.ts';
 import {
+  AUDIT_TRIMS_KEY,
   type AuditRow,
   type DeadKey,
   type DeadRow,
@@ -22,6 +31,8 @@ import type { Wiring } from './wiring.ts';
 
 /** Records read and removed at a time: some 20 ms of the disk's thread. */
 const AUDIT_BATCH_ROWS = 1_000;
+/** Of a cluster, the owner of this home trims the records that all nodes have. */
+const AUDIT_HOME = ['auditLog', 'all'] as const;
 
 export class Administration {
   readonly journal: Journal;
@@ -30,6 +41,7 @@ export class Administration {
   readonly #meta = new Map<string, unknown>();
   readonly #refusals = new RefusalBudget();
   readonly #calls: CallAudit;
+  #isTrimming = false;
 
   /** `calls`: where audit records that belong to no turn go; the journal unless given. */
   constructor(journal: Journal, wiring: Wiring, calls?: CallAudit) {
@@ -56,15 +68,20 @@ export class Administration {
 
   /**
    * Rows that belong to no actor, in one group: all of them are on disk when it resolves, or none. `onDisk` is called
-   * in the order of the writes, as soon as they are there.
+   * in the order of the writes, as soon as they are there. `partition`: of a cluster, its owner alone may write them.
    */
-  write(operations: readonly Operation[], sizeBytes: number, onDisk?: () => void): Promise<void> {
+  write(
+    operations: readonly Operation[],
+    sizeBytes: number,
+    onDisk?: () => void,
+    partition?: number,
+  ): Promise<void> {
     const { commit } = this.#wiring;
     if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
     return new Promise((resolve, reject) => {
       const settle = (_: unknown, error: Error | undefined) =>
         error === undefined ? resolve() : reject(error);
-      commit.add(ofNoActor(operations), {
+      commit.add(ofNoActor(operations, partition), {
         ...(onDisk === undefined ? {} : { applied: onDisk }),
         waiter: { settle },
       });
@@ -90,27 +107,57 @@ export class Administration {
     if (this.#refusals.take(caller, max, record.utcMs)) this.audit(record);
   }
 
-  /** Removes a batch of the records before `beforeMs`, of one ring; true when there may be more. */
+  /**
+   * Removes a batch of the records before `beforeMs`, of one ring; true when there may be more. In a cluster one node
+   * does it for all, of records that all have, and also removes what is beyond the bound of a ring.
+   */
   tidyAudit(beforeMs: number): boolean {
-    const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1)[0]?.seq ?? 0;
-    for (const ring of STORED_RINGS) if (this.#tidyRing(ring, newest, beforeMs)) return true;
+    const { commit, cluster } = this.#wiring;
+    if (commit.failed) return false;
+    // A trim counts rows: the next one needs to see what this one has left.
+    if (this.#isTrimming) return true;
+    const isInCharge = cluster?.owns(...AUDIT_HOME) !== false;
+    for (const ring of isInCharge ? STORED_RINGS : NODE_RINGS) {
+      const rows = Math.max(
+        this.#rowsBefore(ring, beforeMs),
+        cluster === undefined ? 0 : this.#rowsOver(ring),
+      );
+      if (rows === 0) continue;
+      this.#isTrimming = true;
+      const done = () => {
+        this.#isTrimming = false;
+      };
+      this.#trim(ring, rows).then(done, done);
+      return true;
+    }
     return false;
   }
 
-  /** True when something was removed. The newest record of the log stays: positions count on from it. */
-  #tidyRing(ring: StoredRing, newest: number, beforeMs: number): boolean {
-    const { commit } = this.#wiring;
+  #trim(ring: StoredRing, rows: number): Promise<void> {
+    if (isNodeRing(ring) && this.#calls.trim !== undefined) return this.#calls.trim(ring, rows);
+    const trim = Number(this.journal.meta(AUDIT_TRIMS_KEY) ?? 0) + 1;
+    const ofCluster = this.#wiring.cluster === undefined ? {} : { trim };
+    return this.write([{ op: 'auditTrim', ring, rows, ...ofCluster }], 0, undefined, homeOf(...AUDIT_HOME));
+  }
+
+  /** Of the oldest records of a ring, how many may go: the newest of the log stays, positions count on from it. */
+  #rowsBefore(ring: StoredRing, beforeMs: number): number {
+    const rings = isNodeRing(ring) ? NODE_RINGS : SHARED_RINGS;
+    const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1, rings)[0]?.seq ?? 0;
     const isOver = (row: AuditRow) => isBefore(row, beforeMs) && row.seq !== newest;
     // A damaged record has no time: it goes with the next one that is over.
     const isKept = (row: AuditRow) => row.record !== undefined && !isOver(row);
     const [oldest] = this.journal.auditPage(0, 1, [ring]);
-    if (commit.failed || oldest === undefined || isKept(oldest)) return false;
+    if (oldest === undefined || isKept(oldest)) return 0;
     const batch = this.journal.auditPage(0, AUDIT_BATCH_ROWS, [ring]);
     const kept = batch.findIndex(isKept);
-    const last = batch.slice(0, kept < 0 ? batch.length : kept).findLast(isOver);
-    if (last === undefined) return false;
-    this.#calls.trim(ring, last.seq);
-    return true;
+    return batch.slice(0, kept < 0 ? batch.length : kept).findLastIndex(isOver) + 1;
+  }
+
+  /** The journal of a node bounds the records of that node alone: those that all nodes have go at all nodes. */
+  #rowsOver(ring: StoredRing): number {
+    const over = this.journal.auditRows(ring) - auditRowsMax(this.#wiring.context.settings, ring);
+    return Math.min(Math.max(over, 0), AUDIT_BATCH_ROWS);
   }
 
   /** Resolves when the records that were written are durable. */
@@ -139,13 +186,14 @@ export class Administration {
     return this.#meta.has(key) ? this.#meta.get(key) : this.journal.meta(`part:${key}`);
   }
 
-  /** Resolves when the value is on disk. */
-  async metaPut(key: string, value: unknown): Promise<void> {
+  /** Resolves when the value is on disk. `partition`: of a cluster, its owner alone may write the value. */
+  async metaPut(key: string, value: unknown, partition?: number): Promise<void> {
     checkName('the name of a value', key, ID_MAX_BYTES);
     const row = this.journal.pack(value);
     this.#meta.set(key, value);
     try {
-      await this.write([{ op: 'meta', key: `part:${key}`, row }], this.journal.sizeBytes(row));
+      const write: Operation = { op: 'meta', key: `part:${key}`, row };
+      await this.write([write], this.journal.sizeBytes(row), undefined, partition);
     } finally {
       if (this.#meta.get(key) === value) this.#meta.delete(key);
     }
@@ -153,11 +201,19 @@ export class Administration {
 
   /** Stores the value unless there is one: of several nodes the first in the log wins. Resolves with what is stored. */
   async metaOnce(key: string, value: unknown): Promise<unknown> {
-    checkName('the name of a value', key, ID_MAX_BYTES);
     const present = this.metaGet(key);
-    if (present !== undefined) return present;
+    return present === undefined ? await this.metaReplace(key, undefined, value) : present;
+  }
+
+  /** Stores the value where `was` is stored, undefined for none: of several nodes the first wins. Resolves with what is stored. */
+  async metaReplace(key: string, was: unknown, value: unknown): Promise<unknown> {
+    checkName('the name of a value', key, ID_MAX_BYTES);
     const row = this.journal.pack(value);
-    await this.write([{ op: 'metaOnce', key: `part:${key}`, row }], this.journal.sizeBytes(row));
+    const condition = was === undefined ? {} : { was };
+    await this.write(
+      [{ op: 'metaOnce', key: `part:${key}`, row, ...condition }],
+      this.journal.sizeBytes(row),
+    );
     return this.journal.meta(`part:${key}`);
   }
 
@@ -192,7 +248,7 @@ export class Administration {
 
   /** Removes a dead letter; resolves when it is gone from disk. */
   removeDead(key: DeadKey): Promise<void> {
-    return this.write([{ op: 'deadRemove', key }], 0);
+    return this.write([{ op: 'deadRemove', key }], 0, undefined, homeOf(key.kind, key.id));
   }
 }
 

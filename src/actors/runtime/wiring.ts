@@ -9,7 +9,7 @@ import { Deliveries } from './deliveries.ts';
 import { Follower, type FollowerDeps } from './follower.ts';
 import { GroupCommit } from './group-commit.ts';
 import { floorKey, IdGenerator, storedFloor } from './id-generator.ts';
-import { type Journal, JournalTooNew, ofNoActor } from './journal/port.ts';
+import { type Journal, JournalTooNew, KIND_VERSIONS_KEY, ofNoActor } from './journal/port.ts';
 import { GatedTurns } from './log/gated-turns.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
@@ -55,8 +55,6 @@ export interface Wiring {
 
 /** Actors examined in one tick of the event loop when idle ones are removed from memory. */
 const SWEEP_ACTORS = 500;
-/** Key of the journal's metadata: the version of each kind. */
-const KIND_VERSIONS = 'kindVersions';
 
 export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const { kinds, journal, schedule, clock, settings, randomBytes, ports, onBug, cluster } = options;
@@ -129,7 +127,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     timers.stop();
     stopSweep();
   };
-  if (versions !== undefined) writeValue(journal, commit, KIND_VERSIONS, versions);
+  if (versions !== undefined) writeValue(journal, commit, KIND_VERSIONS_KEY, versions);
   mailboxes.start();
   timers.start();
   const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
@@ -192,7 +190,7 @@ function sweepEvery(sweepMs: number, schedule: Schedule, passivation: Passivatio
 
 /** Refuses to start over rows that are newer than the code; the versions to write, when they changed. */
 function checkVersions(kinds: readonly AnyKind[], journal: Journal): Record<string, number> | undefined {
-  const stored = (journal.meta(KIND_VERSIONS) ?? {}) as Record<string, number>;
+  const stored = (journal.meta(KIND_VERSIONS_KEY) ?? {}) as Record<string, number>;
   const versions = { ...stored };
   const newer: string[] = [];
   for (const { kind, version } of kinds) {

@@ -10,6 +10,7 @@ import {
   AUDIT_RINGS,
   type AuditEvent,
   type AuditRing,
+  nodeRingOf,
   type StoredRing,
 } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/time.ts';
@@ -146,7 +147,7 @@ class JournalRows extends Rows<AuditRow> {
     this.#log = log;
     this.#search = search;
     // Records of versions without rings hold every event.
-    this.#rings = ring === undefined ? undefined : [null, ring];
+    this.#rings = ring === undefined ? undefined : [null, ring, nodeRingOf(ring)];
     this.#start = search.oldestFirst ? search.after : startOf(log, search, this.#rings);
   }
 

@@ -3,6 +3,7 @@
  * `Secrets.sealKey`. Keys for other purposes are derived from the secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { SealedKey } from '../../domain/apps.ts';
 import { decodeSealKey } from '../../domain/seal-key.ts';
@@ -57,7 +58,7 @@ const UNSEALED: SealOptions = { sealKeys: [], sealKeyLost: false };
  * `SealKeyUnusable`.
  */
 export async function openApiKeyCipher(
-  administration: Pick<Administration, 'metaGet' | 'metaPut' | 'metaOnce'>,
+  administration: Pick<Administration, 'metaGet' | 'metaOnce' | 'metaReplace'>,
   options: SealOptions = UNSEALED,
 ): Promise<ApiKeyCipher> {
   const dataKeys = await openDataKeys(administration, options);
@@ -70,12 +71,13 @@ export async function openApiKeyCipher(
  * key and seals the earlier ones again, so a seal key that is no longer listed opens nothing sealed since.
  */
 async function openDataKeys(
-  administration: Pick<Administration, 'metaGet' | 'metaPut'>,
-  { sealKeys: written, sealKeyLost }: SealOptions,
+  administration: Pick<Administration, 'metaGet' | 'metaReplace'>,
+  options: SealOptions,
 ): Promise<readonly Uint8Array[]> {
+  const { sealKeyLost } = options;
   const found = administration.metaGet(DATA_KEYS_META_KEY);
   const stored: readonly string[] = Array.isArray(found) ? found : [];
-  const sealKeys = written.map((text) => decodeSealKey(text) ?? new Uint8Array());
+  const sealKeys = options.sealKeys.map((text) => decodeSealKey(text) ?? new Uint8Array());
   const opened = stored.map((sealed) => openAny(sealKeys, DATA_KEY_ID, sealed));
   if (opened.includes(undefined) && !sealKeyLost)
     throw new SealKeyUnusable(
@@ -91,8 +93,10 @@ async function openDataKeys(
   if (stored.length < DATA_KEYS_MAX) dataKeys.unshift(randomBytes(SECRET_BYTES));
   const lost = stored.filter((_, index) => opened[index] === undefined);
   const sealed = dataKeys.map((key) => seal(first, DATA_KEY_ID, key.toString('base64url')));
-  await administration.metaPut(DATA_KEYS_META_KEY, [...sealed, ...lost]);
-  return dataKeys;
+  const written = [...sealed, ...lost];
+  const present = await administration.metaReplace(DATA_KEYS_META_KEY, found, written);
+  // Another node of the cluster was first: its data key is the one to use.
+  return isDeepStrictEqual(present, written) ? dataKeys : await openDataKeys(administration, options);
 }
 
 /** `secret`: 32 bytes; API keys are sealed under the first of `dataKeys` where there is one, and opened with any. */

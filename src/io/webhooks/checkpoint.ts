@@ -42,7 +42,7 @@ export class Checkpoint {
 
   /** That which holds for this application. */
   positionOf(appId: string): number | undefined {
-    return this.#positionAt(this.#keyOf(appId));
+    return this.#positionAt(keyOf(this.#options.partitionOf?.(appId)));
   }
 
   /** Schedules a write; changes until then are written together. */
@@ -68,27 +68,23 @@ export class Checkpoint {
   async write(): Promise<void> {
     const { subscriptions, routed, isHeld, administration, partitionOf } = this.#options;
     if (isHeld()) return;
-    const positions = new Map<string, number>();
-    if (partitionOf === undefined) positions.set(META_KEY, routed());
+    const positions = new Map<number | undefined, number>();
+    if (partitionOf === undefined) positions.set(undefined, routed());
     for (const { backlog, view } of subscriptions.all()) {
-      const key = this.#keyOf(view.appId);
-      const position = positions.get(key) ?? routed();
+      const partition = partitionOf?.(view.appId);
+      const position = positions.get(partition) ?? routed();
       const holds = backlog.from !== null && !view.behind;
-      positions.set(key, holds ? Math.min(position, backlog.from) : position);
+      positions.set(partition, holds ? Math.min(position, backlog.from) : position);
     }
     const writes: Promise<void>[] = [];
-    for (const [key, position] of positions) {
+    for (const [partition, position] of positions) {
+      const key = keyOf(partition);
       const known = this.#positionAt(key);
       if (known !== undefined && position <= known) continue;
       this.#positions.set(key, position);
-      writes.push(administration.metaPut(key, position));
+      writes.push(administration.metaPut(key, position, partition));
     }
     await Promise.all(writes);
-  }
-
-  #keyOf(appId: string): string {
-    const { partitionOf } = this.#options;
-    return partitionOf === undefined ? META_KEY : `${META_KEY}.${partitionOf(appId)}`;
   }
 
   /** A partition without one continues from that of the machine that the cluster began with. */
@@ -101,4 +97,9 @@ export class Checkpoint {
     this.#positions.set(key, stored);
     return stored;
   }
+}
+
+/** `partition`: undefined on one machine. */
+function keyOf(partition: number | undefined): string {
+  return partition === undefined ? META_KEY : `${META_KEY}.${partition}`;
 }

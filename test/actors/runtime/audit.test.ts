@@ -262,7 +262,7 @@ t.test('audit: records of no turn go to the port that is given, those of turns t
     writeFirst: async (record: AuditRecord) => {
       calls.push({ ...record, fields: { first: true } });
     },
-    trim: () => undefined,
+    trim: async () => undefined,
     finish: async () => undefined,
   };
   const actors = createTestActors({ kinds: [settings], callAudit });
@@ -340,7 +340,7 @@ t.test('audit: on a node of a cluster records of no turn go to its own store in 
   const pack = (value: unknown) => value;
   const calls = new LocalCallAudit({ node: 'a', pack, store, schedule: { timer: clock.timer } });
   const record = { utcMs: START_MS, event: 'mcp.tool', userId: null, fields: {} } as const;
-  const operation = { op: 'audit', ring: 'calls', row: { ...record, node: 'a' } };
+  const operation = { op: 'audit', ring: 'node/calls', row: { ...record, node: 'a' } };
   calls.write(record);
   calls.write(record);
   t.same(batches, [], 'they wait for more');
@@ -349,14 +349,13 @@ t.test('audit: on a node of a cluster records of no turn go to its own store in 
   finish();
   await calls.finish();
   const first = calls.writeFirst(record);
-  calls.trim('calls', 7);
   t.same(batches.slice(1), [[operation]], 'one that is awaited does not wait');
   finish(new Error('no disk'));
   await rejectsWith(t, first, 'JournalUnavailable');
-  const ended = calls.finish();
-  t.same(batches.slice(2), [[{ op: 'auditTrim', ring: 'calls', seq: 7 }]]);
+  const trimmed = calls.trim('node/calls', 7);
+  t.same(batches.slice(2), [[{ op: 'auditTrim', ring: 'node/calls', rows: 7 }]]);
   finish();
-  await ended;
+  await trimmed;
   for (let count = 0; count < 20_000; count += 1) calls.write(record);
   t.equal(calls.dropped, 0);
   calls.write(record);

@@ -30,7 +30,7 @@ function tableUnderTest() {
           answer = (error) => (error === undefined ? resolve() : reject(error));
         }),
     },
-    local: { trim: (...which) => trims.push(which), finish: async () => undefined, dropped: 0 },
+    local: { trim: async (...which) => void trims.push(which), finish: async () => undefined, dropped: 0 },
     schedule: { timer: clock.timer },
     onShortage: (error) => shortages.push(error),
   });
@@ -69,8 +69,8 @@ t.test('audit in the database: records wait 50 ms for more, one that is awaited 
   await answer();
   await first;
   t.throws(() => calls.write({ ...mcpTool(5), fields: { when: (() => 0) as never } }), TypeError);
-  calls.trim('calls', 7);
-  t.same(trims, [['calls', 7]], 'what the journal holds is trimmed there');
+  await calls.trim('node/calls', 7);
+  t.same(trims, [['node/calls', 7]], 'what the journal holds is trimmed there');
   await calls.finish();
   t.equal(calls.dropped, 0);
 });

@@ -1,7 +1,7 @@
 /** Three processes over the embedded PostgreSQL: what is done at one node holds at all, also after one of them has ended. */
 import t from 'tap';
 import { basicLogin, callTool, logIn, request, signUp, updateKey } from '../../../tools/agent.ts';
-import { type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
+import { linked, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { NO_LIMITS } from '../../support/http.ts';
 
@@ -37,7 +37,9 @@ await withPostgres(t, (postgres) => {
       const owner = await cluster.ownerOf('user', person.userId);
       await owner.gateway.kill();
       await cluster.isOut(owner);
-      const [left] = cluster.nodes.filter((each) => each !== owner);
+      const rest = cluster.nodes.filter((each) => each !== owner);
+      await linked(rest);
+      const [left] = rest;
       t.equal((await keysAt(left?.url ?? '', person.cookie)).status, 200, 'the others serve it');
       const again = await logIn(left?.url ?? '', person.key);
       t.equal(again.status, 200, 'a log-in works');

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import type { AuditRow } from '../../../src/actors/runtime/journal/port.ts';
-import type { AuditEvent, AuditRing } from '../../../src/domain/audit.ts';
+import type { AuditEvent, AuditRing, StoredRing } from '../../../src/domain/audit.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import {
   AUDIT_SCAN_MAX,
@@ -127,8 +127,7 @@ function journalOf(records: readonly Written[]): AuditLog {
   const rows = records.map(
     (each, index): AuditRow => ({ seq: index + 1, ring: ringOf(each.event), record: recordOf(each) }),
   );
-  const isIn = (rings?: readonly (AuditRing | null)[]) => (row: AuditRow) =>
-    rings?.includes(row.ring) ?? true;
+  const isIn = (rings?: readonly StoredRing[]) => (row: AuditRow) => rings?.includes(row.ring) ?? true;
   return {
     auditPage: (after, limit, rings) =>
       rows

@@ -31,6 +31,8 @@ export type PlantedFault =
   | 'snapshots are not judged'
   | 'owners are not judged'
   | 'a new owner answers at once'
+  | 'a trim is done twice'
+  | 'each node trims audit records by itself'
   | 'one node judges otherwise';
 
 const SETTINGS = new LiveSettings();
@@ -67,11 +69,14 @@ export function judgeOf(fault: PlantedFault | undefined, name: string): typeof j
   const isStrange = fault === 'one node judges otherwise' && name === STRANGE_NODE;
   return (turn, writer, view) => {
     if (isStrange || fault === 'claims are not judged') return judge({ ...turn, claims: [] }, writer, view);
+    if (fault === 'a trim is done twice')
+      for (const operation of turn.operations) Reflect.deleteProperty(operation, 'trim');
     const [first] = turn.operations;
     if (first?.op === 'snapshot' && fault === 'snapshots are not judged') return VERDICT.applied;
     const verdict = judge(turn, writer, {
       isMember: (...of) => view.isMember(...of),
       ownerOf: (...of) => (fault === 'owners are not judged' ? writer.node : view.ownerOf(...of)),
+      ownerOfPartition: (...of) => view.ownerOfPartition(...of),
       lastSeq: (...of) => view.lastSeq(...of),
       lookup: (...of) => view.lookup(...of),
       hasMail: (key) => fault === 'messages are not judged' || view.hasMail(key),
@@ -142,6 +147,14 @@ export class RuntimeProcess {
     if (fault === 'a node serves before its join is applied')
       return tools.monotonicMs() - this.#renewedMs < LEASE_MS * 0.8;
     return this.node.admits;
+  }
+
+  /** Removes a batch of the audit records before that time. */
+  trimAudit(beforeMs: number): void {
+    const { fault } = this.#options;
+    if (fault === 'each node trims audit records by itself')
+      void this.cluster.replica.writeLocal([{ op: 'auditTrim', ring: 'accounts', rows: 1 }]);
+    else this.system?.administration.tidyAudit(beforeMs);
   }
 
   /** State that a request sees now. */

@@ -25,7 +25,7 @@ function turnOf(operation: Operation, journal: Journal, names: Map<string, strin
   const operations = [operation];
   if (operation.op === 'append' || operation.op === 'snapshot')
     return { kind: operation.kind, id: operation.id, operations, claims: [] };
-  if (operation.op !== 'index') return ofNoActor(operations);
+  if (operation.op !== 'index') return ofNoActor(operations, 0);
   const { index, key, owner } = operation;
   const name = `${index}\0${key}`;
   const replaces = names.has(name) ? names.get(name) : journal.lookup(index, key);

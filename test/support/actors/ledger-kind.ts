@@ -89,7 +89,10 @@ type Decision = Outcome<LedgerEvent, number, LedgerCommand, number>;
 /** Of a command that a client applies: `applied` and the reply are added. */
 type Effect = Omit<Decision, 'reply'>;
 
-export function ledgerKind(fetch: Fetch) {
+/** `clock`: of the audit records, which every node writes with the same one. */
+export function ledgerKind(fetch: Fetch, clock: () => number = () => 0) {
+  const applying = <Command extends { readonly operation: number }>(effectOf: EffectOf<Command>) =>
+    recordedBy(clock, effectOf);
   return defineActor<LedgerState, LedgerProtocol, LedgerEvent, { hits: number }>({
     kind: LEDGER,
     version: 1,
@@ -150,8 +153,11 @@ export function ledgerKind(fetch: Fetch) {
 
 type CommandOf<T> = Extract<LedgerCommand, { type: T }>;
 
-function applying<Command extends { readonly operation: number }>(
-  effectOf: (state: LedgerState, command: Command, turn: Turn) => Effect | Refusal,
+type EffectOf<Command> = (state: LedgerState, command: Command, turn: Turn) => Effect | Refusal;
+
+function recordedBy<Command extends { readonly operation: number }>(
+  clock: () => number,
+  effectOf: EffectOf<Command>,
 ) {
   return (state: LedgerState, command: Command, turn: Turn): Decision | Refusal => {
     const effect = effectOf(state, command, turn);
@@ -159,6 +165,7 @@ function applying<Command extends { readonly operation: number }>(
     const { operation } = command;
     return {
       ...effect,
+      audit: [{ utcMs: clock(), event: 'key_added', userId: null, fields: { operation } }],
       events: [{ type: 'applied', operation }, ...(effect.events ?? [])],
       reply: operation,
     };

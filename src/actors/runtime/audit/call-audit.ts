@@ -1,6 +1,6 @@
 /** Audit records that belong to no turn, such as those of tool calls. A cluster keeps them apart from its log (local.ts, table.ts). */
 
-import type { StoredRing } from '../../../domain/audit.ts';
+import type { NodeRing } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { AuditRecord } from '../actor.ts';
 import type { GroupCommit } from '../group-commit.ts';
@@ -12,8 +12,8 @@ export interface CallAudit {
   write(record: AuditRecord): void;
   /** Resolves when the record is durable, for what must leave a trace before it happens. Rejects when full. */
   writeFirst(record: AuditRecord): Promise<void>;
-  /** Removes the records of a ring up to this position. */
-  trim(ring: StoredRing, seq: number): void;
+  /** Removes so many of the oldest records of a ring of this node; resolves when they are gone. */
+  trim?(ring: NodeRing, rows: number): Promise<void>;
   /** Resolves when all that was written is durable. */
   finish(): Promise<void>;
   readonly dropped: number;
@@ -57,12 +57,6 @@ export class JournalCallAudit implements CallAudit {
     if (commit.backlog >= BACKLOG_MAX) return Promise.reject(new GatewayError('Overloaded'));
     const { operation, sizeBytes } = this.#packed(record);
     return write([operation], sizeBytes);
-  }
-
-  trim(ring: StoredRing, seq: number): void {
-    const { commit } = this.#deps;
-    commit.add(ofNoActor([{ op: 'auditTrim', ring, seq }]));
-    commit.wroteUnawaited(1, 0);
   }
 
   /** They are in groups of the journal, whose end waits for these. */

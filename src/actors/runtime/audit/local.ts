@@ -2,13 +2,12 @@
  * Audit records of no turn on a node of a cluster: in the store of this node alone, in batches, and never in the shared
  * log. Positions in the audit log are those of the node.
  */
-import type { StoredRing } from '../../../domain/audit.ts';
+import { AUDIT_EVENTS, type NodeRing, nodeRingOf } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { AuditRecord } from '../actor.ts';
 import type { Journal, Operation } from '../journal/port.ts';
 import type { Schedule } from '../runtime-context.ts';
 import { BACKLOG_MAX, type CallAudit, RECORD_WAIT_MS } from './call-audit.ts';
-import { auditOperation } from './operation.ts';
 
 interface LocalCallAuditDeps {
   /** Name of this node, for its records. */
@@ -44,15 +43,11 @@ export class LocalCallAudit implements CallAudit {
 
   writeFirst(record: AuditRecord): Promise<void> {
     if (this.#isFull) return Promise.reject(new GatewayError('Overloaded'));
-    return new Promise((resolve, reject) => {
-      this.#add(this.#operationOf(record));
-      this.#waiters.push({ resolve, reject });
-      this.#flush();
-    });
+    return this.#addFirst(this.#operationOf(record));
   }
 
-  trim(ring: StoredRing, seq: number): void {
-    this.#add({ op: 'auditTrim', ring, seq });
+  trim(ring: NodeRing, rows: number): Promise<void> {
+    return this.#addFirst({ op: 'auditTrim', ring, rows });
   }
 
   finish(): Promise<void> {
@@ -66,7 +61,15 @@ export class LocalCallAudit implements CallAudit {
 
   #operationOf(record: AuditRecord): Operation {
     const { node, pack } = this.#deps;
-    return auditOperation({ ...record, node }, pack);
+    return { op: 'audit', ring: nodeRingOf(AUDIT_EVENTS[record.event]), row: pack({ ...record, node }) };
+  }
+
+  #addFirst(operation: Operation): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#add(operation);
+      this.#waiters.push({ resolve, reject });
+      this.#flush();
+    });
   }
 
   #add(operation: Operation): void {

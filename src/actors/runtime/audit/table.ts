@@ -2,7 +2,7 @@
  * Audit records of no turn in the database of a cluster, in batches. While the database does not answer they wait in
  * memory within a bound; what must leave a trace first is refused.
  */
-import type { StoredRing } from '../../../domain/audit.ts';
+import type { NodeRing } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { AuditRecord } from '../actor.ts';
@@ -19,8 +19,8 @@ interface TableCallAuditDeps {
   /** Name of this node, for its records. */
   readonly node: string;
   readonly table: CallTable;
-  /** Trims what the journal of this node holds: records of turns, and calls of a time without the table. */
-  readonly local: Pick<CallAudit, 'trim' | 'finish' | 'dropped'>;
+  /** Trims what the journal of this node holds: calls of a time without the table. */
+  readonly local: Pick<CallAudit, 'finish' | 'dropped'> & Required<Pick<CallAudit, 'trim'>>;
   readonly schedule: Pick<Schedule, 'timer'>;
   /** The first failure in a row; undefined when a batch is stored again. */
   readonly onShortage: (error: unknown) => void;
@@ -71,8 +71,8 @@ export class TableCallAudit implements CallAudit {
     });
   }
 
-  trim(ring: StoredRing, seq: number): void {
-    this.#deps.local.trim(ring, seq);
+  trim(ring: NodeRing, rows: number): Promise<void> {
+    return this.#deps.local.trim(ring, rows);
   }
 
   /** What the database does not take by now is dropped and counted. */

@@ -2,7 +2,7 @@
  * The audit log on disk: one sub-database a ring, all keyed by one sequence of positions, so that a page of several
  * rings is a merge. Owns the positions and the bound of each ring.
  */
-import { STORED_RINGS, type StoredRing } from '../../../domain/audit.ts';
+import { isNodeRing, STORED_RINGS, type StoredRing } from '../../../domain/audit.ts';
 import { type AuditRow, DamagedRow, type Operation } from './port.ts';
 import type { StoredTable } from './reader.ts';
 
@@ -15,13 +15,19 @@ const OLDEST_READ = 256;
 
 /** The rings of the log, each with the sub-database it is in. */
 export function auditTables(table: (name: string) => StoredTable): ReadonlyMap<StoredRing, StoredTable> {
-  return new Map(STORED_RINGS.map((ring) => [ring, table(ring === null ? 'audit' : `audit/${ring}`)]));
+  return new Map(STORED_RINGS.map((ring) => [ring, table(auditTableName(ring))]));
+}
+
+export function auditTableName(ring: StoredRing): string {
+  return ring === null ? 'audit' : `audit/${ring}`;
 }
 
 export class JournalAudit {
   readonly #rings: ReadonlyMap<StoredRing, Ring>;
   readonly #rowsMax: (ring: StoredRing) => number;
   #last = 0;
+  /** Newest positions. */
+  readonly #newest = { shared: 0, ofNode: 0 };
 
   /** `rowsMax` is asked at every record: a lower bound takes effect as the log is written. */
   constructor(tables: ReadonlyMap<StoredRing, StoredTable>, rowsMax: (ring: StoredRing) => number) {
@@ -31,7 +37,12 @@ export class JournalAudit {
 
   /** Finds the newest position. */
   prepare(): void {
-    for (const ring of this.#rings.values()) this.#last = Math.max(this.#last, ring.prepare());
+    for (const [name, ring] of this.#rings) {
+      const newest = ring.prepare();
+      const part = partOf(name);
+      this.#newest[part] = Math.max(this.#newest[part], newest);
+      this.#last = Math.max(this.#last, newest);
+    }
   }
 
   /** A group begins: the rows of all earlier ones can be read. */
@@ -42,14 +53,20 @@ export class JournalAudit {
   write(operation: AuditOperation): void {
     const ring = this.#rings.get(operation.ring);
     if (ring === undefined) throw new TypeError(`the audit log has no ring ${operation.ring}`);
+    const part = partOf(operation.ring);
     if (operation.op === 'auditTrim') {
-      ring.trim(Math.min(operation.seq, this.#last - 1));
+      ring.trim(operation.rows, this.#newest[part]);
       return;
     }
     this.#last += 1;
+    this.#newest[part] = this.#last;
     ring.add(this.#last, operation.row);
     ring.shrink(this.#rowsMax(operation.ring));
     this.#rings.get(null)?.shrink(this.#rowsMax(null));
+  }
+
+  rows(ring: StoredRing): number {
+    return this.#rings.get(ring)?.rows ?? 0;
   }
 
   /** Oldest first, after a position. */
@@ -89,6 +106,10 @@ export class JournalAudit {
     }
     return rows;
   }
+}
+
+function partOf(ring: StoredRing): 'shared' | 'ofNode' {
+  return isNodeRing(ring) ? 'ofNode' : 'shared';
 }
 
 /** Position of a merge in one ring. */
@@ -156,10 +177,10 @@ class Ring {
     for (let gone = 0; gone < GONE_PER_RECORD && this.rows > rowsMax; gone += 1) this.#removeOldest();
   }
 
-  /** Removes the records up to this position. */
-  trim(seq: number): void {
-    for (let oldest = this.#first(); oldest !== undefined && oldest <= seq; oldest = this.#first())
-      this.#removeOldest();
+  /** Removes so many of the oldest, but not the one at position `kept`. */
+  trim(rows: number, kept: number): void {
+    const most = Math.min(rows, this.rows);
+    for (let gone = 0; gone < most && this.#first() !== kept; gone += 1) this.#removeOldest();
   }
 
   #first(): number | undefined {

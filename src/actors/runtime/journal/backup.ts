@@ -5,6 +5,8 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
+import { NODE_RINGS } from '../../../domain/audit.ts';
+import { auditTableName } from './audit.ts';
 import { DATA_FILE, ENGINE, LOCK_FILE, syncToDisk } from './file.ts';
 import { EVENT_EPOCH_KEY, MESSAGES_OF_ROW_MAX, REPLICA_KEY } from './port.ts';
 import {
@@ -131,9 +133,11 @@ async function forgetReplica(root: RootDatabase): Promise<void> {
   });
 }
 
-/** The same for a copy that continues as a replica of the same log, with its log of events. */
+/** The same for a copy that continues as a replica of the same log, with its log of events and at another node. */
 export async function finishReplica(target: string): Promise<void> {
-  await finish(target, async () => undefined);
+  await finish(target, async (root) => {
+    for (const ring of NODE_RINGS) await root.openDB(auditTableName(ring), {}).clearAsync();
+  });
 }
 
 async function finish(target: string, change: (root: RootDatabase) => Promise<void>): Promise<void> {

@@ -243,6 +243,9 @@ export class DiskJournal implements Journal {
     return this.#reader.dead(limit);
   }
 
+  auditRows(ring: StoredRing): number {
+    return this.#audit.rows(ring);
+  }
   auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]) {
     return this.#audit.before(beforeSeq, limit, rings);
   }

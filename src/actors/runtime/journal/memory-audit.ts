@@ -1,5 +1,5 @@
 /** The audit log in memory: rows in the order of their positions, each ring within its own bound. */
-import type { StoredRing } from '../../../domain/audit.ts';
+import { isNodeRing, type StoredRing } from '../../../domain/audit.ts';
 import { type AuditOperation, GONE_PER_RECORD } from './audit.ts';
 import type { AuditRow } from './port.ts';
 
@@ -15,8 +15,9 @@ export class MemoryAudit {
     const { ring } = operation;
     const newest = this.#rows.at(-1)?.seq ?? 0;
     if (operation.op === 'auditTrim') {
-      const seq = Math.min(operation.seq, newest - 1);
-      this.#rows = this.#rows.filter((row) => row.ring !== ring || row.seq > seq);
+      const kept = this.#rows.findLast((row) => isNodeRing(row.ring) === isNodeRing(ring));
+      let left = operation.rows;
+      this.#rows = this.#rows.filter((row) => row.ring !== ring || row === kept || --left < 0);
       return;
     }
     this.#rows.push({ seq: newest + 1, ring, record: operation.row });
@@ -29,6 +30,10 @@ export class MemoryAudit {
     if (this.#rows.length <= max) return;
     let over = Math.min(this.#of([ring]).length - max, GONE_PER_RECORD);
     if (over > 0) this.#rows = this.#rows.filter((row) => row.ring !== ring || --over < 0);
+  }
+
+  rows(ring: StoredRing): number {
+    return this.#of([ring]).length;
   }
 
   page(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {

@@ -3,6 +3,7 @@
  * memory-journal.ts's to say.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
 import type { Typed } from '../protocol.ts';
@@ -129,6 +130,9 @@ export class MemoryRows {
   dead(limit: number): port.DeadRow[] {
     return [...this.#dead.values()].sort((a, b) => a.timeMs - b.timeMs).slice(0, limit);
   }
+  auditRows(ring: StoredRing): number {
+    return this.#audit.rows(ring);
+  }
   auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): port.AuditRow[] {
     return this.#audit.page(afterSeq, limit, rings);
   }
@@ -219,7 +223,8 @@ export class MemoryRows {
         this.#meta.set(operation.key, operation.row);
         return;
       case 'metaOnce':
-        if (this.#meta.get(operation.key) === undefined) this.#meta.set(operation.key, operation.row);
+        if (isDeepStrictEqual(this.#meta.get(operation.key), operation.was))
+          this.#meta.set(operation.key, operation.row);
         return;
       default:
         this.events.write(operation);

@@ -3,7 +3,7 @@
  * disk as a whole or not at all. Types only; lmdb.ts and memory.ts implement it under one contract suite.
  */
 
-import type { AuditRing, StoredRing } from '../../../domain/audit.ts';
+import type { AuditRing, NodeRing, StoredRing } from '../../../domain/audit.ts';
 import type { Claim, IndexName } from '../actor.ts';
 import type { Typed } from '../protocol.ts';
 
@@ -128,12 +128,21 @@ export type Operation =
   | { readonly op: 'dead'; readonly key: DeadKey; readonly row: Packed }
   | { readonly op: 'deadRemove'; readonly key: DeadKey }
   | { readonly op: 'index'; readonly index: IndexName; readonly key: string; readonly owner: string | null }
-  | { readonly op: 'audit'; readonly ring: AuditRing; readonly row: Packed }
-  /** Removes the records of a ring up to this position, but never the newest of the log: positions count on from it. */
-  | { readonly op: 'auditTrim'; readonly ring: StoredRing; readonly seq: number }
+  | { readonly op: 'audit'; readonly ring: AuditRing | NodeRing; readonly row: Packed }
+  /**
+   * Removes so many of the oldest records of a ring, but never the newest of all shared rings or of all rings of the
+   * node: positions count on from them.
+   */
+  | {
+      readonly op: 'auditTrim';
+      readonly ring: StoredRing;
+      readonly rows: number;
+      /** Of a cluster, its number from 1: one that does not follow the last one does nothing, so no trim is done twice. */
+      readonly trim?: number;
+    }
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
-  /** The same unless the key has a value: the first writer wins. */
-  | { readonly op: 'metaOnce'; readonly key: string; readonly row: Packed }
+  /** The same where the key has no value yet, or the value `was`: the first writer wins. */
+  | { readonly op: 'metaOnce'; readonly key: string; readonly row: Packed; readonly was?: Plain }
   /** An event of a module that waits for its sequence number; `identity` identifies it from now on. */
   | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
   /** An event gets its sequence number; the row under `arrival`, null where it never waited, is removed. */
@@ -148,7 +157,7 @@ export type Operation =
 
 /** Writes that stand or fall together. */
 export interface JournalTurn {
-  /** The actor whose turn wrote them; both empty for rows of no actor. */
+  /** The actor whose turn wrote them. Rows of no actor have no kind, and as id the partition whose owner alone writes them, if any. */
   readonly kind: string;
   readonly id: string;
   readonly operations: readonly Operation[];
@@ -156,9 +165,9 @@ export interface JournalTurn {
   readonly claims: readonly Claim[];
 }
 
-/** Rows that are of no actor. */
-export function ofNoActor(operations: readonly Operation[]): JournalTurn {
-  return { kind: '', id: '', operations, claims: [] };
+/** Rows that are of no actor. `partition`: 0 to 255; of a cluster, its owner alone may write them. */
+export function ofNoActor(operations: readonly Operation[], partition?: number): JournalTurn {
+  return { kind: '', id: partition === undefined ? '' : String(partition), operations, claims: [] };
 }
 
 /**
@@ -195,6 +204,12 @@ export interface AuditRow {
 
 /** Metadata: names one life of the log of events; absent in a copy, which begins another one when it is opened. */
 export const EVENT_EPOCH_KEY = 'eventEpoch';
+
+/** Metadata of a node: number of the last trim of shared audit records. */
+export const AUDIT_TRIMS_KEY = 'auditTrims';
+
+/** Metadata: the version of each kind. */
+export const KIND_VERSIONS_KEY = 'kindVersions';
 
 /**
  * Metadata of a node of a cluster: `[position, digest, members]` of the shared log as this journal has applied it. Absent
@@ -276,6 +291,8 @@ export interface Journal {
   /** Timers due at or before `untilMs`, earliest first; those of some actors alone where `isWanted` is given. */
   timers(untilMs: number, limit: number, isWanted?: IsWanted): TimerRow[];
   dead(limit: number): DeadRow[];
+  /** Records in a ring. */
+  auditRows(ring: StoredRing): number;
   /** The audit log, oldest first, after position `afterSeq` (0 from the start); of some rings alone where given. */
   auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];
   /** The same, the newest first, before position `beforeSeq`. */

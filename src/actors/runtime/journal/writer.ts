@@ -3,6 +3,7 @@
  * the newest rows are kept. Runs within one batch; the promise of the batch says whether all of it is on disk.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { IndexName } from '../actor.ts';
 import type { JournalAudit } from './audit.ts';
 import type { JournalEvents } from './events.ts';
@@ -102,7 +103,7 @@ export class JournalWriter {
         meta.put(operation.key, operation.row);
         return;
       case 'metaOnce':
-        if (!meta.has(operation.key)) meta.put(operation.key, operation.row);
+        if (isDeepStrictEqual(meta.get(operation.key), operation.was)) meta.put(operation.key, operation.row);
         return;
       default:
         this.#options.events.write(operation);

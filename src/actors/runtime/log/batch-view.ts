@@ -2,8 +2,15 @@
  * The state while rows of the log are applied: what the store holds, with the turns of the batch on top. Owns what an
  * applied turn writes: numbers of messages, values of which the first wins, and the indexes.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Claim } from '../actor.ts';
-import { type Journal, type MailKey, MESSAGES_OF_ROW_MAX, type Operation } from '../journal/port.ts';
+import {
+  AUDIT_TRIMS_KEY,
+  type Journal,
+  type MailKey,
+  MESSAGES_OF_ROW_MAX,
+  type Operation,
+} from '../journal/port.ts';
 import type { EntryTurn } from './entry.ts';
 import type { JudgeView } from './judge.ts';
 import type { Members } from './members.ts';
@@ -34,6 +41,8 @@ export class BatchView implements JudgeView {
   readonly #values = new Set<string>();
   /** Messages that the batch has written or used up. */
   readonly #mail = new Map<string, boolean>();
+  /** Number of the last trim of the audit log, once it was asked for. */
+  #trims: number | undefined;
   #messages = 0;
   #position = 0;
 
@@ -49,6 +58,10 @@ export class BatchView implements JudgeView {
 
   ownerOf(kind: string, id: string): number {
     return this.members.ownerOf(kind, id);
+  }
+
+  ownerOfPartition(partition: number): number | undefined {
+    return this.members.owners[partition];
   }
 
   lastSeq(kind: string, id: string): number {
@@ -74,6 +87,7 @@ export class BatchView implements JudgeView {
   /** Takes in a turn; its writes. Throws before anything is taken in when it cannot be applied. */
   apply({ kind, id, operations, claims }: EntryTurn): AppliedTurn {
     let messages = this.#messages;
+    let trims: number | undefined;
     let seq: number | undefined;
     const written: Operation[] = [];
     const values: string[] = [];
@@ -85,9 +99,18 @@ export class BatchView implements JudgeView {
         written.push({ ...operation, key });
       } else if (operation.op === 'metaOnce') {
         if (this.#values.has(operation.key) || values.includes(operation.key)) continue;
-        if (this.#store.meta(operation.key) !== undefined) continue;
-        values.push(operation.key);
-        written.push({ ...operation, op: 'meta' });
+        const { key, row, was } = operation;
+        if (!isDeepStrictEqual(this.#store.meta(key), was)) continue;
+        values.push(key);
+        written.push({ op: 'meta', key, row });
+      } else if (operation.op === 'auditTrim') {
+        const { trim } = operation;
+        trims ??= this.#lastTrim;
+        if (trim !== undefined && trim !== trims + 1) continue;
+        written.push(operation);
+        if (trim === undefined) continue;
+        trims = trim;
+        written.push({ op: 'meta', key: AUDIT_TRIMS_KEY, row: this.#store.pack(trim) });
       } else {
         if (operation.op === 'append') seq = operation.seq;
         written.push(operation);
@@ -95,6 +118,7 @@ export class BatchView implements JudgeView {
     }
     const released = this.#takeNames(claims, written);
     this.#messages = messages;
+    this.#trims = trims ?? this.#trims;
     for (const operation of written) {
       if (operation.op === 'mail') this.#mail.set(mailName(operation.key), true);
       else if (operation.op === 'mailRemove') this.#mail.set(mailName(operation.key), false);
@@ -102,6 +126,11 @@ export class BatchView implements JudgeView {
     for (const value of values) this.#values.add(value);
     if (seq !== undefined) this.#seqs.set(`${kind}\0${id}`, seq);
     return { kind, id, operations: written, released };
+  }
+
+  get #lastTrim(): number {
+    this.#trims ??= Number(this.#store.meta(AUDIT_TRIMS_KEY) ?? 0);
+    return this.#trims;
   }
 
   #takeNames(claims: EntryTurn['claims'], written: Operation[]): ReleasedName[] {

@@ -3,13 +3,16 @@
  * position, so all of them decide alike: no clock, no setting and no limit is read here.
  */
 import type { Claim } from '../actor.ts';
-import { type MailKey, VERDICT } from '../journal/port.ts';
+import { floorKey } from '../id-generator.ts';
+import { KIND_VERSIONS_KEY, type MailKey, type Operation, VERDICT } from '../journal/port.ts';
 import type { EntryClaim, EntryTurn } from './entry.ts';
 
 /** The state at one position of the log. */
 export interface JudgeView {
   isMember(node: number, incarnation: number): boolean;
   ownerOf(kind: string, id: string): number;
+  /** Undefined for what is no partition. */
+  ownerOfPartition(partition: number): number | undefined;
   /** Last row of an actor, 0 for one that has none. */
   lastSeq(kind: string, id: string): number;
   lookup(index: Claim['index'], key: string): string | undefined;
@@ -21,19 +24,32 @@ interface Writer {
   readonly incarnation: number;
 }
 
-/** One of `VERDICT`. Rows of no actor need a member alone. */
+/** One of `VERDICT`. */
 export function judge(turn: EntryTurn, { node, incarnation }: Writer, view: JudgeView): number {
   if (!view.isMember(node, incarnation)) return VERDICT.fenced;
   const { kind, id, claims } = turn;
-  if (kind === '') return isOfNoActor(turn) ? VERDICT.applied : VERDICT.refused;
+  if (kind === '') return judgeOfNoActor(turn, node, view);
   if (view.ownerOf(kind, id) !== node) return VERDICT.fenced;
   const rows = judgeRows(turn, view);
   if (rows !== VERDICT.applied) return rows;
   return claims.length === 0 ? VERDICT.applied : judgeClaims(claims, view);
 }
 
-function isOfNoActor({ operations, claims }: EntryTurn): boolean {
-  return claims.length === 0 && !operations.some(({ op }) => op === 'append' || op === 'snapshot');
+/** Rows of no actor: those of a partition are its owner's, and any member may write those that no other one can disturb. */
+function judgeOfNoActor({ id, operations, claims }: EntryTurn, node: number, view: JudgeView): number {
+  if (claims.length > 0 || operations.some(isOfActor)) return VERDICT.refused;
+  if (id !== '') return view.ownerOfPartition(Number(id)) === node ? VERDICT.applied : VERDICT.fenced;
+  return operations.every((operation) => isOfAnyNode(operation, node)) ? VERDICT.applied : VERDICT.refused;
+}
+
+function isOfActor({ op }: Operation): boolean {
+  return op === 'append' || op === 'snapshot';
+}
+
+/** Messages, values of which the first wins, the id floor of the writer, and the versions of kinds, which are its program's. */
+function isOfAnyNode(operation: Operation, node: number): boolean {
+  if (operation.op === 'meta') return operation.key === floorKey(node) || operation.key === KIND_VERSIONS_KEY;
+  return operation.op === 'mail' || operation.op === 'metaOnce';
 }
 
 /** An actor's row follows its last one, a snapshot is of the last one, and a message is used up once. */

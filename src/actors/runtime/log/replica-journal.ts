@@ -100,6 +100,10 @@ export class ReplicaJournal implements Journal {
     return this.#store.dead(limit);
   }
 
+  auditRows(ring: StoredRing): number {
+    return this.#store.auditRows(ring);
+  }
+
   auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]) {
     return this.#store.auditPage(afterSeq, limit, rings);
   }

@@ -1,7 +1,7 @@
 /** Admin JSON of the audit log: filtered pages, the list of events, and which nodes of a cluster have pages. */
 import type { AuditRecord } from '../../../actors/runtime/actor.ts';
 import type { AuditRow } from '../../../actors/runtime/journal/port.ts';
-import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS } from '../../../domain/audit.ts';
+import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS, shownRing } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import {
   array,
@@ -196,7 +196,8 @@ const eventsRoute = defineRoute({
   handle: () => AUDIT_EVENT_NAMES.map((event) => ({ event, ring: AUDIT_EVENTS[event] })),
 });
 
-function itemOf({ seq, ring, record: stored }: AuditRow): Static<typeof item> {
+function itemOf({ seq, ring: storedRing, record: stored }: AuditRow): Static<typeof item> {
+  const ring = shownRing(storedRing);
   if (stored === undefined)
     return { seq, utc: null, event: UNREADABLE, ring, userId: null, fields: {}, node: null };
   const { utcMs, event, userId, fields, node } = stored as AuditRecord;

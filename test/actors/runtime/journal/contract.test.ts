@@ -256,8 +256,50 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(positions(journal.auditBefore(31, 3)), [30, 29, 28], 'one sequence of positions');
     t.same(positions(journal.auditBefore(100, 3, ['admin', 'logins'])), [2, 1]);
     t.match(journal.auditPage(0, 1, ['logins']), [{ seq: 2, ring: 'logins', record: { n: 2 } }]);
-    await commitRows(journal, [{ op: 'auditTrim', ring: 'admin', seq: 100 }]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: 'admin', rows: 100 }]);
     t.same(positions(journal.auditPage(0, 3)), [2, 28, 29], 'a trim is of its own ring');
+  });
+
+  t.test(
+    `journal ${name}: audit records of a node are in pages with the shared ones, and trimmed apart`,
+    async (t) => {
+      const journal = await open(t);
+      await commitRows(journal, [
+        audited(journal, 'calls', 1),
+        audited(journal, 'node/calls', 2),
+        audited(journal, 'calls', 3),
+        audited(journal, 'node/admin', 4),
+      ]);
+      t.same(positions(journal.auditPage(0, 10)), [1, 2, 3, 4]);
+      t.same(positions(journal.auditBefore(10, 10, ['node/calls', 'node/admin'])), [4, 2]);
+      t.same(
+        [journal.auditRows('calls'), journal.auditRows('node/calls'), journal.auditRows(null)],
+        [2, 1, 0],
+      );
+      await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', rows: 2 }]);
+      t.same(positions(journal.auditPage(0, 10)), [2, 3, 4], 'the newest shared one stays at every node');
+      await commitRows(journal, [
+        { op: 'auditTrim', ring: 'node/admin', rows: 1 },
+        { op: 'auditTrim', ring: 'node/calls', rows: 1 },
+      ]);
+      t.same(positions(journal.auditPage(0, 10)), [3, 4], 'and the newest of the node');
+    },
+  );
+
+  t.test(`journal ${name}: a value is replaced where the one that was read is still there`, async (t) => {
+    const journal = await open(t);
+    const replace = (value: unknown, was?: unknown): Operation => ({
+      ...{ op: 'metaOnce', key: 'k', row: journal.pack(value) },
+      ...(was === undefined ? {} : { was }),
+    });
+    await commitRows(journal, [replace(['first'], ['never'])]);
+    t.equal(journal.meta('k'), undefined);
+    await commitRows(journal, [replace(['first'])]);
+    await commitRows(journal, [replace(['late'])]);
+    t.same(journal.meta('k'), ['first']);
+    await commitRows(journal, [replace(['second'], ['first'])]);
+    await commitRows(journal, [replace(['late'], ['first'])]);
+    t.same(journal.meta('k'), ['second']);
   });
 
   t.test(`journal ${name}: audit records without a ring are read in order, and age out`, async (t) => {
@@ -268,9 +310,9 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       { seq: 5, ring: null, record: { n: 5 } },
       { seq: 6, ring: 'admin', record: { n: 6 } },
     ]);
-    await commitRows(journal, [{ op: 'auditTrim', ring: null, seq: 3 }]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: null, rows: 3 }]);
     t.same(positions(journal.auditPage(0, 10)), [4, 5, 6, 7]);
-    await commitRows(journal, [{ op: 'auditTrim', ring: null, seq: 99 }]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: null, rows: 99 }]);
     t.same(positions(journal.auditPage(0, 10)), [6, 7]);
   });
 
@@ -287,12 +329,12 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       'the newest first',
     );
     t.equal(newest.length, 2);
-    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', seq: 1 }, audit(4)]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', rows: 1 }, audit(4)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),
       [2, 3, 4],
     );
-    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', seq: 9 }, audit(5)]);
+    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', rows: 9 }, audit(5)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),
       [4, 5],
@@ -383,13 +425,13 @@ t.test('journals: any mix of audit records, bounds and trims leaves the same pag
     if (below(8) === 0) max = 1 + below(300);
     const steps = Array.from({ length: 1 + below(40) }, (_, n) => ({
       n,
-      ring: STORED_RINGS[below(6)] ?? null,
+      ring: STORED_RINGS[below(STORED_RINGS.length)] ?? null,
       trims: below(30) === 0,
-      seq: below(3_000),
+      rows: below(40),
     }));
     const operations = (journal: Journal): Operation[] =>
-      steps.map(({ n, ring, trims, seq }) =>
-        trims ? { op: 'auditTrim', ring, seq } : audited(journal, ring, n),
+      steps.map(({ n, ring, trims, rows }) =>
+        trims ? { op: 'auditTrim', ring, rows } : audited(journal, ring, n),
       );
     await Promise.all([memory, disk].map((journal) => commitRows(journal, operations(journal))));
     if (below(20) === 0) {

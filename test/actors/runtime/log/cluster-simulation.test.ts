@@ -72,6 +72,8 @@ const FAULTS: readonly PlantedFault[] = [
   'snapshots are not judged',
   'owners are not judged',
   'a new owner answers at once',
+  'a trim is done twice',
+  'each node trims audit records by itself',
 ];
 
 for (const fault of first === undefined ? FAULTS : []) {

@@ -13,6 +13,7 @@ function viewWith(different: Partial<JudgeView> = {}): JudgeView {
   return {
     isMember: (node, incarnation) => node === WRITER.node && incarnation === WRITER.incarnation,
     ownerOf: () => WRITER.node,
+    ownerOfPartition: (partition) => (partition === 5 ? WRITER.node : 2),
     lastSeq: () => LAST,
     lookup: (index, key) => (index === 'publicKey' && key === 'taken' ? 'other' : undefined),
     hasMail: ({ seq }) => seq === 9,
@@ -158,20 +159,45 @@ t.test('judge: who may take and free a name', async (t) => {
     t.equal(isAllowed(of, present), isFine, `${JSON.stringify(of)} over ${present}`);
 });
 
-t.test(
-  'judge: rows of no actor need a member, and neither an owner nor claims nor rows of actors',
-  async (t) => {
-    const none = (operations: readonly Operation[], claims: readonly EntryClaim[] = []): EntryTurn => ({
-      kind: '',
-      id: '',
-      operations,
-      claims,
-    });
-    const value: Operation = { op: 'meta', key: 'k', row: 1 };
-    expectVerdict(t, VERDICT.applied, none([value]), viewWith({ ownerOf: () => 2 }));
-    expectVerdict(t, VERDICT.fenced, none([value]), viewWith({ isMember: () => false }));
+/** Rows of no actor. */
+const ofNone = (
+  operations: readonly Operation[],
+  partition = '',
+  claims: readonly EntryClaim[] = [],
+): EntryTurn => ({ kind: '', id: partition, operations, claims });
+const value = (key: string): Operation => ({ op: 'meta', key, row: 1 });
+const once: Operation = { op: 'metaOnce', key: 'k', row: 1 };
+
+t.test('judge: rows of no actor have neither claims nor rows of actors, and need a member', async (t) => {
+  for (const partition of ['', '5']) {
+    expectVerdict(t, VERDICT.applied, ofNone([once], partition), viewWith({ ownerOf: () => 2 }));
+    expectVerdict(t, VERDICT.fenced, ofNone([once], partition), viewWith({ isMember: () => false }));
     for (const operation of [append(LAST + 1), snapshot(LAST)])
-      expectVerdict(t, VERDICT.refused, none([value, operation]));
-    expectVerdict(t, VERDICT.refused, none([value], [claim('free')]));
-  },
-);
+      expectVerdict(t, VERDICT.refused, ofNone([once, operation], partition));
+    expectVerdict(t, VERDICT.refused, ofNone([once], partition, [claim('free')]));
+  }
+});
+
+t.test('judge: rows of a partition are those of its owner at that position', async (t) => {
+  const trim: Operation = { op: 'auditTrim', ring: 'calls', rows: 1 };
+  expectVerdict(t, VERDICT.applied, ofNone([trim, value('k')], '5'));
+  for (const partition of ['6', '256', 'none', '-1'])
+    expectVerdict(t, VERDICT.fenced, ofNone([trim, value('k')], partition), viewWith(), partition);
+});
+
+t.test('judge: of rows of no partition any member writes what no other one can disturb', async (t) => {
+  const mail: Operation = { op: 'mail', key: mailKey(1), row: {} };
+  for (const operation of [mail, once, value('tickFloor.3'), value('kindVersions')])
+    expectVerdict(t, VERDICT.applied, ofNone([operation]), viewWith(), operation.op);
+  const refused: Operation[] = [
+    value('k'),
+    value('tickFloor.2'),
+    value('tickFloor'),
+    { op: 'auditTrim', ring: 'calls', rows: 1 },
+    { op: 'audit', ring: 'calls', row: {} },
+    { op: 'deadRemove', key: { timeMs: 1, kind: 'user', id: 'a', seq: 1 } },
+    { op: 'eventRemove', sequence: 1, identity: null },
+  ];
+  for (const operation of refused)
+    expectVerdict(t, VERDICT.refused, ofNone([once, operation]), viewWith(), operation.op);
+});
