@@ -89,8 +89,8 @@ type Decision = Outcome<LedgerEvent, number, LedgerCommand, number>;
 /** Of a command that a client applies: `applied` and the reply are added. */
 type Effect = Omit<Decision, 'reply'>;
 
-/** `clock`: of the audit records, which every node writes with the same one. */
-export function ledgerKind(fetch: Fetch, clock: () => number = () => 0) {
+/** `clock`: of audit records, the same at every node; without it there are none. */
+export function ledgerKind(fetch: Fetch, clock?: () => number) {
   const applying = <Command extends { readonly operation: number }>(effectOf: EffectOf<Command>) =>
     recordedBy(clock, effectOf);
   return defineActor<LedgerState, LedgerProtocol, LedgerEvent, { hits: number }>({
@@ -156,7 +156,7 @@ type CommandOf<T> = Extract<LedgerCommand, { type: T }>;
 type EffectOf<Command> = (state: LedgerState, command: Command, turn: Turn) => Effect | Refusal;
 
 function recordedBy<Command extends { readonly operation: number }>(
-  clock: () => number,
+  clock: (() => number) | undefined,
   effectOf: EffectOf<Command>,
 ) {
   return (state: LedgerState, command: Command, turn: Turn): Decision | Refusal => {
@@ -165,7 +165,9 @@ function recordedBy<Command extends { readonly operation: number }>(
     const { operation } = command;
     return {
       ...effect,
-      audit: [{ utcMs: clock(), event: 'key_added', userId: null, fields: { operation } }],
+      ...(clock !== undefined && {
+        audit: [{ utcMs: clock(), event: 'key_added', userId: null, fields: { operation } }],
+      }),
       events: [{ type: 'applied', operation }, ...(effect.events ?? [])],
       reply: operation,
     };
