@@ -248,7 +248,7 @@ export class Administration {
 
   /** Removes a dead letter; resolves when it is gone from disk. */
   removeDead(key: DeadKey): Promise<void> {
-    return this.write([{ op: 'deadRemove', key }], 0, undefined, homeOf(key.kind, key.id));
+    return this.write([{ op: 'deadRemove', key }], 0);
   }
 }
 

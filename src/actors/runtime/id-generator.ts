@@ -4,7 +4,7 @@
  */
 import { NODES_MAX, TickSource, tickAt } from '../../domain/ids.ts';
 import type { NewestIds } from './cluster-view.ts';
-import type { Journal } from './journal/port.ts';
+import { floorKey, type Journal } from './journal/port.ts';
 
 /**
  * An id of a node is above those that it has applied of others, unless their clocks are further ahead: two nodes whose
@@ -13,8 +13,6 @@ import type { Journal } from './journal/port.ts';
 const CLOCKS_APART_MAX_MS = 1_000;
 /** How far ahead the floor is kept: 1,000 ms in units of an id (domain/ids.ts). */
 const RESERVE = 1_000n << 20n;
-/** Key of the floor in the journal's metadata; nodes have keys of their own behind a dot. */
-const TICK_FLOOR = 'tickFloor';
 
 export class IdGenerator {
   readonly #source: TickSource;
@@ -47,10 +45,6 @@ export class IdGenerator {
     }
     return id;
   }
-}
-
-export function floorKey(node: number | undefined): string {
-  return node === undefined ? TICK_FLOOR : `${TICK_FLOOR}.${node}`;
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Ids over restarts: the floor on disk, by node, and from one machine to nodes and back. */
 import fc from 'fast-check';
 import t from 'tap';
-import { floorKey, IdGenerator, storedFloor } from '../../../src/actors/runtime/id-generator.ts';
+import { IdGenerator, storedFloor } from '../../../src/actors/runtime/id-generator.ts';
+import { floorKey } from '../../../src/actors/runtime/journal/port.ts';
 import { tickAt } from '../../../src/domain/ids.ts';
 import { runs } from '../../support/depth.ts';
 

@@ -208,6 +208,11 @@ export const EVENT_EPOCH_KEY = 'eventEpoch';
 /** Metadata of a node: number of the last trim of shared audit records. */
 export const AUDIT_TRIMS_KEY = 'auditTrims';
 
+/** Metadata: a floor above all ids that were given; nodes have floors of their own. */
+export function floorKey(node: number | undefined): string {
+  return node === undefined ? 'tickFloor' : `tickFloor.${node}`;
+}
+
 /** Metadata: the version of each kind. */
 export const KIND_VERSIONS_KEY = 'kindVersions';
 

@@ -3,8 +3,7 @@
  * position, so all of them decide alike: no clock, no setting and no limit is read here.
  */
 import type { Claim } from '../actor.ts';
-import { floorKey } from '../id-generator.ts';
-import { KIND_VERSIONS_KEY, type MailKey, type Operation, VERDICT } from '../journal/port.ts';
+import { floorKey, KIND_VERSIONS_KEY, type MailKey, type Operation, VERDICT } from '../journal/port.ts';
 import type { EntryClaim, EntryTurn } from './entry.ts';
 
 /** The state at one position of the log. */
@@ -46,10 +45,13 @@ function isOfActor({ op }: Operation): boolean {
   return op === 'append' || op === 'snapshot';
 }
 
-/** Messages, values of which the first wins, the id floor of the writer, and the versions of kinds, which are its program's. */
+/**
+ * Messages, values of which the first wins, the id floor of the writer, the versions of kinds, which are its program's, and
+ * removals of dead letters, from which nothing follows.
+ */
 function isOfAnyNode(operation: Operation, node: number): boolean {
   if (operation.op === 'meta') return operation.key === floorKey(node) || operation.key === KIND_VERSIONS_KEY;
-  return operation.op === 'mail' || operation.op === 'metaOnce';
+  return operation.op === 'mail' || operation.op === 'metaOnce' || operation.op === 'deadRemove';
 }
 
 /** An actor's row follows its last one, a snapshot is of the last one, and a message is used up once. */

@@ -187,7 +187,8 @@ t.test('judge: rows of a partition are those of its owner at that position', asy
 
 t.test('judge: of rows of no partition any member writes what no other one can disturb', async (t) => {
   const mail: Operation = { op: 'mail', key: mailKey(1), row: {} };
-  for (const operation of [mail, once, value('tickFloor.3'), value('kindVersions')])
+  const removed: Operation = { op: 'deadRemove', key: { timeMs: 1, kind: 'user', id: 'a', seq: 1 } };
+  for (const operation of [mail, once, removed, value('tickFloor.3'), value('kindVersions')])
     expectVerdict(t, VERDICT.applied, ofNone([operation]), viewWith(), operation.op);
   const refused: Operation[] = [
     value('k'),
@@ -195,7 +196,6 @@ t.test('judge: of rows of no partition any member writes what no other one can d
     value('tickFloor'),
     { op: 'auditTrim', ring: 'calls', rows: 1 },
     { op: 'audit', ring: 'calls', row: {} },
-    { op: 'deadRemove', key: { timeMs: 1, kind: 'user', id: 'a', seq: 1 } },
     { op: 'eventRemove', sequence: 1, identity: null },
   ];
   for (const operation of refused)
