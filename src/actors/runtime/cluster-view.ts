@@ -13,6 +13,8 @@ export interface NewestIds {
 export interface ClusterView extends Ownership {
   /** As far as this node has applied the log. */
   owns(kind: string, id: string): boolean;
+  /** It has partitions of its own, as far as this node has applied the log. */
+  readonly isMember: boolean;
   /** The lease runs: what this node answers is not out of date. */
   readonly admits: boolean;
   /** Last row of the log that the journal shows. */

@@ -3,6 +3,7 @@
  * the commit of the turn that used it. Only due timers under way are in memory.
  */
 import type { Clock } from '../../domain/time.ts';
+import type { ClusterView } from './cluster-view.ts';
 import type { IsWanted, Journal, TimerKey, TimerRow } from './journal/port.ts';
 import type { Schedule } from './runtime-context.ts';
 
@@ -17,12 +18,13 @@ interface TimersOptions {
   readonly schedule: Schedule;
   readonly clock: Clock;
   readonly due: (row: TimerRow) => void;
-  /** Actors whose timers fire here; all unless given. */
-  readonly owns?: IsWanted | undefined;
+  /** Timers of its own actors fire here; all unless given. */
+  readonly cluster?: Pick<ClusterView, 'owns' | 'isMember'> | undefined;
 }
 
 export class Timers {
   readonly #options: TimersOptions;
+  readonly #owns: IsWanted | undefined;
   /** By name. */
   readonly #underWay = new Map<string, TimerKey>();
   #cancel: (() => void) | undefined;
@@ -31,6 +33,8 @@ export class Timers {
 
   constructor(options: TimersOptions) {
     this.#options = options;
+    const { cluster } = options;
+    if (cluster !== undefined) this.#owns = (kind, id) => cluster.owns(kind, id);
   }
 
   start(): void {
@@ -39,9 +43,8 @@ export class Timers {
 
   /** Forgets the timers of actors that another node owns now. Their rows stay. */
   letGo(): void {
-    const { owns } = this.#options;
     for (const [name, { kind, id }] of this.#underWay) {
-      if (owns?.(kind, id) === false) this.#underWay.delete(name);
+      if (this.#owns?.(kind, id) === false) this.#underWay.delete(name);
     }
   }
 
@@ -75,11 +78,12 @@ export class Timers {
   }
 
   readonly #scan = (): void => {
-    if (this.#stopped) return;
-    const { journal, clock, due, owns } = this.#options;
+    const { journal, clock, due, cluster } = this.#options;
+    // Nothing is looked for among the rows of others: a change of the members starts it again.
+    if (this.#stopped || cluster?.isMember === false) return;
     const room = Math.min(SCAN_ROWS, UNDER_WAY_MAX - this.#underWay.size);
     let taken = 0;
-    for (const row of journal.timers(clock(), this.#underWay.size + room, owns)) {
+    for (const row of journal.timers(clock(), this.#underWay.size + room, this.#owns)) {
       if (this.#underWay.has(timerName(row))) continue;
       this.#underWay.set(timerName(row), row);
       taken += 1;
@@ -92,8 +96,8 @@ export class Timers {
   /** When the earliest timer that is not under way is due. */
   #nextMs(more: boolean): number {
     if (more) return this.#options.clock();
-    const { journal, owns } = this.#options;
-    const rows = journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + 1, owns);
+    const { journal } = this.#options;
+    const rows = journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + 1, this.#owns);
     return rows.find((row) => !this.#underWay.has(timerName(row)))?.dueMs ?? Number.POSITIVE_INFINITY;
   }
 }

@@ -9,7 +9,14 @@ import { Deliveries } from './deliveries.ts';
 import { Follower, type FollowerDeps } from './follower.ts';
 import { GroupCommit } from './group-commit.ts';
 import { IdGenerator, storedFloor } from './id-generator.ts';
-import { floorKey, type Journal, JournalTooNew, KIND_VERSIONS_KEY, ofNoActor } from './journal/port.ts';
+import {
+  floorKey,
+  type Journal,
+  JournalTooNew,
+  KIND_VERSIONS_KEY,
+  ofNoActor,
+  type TimerRow,
+} from './journal/port.ts';
 import { GatedTurns } from './log/gated-turns.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
@@ -103,7 +110,8 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const hasCapacity = () => !commit.failed && commit.backlog < 2 * limits.groupCommandsMax;
   const { deliver } = deliveries;
   const mailboxes: Mailboxes = new Mailboxes({ journal, schedule, deliver, hasCapacity, owns });
-  const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => mailboxes.timer(row), owns });
+  const due = (row: TimerRow) => mailboxes.timer(row);
+  const timers: Timers = new Timers({ journal, schedule, clock, due, cluster });
   const gatedTurns = cluster && new GatedTurns((position) => cluster.isReached(position), cluster.position);
   const turns: Turns = new Turns({
     journal,

@@ -208,6 +208,9 @@ export class RuntimeProcess {
         get position() {
           return view.position;
         },
+        get isMember() {
+          return view.isMember;
+        },
         get admits() {
           return admits();
         },

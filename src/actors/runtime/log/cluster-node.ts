@@ -55,6 +55,9 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
   const view: ClusterView = {
     newestIds,
     owns: (kind, id) => replica.members.ownerOf(kind, id) === node.node,
+    get isMember() {
+      return replica.members.member(node.node) !== undefined;
+    },
     get admits() {
       return node.admits;
     },

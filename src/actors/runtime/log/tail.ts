@@ -85,7 +85,7 @@ export class Tail {
   /** Looks for rows after the newest one here. */
   fetch(): void {
     if (this.#stopped) return;
-    if (this.#fetching || this.#applying) {
+    if (this.#fetching) {
       this.#fetchAgain = true;
       return;
     }
@@ -143,12 +143,12 @@ export class Tail {
   #apply(): void {
     if (this.#applying || this.#stopped) return;
     const rows = this.#nextRows();
-    if (rows.length === 0) {
-      const isMissed = this.#fetchAgain;
+    // The next rows are on their way while these are applied.
+    if (this.#fetchAgain && !this.#fetching) {
       this.#fetchAgain = false;
-      if (isMissed) this.fetch();
-      return;
+      this.fetch();
     }
+    if (rows.length === 0) return;
     const { sink, onRows, onApplied, onFatal } = this.#options;
     this.#applying = true;
     onRows(rows);
