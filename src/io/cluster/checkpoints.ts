@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import type { DigestSample } from '../../actors/runtime/log/port.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
-import { Database } from './database.ts';
+import { asText, bytesOf, Database } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import { sampleOf } from './node-table.ts';
 import { Sealer, SealUnopened } from './seal.ts';
@@ -46,7 +46,7 @@ const LOG_AFTER = {
 };
 const PARTS = {
   name: 'checkpoint_parts',
-  text: `select part, sha256, body from gatehouse.checkpoint
+  text: `select part, sha256, ${asText('body')} as body from gatehouse.checkpoint
     where pos = $1 and part >= $2 and part < $2::int + ${PARTS_AT_ONCE} order by part`,
 };
 /** Those before the newest complete one, and unfinished ones, once they are old. */
@@ -144,14 +144,23 @@ export class Checkpoints {
     const sealer = this.#sealerOf(position);
     const hash = createHash('sha256');
     let expected: Uint8Array = Buffer.alloc(0);
+    const partsFrom = (part: number) => {
+      const answer = this.#database.run(PARTS, [position, part]);
+      // Its failure is found where it is awaited.
+      answer.catch(() => undefined);
+      return answer;
+    };
+    let coming = partsFrom(0);
     for (let next = 0; next < parts; ) {
-      const { rows } = await this.#database.run(PARTS, [position, next]);
+      const { rows } = await coming;
+      // The next parts are on their way while these are opened.
+      if (next + rows.length < parts) coming = partsFrom(next + rows.length);
       if (rows.length === 0) throw new ClusterUnusable(`part ${next} of the checkpoint ${position} is gone`);
       for (const row of rows) {
         if (Number(row['part']) !== next)
           throw new ClusterUnusable(`part ${next} of the checkpoint ${position} is gone`);
         expected = row['sha256'] as Buffer;
-        const text = openPart(sealer, row['body'] as Buffer, placeOf(position, next, parts, expected));
+        const text = openPart(sealer, bytesOf(row['body']), placeOf(position, next, parts, expected));
         if (text === undefined)
           throw new ClusterUnusable(
             `part ${next} of the checkpoint ${position} was changed, or is sealed with a secret that Cluster.secret does not list`,

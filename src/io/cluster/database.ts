@@ -53,6 +53,15 @@ const TYPES: pg.CustomTypesConfig = {
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
+/** Many bytes of a column, as `bytesOf` reads them: in half the time of the client's own form, which is hexadecimal. */
+export function asText(column: string): string {
+  return `encode(${column}, 'base64')`;
+}
+
+export function bytesOf(text: unknown): Buffer {
+  return Buffer.from(String(text), 'base64');
+}
+
 export class Database implements Statements {
   readonly #options: DatabaseOptions;
   #client: pg.Client | undefined;

@@ -3,7 +3,7 @@
  * checks the locked row again, and no sub-select of another one. A null position ends a statement of two rows as a whole.
  */
 import { NODES_MAX } from '../../domain/partitions.ts';
-import type { Statement } from './database.ts';
+import { asText, type Statement } from './database.ts';
 
 const statement = (name: string, text: string): Statement => ({ name, text });
 const INTO_LOG = 'insert into gatehouse.log (pos, node, incarnation, node_seq, body)';
@@ -73,7 +73,7 @@ const FETCH_BYTES = 2 * 1024 * 1024;
 /** The row at $1 without its body, and those after it: $2 rows in all at most. */
 export const FETCH = statement(
   'fetch',
-  `select pos, node, incarnation, node_seq, case when pos > $1::bigint then body end as body from
+  `select pos, node, incarnation, node_seq, case when pos > $1::bigint then ${asText('body')} end as body from
     (select *, sum(case when pos > $1::bigint then length(body) end) over (order by pos) - length(body) as before from
       (select * from gatehouse.log where pos >= $1::bigint order by pos limit $2::int) found) counted
   where before is null or before < ${FETCH_BYTES} order by pos`,

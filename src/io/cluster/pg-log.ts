@@ -18,6 +18,7 @@ import {
   type SharedLog,
 } from '../../actors/runtime/log/port.ts';
 import {
+  bytesOf,
   Database,
   type DatabaseAnswer,
   type DatabaseRow,
@@ -240,7 +241,7 @@ export class PgLog implements SharedLog {
     const name = rowNameOf(row);
     const position = Number(row['pos']);
     try {
-      const body = this.#sealer.open(row['body'] as Uint8Array, placeOf(name));
+      const body = this.#sealer.open(bytesOf(row['body']), placeOf(name));
       return { ...name, position, body };
     } catch (error) {
       if (!(error instanceof SealUnopened)) throw error;
