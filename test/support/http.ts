@@ -194,10 +194,14 @@ export interface RawConnection {
   close(): void;
 }
 
-/** Opens a socket to the fixture. Bytes are latin1, so that every one of them survives. */
-/** `localAddress`: a loopback address, so that the gateway sees another network. */
-export function connectRaw(port: number, localAddress = '127.0.0.1'): RawConnection {
-  const socket = net.connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true });
+/**
+ * Opens a socket to the fixture. Bytes are latin1, so that every one of them survives. `localAddress`: a loopback address,
+ * so that the gateway sees another network. A socket that is bound to one looks for a port that no former connection
+ * holds, which takes milliseconds after thousands of them.
+ */
+export function connectRaw(port: number, localAddress?: string): RawConnection {
+  const options = { port, host: '127.0.0.1', allowHalfOpen: true };
+  const socket = net.connect(localAddress === undefined ? options : { ...options, localAddress });
   socket.setNoDelay(true);
   let received = '';
   let over = false;
