@@ -1,10 +1,12 @@
 /**
- * Checkpoints in the database: the compact copy of a replica as of a position, in sealed rows of a mebibyte. A node that
- * joins fetches the newest one and the rows of the log after it.
+ * Checkpoints in the database: the compact copy of a replica as of a position, in compressed and sealed rows of a mebibyte.
+ * A node that joins fetches the newest one and the rows of the log after it.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { deflateRaw, inflateRaw } from 'node:zlib';
 import type { DigestSample } from '../../actors/runtime/log/port.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 import { asText, bytesOf, Database } from './database.ts';
@@ -22,8 +24,12 @@ export interface ReplicaCheckpoint {
 }
 
 const PART_BYTES = 1024 * 1024;
-/** Parts of one answer of a download. */
-const PARTS_AT_ONCE = 4;
+/** Parts of one answer of a download: most shrink to a third. */
+const PARTS_AT_ONCE = 8;
+/** The fastest: higher levels take twice the time for 4 % fewer bytes. */
+const DEFLATE_LEVEL = 1;
+const deflate = promisify(deflateRaw);
+const inflate = promisify(inflateRaw);
 const STATEMENT_TIMEOUT_MS = MINUTE_MS;
 /** A checkpoint that another one replaces stays so long, for nodes that are fetching it. */
 const REPLACED_MS = 10 * MINUTE_MS;
@@ -104,7 +110,10 @@ export class Checkpoints {
     const source = await open(file, 'r');
     try {
       for (let part = 0; part < parts; part += 1) {
-        const text = await readPart(source, part);
+        const text = await deflate(await readPart(source, part), {
+          level: DEFLATE_LEVEL,
+          chunkSize: PART_BYTES,
+        });
         const body = sealer.seal(text, placeOf(position, part, parts, sha256));
         const values = [position, part, parts, sha256, body, sample?.position, sample?.digest];
         await this.#database.run(INSERT, values);
@@ -160,7 +169,7 @@ export class Checkpoints {
         if (Number(row['part']) !== next)
           throw new ClusterUnusable(`part ${next} of the checkpoint ${position} is gone`);
         expected = row['sha256'] as Buffer;
-        const text = openPart(sealer, bytesOf(row['body']), placeOf(position, next, parts, expected));
+        const text = await openPart(sealer, bytesOf(row['body']), placeOf(position, next, parts, expected));
         if (text === undefined)
           throw new ClusterUnusable(
             `part ${next} of the checkpoint ${position} was changed, or is sealed with a secret that Cluster.secret does not list`,
@@ -197,9 +206,9 @@ function placeOf(position: number, part: number, parts: number, sha256: Uint8Arr
   return Buffer.from(`${position}/${part}/${parts}/${Buffer.from(sha256).toString('hex')}`);
 }
 
-function openPart(sealer: Sealer, sealed: Buffer, place: Buffer): Buffer | undefined {
+async function openPart(sealer: Sealer, sealed: Buffer, place: Buffer): Promise<Buffer | undefined> {
   try {
-    return sealer.open(sealed, place);
+    return await inflate(sealer.open(sealed, place), { maxOutputLength: PART_BYTES, chunkSize: PART_BYTES });
   } catch (error) {
     if (error instanceof SealUnopened) return undefined;
     throw error;
