@@ -110,7 +110,10 @@ function reachable(root: string, folder: string): Installation {
 }
 
 const isRoot = process.getuid?.() === 0;
-const owner = isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {};
+/** PostgreSQL does not run as root. */
+export const owner: { readonly uid?: number; readonly gid?: number } = isRoot
+  ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED }
+  : {};
 
 function environmentOf(folder: string, { lib }: Installation): Record<string, string> {
   return plainEnvironment({ LD_LIBRARY_PATH: `${join(folder, 'lib')}:${lib}`, LC_ALL: 'C', TZ: 'UTC' });

@@ -37,9 +37,9 @@ export function followNodes(known: KnownNodes): NodeFollower {
   });
   replica.follow({
     applied: () => undefined,
-    membersChanged(before, now) {
+    membersChanged(before, now, { type }) {
       // What a start catches up with is no news.
-      if (known.isStarted) watch.membersChanged([...before.nodes()], [...now.nodes()]);
+      if (known.isStarted) watch.membersChanged([...before.nodes()], [...now.nodes()], type === 'leave');
       follower.readNow();
     },
   });

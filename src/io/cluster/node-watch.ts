@@ -52,11 +52,11 @@ export class NodeWatch {
     this.#readClock(clock);
   }
 
-  /** Says which nodes have come and gone. */
-  membersChanged(before: readonly number[], now: readonly number[]): void {
+  /** Says which nodes have come and gone. `hasLeft`: by themselves. */
+  membersChanged(before: readonly number[], now: readonly number[], hasLeft: boolean): void {
     const { log } = this.#options;
     for (const node of now) if (!before.includes(node)) log.write('nodeJoined', { node });
-    for (const node of before) if (!now.includes(node)) log.write('nodeOut', { node });
+    for (const node of before) if (!now.includes(node)) log.write(hasLeft ? 'nodeLeft' : 'nodeOut', { node });
   }
 
   /** Whether this node answers from its copy of the state. Before the first time that is no news. */

@@ -266,7 +266,8 @@ export const PROGRAM_LINES = {
     'It is in, as of the rows that are applied here; perhaps this one.',
     'node',
   ),
-  nodeOut: warn('node out', 'It has left or was expelled; perhaps this one, which then comes back.', 'node'),
+  nodeLeft: info('node left', 'It stops.', 'node'),
+  nodeOut: warn('node expelled', 'It renewed its lease no more; perhaps this one, which then comes back.', 'node'),
   nodeServes: info('node serves', 'Its lease runs and its copy of the state is up to date.'),
   nodeRefuses: warn(
     'node does not serve',

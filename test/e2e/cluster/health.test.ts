@@ -103,12 +103,12 @@ function testOutage(postgres: Postgres): void {
     });
     const line = await runToEnd(['status', '--internal-port', new URL(a.gateway.internal).port]);
     t.match(line, { code: 70, stdout: /^unhealthy: .*, lease 0 ms, / });
-    await b.gateway.said(/"node":1,"msg":"node out"/);
+    await b.gateway.said(/"node":1,"msg":"node expelled"/);
     t.match(await request(`${b.url}/health`), { status: 200 });
     a.database.heal();
     await a.gateway.said(/"node does not serve"[\s\S]*"node serves"/);
     t.match(await request(`${a.url}/health`), { status: 200, json: { status: 'healthy' } });
-    await b.gateway.said(/"node out"[\s\S]*"node":1,"msg":"node joined"/);
+    await b.gateway.said(/"node expelled"[\s\S]*"node":1,"msg":"node joined"/);
     t.equal(metricValue(await metricsOf(b), 'gatehouse_cluster_expulsions_total', {}), 1);
     t.equal(metricValue(await metricsOf(a), 'gatehouse_cluster_returns_total', {}), 1);
   });

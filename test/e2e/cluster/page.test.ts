@@ -1,11 +1,11 @@
 /** The commands of docs/cluster.md, run as an operator would on three machines, from a gateway alone to a cluster and back. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../tools/agent.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
+import { owner, type Postgres } from '../../../tools/cluster/postgres.ts';
 import { pickPort } from '../../../tools/free-port.ts';
 import { entryOf, launch, plainEnvironment, TIED } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
@@ -126,6 +126,61 @@ function dumpMissing(): string | false {
   return error === undefined && major >= 18 ? false : 'needs pg_dump and pg_restore 18 or later';
 }
 
+/** Folder of the newest PostgreSQL of the system that has both server and clients, as Debian installs it. */
+function serverFolder(): string | undefined {
+  const root = '/usr/lib/postgresql';
+  const versions = existsSync(root) ? readdirSync(root).map(Number) : [];
+  const folders = versions
+    .sort((one, other) => other - one)
+    .map((version) => join(root, String(version), 'bin'));
+  const needed = ['initdb', 'pg_basebackup', 'pg_ctl', 'psql'];
+  return folders.find((folder) => needed.every((name) => existsSync(join(folder, name))));
+}
+
+const serverMissing =
+  serverFolder() === undefined ? 'needs PostgreSQL of the system, with pg_basebackup' : false;
+
+/** Servers on sockets of their own, each in a folder that has the name of its data folder. */
+const SERVERS = `
+pg_ctl() {
+  local data; data=$(basename "$(printf '%s\\n' "$@" | sed -n 's/^--pgdata=//p')")
+  command pg_ctl -o "-c listen_addresses= -c unix_socket_directories=$FOLDER/$data.socket" -l "$FOLDER/$data.log" "$@"
+}
+`;
+
+/** A primary with an empty database, and a place for its standby. `url` leads to whichever the link `current` names. */
+function startServers(t: Test) {
+  const folder = temporaryFolder(t);
+  const { uid, gid } = owner;
+  if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
+  const environment = {
+    FOLDER: folder,
+    PATH: `${serverFolder()}:${process.env['PATH']}`,
+    PRIMARY: `host=${folder}/primary.socket user=postgres`,
+    STANDBY: `host=${folder}/standby.socket user=postgres`,
+    STANDBY_DATA: `${folder}/standby`,
+  };
+  const ran = (block: string) =>
+    spawnSync('bash', ['-c', `set -euo pipefail\ncd "$FOLDER"\n${SERVERS}${block}`], {
+      ...owner,
+      env: plainEnvironment(environment),
+      encoding: 'utf8',
+    });
+  const run = (block: string) => {
+    const { status, stderr } = ran(block);
+    t.equal(status, 0, `${block.split('\n')[0]} ...\n${stderr}`);
+  };
+  t.teardown(() =>
+    ran('for each in primary standby; do pg_ctl --pgdata=$each --mode=immediate stop || true; done'),
+  );
+  run(
+    'initdb --pgdata=primary --username=postgres --auth=trust --no-sync >log\n' +
+      'mkdir primary.socket standby.socket; ln -s primary.socket current\n' +
+      'pg_ctl --pgdata=primary --wait start; psql --dbname="$PRIMARY" --command="create database gatehouse"',
+  );
+  return { run, url: `socket:${folder}/current?db=gatehouse&user=postgres` };
+}
+
 await withPostgres(t, (postgres) => {
   t.test(
     'cluster page: a gateway moves in, nodes join, restart and go, and the last one moves out with the accounts',
@@ -146,6 +201,28 @@ await withPostgres(t, (postgres) => {
       const alone = await launch({ dataPath: `${join(a.folder, 'data')}.alone` });
       t.teardown(() => alone.stop());
       t.equal(await keysAt(alone, person), 200, 'without a cluster again');
+    },
+  );
+
+  t.test(
+    'cluster page: a promoted standby has every answered write, and the nodes find it by themselves',
+    { skip: missing || serverMissing },
+    async (t) => {
+      const servers = startServers(t);
+      const [a, b] = [await Machine.create(t, 'a'), await Machine.create(t, 'b')];
+      const database = { url: servers.url, secret: randomBytes(32).toString('hex') };
+      for (const machine of [a, b]) machine.configure({ Cluster: { ...database, name: machine.name } });
+      const [joining = ''] = blocksOf('A further node');
+      for (const machine of [a, b]) await machine.run(joining);
+      const [adding = '', promoting = '', waiting = ''] = blocksOf('Promoting a standby');
+      servers.run(adding);
+      const person = await signUp(a.url);
+      servers.run('pg_ctl --pgdata="$FOLDER/primary" --mode=immediate stop');
+      servers.run(`${promoting}ln -sfn standby.socket "$FOLDER/current"`);
+      for (const machine of [a, b]) {
+        await machine.run(waiting);
+        t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
+      }
     },
   );
 

@@ -84,10 +84,17 @@ t.test(
     watch.serves(false);
     watch.serves(true);
     watch.serves(true);
-    watch.membersChanged([1, 2], [1, 3]);
-    watch.membersChanged([1, 3], [1, 3]);
+    watch.membersChanged([1, 2], [1, 3], false);
+    watch.membersChanged([1, 3], [1, 3], false);
+    watch.membersChanged([1, 3], [1], true);
     watch.serves(false);
-    t.same(said(), [['nodeServes'], ['nodeJoined', { node: 3 }], ['nodeOut', { node: 2 }], ['nodeRefuses']]);
+    t.same(said(), [
+      ['nodeServes'],
+      ['nodeJoined', { node: 3 }],
+      ['nodeOut', { node: 2 }],
+      ['nodeLeft', { node: 3 }],
+      ['nodeRefuses'],
+    ]);
   },
 );
 

@@ -15,7 +15,7 @@ import { type AppliedTurn, BatchView } from './batch-view.ts';
 import { compareDigests, DigestHistory, nextDigest } from './digests.ts';
 import { decodeEntry, type EntryTurn } from './entry.ts';
 import { judge } from './judge.ts';
-import { Members, type StoredMembers } from './members.ts';
+import { type MemberChange, Members, type StoredMembers } from './members.ts';
 import {
   type DigestSample,
   type Diverged,
@@ -31,7 +31,7 @@ export interface ReplicaListener {
   /** An applied turn, of this process or another; before the verdict of its group. */
   applied(turn: AppliedTurn): void;
   /** The owners of partitions have changed. */
-  membersChanged(before: Members, now: Members): void;
+  membersChanged(before: Members, now: Members, change: MemberChange): void;
 }
 
 export interface ReplicaOptions {
@@ -213,7 +213,7 @@ export class Replica implements RowSink {
       view.members = now;
       consequences.push(() => {
         this.members = now;
-        for (const listener of this.#listeners) listener.membersChanged(before, now);
+        for (const listener of this.#listeners) listener.membersChanged(before, now, entry.change);
       });
       return Uint16Array.of(VERDICT.applied);
     }
