@@ -87,6 +87,8 @@ await withPostgres(t, (postgres) => {
       await commitRows(journal, [
         { op: 'append', kind: 'user', id: '1', seq: 1, row },
         { op: 'index', index: 'publicKey', key: 'key', owner: '1' },
+        { op: 'audit', ring: 'calls', row: journal.pack({ n: 1 }) },
+        { op: 'audit', ring: 'node/calls', row: journal.pack({ n: 2 }) },
         {
           op: 'meta',
           key: REPLICA_KEY,
@@ -102,6 +104,8 @@ await withPostgres(t, (postgres) => {
       const fetched = await openAt(second);
       t.match(fetched.load('user', '1'), journal.load('user', '1'));
       t.equal(fetched.lookup('publicKey', 'key'), '1');
+      t.match(fetched.auditPage(0, 10), [{ ring: 'calls' }], 'without the records of that node alone');
+      t.equal(fetched.auditPage(0, 10).length, 1);
       t.match(fetched.meta(REPLICA_KEY), [42, new Uint8Array(32).fill(1), [[1, 2, 3]], 'life']);
       t.equal(fetched.meta(EVENT_EPOCH_KEY), journal.meta(EVENT_EPOCH_KEY));
       await fetched.close();

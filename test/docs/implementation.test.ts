@@ -12,6 +12,7 @@ import { createInternalRoutes } from '../../src/io/routes/internal.ts';
 import { routeTable } from '../support/route-table.ts';
 import { ATTACKS_ON_DATA } from './evidence/attacks-on-data.ts';
 import { ATTACKS_ON_REQUESTS } from './evidence/attacks-on-requests.ts';
+import { CLUSTER_PARTS } from './evidence/cluster.ts';
 import { ERROR_TESTS } from './evidence/errors.ts';
 import type { Evidence } from './evidence/evidence.ts';
 import { READINGS_1_TO_3 } from './evidence/readings-1-to-3.ts';
@@ -133,8 +134,16 @@ t.test('evidence: every attack and fault of docs/SECURITY.md has tests', async (
   t.same(rowFaults(rows, ATTACKS), []);
 });
 
+t.test('evidence: every part of the state of a cluster has tests', async (t) => {
+  const [, section = ''] =
+    /^## Parts of the state\n([\s\S]*?)^## /m.exec(readFileSync('docs/cluster.md', 'utf8')) ?? [];
+  const rows = rowsOf(section);
+  t.equal(rows.length, section.match(/^\| (?!Part \|)/gm)?.length, 'every row is read');
+  t.same(rowFaults(rows, CLUSTER_PARTS), []);
+});
+
 t.test('evidence: named tests exist', async (t) => {
-  for (const evidence of [ERROR_TESTS, ROUTE_TESTS, READINGS, ATTACKS])
+  for (const evidence of [ERROR_TESTS, ROUTE_TESTS, READINGS, ATTACKS, CLUSTER_PARTS])
     t.same(evidenceFaults(evidence, readSource), []);
 });
 

@@ -128,7 +128,10 @@ function liveSession(
 ): SessionRecord | undefined {
   const session = findById(state.sessions, sessionId);
   if (session === undefined || state.blocked) return undefined;
-  return turn.nowMs < endOf(session, lastSeen(volatile, session), turn.settings) ? session : undefined;
+  // Another node may remember a use that is not written down yet.
+  const unseenMs = turn.hasPeers ? TOUCH_INTERVAL_MS : 0;
+  const seenMs = Math.max(session.lastSeenMs + unseenMs, lastSeen(volatile, session));
+  return turn.nowMs < endOf(session, seenMs, turn.settings) ? session : undefined;
 }
 
 /** The later of the written and the remembered last use, in Unix milliseconds. */

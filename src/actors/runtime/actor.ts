@@ -15,6 +15,8 @@ export interface Turn {
   /** Id of the command under decision; name it in `answers` to reply to it from a later turn. */
   readonly commandId: string;
   readonly settings: SettingsReader;
+  /** Other nodes serve the same actors: what they remember without writing it down is not known here. */
+  readonly hasPeers: boolean;
   /** A fresh gateway id (domain/ids.ts), decimal. Unique over restarts. */
   newId(): string;
   randomBytes(length: number): Uint8Array;

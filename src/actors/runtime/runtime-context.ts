@@ -18,6 +18,8 @@ export interface RuntimeContext {
   readonly randomBytes: (length: number) => Uint8Array;
   readonly settings: SettingsReader;
   readonly ids: { next(nowMs: number): bigint };
+  /** See `Turn`. */
+  readonly hasPeers: boolean;
 }
 
 /** Bounds of the runtime. Every refusal at one of them is counted under its name. */
@@ -74,6 +76,10 @@ export class TurnView implements Turn {
 
   get settings(): SettingsReader {
     return this.#context.settings;
+  }
+
+  get hasPeers(): boolean {
+    return this.#context.hasPeers;
   }
 
   newId(): string {

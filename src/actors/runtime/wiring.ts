@@ -67,7 +67,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const { kinds, journal, schedule, clock, settings, randomBytes, ports, onBug, cluster } = options;
   const versions = checkVersions(kinds, journal);
   const ids = createIds(options, () => commit);
-  const context: RuntimeContext = { clock, randomBytes, settings, ids };
+  const context = { clock, randomBytes, settings, ids, hasPeers: cluster !== undefined };
   const claims = new Claims(journal, cluster !== undefined);
   const supervision = new Supervision(context, onBug);
   const commit: GroupCommit = new GroupCommit({

@@ -48,6 +48,7 @@ function turn(nowMs = 5_000): Turn {
     nowMs,
     commandId: 'c1',
     settings: new LiveSettings(),
+    hasPeers: false,
     newId: () => now,
     randomBytes: (length) => new Uint8Array(length),
   };

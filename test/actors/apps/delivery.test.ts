@@ -26,6 +26,7 @@ function turnAt(nowMs: number): Turn {
     nowMs,
     commandId: 'c1',
     settings: new LiveSettings(),
+    hasPeers: false,
     newId: () => '9000',
     randomBytes: (length) => new Uint8Array(length),
   };

@@ -1,0 +1,36 @@
+/** The idle end of a browser session where several nodes see its uses. */
+import t from 'tap';
+import { checkSession, initialVolatile } from '../../../src/actors/accounts/user-session-check.ts';
+import { initialUser } from '../../../src/actors/accounts/user-state.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
+import { TOUCH_INTERVAL_MS } from '../../../src/domain/sessions.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
+
+const IDLE_SECONDS = 600;
+const SEEN_MS = 1_000_000;
+const SESSION: SessionRecord = {
+  ...{ id: '5', kind: 'browser', loginType: null, keyId: null, appId: null, hash: 'h' },
+  ...{ createdMs: SEEN_MS, lastSeenMs: SEEN_MS, expiresMs: SEEN_MS + DAY_MS, ip: '', userAgent: '' },
+};
+
+function isOpenAfter(idleMs: number, hasPeers: boolean): boolean {
+  const turn = {
+    ...{ nowMs: SEEN_MS + idleMs, commandId: 'c', hasPeers },
+    settings: new LiveSettings({ BrowserSessionIdleSeconds: IDLE_SECONDS }),
+    newId: () => '1',
+    randomBytes: (length: number) => new Uint8Array(length),
+  };
+  const state = { ...initialUser('1'), sessions: [SESSION] };
+  return checkSession(state, initialVolatile(), { type: 'checkSession', sessionId: '5' }, turn);
+}
+
+t.test('idle session: without other nodes it ends with the limit', async (t) => {
+  const limitMs = IDLE_SECONDS * SECOND_MS;
+  t.same([isOpenAfter(limitMs - 1, false), isOpenAfter(limitMs, false)], [true, false]);
+});
+
+t.test('idle session: a use that another node has not written down yet may keep it open', async (t) => {
+  const limitMs = IDLE_SECONDS * SECOND_MS + TOUCH_INTERVAL_MS;
+  t.same([isOpenAfter(limitMs - 1, true), isOpenAfter(limitMs, true)], [true, false]);
+});
