@@ -261,13 +261,9 @@ export const PROGRAM_LINES = {
     'clientAddress',
     'reason',
   ),
-  nodeJoined: info(
-    'node joined',
-    'It is in, as of the rows that are applied here; perhaps this one.',
-    'node',
-  ),
+  nodeJoined: info('node joined', 'It is in, by the rows that are applied here; perhaps this one.', 'node'),
   nodeLeft: info('node left', 'It stops.', 'node'),
-  nodeOut: warn('node expelled', 'It renewed its lease no more; perhaps this one, which then comes back.', 'node'),
+  nodeOut: warn('node expelled', 'Its lease is over; perhaps this one, which then comes back.', 'node'),
   nodeServes: info('node serves', 'Its lease runs and its copy of the state is up to date.'),
   nodeRefuses: warn(
     'node does not serve',

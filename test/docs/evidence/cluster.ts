@@ -18,7 +18,7 @@ export const CLUSTER_PARTS: Evidence = {
     'test/domain/partitions.test.ts: delivery logs with their application',
     'test/e2e/cluster/any-node.test.ts: access of an application is granted, used and revoked at different nodes',
   ],
-  'Single actors: code desk, upload desk, settings, staff': [
+  'Single actors: registries of codes and uploads, settings, staff': [
     'test/e2e/cluster/removed-keys.test.ts: a setting changed at one node is in force at the others',
     'test/e2e/cluster/removed-keys.test.ts: a role given or taken away at one node holds at the others',
     'test/e2e/cluster/any-node.test.ts: a one-time code of one node logs in at another, once',
