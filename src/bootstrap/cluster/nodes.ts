@@ -49,7 +49,11 @@ export function followNodes(known: KnownNodes): NodeFollower {
 /** Calls and rows reach this node from its join on. A node that cannot be linked delays the join by a lease at most. */
 export async function openLinks(known: KnownNodes): Promise<void> {
   const { pgLog, links, leaseMs } = known;
-  await takeNodes(known, await pgLog.nodes());
+  try {
+    await takeNodes(known, await pgLog.nodes());
+  } catch {
+    // The join waits for the database.
+  }
   await links.linkedWith(
     known.addresses.map(([node]) => node),
     leaseMs,
