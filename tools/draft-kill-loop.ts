@@ -10,6 +10,7 @@ import { crc32 } from 'node:zlib';
 import { type Person, signUp } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
+import { NO_FILE_LIMITS } from './no-limits.ts';
 
 export interface DraftKillReport extends KillReport {
   acknowledged: number;
@@ -41,22 +42,12 @@ const SIZE_MAX_BYTES = 3 * 1024 * 1024;
 const PIECE_BYTES = 512 * 1024;
 /** How long a restarted gateway may take to end what it was about. */
 const SETTLE_MS = 10_000;
-const CONFIGURATION = {
-  Settings: {
-    ApiRPSLimit: 0,
-    IpRPSLimit: 0,
-    SessionApiRPSLimit: 0,
-    UserApiRPSLimit: 0,
-    FileUploadBytesPerSecond: 0,
-    DraftsPerUser: 1000,
-  },
-};
 
 export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillReport> {
   const { seed, dataPath } = options;
   const none = { kills: 0, acknowledged: 0, recovered: 0, continued: 0, resumed: 0, unknownDrafts: 0 };
   const report: DraftKillReport = { seed, ...none, faults: [] };
-  const launching = { args: ['--sandbox'], configuration: CONFIGURATION };
+  const launching = { args: ['--sandbox'], configuration: { Settings: NO_FILE_LIMITS } };
   await killLoop(options, launching, report, async ({ url }) => {
     const writers: Writer[] = [];
     for (let at = 0; at < options.clients; at += 1) {

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { signUp } from './agent.ts';
 import { pickPort } from './free-port.ts';
 import { launch } from './launch.ts';
+import { NO_LIMITS } from './no-limits.ts';
 import { PlainEventSource } from './plain-event-source.ts';
 
 export interface RestartLoopOptions {
@@ -32,10 +33,7 @@ export interface RestartLoopReport {
 }
 
 const SETTINGS = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
+  ...NO_LIMITS,
   ConnectionsPerNetworkPercent: 0,
   SseStreamsPerSession: 100,
 };

@@ -9,6 +9,7 @@ import { type BenchReport, loadOf } from '../../bench/report/report.ts';
 import { removeKeys, retryWhenLimited } from '../../bench/subjects/target-accounts.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
+import { NO_LIMITS } from '../../tools/no-limits.ts';
 
 t.setTimeout(120_000);
 
@@ -27,15 +28,7 @@ async function suite(...args: string[]): Promise<{ code: number | null; stdout: 
 t.test(
   'target: a run warns, keeps its bounds, reads the internal listener and leaves no session',
   async (t) => {
-    const limits = {
-      ApiRPSLimit: 0,
-      PubKeyApiRPSLimit: 0,
-      SessionApiRPSLimit: 0,
-      UserApiRPSLimit: 0,
-      McpApiRPSLimit: 0,
-      IpRPSLimit: 0,
-    };
-    const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: limits } });
+    const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
     t.teardown(() => gateway.stop());
     const files = t.testdir({});
     const [json, html] = [join(files, 'run.json'), join(files, 'run.html')];

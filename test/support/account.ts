@@ -27,8 +27,9 @@ import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido
 import { makePart, publishPart } from '../../src/workers/part-files.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
+import { NO_LIMITS } from '../../tools/no-limits.ts';
 import { createTestActors, type TestActors } from './actors/actors.ts';
-import { connectRaw, type HttpFixture, makeChallenges, NO_LIMITS, requestText, startHttp } from './http.ts';
+import { connectRaw, type HttpFixture, makeChallenges, requestText, startHttp } from './http.ts';
 
 function accountRoutes(deps: LoginDeps): AnyRoute[] {
   return [

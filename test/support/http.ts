@@ -20,22 +20,12 @@ import {
 } from '../../src/io/http/pipeline.ts';
 import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
 import { createServer, type RequestHandler, type Server, type TlsFiles } from '../../src/io/http/server.ts';
+import { NO_LIMITS } from '../../tools/no-limits.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;
 /** How long a raw socket waits for an answer that may not come. Milliseconds. */
 const TIMEOUT_MS = 20_000;
-
-/** Limits out of the way, for tests of something else. The limiter stays in the path. */
-export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  PubKeyApiRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
-  McpApiRPSLimit: 0,
-  UnknownKeyFailuresPerMinute: 0,
-};
 
 export interface HttpFixtureOptions {
   readonly routes: readonly AnyRoute[];

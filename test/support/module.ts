@@ -12,7 +12,8 @@ import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
-import { type HttpFixture, NO_LIMITS, startHttp } from './http.ts';
+import { NO_LIMITS } from '../../tools/no-limits.ts';
+import { type HttpFixture, startHttp } from './http.ts';
 import { auditOnly, sessionOf } from './mcp.ts';
 
 /** The cookie of a browser session, and the bearer of an agent's. */

@@ -3,17 +3,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expectOk, mcpLogin, type Person, signUp, UnexpectedAnswer, updateKey } from '../agent.ts';
 import type { Exit } from '../launch.ts';
+import { NO_LIMITS } from '../no-limits.ts';
 import { startBalancer } from './balancer.ts';
 import { type Client, type LoadReport, startLoad } from './load.ts';
 import { type NodeProcess, type Nodes, startNodes } from './nodes.ts';
 import type { Postgres } from './postgres.ts';
 
 const POLL_MS = 20;
-/** Limits are not what is looked at. */
-const Settings = {
-  ...{ ApiRPSLimit: 0, IpRPSLimit: 0, PubKeyApiRPSLimit: 0, SessionApiRPSLimit: 0, UserApiRPSLimit: 0 },
-  McpApiRPSLimit: 0,
-};
 
 export interface RollingOptions {
   readonly postgres: Postgres;
@@ -42,7 +38,7 @@ export interface Rolling {
 
 export async function startRolling(options: RollingOptions): Promise<Rolling> {
   const { postgres, nodes, clients, pauseMs, front } = options;
-  const cluster = await startNodes({ postgres, nodes, configuration: { Settings } });
+  const cluster = await startNodes({ postgres, nodes, configuration: { Settings: NO_LIMITS } });
   const balancer = await startBalancer({ port: 0, nodes: () => cluster.nodes.map((each) => each.url) });
   const dispatchers: Agent[] = [];
   const stop = async () => {

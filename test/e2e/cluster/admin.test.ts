@@ -6,6 +6,7 @@ import { challenge, cookieOf, expectOk, type Json, request } from '../../../tool
 import { create, makePasskey } from '../../../tools/authenticator.ts';
 import { linked, type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
 import { runToEnd } from '../../../tools/launch.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import {
   asked,
@@ -14,7 +15,6 @@ import {
   type ThreeNodes,
   withThreeNodes,
 } from '../../support/cluster/three-nodes.ts';
-import { NO_LIMITS } from '../../support/http.ts';
 
 t.setTimeout(240_000);
 

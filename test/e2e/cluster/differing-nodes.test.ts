@@ -7,8 +7,8 @@ import { Database } from '../../../src/io/cluster/database.ts';
 import { request, signUp, updateKey } from '../../../tools/agent.ts';
 import { type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { runToEnd } from '../../../tools/launch.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
-import { NO_LIMITS } from '../../support/http.ts';
 
 t.setTimeout(240_000);
 

@@ -12,10 +12,10 @@ import { compareReplicas } from '../../../tools/cluster/faults/replicas.ts';
 import type { HeldSession } from '../../../tools/cluster/faults/sessions.ts';
 import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
 import { launch } from '../../../tools/launch.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { seededNumbers } from '../../../tools/seeded-numbers.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
-import { NO_LIMITS } from '../../support/http.ts';
 
 /** One gateway in place of the nodes, and an account whose client knows what it holds. */
 async function startClient(t: Test) {

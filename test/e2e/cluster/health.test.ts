@@ -9,9 +9,9 @@ import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster
 import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
 import { metricValue } from '../../../tools/metric-value.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
-import { NO_LIMITS } from '../../support/http.ts';
 
 t.setTimeout(240_000);
 

@@ -2,8 +2,8 @@
 import t from 'tap';
 import { basicLogin, callTool, logIn, request, signUp, updateKey } from '../../../tools/agent.ts';
 import { linked, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
-import { NO_LIMITS } from '../../support/http.ts';
 
 t.setTimeout(240_000);
 

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import t from 'tap';
 import { signUp } from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
 import { uploadAll } from '../../../tools/upload-client.ts';
 
 t.setTimeout(120_000);
@@ -13,14 +14,6 @@ t.setTimeout(120_000);
  * machine. Without the timeout of uWebSockets.js, those with buffers of 512 KB would stay for 143 s.
  */
 const STALLED = { clients: 200, rssBytesMax: 120 * 1024 * 1024, goneMsMax: 60_000 } as const;
-const SETTINGS = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
-  FileUploadBytesPerSecond: 0,
-  FileDownloadBytesPerSecond: 0,
-};
 
 interface Health {
   readonly rssBytes: number;
@@ -40,7 +33,7 @@ async function uploaded({ url }: RunningGateway, bytes: Buffer): Promise<string>
 }
 
 t.test('clients that never read use bounded memory, are closed, and delay no other client', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_FILE_LIMITS } });
   t.teardown(() => gateway.stop());
   const address = await uploaded(gateway, randomBytes(20 * 1024 * 1024));
   const before = await healthOf(gateway);
@@ -72,7 +65,7 @@ t.test('clients that never read use bounded memory, are closed, and delay no oth
 });
 
 t.test('a stop lets a running download complete', async (t) => {
-  const settings = { ...SETTINGS, FileDownloadBytesPerSecond: 1024 * 1024 };
+  const settings = { ...NO_FILE_LIMITS, FileDownloadBytesPerSecond: 1024 * 1024 };
   const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: settings } });
   t.teardown(() => gateway.stop());
   const bytes = randomBytes(1_500_000);

@@ -16,27 +16,19 @@ import {
   updateKey,
 } from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../../tools/upload-client.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 t.setTimeout(120_000);
 
-const SETTINGS = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
-  McpApiRPSLimit: 0,
-  FileUploadBytesPerSecond: 0,
-  FileDownloadBytesPerSecond: 0,
-};
 /** Answers of the chat module are cached for two seconds; the rest allows for a slow machine. Milliseconds. */
 const REVOKED_MS_MAX = 6_000;
 
 const admin = newKey();
 const gateway = await launch({
   args: ['--sandbox'],
-  configuration: { Settings: SETTINGS, Admin: { publicKeys: [admin.publicKey] } },
+  configuration: { Settings: NO_FILE_LIMITS, Admin: { publicKeys: [admin.publicKey] } },
 });
 t.teardown(() => gateway.stop());
 
@@ -209,7 +201,7 @@ t.test('storage server: its files are served whole, in ranges, and to HEAD', asy
   const server = await MemoryStorageServer.start(t);
   const far = await launch({
     args: ['--sandbox'],
-    configuration: { Settings: SETTINGS, FileServers: { 0: { Host: server.url } } },
+    configuration: { Settings: NO_FILE_LIMITS, FileServers: { 0: { Host: server.url } } },
   });
   t.teardown(() => far.stop());
   const person = await signUp(far.url);

@@ -6,8 +6,9 @@ import http from 'node:http';
 import t from 'tap';
 import { signUp } from '../../../tools/agent.ts';
 import { launch } from '../../../tools/launch.ts';
+import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
 import { count } from '../../support/depth.ts';
-import { createDraft, FREE_LIMITS } from '../../support/files/draft-program.ts';
+import { createDraft } from '../../support/files/draft-program.ts';
 
 t.setTimeout(120_000);
 
@@ -67,7 +68,7 @@ const SENDERS: Readonly<Record<string, Sender>> = {
 t.test('413 with 1301 reaches the client in every attempt, declared and chunked', async (t) => {
   const gateway = await launch({
     args: ['--sandbox'],
-    configuration: { Settings: { ...FREE_LIMITS, FileMaxSizeBytes: CAP } },
+    configuration: { Settings: { ...NO_FILE_LIMITS, FileMaxSizeBytes: CAP } },
   });
   t.teardown(() => gateway.stop());
   const { cookie } = await signUp(gateway.url);

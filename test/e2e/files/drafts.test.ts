@@ -5,8 +5,9 @@ import { costOf } from '../../../bench/measure/process-cost.ts';
 import { signUp } from '../../../tools/agent.ts';
 import { runDraftKillLoop } from '../../../tools/draft-kill-loop.ts';
 import { launch } from '../../../tools/launch.ts';
+import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
 import { count, depth } from '../../support/depth.ts';
-import { createDraft, FREE_LIMITS } from '../../support/files/draft-program.ts';
+import { createDraft } from '../../support/files/draft-program.ts';
 
 t.setTimeout(120_000);
 
@@ -52,7 +53,7 @@ async function uploadStream(url: string, cookie: string, sizeBytes: number): Pro
 t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', async (t) => {
   const gateway = await launch({
     args: ['--sandbox'],
-    configuration: { Settings: { ...FREE_LIMITS, FileMaxSizeBytes: 100 * MEGABYTE } },
+    configuration: { Settings: { ...NO_FILE_LIMITS, FileMaxSizeBytes: 100 * MEGABYTE } },
   });
   t.teardown(() => gateway.stop());
   const { cookie } = await signUp(gateway.url);
@@ -93,7 +94,7 @@ t.test(
   'a stop ends a stream at its counted bytes, and the upload resumes there after the restart',
   async (t) => {
     const dataPath = `${t.testdir()}/data`;
-    const Settings = { ...FREE_LIMITS, FileUploadBytesPerSecond: 500_000 };
+    const Settings = { ...NO_FILE_LIMITS, FileUploadBytesPerSecond: 500_000 };
     const first = await launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
     const { cookie } = await signUp(first.url);
     const fileId = await createDraft(first.url, cookie);

@@ -6,6 +6,7 @@ import CRC32 from 'crc-32';
 import t from 'tap';
 import { expectOk, type Person, request, signUp } from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -60,7 +61,7 @@ t.test('storage server: files are stored there and read back, and its failures a
     args: ['--sandbox'],
     configuration: {
       FileServers: { 0: { Host: `${server.url}/files/` } },
-      Settings: { ApiRPSLimit: 0, SessionApiRPSLimit: 0, UserApiRPSLimit: 0, IpRPSLimit: 0 },
+      Settings: NO_LIMITS,
     },
   });
   t.teardown(() => gateway.stop());

@@ -14,6 +14,7 @@ import {
 } from '../../../tools/dashboards/print-dashboards.ts';
 import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
 import { launch } from '../../../tools/launch.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 import { prometheusMissing, startPrometheus } from '../../support/prometheus.ts';
@@ -27,14 +28,6 @@ const SCRAPES = 4;
  * scrapes.
  */
 const TRANSIENT = /gatehouse_nodejs_(?:active_requests|gc_duration)/;
-const Settings = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
-  PubKeyApiRPSLimit: 0,
-  McpApiRPSLimit: 0,
-};
 
 t.test('dashboard and rules: the files are those that the tool prints', async (t) => {
   t.equal(readFileSync(DASHBOARD_FILE, 'utf8'), dashboardText());
@@ -102,7 +95,7 @@ t.test(
   'dashboard and rules: every query returns numbers of a gateway under load, and no alert fires',
   { skip },
   async (t) => {
-    const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
+    const gateway = await launch({ configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
     t.teardown(() => gateway.stop());
     const { url, internal } = gateway;
     const person = await signUp(url);
@@ -130,7 +123,7 @@ await withPostgres(t, (postgres) => {
     'dashboard and rules: every query about a cluster returns numbers of a node, and no alert fires',
     { skip },
     async (t) => {
-      const configuration = { Settings: { ...Settings, SignUpsPerNetworkPerDay: 0 } };
+      const configuration = { Settings: { ...NO_LIMITS, SignUpsPerNetworkPerDay: 0 } };
       const cluster = await startNodes({ postgres, nodes: 1, configuration });
       t.teardown(() => cluster.stop());
       const [node] = cluster.nodes;

@@ -1,7 +1,8 @@
 /** The connection cap over the real listener: one network at its share, others still get in (docs/decisions/0104). */
 import t, { type Test } from 'tap';
 import { type AnyRoute, defineRoute } from '../../../src/io/http/route.ts';
-import { connectRaw, NO_LIMITS, type RawConnection, requestText, startHttp } from '../../support/http.ts';
+import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { connectRaw, type RawConnection, requestText, startHttp } from '../../support/http.ts';
 
 const plain = {
   group: 'test',

@@ -1,13 +1,4 @@
-/** v2 uploads against the real program: a draft to upload to, and limits that no test reaches. */
-
-export const FREE_LIMITS = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
-  FileUploadBytesPerSecond: 0,
-  DraftsPerUser: 1000,
-};
+/** v2 uploads against the real program: a draft to upload to. */
 
 /** Its file id. Throws when none was given. */
 export async function createDraft(url: string, cookie: string): Promise<string> {

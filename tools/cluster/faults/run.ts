@@ -5,6 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { newKey, type SoftwareKey } from '../../agent.ts';
 import { numbersOf } from '../../kills.ts';
+import { NO_LIMITS } from '../../no-limits.ts';
 import { seededNumbers } from '../../seeded-numbers.ts';
 import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../nodes.ts';
 import type { Postgres } from '../postgres.ts';
@@ -70,16 +71,7 @@ const PAUSE_MS = [5, 40] as const;
 const CALM_MS = [200, 600] as const;
 /** Sessions that a stopped node is asked about. */
 const ASKED_MAX = 40;
-const NO_LIMITS = {
-  ApiRPSLimit: 0,
-  IpRPSLimit: 0,
-  PubKeyApiRPSLimit: 0,
-  SessionApiRPSLimit: 0,
-  UserApiRPSLimit: 0,
-  McpApiRPSLimit: 0,
-  UnknownKeyFailuresPerMinute: 0,
-  ActiveKeysLimit: 100,
-};
+const ACTIVE_KEYS = 100;
 
 export async function runFaults(options: FaultOptions): Promise<FaultReport> {
   const keys = Array.from({ length: ADMINISTRATORS }, () => newKey());
@@ -87,7 +79,10 @@ export async function runFaults(options: FaultOptions): Promise<FaultReport> {
     postgres: options.postgres,
     nodes: NODES,
     sandbox: false,
-    configuration: { Settings: NO_LIMITS, Admin: { publicKeys: keys.map(({ publicKey }) => publicKey) } },
+    configuration: {
+      Settings: { ...NO_LIMITS, ActiveKeysLimit: ACTIVE_KEYS },
+      Admin: { publicKeys: keys.map(({ publicKey }) => publicKey) },
+    },
     cluster: { leaseMilliseconds: options.leaseMs ?? LEASE_MS },
     ...(options.launch === undefined ? {} : { launch: options.launch }),
   });
