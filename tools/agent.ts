@@ -3,7 +3,11 @@
  * a signature, call tools. Only public endpoints, only what any client has: fetch and Ed25519.
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { generateKey } from '../src/cli/keygen.ts';
+
+/** Between two attempts. */
+const RETRY_MS = 20;
 
 export interface SoftwareKey {
   /** base64url, 43 characters. */
@@ -105,6 +109,21 @@ export class UnexpectedAnswer extends Error {
 export function expectOk(step: string, answer: Answer): Answer {
   if (answer.status !== 200) throw new UnexpectedAnswer(step, answer);
   return answer;
+}
+
+/**
+ * Tries again after a 503, as its Retry-After asks. Nodes of a cluster answer with it until their links are open, and while
+ * a busy machine lets their lease end.
+ */
+export async function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof UnexpectedAnswer) || error.answer.status !== 503) throw error;
+      await wait(RETRY_MS);
+    }
+  }
 }
 
 /** The `sid` cookie of an answer, in the form of a request header. */

@@ -1,7 +1,7 @@
 /** Nodes behind one address whose clients work while nodes join, leave and restart. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { expectOk, mcpLogin, type Person, signUp, UnexpectedAnswer, updateKey } from '../agent.ts';
+import { expectOk, mcpLogin, type Person, signUp, untilAvailable, updateKey } from '../agent.ts';
 import type { Exit } from '../launch.ts';
 import { NO_LIMITS } from '../no-limits.ts';
 import { startBalancer } from './balancer.ts';
@@ -90,18 +90,6 @@ export async function startRolling(options: RollingOptions): Promise<Rolling> {
   } catch (error) {
     await stop();
     throw error;
-  }
-}
-
-/** Tries again after a 503, as its Retry-After asks: links between nodes that have just started may not be open. */
-async function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof UnexpectedAnswer) || error.answer.status !== 503) throw error;
-      await wait(POLL_MS);
-    }
   }
 }
 

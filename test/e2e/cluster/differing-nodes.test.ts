@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { SAMPLE_ROWS } from '../../../src/actors/runtime/journal/replica-rows.ts';
 import { Database } from '../../../src/io/cluster/database.ts';
-import { request, signUp, updateKey } from '../../../tools/agent.ts';
+import { request, signUp, untilAvailable, updateKey } from '../../../tools/agent.ts';
 import { type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { runToEnd } from '../../../tools/launch.ts';
 import { NO_LIMITS } from '../../../tools/no-limits.ts';
@@ -29,7 +29,7 @@ await withPostgres(t, (postgres) => {
       t.teardown(() => cluster.stop());
       const [a, ...others] = cluster.nodes;
       if (a === undefined) throw new Error('too few nodes');
-      const person = await signUp(a.url);
+      const person = await untilAvailable(() => signUp(a.url));
       let isAllowed = true;
       while (!(await haveApplied(cluster, SAMPLE_ROWS + 1))) {
         await updateKey(a.url, person, { mcpAccess: isAllowed });

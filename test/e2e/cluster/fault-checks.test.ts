@@ -1,12 +1,18 @@
 /** The checks of the faults over three processes find what they look for: lost, doubled and stale state. */
+
+import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../../src/actors/runtime/journal/port.ts';
 import { logIn, newKey, request } from '../../../tools/agent.ts';
 import { AccountClient } from '../../../tools/cluster/faults/account.ts';
 import { NodeCalls } from '../../../tools/cluster/faults/calls.ts';
+import { Contest } from '../../../tools/cluster/faults/contest.ts';
 import { FaultHistory } from '../../../tools/cluster/faults/history.ts';
 import { compareReplicas } from '../../../tools/cluster/faults/replicas.ts';
 import type { HeldSession } from '../../../tools/cluster/faults/sessions.ts';
@@ -16,6 +22,9 @@ import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { seededNumbers } from '../../../tools/seeded-numbers.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
+
+/** In an account with one key and no application, this number chooses the step that contends for a key. */
+const CONTEND = 0.45;
 
 /** One gateway in place of the nodes, and an account whose client knows what it holds. */
 async function startClient(t: Test) {
@@ -61,6 +70,60 @@ t.test(
     const mcp = [...client.keys.values()].find(({ mcpAccess }) => mcpAccess);
     client.removedKeys.push(mcp?.key ?? newKey());
     await t.rejects(client.verify(node), /stale at a: a removed key is admitted/);
+  },
+);
+
+/** A server before a gateway that loses the answers to the first registration with a status. Returns its address. */
+async function startLossy(t: Test, url: string, status: number): Promise<string> {
+  let isLost = false;
+  const server = createServer(async (asked, answer) => {
+    const { method = '', headers } = asked;
+    const body = await text(asked);
+    const { cookie = '', 'idempotency-key': key = '' } = headers as Record<string, string>;
+    const answered = await fetch(`${url}${asked.url}`, {
+      method,
+      headers: {
+        cookie,
+        'content-type': 'application/json',
+        ...(key === '' ? {} : { 'idempotency-key': key }),
+      },
+      ...(body === '' ? {} : { body }),
+    });
+    if (!isLost && answered.status === status && asked.url === '/auth/v1/keys/register_key') {
+      isLost = true;
+      answer.destroy();
+      return;
+    }
+    answer.writeHead(answered.status, { 'content-type': 'application/json' });
+    answer.end(await answered.text());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+t.test(
+  'faults: a refusal whose answer is lost is no broken promise, and its repeat is a verdict',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: NO_LIMITS } });
+    t.teardown(() => gateway.stop());
+    const [history, contest] = [new FaultHistory(), new Contest()];
+    const contending = () => CONTEND;
+    const direct = new NodeCalls([{ name: 'a', url: gateway.url } as NodeProcess], history);
+    const winner = await AccountClient.create({ calls: direct, random: contending, contest });
+    const url = await startLossy(t, gateway.url, 409);
+    const nodes = [{ name: 'a', url: gateway.url } as NodeProcess];
+    const calls = new NodeCalls(nodes, history);
+    const loser = await AccountClient.create({ calls, random: contending, contest });
+    await winner.step();
+    Object.assign(nodes[0] ?? {}, { url });
+    await loser.step();
+    t.equal(contest.requireWinners(), 1, 'one key was refused');
+    t.match(
+      history.about(loser.who).join('\n'),
+      /register_key at a: no answer\n.*register_key at a: 401[\s\S]*: 409 /,
+    );
   },
 );
 

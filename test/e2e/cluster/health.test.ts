@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.ts';
-import { expectOk, type Json, request, signUp, updateKey } from '../../../tools/agent.ts';
+import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
@@ -48,7 +48,7 @@ function testPlace(postgres: Postgres): void {
   t.test('node health: both pages, the metrics and the commands show the place in the cluster', async (t) => {
     const { cluster, a, b } = await startTwo(t, postgres);
     await a.gateway.said(/"node":2,"direction":"out"/);
-    const person = await signUp(a.url);
+    const person = await untilAvailable(() => signUp(a.url));
     expectOk('update_key', await updateKey(b.url, person, { mcpAccess: true }));
     const health = await healthOf(a.gateway);
     t.match(health, {

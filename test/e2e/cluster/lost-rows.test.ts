@@ -1,6 +1,6 @@
 /** Nodes over a database that has lost rows which they have applied: each stops with 70 and says why. */
 import t, { type Test } from 'tap';
-import { signUp } from '../../../tools/agent.ts';
+import { signUp, untilAvailable } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../tools/no-limits.ts';
@@ -11,6 +11,7 @@ t.setTimeout(240_000);
 async function openCluster(
   t: Test,
   nodes: number,
+  leaseMilliseconds: number,
 ): Promise<{ postgres: Postgres; cluster: Nodes } | undefined> {
   const postgres = await startPostgres();
   if (typeof postgres === 'string') {
@@ -18,7 +19,11 @@ async function openCluster(
     return undefined;
   }
   t.teardown(() => postgres.stop());
-  const options = { configuration: { Settings: NO_LIMITS }, sandbox: false };
+  const options = {
+    configuration: { Settings: NO_LIMITS },
+    sandbox: false,
+    cluster: { leaseMilliseconds },
+  };
   const cluster = await startNodes({ postgres, nodes, ...options });
   t.teardown(() => cluster.stop());
   return { postgres, cluster };
@@ -39,14 +44,14 @@ async function appliedBy({ records }: Nodes, { name }: NodeProcess): Promise<num
 t.test(
   'a standby that lost rows is promoted: every node that has applied them stops and says why',
   async (t) => {
-    const opened = await openCluster(t, 3);
+    const opened = await openCluster(t, 3, 10_000);
     if (opened === undefined) return;
     const { postgres, cluster } = opened;
     const [a] = cluster.nodes;
-    await signUp(a?.url ?? '');
+    await untilAvailable(() => signUp(a?.url ?? ''));
     await postgres.save();
     await cluster.allServe();
-    for (let person = 0; person < 3; person += 1) await signUp(a?.url ?? '');
+    for (let person = 0; person < 3; person += 1) await untilAvailable(() => signUp(a?.url ?? ''));
     await postgres.loseRows();
     for (const { name, gateway } of cluster.nodes) {
       t.match(await gateway.exited, { code: 70 }, name);
@@ -68,21 +73,21 @@ t.test(
 t.test(
   'a log that lost rows and grew again with others: a node that starts stops and says why',
   async (t) => {
-    const opened = await openCluster(t, 1);
+    const opened = await openCluster(t, 1, 1_000);
     if (opened === undefined) return;
     const { postgres, cluster } = opened;
     const [a] = cluster.nodes;
     if (a === undefined) return;
-    await signUp(a.url);
+    await untilAvailable(() => signUp(a.url));
     await postgres.save();
     await cluster.allServe();
-    await signUp(a.url);
+    await untilAvailable(() => signUp(a.url));
     const { position } = await stateOf(a);
     await a.gateway.kill();
     await postgres.loseRows();
     const b = await cluster.add();
     await cluster.isOut(a);
-    while ((await appliedBy(cluster, b)) <= position) await signUp(b.url);
+    while ((await appliedBy(cluster, b)) <= position) await untilAvailable(() => signUp(b.url));
     t.match(
       await failedStart(a),
       /it ended with 70[\s\S]*gatehouse: row \d+ of the log is another one than this node has applied: the database lost rows/,

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { type Person, request, signUp } from '../../../tools/agent.ts';
+import { type Person, request, signUp, untilAvailable } from '../../../tools/agent.ts';
 import { owner, type Postgres } from '../../../tools/cluster/postgres.ts';
 import { pickPort } from '../../../tools/free-port.ts';
 import { entryOf, launch, plainEnvironment, TIED } from '../../../tools/launch.ts';
@@ -107,7 +107,7 @@ async function moveIn(t: Test, postgres: Postgres) {
   await a.run(
     'systemctl start gatehouse\nuntil gatehouse status --config /etc/gatehouse/gatehouse.jsonc; do sleep 0.1; done',
   );
-  const person = await signUp(a.url);
+  const person = await untilAvailable(() => signUp(a.url));
   for (const machine of [a, b, c]) machine.configure({ Cluster: { ...database, name: machine.name } });
   const [moving = ''] = blocksOf('Moving in');
   await a.run(moving);
@@ -216,7 +216,7 @@ await withPostgres(t, (postgres) => {
       for (const machine of [a, b]) await machine.run(joining);
       const [adding = '', promoting = '', waiting = ''] = blocksOf('Promoting a standby');
       servers.run(adding);
-      const person = await signUp(a.url);
+      const person = await untilAvailable(() => signUp(a.url));
       servers.run('pg_ctl --pgdata="$FOLDER/primary" --mode=immediate stop');
       servers.run(`${promoting}ln -sfn standby.socket "$FOLDER/current"`);
       for (const machine of [a, b]) {
@@ -238,7 +238,7 @@ await withPostgres(t, (postgres) => {
         (block) => `cd "$MACHINE"\n${block}`,
       );
       await a.run(dump, environment);
-      const later = await signUp(a.url);
+      const later = await untilAvailable(() => signUp(a.url));
       for (const machine of [b, c]) await machine.run('systemctl stop gatehouse');
       await a.run(restore, environment);
       t.equal(await keysAt(a, person), 200, 'an account from before');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { logIn, signUp } from '../../../tools/agent.ts';
+import { logIn, signUp, untilAvailable } from '../../../tools/agent.ts';
 import { startNodes } from '../../../tools/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
@@ -107,13 +107,13 @@ function testTls(postgres: Postgres): void {
       writeFileSync(keyFile, key);
       const cluster = await startNodes({
         ...{ postgres, nodes: 2, sandbox: false },
-        cluster: { tls: { cert, key: keyFile, ca: cert } },
+        cluster: { tls: { cert, key: keyFile, ca: cert }, leaseMilliseconds: 10_000 },
       });
       t.teardown(() => cluster.stop());
       const [a, b] = cluster.nodes;
       if (a === undefined || b === undefined) throw new Error('too few nodes');
       await Promise.all([a, b].map(({ gateway }) => gateway.said(/"direction":"out","msg":"link opened"/)));
-      const person = await signUp(a.url);
+      const person = await untilAvailable(() => signUp(a.url));
       t.equal((await logIn(b.url, person.key)).status, 200);
       const socket = connect({
         ca: certificate,

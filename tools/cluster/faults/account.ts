@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Answer, cookieOf, newKey, type SoftwareKey, signText, verifiedHeaders } from '../../agent.ts';
 import type { NodeProcess } from '../nodes.ts';
-import { BrokenPromise, type NodeCalls, type NodeRequest } from './calls.ts';
+import { BrokenPromise, type Expected, type NodeCalls, type NodeRequest } from './calls.ts';
 import type { Contest } from './contest.ts';
 import { entryOf, type HeldSession, judgeSession } from './sessions.ts';
 
@@ -15,6 +15,7 @@ const KEYS_MAX = 10;
 const APPS_MAX = 6;
 /** Sessions that are looked at after an end of many. */
 const LOOKED_AT_MAX = 4;
+const UNAUTHORIZED = 401;
 const CONFLICT = 409;
 const KEYS_PATH = '/auth/v1/keys';
 
@@ -158,10 +159,7 @@ export class AccountClient {
 
   async #contendKey(): Promise<void> {
     const key = this.#contest?.next() ?? newKey();
-    const body = await this.#calls.until(this.who, this.#random, (node) =>
-      this.#challengeBody('register', key, node, this.home.token),
-    );
-    const answer = await this.#write(`${KEYS_PATH}/register_key`, body, [200, CONFLICT]);
+    const answer = await this.#contend(key);
     if (answer.status === CONFLICT) {
       this.#contest?.lost(key);
       return;
@@ -170,6 +168,18 @@ export class AccountClient {
     const id = String(answer.json['result']?.['key']?.['id']);
     this.keys.set(id, { id, key, mcpAccess: false, contested: true });
     await this.#readKeys(this.#node());
+  }
+
+  /** A refusal is not kept: where its answer is lost, the repeat finds its challenge used, and a new one brings the verdict. */
+  async #contend(key: SoftwareKey): Promise<Answer> {
+    for (;;) {
+      const body = await this.#calls.until(this.who, this.#random, (node) =>
+        this.#challengeBody('register', key, node, this.home.token),
+      );
+      const expected = { statuses: [200, CONFLICT], afterLost: [UNAUTHORIZED] };
+      const answer = await this.#write(`${KEYS_PATH}/register_key`, body, expected);
+      if (answer.status !== UNAUTHORIZED) return answer;
+    }
   }
 
   async #removeKey(): Promise<void> {
@@ -248,9 +258,9 @@ export class AccountClient {
     await this.#readApps(this.#node());
   }
 
-  #write(path: string, body: object, statuses?: readonly number[]): Promise<Answer> {
+  #write(path: string, body: object, expected?: Expected): Promise<Answer> {
     const headers = { Cookie: this.home.token, 'Idempotency-Key': randomUUID() };
-    return this.#calls.write(this.who, this.#random, { path, headers, body }, statuses);
+    return this.#calls.write(this.who, this.#random, { path, headers, body }, expected);
   }
 
   /** The answer to a fresh challenge; undefined where the node gives none. */

@@ -51,6 +51,14 @@ export interface NodeRequest {
   readonly timeoutMs?: number;
 }
 
+/** Statuses that keep the promise. */
+export interface Expected {
+  /** Default: 200. */
+  readonly statuses?: readonly number[];
+  /** Of a repeat, where the answer before it was lost. It acknowledges nothing. */
+  readonly afterLost?: readonly number[];
+}
+
 /** Says what is wrong with an answer; undefined when it is right. */
 export type Judge = (answer: Answer) => string | undefined;
 
@@ -109,14 +117,17 @@ export class NodeCalls {
     who: string,
     random: () => number,
     asked: NodeRequest,
-    statuses: readonly number[] = [200],
+    { statuses = [200], afterLost = [] }: Expected = {},
   ): Promise<Answer> {
+    let isRepeated = false;
     const answer = await this.until(who, random, async (node) => {
       const answered = await this.call(who, node, asked);
       if (answered?.json['error']?.['code']?.toString() === SESSION_NOT_FOUND)
         throw this.stale(who, node, 'a live session is refused', answered);
+      isRepeated ||= answered === undefined;
       return answered;
     });
+    if (isRepeated && afterLost.includes(answer.status)) return answer;
     if (!statuses.includes(answer.status))
       throw new BrokenPromise(who, `${asked.path}: ${answer.status} ${answer.text}`);
     this.counts.acknowledged += 1;
