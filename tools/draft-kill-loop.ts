@@ -10,7 +10,7 @@ import { crc32 } from 'node:zlib';
 import { type Person, signUp } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
-import { NO_FILE_LIMITS } from './no-limits.ts';
+import { NO_FILE_LIMITS } from './launch.ts';
 
 export interface DraftKillReport extends KillReport {
   acknowledged: number;

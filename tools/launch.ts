@@ -4,6 +4,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { SettingName, SettingValue } from '../src/domain/settings/settings.ts';
 
 const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
 /**
@@ -12,6 +13,25 @@ const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
 export const TIED = ['--require', fileURLToPath(new URL('./tied.cjs', import.meta.url))] as const;
 /** A start that takes longer than this has failed. */
 const START_TIMEOUT_MS = 30_000;
+
+/** Settings without limits of calls, for programs that look at something else. The limiter stays in the path. */
+export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  PubKeyApiRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
+  McpApiRPSLimit: 0,
+  UnknownKeyFailuresPerMinute: 0,
+};
+
+/** Likewise without limits of bandwidth and drafts. */
+export const NO_FILE_LIMITS: Partial<Record<SettingName, SettingValue>> = {
+  ...NO_LIMITS,
+  FileUploadBytesPerSecond: 0,
+  FileDownloadBytesPerSecond: 0,
+  DraftsPerUser: 1000,
+};
 
 export interface LaunchOptions {
   /** Data folder; a temporary one that `stop` removes unless given. */

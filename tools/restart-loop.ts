@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signUp } from './agent.ts';
 import { pickPort } from './free-port.ts';
-import { launch } from './launch.ts';
-import { NO_LIMITS } from './no-limits.ts';
+import { launch, NO_LIMITS } from './launch.ts';
 import { PlainEventSource } from './plain-event-source.ts';
 
 export interface RestartLoopOptions {

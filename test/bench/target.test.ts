@@ -8,8 +8,7 @@ import { readMetric } from '../../bench/measure/metrics.ts';
 import { type BenchReport, loadOf } from '../../bench/report/report.ts';
 import { removeKeys, retryWhenLimited } from '../../bench/subjects/target-accounts.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, plainEnvironment } from '../../tools/launch.ts';
-import { NO_LIMITS } from '../../tools/no-limits.ts';
+import { launch, NO_LIMITS, plainEnvironment } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 

@@ -27,7 +27,7 @@ import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido
 import { makePart, publishPart } from '../../src/workers/part-files.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
-import { NO_LIMITS } from '../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../tools/launch.ts';
 import { createTestActors, type TestActors } from './actors/actors.ts';
 import { connectRaw, type HttpFixture, makeChallenges, requestText, startHttp } from './http.ts';
 

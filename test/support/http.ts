@@ -20,7 +20,7 @@ import {
 } from '../../src/io/http/pipeline.ts';
 import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
 import { createServer, type RequestHandler, type Server, type TlsFiles } from '../../src/io/http/server.ts';
-import { NO_LIMITS } from '../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../tools/launch.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;

@@ -12,7 +12,7 @@ import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
-import { NO_LIMITS } from '../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../tools/launch.ts';
 import { type HttpFixture, startHttp } from './http.ts';
 import { auditOnly, sessionOf } from './mcp.ts';
 

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expectOk, mcpLogin, type Person, signUp, untilAvailable, updateKey } from '../agent.ts';
 import type { Exit } from '../launch.ts';
-import { NO_LIMITS } from '../no-limits.ts';
+import { NO_LIMITS } from '../launch.ts';
 import { startBalancer } from './balancer.ts';
 import { type Client, type LoadReport, startLoad } from './load.ts';
 import { type NodeProcess, type Nodes, startNodes } from './nodes.ts';

@@ -5,8 +5,7 @@ import t, { type Test } from 'tap';
 import { challenge, cookieOf, expectOk, type Json, request } from '../../../tools/agent.ts';
 import { create, makePasskey } from '../../../tools/authenticator.ts';
 import { linked, type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
-import { runToEnd } from '../../../tools/launch.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import {
   asked,

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../../tools/agent.ts';
 import { type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
 import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

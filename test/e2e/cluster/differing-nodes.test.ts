@@ -6,8 +6,7 @@ import { SAMPLE_ROWS } from '../../../src/actors/runtime/journal/replica-rows.ts
 import { Database } from '../../../src/io/cluster/database.ts';
 import { request, signUp, untilAvailable, updateKey } from '../../../tools/agent.ts';
 import { type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { runToEnd } from '../../../tools/launch.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

@@ -7,9 +7,8 @@ import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.t
 import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { launch, runToEnd } from '../../../tools/launch.ts';
+import { launch, NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
 import { metricValue } from '../../../tools/metric-value.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 

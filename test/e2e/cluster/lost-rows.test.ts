@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { signUp, untilAvailable } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
 
 t.setTimeout(240_000);
 

@@ -10,7 +10,7 @@ import {
   updateKey,
 } from '../../../tools/agent.ts';
 import { linked, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

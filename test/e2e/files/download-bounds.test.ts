@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import t from 'tap';
 import { signUp } from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
-import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
+import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../tools/launch.ts';
 import { uploadAll } from '../../../tools/upload-client.ts';
 
 t.setTimeout(120_000);

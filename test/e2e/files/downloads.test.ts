@@ -15,8 +15,7 @@ import {
   signUp,
   updateKey,
 } from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
-import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
+import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../tools/launch.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../../tools/upload-client.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 

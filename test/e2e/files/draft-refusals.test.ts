@@ -5,8 +5,7 @@ import { existsSync } from 'node:fs';
 import http from 'node:http';
 import t from 'tap';
 import { signUp } from '../../../tools/agent.ts';
-import { launch } from '../../../tools/launch.ts';
-import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
+import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
 import { count } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 

@@ -4,8 +4,7 @@ import { eventLoopP99Ms } from '../../../bench/measure/metrics.ts';
 import { costOf } from '../../../bench/measure/process-cost.ts';
 import { signUp } from '../../../tools/agent.ts';
 import { runDraftKillLoop } from '../../../tools/draft-kill-loop.ts';
-import { launch } from '../../../tools/launch.ts';
-import { NO_FILE_LIMITS } from '../../../tools/no-limits.ts';
+import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
 import { count, depth } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 

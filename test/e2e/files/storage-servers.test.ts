@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import CRC32 from 'crc-32';
 import t from 'tap';
 import { expectOk, type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { launch, NO_LIMITS, type RunningGateway } from '../../../tools/launch.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 const CHUNK_BYTES = 256 * 1024;

@@ -13,8 +13,7 @@ import {
   dashboardText,
 } from '../../../tools/dashboards/print-dashboards.ts';
 import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
-import { launch } from '../../../tools/launch.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { launch, NO_LIMITS } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 import { prometheusMissing, startPrometheus } from '../../support/prometheus.ts';

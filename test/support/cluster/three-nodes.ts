@@ -19,7 +19,7 @@ import {
   updateKey,
 } from '../../../tools/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
 import { type SlowModule, startSlowModule } from '../mcp-clients/slow-module.ts';
 import { shared } from '../shared.ts';
 import { sharedPostgres } from './postgres.ts';

@@ -23,7 +23,7 @@ import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
 import type { SessionLookup } from '../../../src/io/http/route.ts';
 import type { ChatFile } from '../../../src/io/modules/chat-files.ts';
 import { createDownloadRoutes } from '../../../src/io/routes/downloads.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
 import { inlineWorkers } from '../account.ts';
 import { type HttpFixture, startHttp } from '../http.ts';
 import { sessionOf } from '../mcp.ts';

@@ -19,7 +19,7 @@ import { BodyReceiver } from '../../../src/io/files/upload/receiver.ts';
 import { DraftUploads } from '../../../src/io/files/upload/v2-stream.ts';
 import type { SessionLookup } from '../../../src/io/http/route.ts';
 import { createDraftRoutes } from '../../../src/io/routes/files-v2.ts';
-import { NO_LIMITS } from '../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
 import { inlineWorkers } from '../account.ts';
 import { createTestActors, type TestActors } from '../actors/actors.ts';
 import { type HttpFixture, startHttp } from '../http.ts';

@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { newKey, type SoftwareKey } from '../../agent.ts';
 import { numbersOf } from '../../kills.ts';
-import { NO_LIMITS } from '../../no-limits.ts';
+import { NO_LIMITS } from '../../launch.ts';
 import { seededNumbers } from '../../seeded-numbers.ts';
 import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../nodes.ts';
 import type { Postgres } from '../postgres.ts';

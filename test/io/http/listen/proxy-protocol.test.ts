@@ -5,7 +5,7 @@ import { object, text } from '../../../../src/domain/schema.ts';
 import type { PipelineOptions } from '../../../../src/io/http/pipeline.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../../src/io/http/route.ts';
 import { StreamReply } from '../../../../src/io/http/stream.ts';
-import { NO_LIMITS } from '../../../../tools/no-limits.ts';
+import { NO_LIMITS } from '../../../../tools/launch.ts';
 import {
   connectRaw,
   type HttpFixture,
