@@ -4,7 +4,6 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { SettingName, SettingValue } from '../src/domain/settings/settings.ts';
 
 const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
 /**
@@ -15,7 +14,7 @@ export const TIED = ['--require', fileURLToPath(new URL('./tied.cjs', import.met
 const START_TIMEOUT_MS = 30_000;
 
 /** Settings without limits of calls, for programs that look at something else. The limiter stays in the path. */
-export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
+export const NO_LIMITS = {
   ApiRPSLimit: 0,
   IpRPSLimit: 0,
   PubKeyApiRPSLimit: 0,
@@ -26,7 +25,7 @@ export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
 };
 
 /** Likewise without limits of bandwidth and drafts. */
-export const NO_FILE_LIMITS: Partial<Record<SettingName, SettingValue>> = {
+export const NO_FILE_LIMITS = {
   ...NO_LIMITS,
   FileUploadBytesPerSecond: 0,
   FileDownloadBytesPerSecond: 0,
