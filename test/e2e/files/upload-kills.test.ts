@@ -24,7 +24,7 @@ t.setTimeout(240_000);
 
 const KILLS = 8;
 /** Of uploads with many chunks. `npm run soak` does more. */
-const CHUNK_KILLS = 16;
+const CHUNK_KILLS = 8;
 /** Without the table the first loss ends the loop. */
 const PLANTED_KILLS = 10;
 const PAGE_BYTES = 4096;
