@@ -139,11 +139,7 @@ t.test('explorer: runs /mcp, mcp_login of every type, and both uploads', async (
   t.match(sent, { status: 200, json: { result: { chunkNumber: 0, fileId: /^[0-9]+$/ } } });
   await picture('explorer-upload');
 
-  const drafted = await execute(
-    await open(page, 'files', 'post_auth_v2_file_create_draft'),
-    { fileName: 'notes.txt', fileSize: '5' },
-    '{}',
-  );
+  const drafted = await send('/auth/v2/file/create_draft?fileName=notes.txt&fileSize=5', {});
   const [fileId = '', code = ''] = String(drafted.json['result']).split(':');
   const streamed = await execute(
     await open(page, 'files', 'post_auth_v2_file_stream_upload_fileId'),

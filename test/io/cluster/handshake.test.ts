@@ -14,7 +14,7 @@ import { LOG_ID, SECRET } from '../../support/cluster/node.ts';
 import { runs } from '../../support/depth.ts';
 
 /** At full depth. */
-const RUNS = 20_000;
+const RUNS = 5_000;
 
 interface Side {
   readonly node?: number;
