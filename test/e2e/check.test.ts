@@ -62,16 +62,15 @@ async function fill(directory: string): Promise<void> {
   await journal.close();
 }
 
-/** SHA-256 over all rows, apart from the owner record. */
+/** SHA-256 over all rows, apart from the owner record. The name of an empty table is not read. */
 async function digest(directory: string): Promise<string> {
   const environment = open({ path: directory, noSubdir: false, maxDbs: 32, readOnly: true });
   const hash = createHash('sha256');
   for (const name of [...environment.getKeys({})].map(String)) {
     if (name === 'owner') continue;
-    hash.update(`\n${name}`);
     const table = environment.openDB(name, { encoding: 'binary' });
     for (const { key, value } of table.getRange({})) {
-      hash.update(`\n${String(key)}`);
+      hash.update(`\n${name}\n${String(key)}`);
       hash.update(value);
     }
   }

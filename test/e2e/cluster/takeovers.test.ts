@@ -43,7 +43,7 @@ await withPostgres(t, (postgres) => {
     const options = { postgres, rounds: PLANTED_ROUNDS, seed: depth.seed, backWithinMs: BACK_WITHIN_MS };
     const report = await runFaults({ ...options, kinds: ['stop'], launch });
     t.ok(report.stale > 0, 'stale reads are counted');
-    t.match(report.faults.join('\n'), /stale at [abc]: (a|the) .* (admitted|refused)/);
+    t.match(report.faults.join('\n'), /stale at [abc]: /);
     t.match(report.history.join('\n'), /stop at [abc] begins/, 'the history names the fault');
   });
 });
