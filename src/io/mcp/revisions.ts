@@ -36,6 +36,11 @@ export function askedRevision(context: RouteContext): AskedRevision {
   return REVISIONS[name]?.isStateless === true ? 'stateless' : 'handshake';
 }
 
+/** Does the head name a revision? The field came with 2025-03-26. */
+export function namesRevision({ header }: Pick<RouteContext, 'header'>): boolean {
+  return header(HEADER) !== undefined;
+}
+
 /** Throws `HeaderMismatch` when `_meta` names a stateless revision, which the head must name too. */
 export function requireHandshake({ params }: RpcRequest): void {
   const named = versionInMeta(params);

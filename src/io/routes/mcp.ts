@@ -21,7 +21,7 @@ import type { NodeSignals } from '../mcp/node-signals.ts';
 import { describeMcp } from '../mcp/openapi/described.ts';
 import { progressOf } from '../mcp/progress.ts';
 import { failureReply, rpcReply } from '../mcp/replies.ts';
-import { type AskedRevision, askedRevision, requireHandshake } from '../mcp/revisions.ts';
+import { type AskedRevision, askedRevision, namesRevision, requireHandshake } from '../mcp/revisions.ts';
 import {
   type RpcAnswer,
   type RpcBody,
@@ -219,8 +219,8 @@ class McpHttpHandler {
       return rpcReply(errorRow(body.error).status, rpcFailure(undefined, body.error, body.detail));
     }
     return body.kind === 'single'
-      ? this.#single(body.message, context, authentication)
-      : this.#batch(body.messages, context, authentication);
+      ? this.#single(body.message, context, authentication, endpoint)
+      : this.#batch(body.messages, context, authentication, endpoint);
   }
 
   /** A body of revision 2026-07-28, or of one that is not known. */
@@ -244,10 +244,11 @@ class McpHttpHandler {
     message: RpcMessage,
     context: RouteContext,
     authentication: Authentication,
+    endpoint: McpEndpoint,
   ): Reply | Promise<Reply> {
     if (message.kind === 'notification') {
       this.#dispatcher.onNotification(message, context, authentication);
-      return Reply.empty();
+      return accepted(context, endpoint);
     }
     if (message.kind === 'fault') {
       return ok(rpcFailure(message.id, message.error, message.detail));
@@ -270,6 +271,7 @@ class McpHttpHandler {
     messages: readonly RpcMessage[],
     context: RouteContext,
     authentication: Authentication,
+    endpoint: McpEndpoint,
   ): Promise<Reply> {
     const due = messages.filter((message) => message.kind !== 'notification');
     const answers = new BatchAnswers(due.map(({ id }) => id));
@@ -287,7 +289,7 @@ class McpHttpHandler {
       else answers.add(message.id, this.#answerOf(message, context, authentication));
     }
     const whole = await answers.whole();
-    if (whole === undefined) return Reply.empty();
+    if (whole === undefined) return accepted(context, endpoint);
     const begun = due.some((message) => message.kind === 'request' && message.method === 'initialize');
     const headers = begun ? sessionHeader() : [];
     return new Reply(200, whole, 'application/json', headers, undefined, answers.error);
@@ -321,6 +323,14 @@ function readBody(bytes: Buffer): RpcBody {
 
 function idOf(message: RpcMessage): string | undefined {
   return message.kind === 'notification' ? undefined : message.id;
+}
+
+/**
+ * The answer to notifications and responses. From 2025-03-26 on it is 202, and Codex ends the handshake at a 200 without a media
+ * type. Spec 4.1 has 200, as 2024-11-05 does, which knows no `MCP-Protocol-Version`.
+ */
+function accepted(context: RouteContext, { challenge }: McpEndpoint): Reply {
+  return Reply.empty(challenge !== undefined || namesRevision(context) ? 202 : 200);
 }
 
 /** Opaque, 24 characters. The gateway stores nothing under it, so an unknown id does no harm. */

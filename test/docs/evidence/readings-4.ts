@@ -73,7 +73,9 @@ export const READINGS_4: Evidence = {
     'test/io/routes/mcp.test.ts: paths of an authorization server: 404',
   ],
   '4.1 a message without id': [
-    'test/io/routes/mcp.test.ts: notifications and client answers: 200, Content-Length 0',
+    'test/io/routes/mcp.test.ts: notifications and responses of 2024-11-05: 200, Content-Length 0',
+    'test/io/routes/mcp.test.ts: notifications and responses with MCP-Protocol-Version: 202',
+    'test/io/connect/endpoint.test.ts: /connect/mcp: notifications and responses are 202 without a body',
     'test/io/routes/mcp.test.ts: unknown methods: HTTP 200, -32601',
   ],
   '4.1 a backend has one deadline': [

@@ -118,7 +118,7 @@ export const READINGS_5_TO_9: Evidence = {
     'test/sandbox/events.test.ts: notices go to',
   ],
   '6.4 ends a running call': [
-    'test/io/routes/mcp.test.ts: notifications and client answers: 200, Content-Length 0',
+    'test/io/routes/mcp.test.ts: notifications and responses of 2024-11-05: 200, Content-Length 0',
     'test/io/mcp/call.test.ts: cancelled: stops the call of the same session',
   ],
   '7.1 the whole table of errors': [

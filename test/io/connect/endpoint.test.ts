@@ -79,6 +79,20 @@ t.test('/connect/mcp: a token of it is served as at /mcp, GET is 405', async (t)
   t.equal(elsewhere.error?.code, -32001, 'its audience is not /mcp');
 });
 
+t.test('/connect/mcp: notifications and responses are 202 without a body and a media type', async (t) => {
+  const mcp = await start(t);
+  const bearer = { authorization: `Bearer ${TOKENS.connected}` };
+  const initialized = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
+  const response = '{"jsonrpc":"2.0","id":7,"result":{}}';
+  for (const body of [initialized, response, `[${initialized},${response}]`]) {
+    const answer = await post(mcp, body, bearer);
+    t.equal(answer.status, 202, body);
+    t.equal(answer.headers.get('content-type'), null);
+    t.equal(await answer.text(), '');
+  }
+  t.equal((await post(mcp, `[${initialized},${CALL}]`, bearer)).status, 200, 'a batch with a request');
+});
+
 t.test('/connect/mcp: pages of every origin see the challenge, the preflight is 204', async (t) => {
   const mcp = await start(t);
   const preflight = await send(mcp, '/connect/mcp', {

@@ -18,6 +18,26 @@ const notification = (method: string, params?: object) =>
   JSON.stringify({ jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) });
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
+const SILENT = [
+  notification('notifications/initialized'),
+  message('notifications/initialized', 3),
+  notification('notifications/cancelled', { requestId: 5 }),
+  notification('notifications/progress', { progressToken: 1, progress: 1 }),
+  notification('tools/call', { name: 'wallet_get_balance' }),
+  '{"jsonrpc":"2.0","id":7,"result":{}}',
+  '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}',
+  `[${notification('notifications/initialized')},${notification('notifications/progress')}]`,
+];
+
+/** Status, framing fields, media type and body, as they are sent. */
+async function bareAnswer(body: string, headers: Readonly<Record<string, string>>): Promise<unknown[]> {
+  const connection = connectRaw(mcp.http.port);
+  connection.send(requestText('POST', '/mcp', { 'Content-Type': 'application/json', ...headers }, body));
+  const { status, headers: given, body: sent } = await connection.answer();
+  connection.close();
+  return [status, given['content-length'], given['transfer-encoding'], given['content-type'], sent];
+}
+
 t.test('initialize: always 2024-11-05, an opaque session id, no login needed', async (t) => {
   for (const asked of ['2024-11-05', '2025-06-18', '1900-01-01', 5, null]) {
     const body = message('initialize', 'a', { protocolVersion: asked });
@@ -41,48 +61,36 @@ t.test('initialize: always 2024-11-05, an opaque session id, no login needed', a
   t.not(first.headers.get('mcp-session-id'), second.headers.get('mcp-session-id'));
 });
 
-t.test('notifications and client answers: 200, Content-Length 0, no Content-Type, not a byte', async (t) => {
-  const silent = [
-    notification('notifications/initialized'),
-    message('notifications/initialized', 3),
-    notification('notifications/cancelled', { requestId: 5 }),
-    notification('notifications/progress', { progressToken: 1, progress: 1 }),
-    notification('tools/call', { name: 'wallet_get_balance' }),
-    '{"jsonrpc":"2.0","id":7,"result":{}}',
-    '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}',
-    `[${notification('notifications/initialized')},${notification('notifications/progress')}]`,
-  ];
-  const answers: unknown[][] = [];
-  for (const body of silent) {
-    for (const headers of [{}, bearer('anonymous'), bearer(TOKENS.McpVerified)]) {
-      const connection = connectRaw(mcp.http.port);
-      connection.send(
-        requestText(
-          'POST',
-          '/mcp',
-          { 'Content-Type': 'application/json', ...headers } as Record<string, string>,
-          body,
-        ),
-      );
-      const answer = await connection.answer();
-      connection.close();
-      const given = answer.headers;
-      answers.push([
-        body,
-        answer.status,
-        given['content-length'],
-        given['content-type'],
-        given['transfer-encoding'],
-        answer.body,
-      ]);
-    }
-  }
-  t.same(
-    answers,
-    answers.map(([body]) => [body, 200, '0', undefined, undefined, '']),
-  );
-  t.equal(mcp.asked.length, 0, 'a tools/call without id is not carried out');
-});
+t.test(
+  'notifications and responses of 2024-11-05: 200, Content-Length 0, no Content-Type, not a byte',
+  async (t) => {
+    const silent = SILENT.flatMap((body) =>
+      [{}, bearer('anonymous'), bearer(TOKENS.McpVerified)].map((headers) => ({ body, headers })),
+    );
+    for (const { body, headers } of silent)
+      t.strictSame(await bareAnswer(body, headers), [200, '0', undefined, undefined, ''], body);
+    t.equal(mcp.asked.length, 0, 'a tools/call without id is not carried out');
+  },
+);
+
+t.test(
+  'notifications and responses with MCP-Protocol-Version: 202, Content-Length 0, not a byte',
+  async (t) => {
+    for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])
+      for (const body of SILENT) {
+        const headers = { ...bearer(TOKENS.McpVerified), 'MCP-Protocol-Version': version };
+        t.strictSame(
+          await bareAnswer(body, headers),
+          [202, '0', undefined, undefined, ''],
+          `${version} ${body}`,
+        );
+      }
+    const batch = `[${notification('notifications/initialized')},${message('ping', 1)}]`;
+    const answer = await mcp.post(batch, { 'mcp-protocol-version': '2025-03-26' });
+    t.equal(answer.status, 200, 'a batch with a request');
+    t.strictSame(JSON.parse(answer.text), [{ jsonrpc: '2.0', id: 1, result: {} }]);
+  },
+);
 
 t.test('GET: 405 with Allow and a JSON body; DELETE: 204 with a session id, else 405', async (t) => {
   const got = await fetch(`${mcp.http.url}/mcp`, { headers: { accept: 'text/event-stream' } });

@@ -206,7 +206,10 @@ export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs
           examples: [STREAM_EXAMPLE],
         }),
       },
-      202: { description: 'A notification in revision 2026-07-28' },
+      202: {
+        description:
+          'Notifications and responses alone, at addresses that need a token and where the head has MCP-Protocol-Version',
+      },
       400: json('The body is no JSON, or its revision is not served or not the one of the headers', refusal),
       404: json('This Mcp-Session-Id was ended; in revision 2026-07-28 an unknown method', refusal),
       429: json(limited, refusal),
