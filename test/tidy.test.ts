@@ -7,6 +7,7 @@ import t from 'tap';
 import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
 import { SUITES, suiteOf } from './suites/table.ts';
 import { citationFaults } from './tidy/citations.ts';
+import { expressionFaults } from './tidy/expressions.ts';
 import {
   depthFaults,
   FOLDER_FILES_MAX,
@@ -25,7 +26,7 @@ import {
   threadFaults,
 } from './tidy/imports.ts';
 import { nameFaults, unusedFaults } from './tidy/names.ts';
-import { listFiles, readFiles } from './tidy/sources.ts';
+import { listCompiled, listFiles, readFiles } from './tidy/sources.ts';
 import { TEXTS, wordFaults } from './tidy/words.ts';
 
 const RULES = {
@@ -50,6 +51,20 @@ const pages = readFiles(files, /\.md$/);
 for (const [name, rule] of Object.entries(RULES)) {
   t.test(`tidy: ${name}: the tree holds to the rule`, async (t) => t.same(rule(sources), []));
 }
+
+t.test('tidy: expressions: none goes back over a run of its text', async (t) => {
+  const compiled = readFiles(listCompiled(), /\.js$/);
+  t.ok(compiled.size > 300, 'the compiled program was read');
+  t.same(expressionFaults(compiled), []);
+});
+
+t.test('tidy: expressions: a planted one that takes more than linear time is found', async (t) => {
+  const planted = ['/x+$/', '/\\s*y\\s*/', '/^(a+)+$/', '/^a*a*$/', "({ pattern: '^(a+)+$' })"];
+  for (const text of planted)
+    t.equal(expressionFaults(new Map([['src/a.js', `x = ${text}`]])).length, 1, text);
+  const linear = ['/^x+$/', '/[^x]x/', '/^(?:a\\/)*$/', "({ pattern: '^[a-z]+$' })"];
+  for (const text of linear) t.same(expressionFaults(new Map([['src/a.js', `x = ${text}`]])), [], text);
+});
 
 t.test('tidy: words: the standard terms alone', async (t) => t.same(wordFaults(texts), []));
 

@@ -1,6 +1,7 @@
 /** Opens the export of traces: OTLP over HTTP to `Telemetry.url`, with connections and bounds of its own. */
 import { randomUUID } from 'node:crypto';
 import type { Configuration } from '../domain/config/configuration.ts';
+import { withoutTrailing } from '../domain/host-port.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import { SECOND_MS } from '../domain/time.ts';
@@ -92,7 +93,7 @@ class Collector {
     this.#client = client;
     this.#headers = { ...headers, 'content-type': 'application/json' };
     const { origin, pathname, search } = new URL(url);
-    const path = pathname.replace(/\/+$/, '');
+    const path = withoutTrailing(pathname, '/');
     this.#url = { origin, pathname: path.endsWith(TRACES_PATH) ? path : path + TRACES_PATH, search };
   }
 

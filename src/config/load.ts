@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { type Configuration, DEFAULTS, type ModuleConfiguration } from '../domain/config/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
 import { customRows } from '../domain/custom-rows.ts';
+import { withoutTrailing } from '../domain/host-port.ts';
 import { compileSchema, type Fault } from '../domain/schema.ts';
 import {
   checkSetting,
@@ -201,7 +202,7 @@ function resolve(
   const production = file.Production ?? DEFAULTS.Production;
   return {
     project: file.Project ?? DEFAULTS.Project,
-    baseUrl: file.BaseUrl?.replace(/\/+$/, ''),
+    baseUrl: file.BaseUrl === undefined ? undefined : withoutTrailing(file.BaseUrl, '/'),
     production,
     listen: {
       host: file.Listen?.host ?? DEFAULTS['Listen.host'],
@@ -263,7 +264,7 @@ function resolve(
 function resolveModules(file: ConfigurationFile): Record<string, ModuleConfiguration> {
   const modules = Object.entries(file.Modules ?? {}).map(([name, given]) => {
     const { key, poll = false, public: open = [] } = given;
-    return [name, { url: given.url.replace(/\/+$/, ''), key, poll, public: open }] as const;
+    return [name, { url: withoutTrailing(given.url, '/'), key, poll, public: open }] as const;
   });
   return Object.fromEntries(modules);
 }

@@ -1,4 +1,4 @@
-/** Addresses of the form `host:port`, with brackets around IPv6. */
+/** Parts of addresses: `host:port` with brackets around IPv6, and ends that do not count. */
 
 export interface HostPort {
   readonly host: string;
@@ -18,4 +18,11 @@ export function parseHostPort(text: string): HostPort | undefined {
 
 export function hostPortText({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Without the character at its end, however often it stands there. Linear, unlike an expression that begins at any of them. */
+export function withoutTrailing(text: string, character: '/' | '.'): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === character) end -= 1;
+  return text.slice(0, end);
 }

@@ -1,6 +1,6 @@
 /**
  * Reads members of JSON text without parsing it, for ids and decimals that `JSON.parse` would change, and for answers
- * that are forwarded unread. Finds whether a number would lose digits. Never throws; other text has no members.
+ * that are forwarded unread. Finds numbers that would lose digits. Never throws; other text has no members.
  */
 
 export interface Span {
@@ -17,6 +17,9 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const COMMA = 0x2c;
 const COLON = 0x3a;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
 
 /**
  * The value of `key` in the object that begins at `from` (white space before it is skipped). Of a repeated key the
@@ -92,60 +95,88 @@ export function itemSpans(text: string, from = 0): Span[] {
   return spans;
 }
 
-/**
- * The path (`a.b.0`) of the first number in valid JSON text whose digits a double cannot hold: 2^53 + 1, or a decimal
- * with more digits than survive. Undefined when every number is exact.
- */
-export function lossyNumberPath(text: string, span: Span): string | undefined {
-  const opening = text.charCodeAt(span.start);
-  if (opening === OPEN_BRACKET) {
-    const items = itemSpans(text, span.start);
-    return firstPath(
-      items.map((item, index) => [String(index), item]),
-      text,
-    );
-  }
-  if (opening !== OPEN_BRACE) return losesDigits(text.slice(span.start, span.end)) ? '' : undefined;
-  return firstPath(members(text, span), text);
+/** Characters of a JSON number that is compared; a double never needs more than 25. */
+export const NUMBER_MAX_CHARACTERS = 40;
+
+export interface NumberFault {
+  /** Where the number stands, as `a.b.0`; '' for the value itself. */
+  readonly path: string;
+  /** `long`: over `NUMBER_MAX_CHARACTERS`, and not read. `lossy`: a double cannot hold its digits. */
+  readonly kind: 'long' | 'lossy';
 }
 
-function firstPath(entries: (readonly [name: string, span: Span])[], text: string): string | undefined {
-  for (const [name, span] of entries) {
-    const below = lossyNumberPath(text, span);
-    if (below !== undefined) return below === '' ? name : `${name}.${below}`;
+/** A container that is open at a position of the text: an object has the span of its present key. */
+interface OpenContainer {
+  key: Span | undefined;
+  index: number;
+}
+
+/**
+ * The first number in valid JSON text that a double would change: 2^53 + 1, or a decimal with more digits than survive.
+ * Undefined when every number is exact. One pass over the text.
+ */
+export function numberFault(text: string, span: Span): NumberFault | undefined {
+  const open: OpenContainer[] = [];
+  let inner: OpenContainer | undefined;
+  let at = span.start;
+  while (at < span.end) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = stringEnd(text, at);
+      const next = skipSpace(text, end);
+      if (inner !== undefined && text.charCodeAt(next) === COLON) inner.key = { start: at, end };
+      at = next;
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      inner = { key: undefined, index: 0 };
+      open.push(inner);
+      at += 1;
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      open.pop();
+      inner = open.at(-1);
+      at += 1;
+    } else if (code === COMMA) {
+      if (inner !== undefined) inner.index += 1;
+      at += 1;
+    } else if (code === MINUS || isDigit(code)) {
+      const end = valueEnd(text, at);
+      const kind = faultOfNumber(text, at, end);
+      if (kind !== undefined) return { path: pathOf(open, text), kind };
+      at = end;
+    } else at += 1;
   }
   return undefined;
 }
 
-function members(text: string, span: Span): (readonly [name: string, span: Span])[] {
-  const found: (readonly [name: string, span: Span])[] = [];
-  let at = skipSpace(text, span.start + 1);
-  while (text.charCodeAt(at) === QUOTE) {
-    const keyEnd = stringEnd(text, at);
-    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
-    const end = valueEnd(text, start);
-    found.push([String(JSON.parse(text.slice(at, keyEnd))), { start, end }]);
-    at = skipSpace(text, skipSpace(text, end) + 1);
-  }
-  return found;
+function pathOf(open: readonly OpenContainer[], text: string): string {
+  return open
+    .map(({ key, index }) => (key === undefined ? index : decoded(text.slice(key.start, key.end))))
+    .join('.');
+}
+
+function faultOfNumber(text: string, start: number, end: number): NumberFault['kind'] | undefined {
+  if (end - start > NUMBER_MAX_CHARACTERS) return 'long';
+  return losesDigits(text.slice(start, end)) ? 'lossy' : undefined;
 }
 
 /** Does reading this number as a double and writing it again change its digits? */
 function losesDigits(literal: string): boolean {
-  const first = literal.charCodeAt(0);
-  if (first !== 0x2d && (first < 0x30 || first > 0x39)) return false;
   const value = Number(literal);
   return !Number.isFinite(value) || digitsOf(literal) !== digitsOf(String(value));
 }
 
 /** Significant digits and the power of ten of the last one, so that 1.50, 15e-1 and 1.5 are the same. */
 function digitsOf(literal: string): string {
-  const [mantissa = '', exponent = '0'] = literal.replace(/^-/, '').toLowerCase().split(/e/);
+  const [mantissa = '', exponent = '0'] = literal.replace(/^-/, '').toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = (whole + fraction).replace(/^0+/, '');
-  const significant = all.replace(/0+$/, '');
-  if (significant === '') return '0';
-  return `${significant}e${Number(exponent) - fraction.length + (all.length - significant.length)}`;
+  let end = all.length;
+  while (end > 0 && all.charCodeAt(end - 1) === ZERO) end -= 1;
+  if (end === 0) return '0';
+  return `${all.slice(0, end)}e${Number(exponent) - fraction.length + (all.length - end)}`;
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
 }
 
 function sameKey(text: string, start: number, end: number, key: string): boolean {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { itemSpans, lossyNumberPath, memberSpan, memberSpans } from '../../src/domain/raw-json.ts';
+import { itemSpans, memberSpan, memberSpans, numberFault } from '../../src/domain/raw-json.ts';
 import { runs } from '../support/depth.ts';
 
 const slice = (text: string, key: string) => {
@@ -119,8 +119,8 @@ t.test('itemSpans: cuts an array into its items', async () => {
   );
 });
 
-t.test('lossyNumberPath: names the number that a double cannot hold', async (t) => {
-  const path = (text: string) => lossyNumberPath(text, { start: 0, end: text.length });
+t.test('numberFault: names the number that a double cannot hold', async (t) => {
+  const path = (text: string) => numberFault(text, { start: 0, end: text.length })?.path;
   t.equal(path('{"id":9007199254740993}'), 'id');
   t.equal(path('{"a":{"b":[1,0.1234567890123456789]}}'), 'a.b.1');
   t.equal(path('{"a":1e400}'), 'a');
@@ -133,11 +133,23 @@ t.test('lossyNumberPath: names the number that a double cannot hold', async (t) 
     t.equal(path(exact), undefined, exact);
 });
 
-t.test('lossyNumberPath: passes every number that JSON.stringify wrote', async () => {
+t.test('numberFault: a number of more than 40 characters is named unread', async (t) => {
+  const fault = (text: string) => numberFault(text, { start: 0, end: text.length });
+  t.strictSame(fault(`{"a":[{"b":10.${'0'.repeat(37)}}]}`), undefined, '40 characters');
+  t.strictSame(fault(`{"a":[{"b":10.${'0'.repeat(38)}}]}`), { path: 'a.0.b', kind: 'long' });
+  t.strictSame(fault(`-${'1'.repeat(250_000)}`), { path: '', kind: 'long' }, 'the value itself');
+});
+
+t.test('numberFault: a number behind strings, keys and closed containers has its own path', async (t) => {
+  const text = '{"a,1":"9007199254740993","b":[[1,"x:2"],{},{"c:\\"":{}, "d":[9007199254740993]}]}';
+  t.strictSame(numberFault(text, { start: 0, end: text.length }), { path: 'b.2.d.0', kind: 'lossy' });
+});
+
+t.test('numberFault: passes every number that JSON.stringify wrote', async () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = JSON.stringify(value);
-      return lossyNumberPath(text, { start: 0, end: text.length }) === undefined;
+      return numberFault(text, { start: 0, end: text.length }) === undefined;
     }),
     runs(10_000),
   );

@@ -34,6 +34,7 @@ const OWNERS: Record<string, string[]> = {
   pino: ['src/io/observability/log.ts'],
   'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
   'jsonc-parser': ['src/config/source.ts'],
+  re2js: ['src/domain/linear-pattern.ts'],
 };
 
 function layerOf(path: string): string {

@@ -20,6 +20,12 @@ export function listFiles(folder: string): string[] {
   return paths;
 }
 
+/** The compiled program, which has the syntax that parsers of JavaScript read. */
+export function listCompiled(): string[] {
+  const paths = readdirSync('build/src', { recursive: true, encoding: 'utf8' });
+  return paths.map((path) => join('build/src', path));
+}
+
 /** The texts of the files whose path fits. */
 export function readFiles(paths: readonly string[], pattern: RegExp): Sources {
   const fitting = paths.filter((path) => pattern.test(path));

@@ -22,6 +22,7 @@ const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>>
   pino: ['Log lines that do not delay answers', 'start'],
   piscina: ['Worker threads with a queue', 'start'],
   'prom-client': ['Metrics in the format of Prometheus', 'start'],
+  re2js: ['Patterns of configured tools, in linear time for any text', 'first use'],
   'swagger-ui-dist': ['API explorer', 'browser'],
   typebox: ['Checks of JSON Schema, compiled', 'start'],
   undici: ['Connections of webhooks and storage servers to checked addresses', 'first use'],

@@ -23,7 +23,7 @@ const port = (description: string) => upTo(65_535, description);
 const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
 const url = (description: string) =>
   text({
-    pattern: '^https?://[^\\s/]+[^\\s]*$',
+    pattern: '^https?://[^\\s/][^\\s]*$',
     form: 'an http or https address',
     maxLength: 2048,
     description,

@@ -4,6 +4,7 @@
  */
 import ipaddr from 'ipaddr.js';
 import { isWebUrl } from '../apps.ts';
+import { withoutTrailing } from '../host-port.ts';
 
 export interface WebhookRules {
   /** https only, but for exempt addresses. */
@@ -45,7 +46,7 @@ export function judgeWebhookUrl(text: string, rules: WebhookRules): TargetResult
   if (!isWebUrl(text)) return refused('expected an http or https address');
   const url = new URL(text);
   if (url.username !== '' || url.password !== '') return refused('user name and password are not allowed');
-  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
+  const host = withoutTrailing(url.hostname.replace(/^\[|\]$/g, ''), '.');
   if (host === '') return refused('expected a host');
   const literal = parseAddress(host) !== undefined;
   const local = isLoopbackName(host);

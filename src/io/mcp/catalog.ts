@@ -21,7 +21,7 @@ import {
   type Target,
 } from '../modules/endpoint.ts';
 import { type HeaderParam, headerParamsOf } from './header-params.ts';
-import { inputCheck, isObject } from './input-schema.ts';
+import { inputCheck, isObject, type SchemaOrigin } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';
 import { askedTools, type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
 import {
@@ -113,7 +113,7 @@ export function loadCatalog(
   const tools = new Map<string, ToolEntry>();
   const resources = new Map<string, ResourceEntry>();
   for (const [name, row] of Object.entries(builtIn.tools))
-    tools.set(name, toolEntry(name, row, builtInEndpoint(row, modules), policy));
+    tools.set(name, toolEntry(name, row, builtInEndpoint(row, modules), policy, 'own'));
   for (const [uri, row] of Object.entries(builtIn.resources))
     resources.set(uri, resourceEntry(uri, row, builtInEndpoint(row, modules), policy));
   for (const [name, row] of rowsOf<ToolRow>('McpTools', configured.tools, faults)) {
@@ -122,7 +122,7 @@ export function loadCatalog(
     if (tools.has(name)) found.push({ path: '', message: 'is the name of a built-in tool' });
     const endpoint = configuredEndpoint(row, modules, found);
     faults.push(...found.map((fault) => within(path, fault)));
-    if (found.length === 0) tools.set(name, toolEntry(name, row, endpoint, policy));
+    if (found.length === 0) tools.set(name, toolEntry(name, row, endpoint, policy, 'outside'));
   }
   for (const [uri, row] of rowsOf<ResourceRow>('McpResources', configured.resources, faults)) {
     const path = rowPath('McpResources', uri);
@@ -221,12 +221,13 @@ function toolEntry(
   row: ToolRow,
   endpoint: ToolEntry['endpoint'],
   policy: AccessPolicy,
+  origin: SchemaOrigin,
 ): ToolEntry {
   return {
     name,
     row,
     callers: new Set(CALLER_CLASSES.filter((caller) => mayCallTool(row, caller, policy))),
-    arguments: inputCheck(name, row.inputSchema),
+    arguments: inputCheck(name, row.inputSchema, origin),
     endpoint,
     url: plainUrl(endpoint),
     timeoutMs: row.timeoutMs ?? TIMEOUT_MS,

@@ -2,6 +2,8 @@
  * Input schemas of tools. A schema is checked at load, because clients drop the whole list for one bad schema. Arguments are
  * checked before a call; the message names the field, so that a model can correct it.
  */
+import { linearPattern } from '../../domain/linear-pattern.ts';
+import { compileOutsideSchema } from '../../domain/outside-schema.ts';
 import { type CompiledSchema, compileJsonSchema, compileWhenAsked, type Fault } from '../../domain/schema.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -25,12 +27,15 @@ const NESTING_MAX = 32;
 /** Faults named in one refusal of arguments. */
 export const NAMED_MAX = 8;
 
+/** Where a schema comes from. Patterns of the program's own rows are known to be linear (test/tidy). */
+export type SchemaOrigin = 'own' | 'outside';
+
 type CompiledInput =
   | { readonly ok: true; readonly compiled: CompiledSchema<unknown> }
   | { readonly ok: false; readonly faults: Fault[] };
 
 /** Faults that would break a client or the argument check, with their path in the schema. */
-export function compileInputSchema(schema: unknown): CompiledInput {
+export function compileInputSchema(schema: unknown, origin: SchemaOrigin): CompiledInput {
   if (!isObject(schema))
     return { ok: false, faults: [{ path: '', message: 'must be a JSON Schema object' }] };
   const faults: Fault[] = [];
@@ -44,10 +49,11 @@ export function compileInputSchema(schema: unknown): CompiledInput {
         faults.push({ path: `/properties/${pointer(name)}`, message: 'must be a schema object' });
   }
   findNulls(schema, '', faults, 0);
-  checkSchema(schema, '', { root: schema, faults }, 0);
+  checkSchema(schema, '', { root: schema, origin, faults, isByName: false }, 0);
   if (faults.length > 0) return { ok: false, faults };
   try {
-    return { ok: true, compiled: compileJsonSchema(bothForms(schema) as object) };
+    const compile = origin === 'own' ? compileJsonSchema : compileOutsideSchema;
+    return { ok: true, compiled: compile(bothForms(schema) as JsonObject) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { ok: false, faults: [{ path: '', message: `cannot be compiled: ${reason}` }] };
@@ -55,9 +61,9 @@ export function compileInputSchema(schema: unknown): CompiledInput {
 }
 
 /** The argument check of a valid schema. Configured schemas are checked at load, built-in ones by tests. */
-export function inputCheck(name: string, schema: JsonObject): CompiledSchema<unknown> {
+export function inputCheck(name: string, schema: JsonObject, origin: SchemaOrigin): CompiledSchema<unknown> {
   return compileWhenAsked(schema, () => {
-    const input = compileInputSchema(schema);
+    const input = compileInputSchema(schema, origin);
     if (!input.ok) throw new Error(`input schema of ${name}: ${JSON.stringify(input.faults)}`);
     return input.compiled;
   });
@@ -97,7 +103,10 @@ function plain(message: string): string {
 
 interface Judging {
   readonly root: JsonObject;
+  readonly origin: SchemaOrigin;
   readonly faults: Fault[];
+  /** Below `patternProperties`, whose schemas are compiled by themselves. */
+  readonly isByName: boolean;
 }
 
 function checkSchema(schema: unknown, path: string, judging: Judging, depth: number): void {
@@ -125,14 +134,16 @@ function checkSchema(schema: unknown, path: string, judging: Judging, depth: num
     const map = schema[key];
     if (map === undefined) continue;
     if (!isObject(map)) faults.push({ path: `${path}/${key}`, message: 'must be an object of schemas' });
-    else
+    else {
+      const inner = key === 'patternProperties' ? { ...judging, isByName: true } : judging;
       for (const [name, item] of Object.entries(map))
-        checkSchema(item, `${path}/${key}/${pointer(name)}`, judging, depth + 1);
+        checkSchema(item, `${path}/${key}/${pointer(name)}`, inner, depth + 1);
+    }
   }
 }
 
-function checkKeywords(schema: JsonObject, path: string, { root, faults }: Judging): void {
-  const { type, required, pattern, $ref: reference } = schema;
+function checkKeywords(schema: JsonObject, path: string, { root, origin, faults, isByName }: Judging): void {
+  const { type, required, pattern, patternProperties, $ref: reference } = schema;
   if (type !== undefined) {
     const named = Array.isArray(type) ? type : [type];
     if (named.length === 0 || !named.every((one) => typeof one === 'string' && TYPES.has(one)))
@@ -145,20 +156,30 @@ function checkKeywords(schema: JsonObject, path: string, { root, faults }: Judgi
     faults.push({ path: `${path}/required`, message: 'must be a list of names' });
   if (schema['enum'] !== undefined && !Array.isArray(schema['enum']))
     faults.push({ path: `${path}/enum`, message: 'must be a list of values' });
-  if (pattern !== undefined && !isPattern(pattern))
-    faults.push({ path: `${path}/pattern`, message: 'must be a regular expression' });
-  if (reference !== undefined && !resolves(root, reference))
+  if (pattern !== undefined && origin === 'outside') checkPattern(pattern, `${path}/pattern`, faults);
+  if (isObject(patternProperties) && origin === 'outside') {
+    for (const name of Object.keys(patternProperties))
+      checkPattern(name, `${path}/patternProperties/${pointer(name)}`, faults);
+    if (usesUnevaluated(root))
+      faults.push({
+        path: `${path}/patternProperties`,
+        message: 'cannot stand beside unevaluatedProperties',
+      });
+  }
+  if (reference === undefined) return;
+  if (!resolves(root, reference))
     faults.push({ path: `${path}/$ref`, message: 'must point into this schema' });
+  else if (isByName && !/^#\/(?:\$defs|definitions)\//.test(String(reference)))
+    faults.push({ path: `${path}/$ref`, message: 'below patternProperties must point into $defs' });
 }
 
-function isPattern(pattern: unknown): boolean {
-  if (typeof pattern !== 'string') return false;
-  try {
-    new RegExp(pattern, 'u');
-    return true;
-  } catch {
-    return false;
-  }
+function checkPattern(source: unknown, path: string, faults: Fault[]): void {
+  const compiled = linearPattern(source);
+  if (!compiled.ok) faults.push({ path, message: compiled.fault });
+}
+
+function usesUnevaluated(root: JsonObject): boolean {
+  return JSON.stringify(root).includes('"unevaluatedProperties":');
 }
 
 function resolves(root: JsonObject, reference: unknown): boolean {

@@ -14,7 +14,7 @@ import type { CallObserver } from '../observability/metrics.ts';
 import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import type { RemoteParent } from '../tracing/span.ts';
 import { errorText, isErrorAnswer, resourceResult, structuredResult, toolResult } from './answer.ts';
-import { faultOf } from './argument-check.ts';
+import { faultOf, sizeFaultOf } from './argument-check.ts';
 import {
   audit,
   auditAttempt,
@@ -91,7 +91,10 @@ export class ToolCalls {
     if (given !== undefined && given !== null && !isObject(given))
       throw refused(call, call.record, 'invalid', 'InvalidParams', 'arguments must be an object');
     this.#limit(entry, call);
-    const named = readFormerNames(entry.row.formerNames ?? NO_NAMES, given ?? NO_ARGUMENTS);
+    const values = given ?? NO_ARGUMENTS;
+    const sizeFault = sizeFaultOf(values);
+    if (sizeFault !== undefined) return this.#argumentError(call, sizeFault);
+    const named = readFormerNames(entry.row.formerNames ?? NO_NAMES, values);
     if (!named.ok) return this.#argumentError(call, named.fault);
     const args = argumentsOf(entry, named.fields, call);
     const fault = args.fault ?? faultOf(entry, args.checked, request);

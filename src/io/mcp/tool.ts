@@ -155,7 +155,7 @@ export function toolFaults(name: string, row: unknown): Fault[] {
   if (!isObject(row)) return faults;
   for (const name of ['inputSchema', 'outputSchema'] as const) {
     if (!(name in row)) continue;
-    const schema = compileInputSchema(row[name]);
+    const schema = compileInputSchema(row[name], 'outside');
     if (!schema.ok) faults.push(...schema.faults.map((fault) => within(`/${name}`, fault)));
   }
   const { inputSchema } = row;

@@ -151,10 +151,7 @@ function gatewayPathOf(reference: string, { url, rawPath }: AnsweredCall): strin
 function personalCaching(text: string): string {
   const kept = new Map<string, string>();
   for (const part of text.split(',')) {
-    const [name = '', value] = part
-      .trim()
-      .toLowerCase()
-      .split(/\s*=\s*/);
+    const [name = '', value] = part.split('=', 2).map((text) => text.trim().toLowerCase());
     if (name === 'no-store') return 'no-store';
     if (kept.has(name)) continue;
     if (name === 'max-age' || name === 'stale-while-revalidate' || name === 'stale-if-error')

@@ -2,6 +2,7 @@
  * Maps an endpoint reference and arguments to a URL. The reference decides scheme, host and path; arguments become encoded
  * values only, so no caller can reach another host or leave the path.
  */
+import { withoutTrailing } from '../../domain/host-port.ts';
 
 /** Base addresses of the configured modules, by name. */
 export type ModuleAddresses = ReadonlyMap<string, string>;
@@ -60,8 +61,8 @@ export function parseEndpoint(reference: string, modules: ModuleAddresses): Endp
   const base = module === null ? undefined : modules.get(module);
   if (module !== null && base === undefined)
     return { ok: false, fault: `module "${module}" is not configured` };
-  const whole = base === undefined ? reference : base.replace(/\/+$/, '') + rest;
-  const parts = /^(https?:\/\/[^/?#]+)([^?#]*)(?:\?([^#]*))?$/.exec(whole);
+  const whole = base === undefined ? reference : withoutTrailing(base, '/') + rest;
+  const parts = /^(https?:\/\/[^/?#]+)((?:\/[^?#]*)?)(?:\?([^#]*))?$/.exec(whole);
   const [, authority = '', rawPath = '', query = ''] = parts ?? [];
   if (parts === null || !URL.canParse(authority))
     return { ok: false, fault: 'is not an http(s) URL or module:/path' };
@@ -93,15 +94,18 @@ export function endpointUrl(
     path = path.replace(`{${name}}`, () => segment);
     if (hasDotSegments(path)) return { ok: false, argument: name };
   }
-  let search = endpoint.query === '' ? '' : `?${endpoint.query}`;
+  if (path.length > URL_MAX_CHARACTERS) return { ok: false, argument: endpoint.pathArguments[0] ?? '' };
+  const search = new QueryText(endpoint.query, URL_MAX_CHARACTERS - path.length);
+  let longest = { name: '', characters: -1 };
   for (const [name, value] of Object.entries(query)) {
-    for (const text of typeof value === 'string' ? [value] : queryTexts(value)) {
-      if (LONE_SURROGATE.test(text) || LONE_SURROGATE.test(name)) return { ok: false, argument: name };
-      search += `${search === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
-    }
+    const before = search.characters;
+    const added = search.append(name, value);
+    if (added === 'unfit') return { ok: false, argument: name };
+    const characters = search.characters - before;
+    if (characters > longest.characters) longest = { name, characters };
+    if (added === 'full') return { ok: false, argument: longest.name };
   }
-  if (path.length + search.length > URL_MAX_CHARACTERS) return { ok: false, argument: longest(query) };
-  return { ok: true, url: { origin: endpoint.origin, pathname: path, search } };
+  return { ok: true, url: { origin: endpoint.origin, pathname: path, search: search.text } };
 }
 
 /** The target of a proxied call, with the base for references in its answer. */
@@ -128,7 +132,7 @@ export function proxiedUrl(base: string, rawPath: string, rawQuery: string): Pro
   if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
   const query = rawQuery === '' ? '' : `?${rawQuery}`;
   // Characters that `URL` would encode.
-  if (/["'<>]/.test(query)) return new URL(`${base.replace(/\/+$/, '')}${rawPath}${query}`);
+  if (/["'<>]/.test(query)) return new URL(`${withoutTrailing(base, '/')}${rawPath}${query}`);
   const { origin, pathname } = parsedBase(base);
   const path = pathname + rawPath;
   return { origin, pathname: path, search: query, href: origin + path + query };
@@ -139,7 +143,7 @@ function parsedBase(base: string): Pick<Target, 'origin' | 'pathname'> {
   const known = bases.get(base);
   if (known !== undefined) return known;
   const { origin, pathname } = new URL(base);
-  const parsed = { origin, pathname: pathname.replace(/\/+$/, '') };
+  const parsed = { origin, pathname: withoutTrailing(pathname, '/') };
   if (bases.size < BASES_MAX) bases.set(base, parsed);
   return parsed;
 }
@@ -159,19 +163,39 @@ function segmentOf(value: unknown): string | undefined {
   return encodeURIComponent(text);
 }
 
-/** Null and undefined are omitted, a list repeats the name, an object is sent as JSON. */
-function queryTexts(value: unknown): string[] {
-  if (value === null || value === undefined) return [];
-  if (Array.isArray(value)) return value.flatMap((item) => queryTexts(item));
-  if (typeof value === 'object') return [JSON.stringify(value)];
-  return [String(value)];
-}
+/** A query that is written up to a bound, so that its cost never depends on the arguments that exceed it. */
+class QueryText {
+  /** With `?`; '' without a query. */
+  text: string;
+  /** Of the text, and of the value that did not fit any more. */
+  characters: number;
+  readonly #maxCharacters: number;
 
-function longest(query: Readonly<Record<string, unknown>>): string {
-  const sizes = Object.entries(query).map(
-    ([name, value]) => [name, queryTexts(value).join('').length] as const,
-  );
-  return sizes.reduce((most, next) => (next[1] > most[1] ? next : most), ['', -1])[0];
+  constructor(own: string, maxCharacters: number) {
+    this.text = own === '' ? '' : `?${own}`;
+    this.characters = this.text.length;
+    this.#maxCharacters = maxCharacters;
+  }
+
+  /** Null and undefined are omitted, a list repeats the name, an object is sent as JSON. `unfit`: no UTF-8 text. */
+  append(name: string, value: unknown): 'fits' | 'full' | 'unfit' {
+    if (value === null || value === undefined) return 'fits';
+    if (Array.isArray(value)) {
+      for (const item of value) {
+        const added = this.append(name, item);
+        if (added !== 'fits') return added;
+      }
+      return 'fits';
+    }
+    const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+    // Encoding makes a text longer, never shorter.
+    this.characters += name.length + text.length;
+    if (this.characters > this.#maxCharacters) return 'full';
+    if (LONE_SURROGATE.test(text) || LONE_SURROGATE.test(name)) return 'unfit';
+    this.text += `${this.text === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
+    this.characters = this.text.length;
+    return this.characters > this.#maxCharacters ? 'full' : 'fits';
+  }
 }
 
 /** The address of an endpoint without arguments: made once, it serves every call. */

@@ -1,5 +1,6 @@
 /** Decides which paths are proxied, which of them need no session, and what a session may reach of them. */
 import { type Caller, loginClass } from '../../domain/access.ts';
+import { withoutTrailing } from '../../domain/host-port.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { Catalog } from '../mcp/catalog.ts';
@@ -60,7 +61,7 @@ export function isPublicPath({ publicPaths }: Pick<ReachDeps, 'publicPaths'>, ra
   const prefixes = publicPaths.get(moduleOf(rawPath)) ?? [];
   const path = withoutParameters(rawPath);
   return prefixes.some((prefix) => {
-    const trimmed = withoutParameters(prefix).replace(/\/+$/, '');
+    const trimmed = withoutTrailing(withoutParameters(prefix), '/');
     return path === trimmed || path.startsWith(`${trimmed}/`);
   });
 }

@@ -4,6 +4,7 @@
  */
 import { promises as dns } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import { withoutTrailing } from '../../domain/host-port.ts';
 import {
   isLoopbackName,
   LOOPBACK_ADDRESSES,
@@ -43,7 +44,7 @@ export function createResolver(elapsed: () => number): Resolve {
   let resolver: dns.Resolver | undefined;
   let madeMs = 0;
   return async (hostname) => {
-    const name = hostname.replace(/\.+$/, '');
+    const name = withoutTrailing(hostname, '.');
     if (isLoopbackName(name)) return LOOPBACK_ADDRESSES;
     if (resolver === undefined || elapsed() - madeMs > RESOLVER_LIFE_MS) {
       resolver = new dns.Resolver({ timeout: QUERY_TIMEOUT_MS, tries: QUERY_TRIES });

@@ -269,7 +269,23 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
   const lossy = await mcp.post(exact, { authorization: `Bearer ${VERIFIED}` });
   t.match(JSON.parse(lossy.text).result, { isError: true });
   t.match(lossy.text, /x\.n\.1 has more digits/);
+  const long = exact.replace('9007199254740993', `10.${'0'.repeat(250_000)}1`);
+  t.match(
+    (await mcp.post(long, { authorization: `Bearer ${VERIFIED}` })).text,
+    /x\.n\.1 is a number of more than 40/,
+  );
+  const values = (count: number) => ({
+    name: 'open',
+    arguments: { n: Array.from({ length: count }, () => null) },
+  });
+  t.match(
+    text(await mcp.rpc('tools/call', values(5_000), VERIFIED)),
+    /arguments have more than 5000 values/,
+    'the list is a value too',
+  );
   t.equal(mcp.asked.length, 0);
+  await mcp.rpc('tools/call', values(4_999), VERIFIED);
+  t.equal(mcp.asked.length, 1, '5,000 values are taken');
   for (const id of ['9223372036854775807', 5]) {
     await mcp.rpc('tools/call', { name: 'wallet_get_tx_info', arguments: { id } }, VERIFIED);
     t.equal(mcp.asked.at(-1)?.url, `/wallet/v1/transactions/get?id=${id}`);

@@ -162,7 +162,7 @@ t.test(
       const expect = (holds: boolean, fault: string) => {
         if (!holds) faults.push(`${name}: ${fault}`);
       };
-      expect(compileInputSchema(row.inputSchema).ok, 'its schema does not compile');
+      expect(compileInputSchema(row.inputSchema, 'own').ok, 'its schema does not compile');
       expect(Boolean(row.title) && row.description.length > 40, 'title and description');
       const hints = row.annotations ?? {};
       expect(Object.keys(hints).sort().join(' ') === HINTS, 'all four hints');

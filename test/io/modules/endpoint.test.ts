@@ -112,6 +112,11 @@ t.test(
     t.equal(urlOf('http://h.example/x?f=1', {}, { f: '2' }), 'http://h.example/x?f=1&f=2');
     t.equal(urlOf('wallet:/x', {}, { bad: '\ud800' }), 'refused: bad');
     t.equal(urlOf('wallet:/x', {}, { small: 'a', large: 'x'.repeat(9_000) }), 'refused: large');
+    t.equal(
+      urlOf('wallet:/x', {}, { many: Array(900).fill('abc'), more: ['x'.repeat(900)] }),
+      'refused: many',
+    );
+    t.equal(urlOf('wallet:/x', {}, { n: [[[], [1, [2]]], null] }), 'http://10.0.0.5:9000/x?n=1&n=2');
   },
 );
 

@@ -6,6 +6,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { Dispatcher, Pool } from 'undici';
 import { systemCode } from '../../../domain/disk-faults.ts';
+import { withoutTrailing } from '../../../domain/host-port.ts';
 import { pageMemory } from '../../../domain/page-memory.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 
@@ -38,7 +39,7 @@ export class StorageServer {
   constructor({ host, stalledMs = STALLED_MS }: StorageServerOptions) {
     this.host = host;
     const { origin, pathname } = new URL(host);
-    this.#basePath = pathname.replace(/\/+$/, '');
+    this.#basePath = withoutTrailing(pathname, '/');
     this.#stalledMs = stalledMs;
     this.#origin = origin;
   }
