@@ -5,19 +5,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DATA_FILE, LOCK_FILE } from '../actors/runtime/journal/file.ts';
-import { headFault, readHead } from '../actors/runtime/journal/meta-pages.ts';
+import type { Walked } from '../actors/runtime/journal/walk.ts';
 import type { JournalSaying, JournalTask } from './journal-process.ts';
 
 const PROGRAM = fileURLToPath(new URL('./journal-process.js', import.meta.url));
-/** Attempts to read the two meta pages, because a running gateway may be writing one. */
-const HEAD_LOOKS = 3;
 
-export interface Checked {
+export interface Checked extends Walked {
   readonly findings: number;
-  readonly tables: number;
-  readonly rows: number;
-  /** Rows of earlier versions without a checksum. */
-  readonly unverified: number;
 }
 
 /** Reads the whole journal; `quick` reads only its pages. `onFinding` gets a sentence for each fault. */
@@ -26,36 +20,21 @@ export async function checkJournalRows(
   quick: boolean,
   onFinding: (sentence: string) => void,
 ): Promise<Checked> {
-  const sum = { findings: 0, tables: 0, rows: 0, unverified: 0 };
-  const find = (sentence: string) => {
-    sum.findings += 1;
-    onFinding(sentence);
-  };
-  const head = headFaultOf(join(directory, DATA_FILE));
-  if (head !== undefined) {
-    find(head);
-    return sum;
-  }
   const lock = join(directory, LOCK_FILE);
   const hadLock = existsSync(lock);
-  const skip: string[] = [];
-  for (;;) {
-    const ended = await runTask({ task: 'walk', directory, quick, skip }, (saying) => {
-      if ('finding' in saying) find(saying.finding);
-      else if ('rows' in saying) {
-        sum.tables += 1;
-        sum.rows += saying.rows;
-        sum.unverified += saying.unverified;
-      } else if ('table' in saying) skip.push(saying.table);
-    });
-    if (ended === undefined) break;
-    const table = skip.at(-1);
-    find(`${table ?? DATA_FILE}: ${ended}`);
-    // Another process reads the other tables. Without a list of tables there are none.
-    if (table === undefined || table === DATA_FILE) break;
-  }
+  let findings = 0;
+  let walked: Walked = { tables: 0, rows: 0, unverified: 0, group: null };
+  const find = (sentence: string) => {
+    findings += 1;
+    onFinding(sentence);
+  };
+  const ended = await runTask({ task: 'walk', directory, quick }, (saying) => {
+    if ('finding' in saying) find(saying.finding);
+    else if ('walked' in saying) walked = saying.walked;
+  });
+  if (ended !== undefined) find(`${DATA_FILE}: ${ended}`);
   if (!hadLock) rmSync(lock, { force: true });
-  return sum;
+  return { findings, ...walked };
 }
 
 /** Copies the journal of a folder, also of a running gateway. Throws an `Error` that says what failed. */
@@ -96,13 +75,6 @@ async function stateOf(task: JournalTask): Promise<AppliedState | undefined> {
   });
   if (ended !== undefined) throw new Error(ended);
   return found;
-}
-
-function headFaultOf(file: string): string | undefined {
-  for (let looks = 1; ; looks += 1) {
-    const fault = headFault(readHead(file));
-    if (fault === undefined || looks === HEAD_LOOKS) return fault;
-  }
 }
 
 /** How the process failed; undefined when it succeeded. */

@@ -4,16 +4,11 @@
  */
 import { writeSync } from 'node:fs';
 import { copyAsReplica, copyJournal, replicaState } from '../actors/runtime/journal/backup.ts';
-import { walkJournal } from '../actors/runtime/journal/walk.ts';
+import { type Walked, walkJournal } from '../actors/runtime/journal/walk.ts';
 
 /** The only argument, as JSON. */
 export type JournalTask =
-  | {
-      readonly task: 'walk';
-      readonly directory: string;
-      readonly quick: boolean;
-      readonly skip: readonly string[];
-    }
+  | { readonly task: 'walk'; readonly directory: string; readonly quick: boolean }
   | { readonly task: 'copy'; readonly directory: string; readonly target: string }
   | { readonly task: 'state'; readonly directory: string; readonly samplePosition?: number }
   | {
@@ -26,10 +21,8 @@ export type JournalTask =
 
 /** One line of its output. */
 export type JournalSaying =
-  /** The table that is read from here on. */
-  | { readonly table: string }
   | { readonly finding: string }
-  | { readonly rows: number; readonly unverified: number }
+  | { readonly walked: Walked }
   /** In the log of a cluster; null: the journal is not of one. The digest is in hexadecimal. */
   | { readonly position: number | null; readonly digest?: string | undefined };
 
@@ -46,13 +39,10 @@ async function run(task: JournalTask): Promise<void> {
     say({ position: state?.position ?? null, digest });
   } else if (task.task === 'replica')
     say({ position: await copyAsReplica(task.directory, task.target, task) });
-  else
-    await walkJournal({
-      ...task,
-      onTable: (table) => say({ table }),
-      onFinding: (finding) => say({ finding }),
-      onRows: say,
-    });
+  else {
+    const walked = await walkJournal({ ...task, onFinding: (finding) => say({ finding }) });
+    if (walked !== undefined) say({ walked });
+  }
 }
 
 run(JSON.parse(process.argv[2] ?? '') as JournalTask).catch((error: unknown) => {

@@ -1,9 +1,9 @@
 /** Opens, checks and copies the journal of a folder. Errors are sentences for the operator. */
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileFault } from '../actors/runtime/journal/commit-fault.ts';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import { type DiskJournal, type DiskJournalOptions, openJournal } from '../actors/runtime/journal/lmdb.ts';
-import { headFault, readHead } from '../actors/runtime/journal/meta-pages.ts';
 import { badPageOf, useOlderCommit } from '../actors/runtime/journal/older-commit.ts';
 import { JournalTooNew } from '../actors/runtime/journal/port.ts';
 import { holdFolder, JournalUnusable, makeFolder } from './data-directory.ts';
@@ -139,7 +139,7 @@ export function checkJournal(dataPath: string, hadJournal: boolean, fresh: boole
 
 function faultOf(file: string): string | undefined {
   try {
-    return headFault(readHead(file));
+    return fileFault(file);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

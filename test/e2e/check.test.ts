@@ -16,8 +16,12 @@ import {
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import t from 'tap';
+import { tableKey } from '../../src/actors/runtime/journal/keys.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
-import { readHead } from '../../src/actors/runtime/journal/meta-pages.ts';
+import { readHead, taken } from '../../src/actors/runtime/journal/meta-pages.ts';
+import { changeCopy } from '../../src/actors/runtime/journal/owner.ts';
+import { PageFile } from '../../src/actors/runtime/journal/page-file.ts';
+import { findRow, treeOf } from '../../src/actors/runtime/journal/pages.ts';
 import { checkJournalRows } from '../../src/bootstrap/journal-check.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
 import { seededNumbers } from '../support/actors/actors.ts';
@@ -144,9 +148,12 @@ t.test('check: damaged and missing rows are reported by table and key', async (t
   copyFileSync(join(original, 'data.mdb'), join(directory, 'data.mdb'));
   const environment = open({ path: directory, noSubdir: false, maxDbs: 32 });
   const rows = environment.openDB('index/publicKey', { encoding: 'binary' });
-  await rows.put('key-7', Buffer.from('other'));
-  await environment.openDB('journal', { encoding: 'binary' }).remove(['user', 'id-3', 2]);
-  await environment.openDB('journal', { encoding: 'binary' }).put(['user', 'id-3', 3], Buffer.from([0]));
+  const turns = environment.openDB('journal', { encoding: 'binary' });
+  changeCopy(environment, () => {
+    void rows.put('key-7', Buffer.from('other'));
+    void turns.remove(['user', 'id-3', 2]);
+    void turns.put(['user', 'id-3', 3], Buffer.from([0]));
+  });
   await environment.close();
   const { code, stdout } = await check(directory);
   t.equal(code, 70);
@@ -234,10 +241,11 @@ t.test(
     await again.exited;
     const file = join(dataPath, 'data.mdb');
     const bytes = readFileSync(file);
-    // The root page of all tables: without it no row can be read.
-    const [first, second] = readHead(file).pages;
-    const { page } = first.transaction > second.transaction ? first : second;
-    const rootPage = Number(bytes.readBigUInt64LE(page * PAGE + 136));
+    const pages = new PageFile(file);
+    const { snapshot } = taken(readHead(file))[0];
+    const meta = pages.run(findRow(snapshot, snapshot.main, tableKey('meta')));
+    pages.close();
+    const rootPage = (meta && treeOf(meta)?.root) ?? 0;
     bytes.fill(0, rootPage * PAGE, (rootPage + 1) * PAGE);
     writeFileSync(file, bytes);
     const refused = await runToEnd(['--data', dataPath, '--port', '0', '--internal-port', '0']);

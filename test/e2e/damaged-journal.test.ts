@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { headFault, readHead } from '../../src/actors/runtime/journal/meta-pages.ts';
+import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/meta-pages.ts';
+import { logIn, signUp } from '../../tools/agent.ts';
 import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
@@ -41,6 +42,15 @@ function overwrite(file: string, offset: number, bytes: Uint8Array): void {
 }
 
 const noise = (length: number) => Uint8Array.from({ length }, (_, at) => (at * 151 + 7) % 256);
+
+/** Writes another commit into one of the two meta pages. */
+function renumber(file: string, which: 'newest' | 'older', by: number): void {
+  const [newest, older] = taken(readHead(file));
+  const { page } = which === 'newest' ? newest : older;
+  const number = Buffer.alloc(8);
+  number.writeBigUInt64LE(newest.transaction + BigInt(by));
+  overwrite(file, page * PAGE + META_AT.transaction, number);
+}
 
 const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void, says: RegExp])[] = [
   ['cut at the first page', (file) => truncateSync(file, PAGE), /cut off at 4096 bytes/],
@@ -87,6 +97,26 @@ const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void,
     (file) => overwrite(file, 136, noise(7)),
     /meta page 0 is bad: a root lies outside/,
   ],
+  [
+    'the older meta page with the commit of the newest',
+    (file) => renumber(file, 'older', 0),
+    /it has the commit of the other page/,
+  ],
+  [
+    'the older meta page with a commit behind the newest',
+    (file) => renumber(file, 'older', 1),
+    /it has commit [0-9]+, and its rows are of commit [0-9]+/,
+  ],
+  [
+    'the newest meta page with a later commit',
+    (file) => renumber(file, 'newest', 2),
+    /it has commit [0-9]+, and its rows are of commit [0-9]+/,
+  ],
+  [
+    'the newest meta page with a commit before the older one',
+    (file) => renumber(file, 'newest', -2),
+    /it has commit [0-9]+, and its rows are of commit [0-9]+/,
+  ],
   ['a foreign file', (file) => writeFileSync(file, 'x'.repeat(100_000)), /both meta pages are bad/],
 ];
 
@@ -106,6 +136,28 @@ t.test('damaged journal: a start on a damaged header ends with 70 and one senten
     );
   }
 });
+
+t.test(
+  'damaged journal: behind a wrong number of the older meta page the newest commit comes back',
+  async (t) => {
+    const path = `${t.testdir({ data: {} })}/data`;
+    const gateway = await launch({ dataPath: path });
+    const person = await signUp(gateway.url);
+    // Killed: a stop commits more.
+    await gateway.kill();
+    const file = join(path, 'data.mdb');
+    renumber(file, 'older', 1);
+    const checked = await runToEnd(['check', '--data', path]);
+    t.match(checked, { code: 70, stdout: /it has commit .*\n.* 1 findings/ });
+    const refused = await runToEnd(['--data', path, ...PORTS]);
+    t.match(refused, { code: 70, signal: null, stderr: /or continue from an older commit/ });
+    const repaired = await runToEnd(['check', '--use-older-commit', '--data', path]);
+    t.match(repaired, { code: 0, stdout: /nothing is gone: .* 0 findings/s });
+    const again = await launch({ dataPath: path });
+    t.equal((await logIn(again.url, person.key)).status, 200);
+    t.same(await again.stop(), { code: 0, signal: null });
+  },
+);
 
 t.test('damaged journal: a journal cut within its unused preallocated pages is served', async (t) => {
   const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);

@@ -64,9 +64,12 @@ function acknowledgeEarly(journal: DiskJournal): () => Promise<void> {
   let last = Promise.resolve();
   journal.commit = (group, done) => {
     setImmediate(() => done(undefined));
-    last = new Promise((resolve, reject) => {
-      commit(group, (error) => (error === undefined ? resolve() : reject(error)));
-    });
+    const written = () =>
+      new Promise<void>((resolve, reject) => {
+        commit(group, (error) => (error === undefined ? resolve() : reject(error)));
+      });
+    // The journal takes one group at a time.
+    last = last.then(written);
   };
   return () => last;
 }

@@ -8,6 +8,7 @@ import { open, type RootDatabase } from 'lmdb';
 import { NODE_RINGS } from '../../../domain/audit.ts';
 import { auditTableName } from './audit.ts';
 import { DATA_FILE, ENGINE, LOCK_FILE, syncToDisk } from './file.ts';
+import { changeCopy } from './owner.ts';
 import { EVENT_EPOCH_KEY, MESSAGES_OF_ROW_MAX, REPLICA_KEY } from './port.ts';
 import {
   BEGINNING_ROW,
@@ -39,13 +40,13 @@ export async function copyAsReplica(
 ): Promise<number> {
   await copyFile(directory, target);
   let position = from;
-  await finish(target, async (root) => {
+  await finish(target, (root) => {
     for (const key of openTables(root, createPackr(), () => undefined).tables.mailbox.getKeys({})) {
       const seq = Number((key as readonly unknown[])[2]);
       position = Math.max(position, Math.floor(seq / MESSAGES_OF_ROW_MAX) + 1);
     }
-    await forgetReplica(root);
-    await putReplica(root, [position, new Uint8Array(DIGEST_BYTES), [], logId, BEGINNING_ROW]);
+    forgetReplica(root);
+    putReplica(root, [position, new Uint8Array(DIGEST_BYTES), [], logId, BEGINNING_ROW]);
   });
   return position;
 }
@@ -79,12 +80,12 @@ export async function replicaState(
 /** Makes a replica that was fetched follow the log under its present id, which a restore of the database changes. */
 export async function adoptReplica(directory: string, logId: string): Promise<number | undefined> {
   let position: number | undefined;
-  await finish(directory, async (root) => {
+  await finish(directory, (root) => {
     const stored = replicaOf(root);
     if (stored === undefined) return;
     position = stored[0];
     const [, digest, members, , ...rest] = stored;
-    await putReplica(root, [position, digest, members, logId, ...rest]);
+    putReplica(root, [position, digest, members, logId, ...rest]);
   });
   return position;
 }
@@ -101,10 +102,9 @@ function replicaOf(root: RootDatabase): StoredReplica | undefined {
     | undefined;
 }
 
-async function putReplica(root: RootDatabase, replica: StoredReplica): Promise<void> {
+function putReplica(root: RootDatabase, replica: StoredReplica): void {
   const packr = createPackr();
-  const { tables } = openTables(root, packr, () => undefined);
-  await root.batch(() => tables.meta.put(REPLICA_KEY, packRow(packr, replica)));
+  openTables(root, packr, () => undefined).tables.meta.put(REPLICA_KEY, packRow(packr, replica));
 }
 
 async function copyFile(directory: string, target: string): Promise<void> {
@@ -118,33 +118,31 @@ async function copyFile(directory: string, target: string): Promise<void> {
 
 /** To be called once on a fresh copy, before it is opened as a journal. */
 export async function finishCopy(target: string): Promise<void> {
-  await finish(target, async (root) => {
-    await root.openDB('meta', {}).remove(EVENT_EPOCH_KEY);
-    await forgetReplica(root);
+  await finish(target, (root) => {
+    void root.openDB('meta', {}).remove(EVENT_EPOCH_KEY);
+    forgetReplica(root);
   });
 }
 
 /** What the journal has applied of a log counts no more. */
-async function forgetReplica(root: RootDatabase): Promise<void> {
+function forgetReplica(root: RootDatabase): void {
   const meta = root.openDB('meta', {});
-  await root.batch(() => {
-    void meta.remove(REPLICA_KEY);
-    for (let slot = 0; slot < SAMPLES_MAX; slot += 1) void meta.remove(sampleKey(slot));
-  });
+  void meta.remove(REPLICA_KEY);
+  for (let slot = 0; slot < SAMPLES_MAX; slot += 1) void meta.remove(sampleKey(slot));
 }
 
 /** The same for a copy that continues as a replica of the same log, with its log of events and at another node. */
 export async function finishReplica(target: string): Promise<void> {
-  await finish(target, async (root) => {
-    for (const ring of NODE_RINGS) await root.openDB(auditTableName(ring), {}).clearAsync();
+  await finish(target, (root) => {
+    for (const ring of NODE_RINGS) root.openDB(auditTableName(ring), {}).clearSync();
   });
 }
 
-async function finish(target: string, change: (root: RootDatabase) => Promise<void>): Promise<void> {
+async function finish(target: string, change: (root: RootDatabase) => void): Promise<void> {
   chmodSync(join(target, DATA_FILE), 0o600);
   const root = open({ ...ENGINE, path: target });
   try {
-    await change(root);
+    changeCopy(root, () => change(root));
   } finally {
     await root.close();
   }

@@ -21,7 +21,7 @@ import {
   SCHEMA_KEY,
   syncToDisk,
 } from './file.ts';
-import { JournalOwner } from './owner.ts';
+import { engineInfo, JournalOwner } from './owner.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 import {
   type DamagedRow,
@@ -44,11 +44,6 @@ import { JournalWriter, type Tables } from './writer.ts';
 /** Commits between two checks of the space in use. */
 const MEASURE_COMMITS = 32;
 const MIB = 1024 * 1024;
-
-/** The part of the engine's environment that its types leave out. `info` reads the newest meta page, without a transaction. */
-interface Environment {
-  readonly env: { info(): { readonly lastPageNumber: number } };
-}
 
 export interface DiskJournalOptions {
   readonly directory: string;
@@ -74,14 +69,15 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
   const file = join(options.directory, DATA_FILE);
   if (!isJournalFile(file)) throw new Error(`${file} is not a journal`);
   await makeJournalFiles(options.directory, (path) => open({ ...ENGINE, path, noSubdir: true }).close());
-  const journal = new DiskJournal(options);
+  const root = open({ ...ENGINE, path: options.directory, noSync: options.unsynced === true });
   try {
+    const journal = new DiskJournal(root, options);
     await journal.prepare();
+    return journal;
   } catch (error) {
-    await journal.close();
+    await root.close();
     throw error;
   }
-  return journal;
 }
 
 export class DiskJournal implements Journal {
@@ -100,17 +96,14 @@ export class DiskJournal implements Journal {
   readonly #unsyncedFile: string | undefined;
   #commits = 0;
 
-  constructor(options: DiskJournalOptions) {
+  /** Takes the journal over. Throws `JournalTooNew`, and `DamagedRow` where its layout cannot be read. */
+  constructor(root: RootDatabase, options: DiskJournalOptions) {
     const { directory, onShortage } = options;
     this.#damage = new DamageReport(options.onDamage ?? (() => undefined));
-    this.#root = open({ ...ENGINE, path: directory, noSync: options.unsynced === true });
+    this.#root = root;
     this.#unsyncedFile = options.unsynced === true ? join(directory, DATA_FILE) : undefined;
-    this.#owner = new JournalOwner(this.#root);
-    const { tables, indexes, events, audit, databases } = openTables(
-      this.#root,
-      this.#packr,
-      this.#damage.add,
-    );
+    this.#owner = new JournalOwner(root, this.#packr);
+    const { tables, indexes, events, audit, databases } = this.#owner.takeOver(() => this.#openTables());
     this.#tables = tables;
     this.#indexes = indexes;
     this.events = new JournalEvents(events, (value) => packRow(this.#packr, value));
@@ -129,22 +122,26 @@ export class DiskJournal implements Journal {
       stepBytes: options.stepBytes ?? 256 * MIB,
       quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
       whole: () => this.#root.getStats() as TableStats,
-      lastPage: () => (this.#root as unknown as Environment).env.info().lastPageNumber,
+      lastPage: () => engineInfo(root).lastPageNumber,
       tables: () => databases.map((database) => database.getStats() as TableStats),
       timer: nodeSchedule.timer,
       ...(onShortage === undefined ? {} : { onShortage }),
     });
   }
 
-  /** Checks the layout, finds the ends of the logs, and makes room. */
-  async prepare(): Promise<void> {
-    // Before anything is read: whatever another owner acknowledged is on disk by now, and it writes nothing more.
-    await this.#owner.takeOver();
-    const schema = this.meta(SCHEMA_KEY);
+  /** All of them, with the layout of this version. */
+  #openTables(): ReturnType<typeof openTables> {
+    const opened = openTables(this.#root, this.#packr, this.#damage.add);
+    const schema = opened.tables.meta.get(SCHEMA_KEY);
     if (schema !== undefined && (typeof schema !== 'number' || schema > SCHEMA))
       throw new JournalTooNew(`the journal has layout ${String(schema)}, this version reads up to ${SCHEMA}`);
     // Without a checksum: an earlier version is to read it, and to refuse.
-    if (schema !== SCHEMA) await this.#root.openDB('meta', {}).put(SCHEMA_KEY, SCHEMA);
+    if (schema !== SCHEMA) void this.#root.openDB('meta', {}).put(SCHEMA_KEY, SCHEMA);
+    return opened;
+  }
+
+  /** Finds the ends of the logs, and makes room. */
+  async prepare(): Promise<void> {
     this.#writer.prepare();
     await this.#space.prepare();
   }
@@ -159,31 +156,26 @@ export class DiskJournal implements Journal {
   }
 
   commit(turns: readonly JournalTurn[], done: (error: Error | undefined) => void): void {
-    let written: Promise<boolean>;
-    try {
-      written = this.#owner.write(() => this.#writer.write(turns));
-    } catch (error) {
-      // A key that the engine does not take, or a closed journal: names are checked in the turn, so this is a bug.
-      setImmediate(() => done(error instanceof Error ? error : new Error(String(error))));
-      return;
-    }
-    written.then(
-      (isOwner) => {
-        this.#root.resetReadTxn();
-        if (!isOwner) {
-          done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
-          return;
-        }
-        this.#space.watch();
-        if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
-        done(undefined);
-      },
-      (error: Error & { commitError?: Promise<never> }) => {
-        // The engine reports the reason separately, as a promise that rejects.
-        if (error.commitError === undefined) done(error);
-        else error.commitError.catch((cause: Error) => done(new Error(`commit failed: ${cause.message}`)));
-      },
-    );
+    // A key that the engine does not take, or a closed journal: names are checked in the turn, so these are bugs.
+    this.#owner
+      .write(() => this.#writer.write(turns))
+      .then(
+        (info) => {
+          this.#root.resetReadTxn();
+          if (info === undefined) {
+            done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
+            return;
+          }
+          this.#space.watch(info.lastPageNumber);
+          if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
+          done(undefined);
+        },
+        (error: Error & { commitError?: Promise<never> }) => {
+          // The engine reports the reason separately, as a promise that rejects.
+          if (error.commitError === undefined) done(error);
+          else error.commitError.catch((cause: Error) => done(new Error(`commit failed: ${cause.message}`)));
+        },
+      );
   }
 
   full(): boolean {

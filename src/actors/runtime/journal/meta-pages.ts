@@ -3,11 +3,11 @@
  * memory map, where a wrong page number ends the process by a signal. Layout: `MDB_meta` of data version 2.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { PAGE_BYTES, readTree, type Snapshot } from './pages.ts';
 
 /** `MDB_MAGIC`, little-endian. */
 const MAGIC = 0xbeefc0de;
 const DATA_VERSION = 2;
-export const META_PAGE_BYTES = 4096;
 /** Page flag: P_META. */
 const META_FLAG = 0x08;
 /** "No page": the root of an empty tree. */
@@ -22,8 +22,10 @@ export const META_AT = {
   magic: 24,
   version: 28,
   pageSize: 48,
+  free: 48,
   freeDepth: 54,
   freeRoot: 88,
+  main: 96,
   mainDepth: 102,
   mainRoot: 136,
   lastPage: 144,
@@ -39,9 +41,10 @@ export interface MetaPage {
   readonly lastPage: bigint;
   /** What is wrong with it. */
   readonly fault: string | undefined;
+  readonly snapshot: Snapshot;
 }
 
-interface JournalHead {
+export interface JournalHead {
   readonly sizeBytes: number;
   /** In the order of the file. */
   readonly pages: readonly [MetaPage, MetaPage];
@@ -51,16 +54,27 @@ interface JournalHead {
 export function readHead(path: string): JournalHead {
   const file = openSync(path, 'r');
   try {
-    const sizeBytes = fstatSync(file).size;
-    return { sizeBytes, pages: [readMeta(file, 0, sizeBytes), readMeta(file, 1, sizeBytes)] };
+    const bytes = Buffer.alloc(2 * PAGE_BYTES);
+    const read = readSync(file, bytes, 0, bytes.length, 0);
+    return headOf(bytes.subarray(0, read), fstatSync(file).size);
   } finally {
     closeSync(file);
   }
 }
 
+/** Of the first two pages. */
+export function headOf(bytes: Buffer, sizeBytes: number): JournalHead {
+  return { sizeBytes, pages: [readMeta(bytes, 0, sizeBytes), readMeta(bytes, 1, sizeBytes)] };
+}
+
+/** The page that the engine takes, and the other one. */
+export function taken({ pages: [first, second] }: JournalHead): readonly [taken: MetaPage, other: MetaPage] {
+  return first.transaction >= second.transaction ? [first, second] : [second, first];
+}
+
 /** Why the engine must not open the file; undefined: it may. */
 export function headFault({ sizeBytes, pages }: JournalHead): string | undefined {
-  if (sizeBytes < 2 * META_PAGE_BYTES) return `it is cut off at ${sizeBytes} bytes`;
+  if (sizeBytes < 2 * PAGE_BYTES) return `it is cut off at ${sizeBytes} bytes`;
   const [first, second] = pages;
   if (first.fault !== undefined && second.fault !== undefined)
     return `both meta pages are bad (page 0: ${first.fault}; page 1: ${second.fault})`;
@@ -68,13 +82,15 @@ export function headFault({ sizeBytes, pages }: JournalHead): string | undefined
   return undefined;
 }
 
-function readMeta(file: number, page: number, sizeBytes: number): MetaPage {
+function readMeta(head: Buffer, page: number, sizeBytes: number): MetaPage {
   const bytes = Buffer.alloc(READ_BYTES);
-  const read = readSync(file, bytes, 0, READ_BYTES, page * META_PAGE_BYTES);
+  const read = head.subarray(page * PAGE_BYTES).copy(bytes);
   const transaction = bytes.readBigUInt64LE(META_AT.transaction);
   const lastPage = bytes.readBigUInt64LE(META_AT.lastPage);
   const fault = read < READ_BYTES ? 'it is cut off' : metaFault(bytes, page, sizeBytes);
-  return { page, transaction, lastPage, fault };
+  const trees = { free: readTree(bytes, META_AT.free), main: readTree(bytes, META_AT.main) };
+  const snapshot = { transaction: Number(transaction), lastPage: Number(lastPage), ...trees };
+  return { page, transaction, lastPage, fault, snapshot };
 }
 
 function metaFault(bytes: Buffer, page: number, sizeBytes: number): string | undefined {
@@ -84,12 +100,12 @@ function metaFault(bytes: Buffer, page: number, sizeBytes: number): string | und
   const version = bytes.readUInt16LE(META_AT.version);
   if (version !== DATA_VERSION) return `it has data version ${version}, not ${DATA_VERSION}`;
   const pageSize = bytes.readUInt32LE(META_AT.pageSize);
-  if (pageSize !== META_PAGE_BYTES) return `it has pages of ${pageSize} bytes, not ${META_PAGE_BYTES}`;
+  if (pageSize !== PAGE_BYTES) return `it has pages of ${pageSize} bytes, not ${PAGE_BYTES}`;
   if (bytes.readBigUInt64LE(META_AT.pageNumber) !== BigInt(page)) return 'it names another page';
   const lastPage = bytes.readBigUInt64LE(META_AT.lastPage);
   if (lastPage < 1n) return 'it has no pages';
-  if ((lastPage + 1n) * BigInt(META_PAGE_BYTES) > BigInt(sizeBytes))
-    return `it needs ${(lastPage + 1n) * BigInt(META_PAGE_BYTES)} bytes, and the file has ${sizeBytes}`;
+  if ((lastPage + 1n) * BigInt(PAGE_BYTES) > BigInt(sizeBytes))
+    return `it needs ${(lastPage + 1n) * BigInt(PAGE_BYTES)} bytes, and the file has ${sizeBytes}`;
   for (const [root, depth] of [
     [META_AT.freeRoot, META_AT.freeDepth],
     [META_AT.mainRoot, META_AT.mainDepth],

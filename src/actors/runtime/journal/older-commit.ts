@@ -4,8 +4,11 @@
  */
 import { closeSync, fsyncSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { faultOfCommit } from './commit-fault.ts';
 import { syncToDisk } from './file.ts';
-import { META_AT, META_PAGE_BYTES, type MetaPage, readHead } from './meta-pages.ts';
+import { META_AT, type MetaPage, readHead } from './meta-pages.ts';
+import { PageFile } from './page-file.ts';
+import { PAGE_BYTES } from './pages.ts';
 
 interface OlderCommit {
   /** The commit that the journal continues from. */
@@ -16,11 +19,31 @@ interface OlderCommit {
   readonly gone: string;
 }
 
-/** The two meta pages of a file of which exactly one is bad; undefined where both are good, or both are bad. */
-export function badPageOf(file: string): { readonly good: MetaPage; readonly bad: MetaPage } | undefined {
-  const [first, second] = readHead(file).pages;
-  if ((first.fault === undefined) === (second.fault === undefined)) return undefined;
-  return first.fault === undefined ? { good: first, bad: second } : { good: second, bad: first };
+/**
+ * The two meta pages of a file of which exactly one is bad; undefined where both are good, or both are bad. Of a bad page
+ * whose rows can be read, `transaction` is what they say.
+ */
+export function badPageOf(path: string): { readonly good: MetaPage; readonly bad: MetaPage } | undefined {
+  const file = new PageFile(path);
+  try {
+    const [first, second] = readHead(path).pages.map((page) => judged(file, page)) as [Judged, Judged];
+    if (first.isBad === second.isBad) return undefined;
+    return first.isBad ? { good: second.page, bad: first.page } : { good: first.page, bad: second.page };
+  } finally {
+    file.close();
+  }
+}
+
+interface Judged {
+  readonly page: MetaPage;
+  readonly isBad: boolean;
+}
+
+function judged(file: PageFile, page: MetaPage): Judged {
+  if (page.fault !== undefined) return { page, isBad: true };
+  const { fault, transaction } = file.run(faultOfCommit(page));
+  const written = transaction === undefined ? page : { ...page, transaction: BigInt(transaction) };
+  return { page: written, isBad: fault !== undefined };
 }
 
 /**
@@ -28,15 +51,15 @@ export function badPageOf(file: string): { readonly good: MetaPage; readonly bad
  * replaced bytes are kept in a file beside the journal. No other process may have the journal open.
  */
 export function useOlderCommit(file: string, good: MetaPage, bad: MetaPage, nowMs: number): OlderCommit {
-  const at = bad.page * META_PAGE_BYTES;
+  const at = bad.page * PAGE_BYTES;
   const kept = `${file}.page${bad.page}-${new Date(nowMs).toISOString().replaceAll(':', '')}`;
   const journal = openSync(file, 'r+');
   try {
-    const page = Buffer.alloc(META_PAGE_BYTES);
+    const page = Buffer.alloc(PAGE_BYTES);
     readSync(journal, page, 0, page.length, at);
     writeFileSync(kept, page, { mode: 0o600, flag: 'wx', flush: true });
     syncToDisk(dirname(file));
-    readSync(journal, page, 0, page.length, good.page * META_PAGE_BYTES);
+    readSync(journal, page, 0, page.length, good.page * PAGE_BYTES);
     page.writeBigUInt64LE(BigInt(bad.page), META_AT.pageNumber);
     page.writeBigUInt64LE(good.transaction > 0n ? good.transaction - 1n : 0n, META_AT.transaction);
     writeSync(journal, page, 0, page.length, at);

@@ -80,9 +80,9 @@ export class JournalSpace {
   }
 
   /** Starts to make room when little is left. Cheap: to be called after each commit. */
-  watch(): void {
+  watch(lastPage = this.#options.lastPage()): void {
     if (this.#growing !== undefined) return;
-    const used = this.#usedBytes();
+    const used = this.#usedBytes(lastPage);
     if (!this.#isShort(used)) {
       // A part of a step was written before the disk was full, and it is enough.
       if (this.#shortage) this.#report(undefined);
@@ -99,8 +99,8 @@ export class JournalSpace {
     this.#liveBytes = liveBytes(this.#options.whole(), this.#options.tables());
   }
 
-  #usedBytes(): number {
-    return (this.#options.lastPage() + 1) * this.#pageBytes;
+  #usedBytes(lastPage = this.#options.lastPage()): number {
+    return (lastPage + 1) * this.#pageBytes;
   }
 
   /** A step is as large as the journal: a young one does not write zeros for minutes. */
