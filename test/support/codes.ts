@@ -55,7 +55,7 @@ export function startChat(): ChatFixture {
   return fixture;
 }
 
-/** A code of six digits that is not this one. */
+/** A code of as many digits that is not this one. */
 export function wrongCode(code: string): string {
-  return String((Number(code) + 1) % 1_000_000).padStart(6, '0');
+  return String((Number(code) + 1) % 10 ** code.length).padStart(code.length, '0');
 }

@@ -9,7 +9,7 @@ import { SECOND_MS } from '../../domain/time.ts';
 import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
 import type { CodeMessage, PortResult } from '../runtime/ports.ts';
 import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
-import type { OpenCode } from './state.ts';
+import { FORMER_CODE_DIGITS, type OpenCode } from './state.ts';
 
 const SENDER = receiver<DeliverCode>('codeCourier');
 
@@ -17,7 +17,7 @@ const SENDERS = 16;
 const RETRY_FIRST_MS = 2 * SECOND_MS;
 const RETRY_MAX_MS = 30 * SECOND_MS;
 
-interface DeliverCode extends CodeMessage {
+interface DeliverCode extends Omit<CodeMessage, 'digits'>, Pick<OpenCode, 'digits'> {
   readonly type: 'deliverCode';
   /** One per contact and class: a newer code replaces an older one that still waits. */
   readonly timer: string;
@@ -65,13 +65,14 @@ export const codeSender = defineActor<CodeSenderState, SenderProtocol, CodeSende
 
 /** The message that has this code sent. */
 export function senderOf(code: OpenCode): Message {
-  const { channel, address, seed, holder, expiresMs, known } = code;
+  const { channel, address, seed, digits, holder, expiresMs, known } = code;
   const hash = createHash('sha256').update(contactKey(code)).digest();
   const command: DeliverCode = {
     type: 'deliverCode',
     channel,
     address,
     seed,
+    ...(digits === undefined ? {} : { digits }),
     timer: hash.toString('base64url') + (known === true ? '.known' : ''),
     holder,
     expiresMs,
@@ -82,12 +83,12 @@ export function senderOf(code: OpenCode): Message {
 
 function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent, null, CodeDelivered> {
   if (turn.nowMs >= command.expiresMs) return giveUp(command, turn);
-  const { channel, address, seed } = command;
+  const { channel, address, seed, digits = FORMER_CODE_DIGITS } = command;
   return {
     next: async ({ codes }) => ({
       type: 'codeDelivered',
       command,
-      result: (await codes?.deliver({ channel, address, seed })) ?? {
+      result: (await codes?.deliver({ channel, address, seed, digits })) ?? {
         ok: false,
         error: 'DeliveryUnavailable',
       },

@@ -20,10 +20,12 @@ import type { PortResult } from '../runtime/ports.ts';
 import { messageTo, type Protocol } from '../runtime/protocol.ts';
 import { senderOf } from './code-sender.ts';
 import {
+  CODE_DIGITS,
   CODE_LIFE_MS,
   CODE_TRIES_MAX,
   type CodeEvent,
   evolveCodes,
+  FORMER_CODE_DIGITS,
   initialCodes,
   type OneTimeCodesState,
   type OpenCode,
@@ -52,7 +54,7 @@ export interface IssueCode extends Contact {
 export interface RedeemCode {
   readonly type: 'redeemCode';
   readonly id: number;
-  /** Six digits. It is in no event and in no message. */
+  /** Its digits. It is in no event and in no message. */
   readonly code: string;
   readonly sessionId: string | null;
   readonly origin: Origin;
@@ -71,6 +73,8 @@ interface CodeCompared {
 export interface IssuedCode {
   readonly id: number;
   readonly expiresMs: number;
+  /** Absent from a node of the version before: `FORMER_CODE_DIGITS`. */
+  readonly digits?: number;
 }
 
 /** A code that was right, once. */
@@ -121,13 +125,14 @@ function issue(
     channel,
     address,
     seed: base64url(turn.randomBytes(32)),
+    digits: CODE_DIGITS,
     sessionId,
     holder,
     expiresMs: turn.nowMs + CODE_LIFE_MS,
     tries: 0,
     ...(known ? { known } : {}),
   };
-  const reply: IssuedCode = { id: code.id, expiresMs: code.expiresMs };
+  const reply: IssuedCode = { id: code.id, expiresMs: code.expiresMs, digits: CODE_DIGITS };
   return {
     events: [
       {
@@ -184,14 +189,17 @@ function redeem(
 ): Outcome<CodeEvent, RedeemedCode | WrongCode, CodeCompared> | Refusal {
   const code = openCode(state, command, turn);
   if (code === undefined || code.tries >= CODE_TRIES_MAX) return refuse('ChallengeExpired');
-  const { seed } = code;
+  const { seed, digits = FORMER_CODE_DIGITS } = code;
   return {
     events: [{ type: 'codeTried', id: code.id }],
     next: async ({ codes }) => ({
       type: 'codeCompared',
       command,
       attempt: code.tries + 1,
-      result: (await codes?.matches(seed, command.code)) ?? { ok: false, error: 'DeliveryUnavailable' },
+      result: (await codes?.matches({ seed, digits }, command.code)) ?? {
+        ok: false,
+        error: 'DeliveryUnavailable',
+      },
     }),
   };
 }

@@ -5,6 +5,10 @@
 import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
 
+/** Digits of new codes. */
+export const CODE_DIGITS = 8;
+/** Of codes from before there were eight: their records do not say how many. */
+export const FORMER_CODE_DIGITS = 6;
 export const CODE_LIFE_MS = 300 * SECOND_MS;
 export const CODE_TRIES_MAX = 5;
 export const RESEND_AFTER_MS = 60 * SECOND_MS;
@@ -16,6 +20,8 @@ export interface OpenCode {
   readonly address: string;
   /** 32 random bytes, base64url, of which the code is derived. */
   readonly seed: string;
+  /** How many digits the code has; absent: `FORMER_CODE_DIGITS`. */
+  readonly digits?: number;
   /** Session of the browser that asked; null without one. */
   readonly sessionId: string | null;
   /** Account that had the address when the code was asked for: refusals go to its login log. */

@@ -20,14 +20,19 @@ export interface CodePort {
   /** Sends the code of this seed. Any failure may be tried again: the same seed is the same code. */
   deliver(message: CodeMessage): Promise<PortResult<null>>;
   /** Is this the code of the seed? Compared in constant time. */
-  matches(seed: string, code: string): Promise<PortResult<boolean>>;
+  matches(source: CodeSource, code: string): Promise<PortResult<boolean>>;
 }
 
-export interface CodeMessage {
-  readonly channel: ContactChannel;
-  readonly address: string;
+/** What a code is derived from. */
+export interface CodeSource {
   /** 32 random bytes, base64url. */
   readonly seed: string;
+  readonly digits: number;
+}
+
+export interface CodeMessage extends CodeSource {
+  readonly channel: ContactChannel;
+  readonly address: string;
 }
 
 /** A file under upload: a pending message of the chat module, not visible yet (spec 3). */

@@ -13,20 +13,20 @@ import {
   type RedeemedCode,
   type WrongCode,
 } from '../../actors/codes/one-time-codes.ts';
-import { RESEND_AFTER_MS } from '../../actors/codes/state.ts';
+import { CODE_DIGITS, FORMER_CODE_DIGITS, RESEND_AFTER_MS } from '../../actors/codes/state.ts';
 import { type Contact, contactKey } from '../../domain/contacts.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { networkOf, networksOf } from '../../domain/limits/networks.ts';
 import { integer, named, object, utcText } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
 import type { RouteContext } from '../http/route.ts';
-import { CODE_DIGITS } from '../modules/chat.ts';
 import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
 import { countingSignUps, type SignUpDeps } from './sign-ups.ts';
 
 /** No account has this id. */
 const NO_USER_ID = '0';
-const SIX_DIGITS = /^[0-9]{6}$/;
+/** The code is compared in its own length; ones of before are good until they expire. */
+const CODE = new RegExp(`^(?:[0-9]{${CODE_DIGITS}}|[0-9]{${FORMER_CODE_DIGITS}})$`);
 
 export const codeRequested = named(
   'CodeRequested',
@@ -57,11 +57,15 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
     holder,
     origin: originOf(context),
   };
-  const { id, expiresMs } = await actors.ask(oneTimeCodes, ONE_TIME_CODES_ID, command);
+  const {
+    id,
+    expiresMs,
+    digits = FORMER_CODE_DIGITS,
+  } = await actors.ask(oneTimeCodes, ONE_TIME_CODES_ID, command);
   return {
     challengeId: id,
     expiresUtc: toIso(expiresMs),
-    codeLength: CODE_DIGITS,
+    codeLength: digits,
     resendAfterSeconds: RESEND_AFTER_MS / SECOND_MS,
   };
 }
@@ -82,7 +86,7 @@ export async function codeLogin(
   challengeId: string | number,
   code: string,
 ): Promise<CodeLoggedIn> {
-  if (!SIX_DIGITS.test(code)) throw new GatewayError('InvalidInput', `code: expected ${CODE_DIGITS} digits`);
+  if (!CODE.test(code)) throw new GatewayError('InvalidInput', `code: expected ${CODE_DIGITS} digits`);
   const { channel, address, newUserId, newHandle } = await redeem(
     context,
     readChallengeId(challengeId),

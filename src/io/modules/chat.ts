@@ -4,13 +4,12 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Administration } from '../../actors/runtime/administration.ts';
-import type { CodeMessage, CodePort } from '../../actors/runtime/ports.ts';
+import type { CodeMessage, CodePort, CodeSource } from '../../actors/runtime/ports.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { ModuleClient } from './client.ts';
 import { parseEndpoint } from './endpoint.ts';
 import { gatewayHeaders } from './headers.ts';
 
-export const CODE_DIGITS = 6;
 const META_KEY = 'oneTimeCodes';
 const SECRET_BYTES = 32;
 const ENDPOINT = 'chat:/chat/v1/codes/deliver';
@@ -32,10 +31,10 @@ export async function openCodeSecret(administration: Pick<Administration, 'metaO
   return Buffer.from(String(stored), 'base64url');
 }
 
-/** Six digits from 64 bits of HMAC-SHA-256 (RFC 2104); the bias of the remainder is below 2^-44. */
-export function codeOf(secret: Uint8Array, seed: string): string {
+/** Digits from 64 bits of HMAC-SHA-256 (RFC 2104); the bias of the remainder is below 2^-37 with eight. */
+function codeOf(secret: Uint8Array, { seed, digits }: CodeSource): string {
   const mac = createHmac('sha256', secret).update(seed).digest();
-  return String(mac.readBigUInt64BE() % 10n ** BigInt(CODE_DIGITS)).padStart(CODE_DIGITS, '0');
+  return String(mac.readBigUInt64BE() % 10n ** BigInt(digits)).padStart(digits, '0');
 }
 
 /** Empty without a chat module. */
@@ -53,8 +52,8 @@ export function createCodePort(options: CodePortOptions): CodePort {
   const { origin, path } = parsed.endpoint;
   const url = { origin, pathname: path, search: '' };
   return {
-    async deliver({ channel, address, seed }: CodeMessage) {
-      const code = codeOf(await secret(), seed);
+    async deliver({ channel, address, seed, digits }: CodeMessage) {
+      const code = codeOf(await secret(), { seed, digits });
       const facts = { project, requestId: newRequestId() };
       const result = await modules.call({
         method: 'POST',
@@ -67,8 +66,8 @@ export function createCodePort(options: CodePortOptions): CodePort {
       const accepted = result.ok && result.answer.status >= 200 && result.answer.status < 300;
       return accepted ? { ok: true, value: null } : { ok: false, error: 'DeliveryUnavailable' };
     },
-    async matches(seed, code) {
-      const expected = Buffer.from(codeOf(await secret(), seed));
+    async matches(source, code) {
+      const expected = Buffer.from(codeOf(await secret(), source));
       const given = Buffer.from(code);
       return { ok: true, value: given.length === expected.length && timingSafeEqual(given, expected) };
     },

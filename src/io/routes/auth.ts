@@ -167,7 +167,7 @@ const loginBody = object({
   code: optional(
     text({
       maxLength: 128,
-      description: 'A signature, or a one-time code of six digits',
+      description: 'A signature, or a one-time code of eight digits',
       examples: [SIGNATURE_EXAMPLE],
     }),
   ),
@@ -187,7 +187,7 @@ function loginRoute(deps: LoginDeps): AnyRoute {
         key: {
           body: { challengeId: ID_EXAMPLE, publicKey: KEY_EXAMPLE, code: SIGNATURE_EXAMPLE },
         },
-        oneTimeCode: { body: { challengeId: ID_EXAMPLE, code: '314159' } },
+        oneTimeCode: { body: { challengeId: ID_EXAMPLE, code: '31415926' } },
         passkey: { body: { challengeId: ID_EXAMPLE, credential: assertionExample } },
       },
     },

@@ -10,7 +10,9 @@ import {
   ONE_TIME_CODES_ID,
   oneTimeCodes,
 } from '../../../src/actors/codes/one-time-codes.ts';
+import { CODE_DIGITS, CODE_TRIES_MAX } from '../../../src/actors/codes/state.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
+import type { AnyKind } from '../../../src/actors/runtime/actor.ts';
 import type { CodeMessage, PortResult } from '../../../src/actors/runtime/ports.ts';
 import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import { type Contact, parseEmail, parsePhone } from '../../../src/domain/contacts.ts';
@@ -34,11 +36,14 @@ interface CodesFixture {
   redeem(id: number, code: string): Promise<string>;
 }
 
-function startCodes(values: Partial<Record<SettingName, number>> = {}): CodesFixture {
+function startCodes(
+  values: Partial<Record<SettingName, number>> = {},
+  kinds: readonly AnyKind[] = KINDS,
+): CodesFixture {
   const chat = startChat();
   const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
   const settings = new LiveSettings(values);
-  const actors = createTestActors({ kinds: KINDS, ports: { workers, codes: chat.port }, settings });
+  const actors = createTestActors({ kinds, ports: { workers, codes: chat.port }, settings });
   const ask = async <T extends TypeIn<CodeProtocol['replies']>>(command: Asked<CodeProtocol, T>) => {
     try {
       const reply = await actors.system.ask<CodeProtocol, T>(oneTimeCodes, ONE_TIME_CODES_ID, command);
@@ -165,6 +170,48 @@ t.test('codes: any history of codes, tries, waits and restarts ends as in the re
     runs(150),
   );
   t.pass('150 histories');
+});
+
+/** Issues codes as the version before did: their records do not say how many digits they have. */
+const formerCodes: typeof oneTimeCodes = {
+  ...oneTimeCodes,
+  decide(state, command, turn) {
+    const outcome = oneTimeCodes.decide(state, command, turn);
+    if (command.type !== 'issueCode') return outcome;
+    return JSON.parse(JSON.stringify(outcome, (name, value) => (name === 'digits' ? undefined : value)));
+  },
+};
+
+t.test('codes: a code of six digits from an earlier version is sent and good until it expires', async (t) => {
+  const kinds = KINDS.map((kind) => (kind.kind === oneTimeCodes.kind ? formerCodes : kind));
+  const { actors, chat, issue, redeem } = startCodes({}, kinds);
+  chat.mode = 'down';
+  const issued = await issue(phone(1));
+  if (typeof issued === 'string') throw new Error(issued);
+  await actors.restart();
+  chat.mode = 'up';
+  await actors.advance(MINUTE_MS);
+  const { code } = chat.last();
+  t.match(code, /^[0-9]{6}$/);
+  t.equal(await redeem(issued.id, `00${code}`), 'InvalidCode');
+  t.equal(await redeem(issued.id, code), 'right');
+});
+
+t.test('codes: guesses at all codes of a year find fewer than one account in five years', async (t) => {
+  const triesPerYear = new LiveSettings().get('OneTimeCodesPerDay') * 365 * CODE_TRIES_MAX;
+  const found = triesPerYear / 10 ** CODE_DIGITS;
+  t.ok(found < 0.2, `${found} a year`);
+});
+
+t.test('codes: one of eight digits is not found by six of them', async (t) => {
+  const { chat, issue, redeem } = startCodes();
+  const issued = await issue(phone(1));
+  if (typeof issued === 'string') throw new Error(issued);
+  const { code } = chat.last();
+  t.match(code, /^[0-9]{8}$/);
+  t.equal(await redeem(issued.id, code.slice(0, 6)), 'InvalidCode');
+  t.equal(await redeem(issued.id, code.slice(2)), 'InvalidCode');
+  t.equal(await redeem(issued.id, code), 'right');
 });
 
 t.test(

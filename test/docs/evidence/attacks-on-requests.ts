@@ -267,6 +267,12 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   'one-time codes asked for through an IPv6 /56 or /48': [
     'test/actors/codes/one-time-codes.test.ts: caps: a walk through the /64s of a /56 or /48',
   ],
+  'guesses at the one-time codes of any account, all day': [
+    'test/actors/codes/one-time-codes.test.ts: codes: guesses at all codes of a year find fewer than one account in five years',
+    'test/actors/codes/one-time-codes.test.ts: codes: one of eight digits is not found by six of them',
+    'test/actors/codes/one-time-codes.test.ts: codes: a code of six digits from an earlier version is sent and good',
+    'test/actors/codes/one-time-codes.test.ts: codes: any history of codes, tries, waits and restarts',
+  ],
   "a claimed foreign key, so that its holder logs in to the attacker's account": [
     'test/io/accounts/accounts.test.ts: login: a key that was only claimed opens no session',
     'test/io/accounts/accounts.test.ts: proof beats claim: a proven registration takes the key over',

@@ -40,9 +40,9 @@ t.test('login_phone: first code creates the account, the next one finds it again
   const chat = startChat();
   const { ask, enter, get, post, actors } = start(t, chat);
   const first = await ask();
-  t.match(first, { codeLength: 6, resendAfterSeconds: 60, expiresUtc: '2026-01-01T00:05:00.000Z' });
+  t.match(first, { codeLength: 8, resendAfterSeconds: 60, expiresUtc: '2026-01-01T00:05:00.000Z' });
   t.ok(Number.isSafeInteger(first.challengeId));
-  t.match(chat.last(), { channel: 'phone', address: PHONE, code: /^[0-9]{6}$/ });
+  t.match(chat.last(), { channel: 'phone', address: PHONE, code: /^[0-9]{8}$/ });
   const created = await enter(first.challengeId, chat.last().code);
   t.match(created.result, { keyId: null, keyType: 'Unknown', newAccount: true, userId: /^[0-9]+$/ });
   const sid = sidOf(created) ?? '';
@@ -398,15 +398,29 @@ t.test('phone and e-mail: what is neither is refused and nothing is sent', async
   t.equal(chat.requests.length, 0);
 });
 
-t.test('login: codes that are no six digits and ids that are none are refused by their form', async (t) => {
-  const { enter, post } = start(t);
-  for (const code of ['', '12345', '1234567', '12345a', ' 12345', '１２３４５６', '12345\n', '-12345'])
-    t.equal((await enter(1, code)).status, 400, JSON.stringify(code));
-  t.equal((await post('/auth/v1/login', { challengeId: 2 ** 53, code: '123456' })).status, 400);
-  t.equal((await post('/auth/v1/login', { challengeId: 'x', code: '123456' })).status, 400);
-  t.equal((await post('/auth/v1/login', { challengeId: 1, code: 123456 })).status, 400);
-  t.equal(refusal(await enter(1, '123456')), '401/1104 Challenge expired');
-});
+t.test(
+  'login: codes of neither eight nor six digits and ids that are none are refused by their form',
+  async (t) => {
+    const { enter, post } = start(t);
+    const codes = [
+      '',
+      '12345',
+      '1234567',
+      '123456789',
+      '1234567a',
+      ' 1234567',
+      '１２３４５６７８',
+      '1234567\n',
+      '-1234567',
+    ];
+    for (const code of codes) t.equal((await enter(1, code)).status, 400, JSON.stringify(code));
+    t.equal((await post('/auth/v1/login', { challengeId: 2 ** 53, code: '123456' })).status, 400);
+    t.equal((await post('/auth/v1/login', { challengeId: 'x', code: '123456' })).status, 400);
+    t.equal((await post('/auth/v1/login', { challengeId: 1, code: 123456 })).status, 400);
+    for (const code of ['12345678', '123456'])
+      t.equal(refusal(await enter(1, code)), '401/1104 Challenge expired');
+  },
+);
 
 t.test('login_phone: a foreign page is refused before anything is sent', async (t) => {
   const chat = startChat();
