@@ -4,6 +4,7 @@ import { settingsReload } from '../io/admin/settings.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
 import { NodeSignals } from '../io/mcp/node-signals.ts';
+import { McpSessionIds } from '../io/mcp/session-ids.ts';
 import { GATEWAY_SERVICES } from '../io/mcp/tools/gateway.ts';
 import type { CallObserver } from '../io/observability/metrics.ts';
 import { createRoutes } from '../io/routes/index.ts';
@@ -41,6 +42,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       codes: new CapabilityCodes({ modules, moduleAddresses }),
       listChanges: deps.listChanges,
       signals: deps.cluster?.mcpSignals() ?? new NodeSignals(),
+      sessionIds: new McpSessionIds(cipher),
       onCall,
     },
     connect: deps.connect,

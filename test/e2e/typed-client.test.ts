@@ -143,7 +143,12 @@ async function asked({ person }: World) {
   return { host, query, ...challengeOfView(await askRequest(gateway.url, person.cookie, query)) };
 }
 const ofProfile = { path: { profile: 'shop' } };
-const ended = { head: { 'Mcp-Session-Id': 'a-session' } };
+/** The head that ends a new session of MCP. */
+async function ended() {
+  const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} };
+  const { headers } = await request(`${gateway.url}/mcp`, { body });
+  return { head: { 'Mcp-Session-Id': headers.get('mcp-session-id') } };
+}
 
 const STEPS: readonly Step[] = [
   { id: 'post_auth_v1_login_email', as: 'anonymous' },
@@ -182,8 +187,8 @@ const STEPS: readonly Step[] = [
   },
   { id: 'post_auth_v1_keys_remove_key', call: ids(({ keyId }) => ({ keyId })) },
   { id: 'post_mcp', as: 'agent' },
-  { id: 'delete_mcp', as: 'agent', call: () => ({ head: { 'Mcp-Session-Id': 'a-session' } }) },
-  { id: 'delete_mcp_p_profile', as: 'agent', call: () => ({ ...ofProfile, ...ended }) },
+  { id: 'delete_mcp', as: 'agent', call: ended },
+  { id: 'delete_mcp_p_profile', as: 'agent', call: async () => ({ ...ofProfile, ...(await ended()) }) },
   { id: 'post_mcp_p_profile', as: 'agent' },
   {
     id: 'post_connect_mcp',
@@ -193,7 +198,7 @@ const STEPS: readonly Step[] = [
       return { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } };
     },
   },
-  { id: 'delete_connect_mcp', as: 'host', call: () => ended },
+  { id: 'delete_connect_mcp', as: 'host', call: ended },
   {
     id: 'post_connect_p_profile_mcp',
     as: 'host',
@@ -204,7 +209,11 @@ const STEPS: readonly Step[] = [
       return { ...ofProfile, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } };
     },
   },
-  { id: 'delete_connect_p_profile_mcp', as: 'host', call: () => ({ ...ofProfile, ...ended }) },
+  {
+    id: 'delete_connect_p_profile_mcp',
+    as: 'host',
+    call: async () => ({ ...ofProfile, ...(await ended()) }),
+  },
   {
     id: 'post_connect_decide',
     async call(world) {

@@ -15,6 +15,7 @@ import { openSealers } from '../../src/io/connect/sealed.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
+import { McpSessionIds } from '../../src/io/mcp/session-ids.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -85,6 +86,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
           gateway: GATEWAY_SERVICES,
           listChanges: openStreams(catalog, bounds, actors.clock.read).listChanges,
           signals: new NodeSignals(),
+          sessionIds: new McpSessionIds(CIPHER),
           codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
         },
         undefined,

@@ -15,6 +15,7 @@ import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { ListChanges } from '../../src/io/mcp/list-changes.ts';
 import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
+import { McpSessionIds } from '../../src/io/mcp/session-ids.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -24,6 +25,9 @@ import { freshBounds } from './actors/bounds.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
 /** Tokens that open a session, by login class. `other` is a second verified session of another user. */
+/** Of one journal: all gateways of a test have the same key, as the nodes of a cluster do. */
+export const SESSION_IDS = new McpSessionIds({ deriveKey: (_, lengthBytes) => Buffer.alloc(lengthBytes, 7) });
+
 export const TOKENS = {
   McpBasic: 'basic',
   'McpBasic:proven': 'consented',
@@ -176,6 +180,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
           onCall: options.onCall,
           listChanges,
           signals: options.signals ?? new NodeSignals(),
+          sessionIds: SESSION_IDS,
           codes: new CapabilityCodes({
             modules,
             moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),

@@ -27,6 +27,7 @@ import {
   resultEnvelope,
   rpcFailure,
 } from './rpc.ts';
+import type { McpSessionIds } from './session-ids.ts';
 import { type CallOptions, ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
@@ -42,6 +43,7 @@ export interface McpDeps {
   readonly codes: CapabilityCodes;
   readonly listChanges: ListChanges;
   readonly signals: NodeSignals;
+  readonly sessionIds: McpSessionIds;
   /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
 }

@@ -3,8 +3,8 @@
  * next message to another node. Nothing of it is stored.
  */
 import { textOf } from '../verb-arguments.ts';
-import { EndedSessions } from './ended-sessions.ts';
 import { CallsInFlight } from './in-flight.ts';
+import { EndedSessions } from './session-ids.ts';
 
 /** Calls a verb of every other node. Resolves when each has answered or will not; never rejects. */
 export type CallOthers = (verb: McpVerb, ...args: readonly string[]) => Promise<unknown>;
@@ -35,8 +35,9 @@ export class NodeSignals {
     if (!this.calls.cancel(scope, id)) void this.#callOthers('cancelCall', scope, id);
   }
 
-  /** Resolves when all nodes that answer refuse the id. */
+  /** Resolves when all nodes that answer refuse the id, which is one of the gateway. */
   async end(mcpSessionId: string): Promise<void> {
-    if (this.ended.end(mcpSessionId)) await this.#callOthers('endMcpSession', mcpSessionId);
+    this.ended.end(mcpSessionId);
+    await this.#callOthers('endMcpSession', mcpSessionId);
   }
 }

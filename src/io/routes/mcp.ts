@@ -2,8 +2,8 @@
  * The HTTP transport of MCP (spec 4.1): content type, batches, status of answers; methods are in io/mcp/. The open endpoint is
  * /mcp; others require a token (io/connect). Paths that clients probe (`/register`, `/authorize`) are no routes: 404.
  */
-import { randomBytes } from 'node:crypto';
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
+import { MCP_SESSION_EXAMPLE } from '../../domain/examples.ts';
 import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import {
@@ -30,6 +30,7 @@ import {
   readRpc,
   rpcFailure,
 } from '../mcp/rpc.ts';
+import type { McpSessionIds } from '../mcp/session-ids.ts';
 import { StatelessMessages, unsupportedRevision } from '../mcp/stateless.ts';
 import { PROFILE_PARAMS } from '../mcp/subsets.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
@@ -117,12 +118,12 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       docs: {
         ...params,
         description:
-          'The bearer lives on; messages with the ended id are 404 from then on. Without the field the answer is 405.',
+          'The bearer lives on; messages with the ended id are 404 from then on. An id of another account, or one that was not issued here, is 404. Without the field the answer is 405.',
         reads: { 'Mcp-Session-Id': 'optional' },
         answers: { 204: { description: 'It is ended' } },
-        examples: { usual: { headers: { 'Mcp-Session-Id': '0HVnKHCv5zvqBwlVvH1Cn0Ps' } } },
+        examples: { usual: { headers: { 'Mcp-Session-Id': MCP_SESSION_EXAMPLE } } },
       },
-      errors: ['MethodNotAllowed', 'AccessRateLimit', ...refusals],
+      errors: ['MethodNotAllowed', 'NotFound', 'AccessRateLimit', ...refusals],
       handle: (context) => transport.end(context, endpoint),
     }),
   ];
@@ -133,6 +134,7 @@ class McpHttpHandler {
   readonly #dispatcher: McpDispatcher;
   readonly #stateless: StatelessMessages;
   readonly #signals: NodeSignals;
+  readonly #sessionIds: McpSessionIds;
   readonly #yieldToLoop: YieldToLoop;
 
   constructor(deps: McpDeps, yieldToLoop: YieldToLoop) {
@@ -140,21 +142,26 @@ class McpHttpHandler {
     this.#dispatcher = new McpDispatcher(deps);
     this.#stateless = new StatelessMessages(this.#dispatcher);
     this.#signals = deps.signals;
+    this.#sessionIds = deps.sessionIds;
     this.#yieldToLoop = yieldToLoop;
   }
 
   /** No event stream is offered. */
   get(context: RouteContext, endpoint: McpEndpoint): Reply {
     this.#requireProfile(context, endpoint);
-    return this.#challenged(context, endpoint) ?? notAllowed();
+    const authentication = this.#authenticate(context, endpoint, 1);
+    return challengeTo(authentication, context, endpoint) ?? notAllowed();
   }
 
   async end(context: RouteContext, endpoint: McpEndpoint): Promise<Reply> {
     this.#requireProfile(context, endpoint);
-    const challenged = this.#challenged(context, endpoint);
+    const authentication = this.#authenticate(context, endpoint, 1);
+    const challenged = challengeTo(authentication, context, endpoint);
     if (challenged !== undefined) return challenged;
     const sessionId = context.header('mcp-session-id');
     if (sessionId === undefined) return notAllowed();
+    if (!this.#sessionIds.mayEnd(sessionId, accountOf(authentication)))
+      throw new GatewayError('NotFound', 'this Mcp-Session-Id is not one of yours');
     await this.#signals.end(sessionId);
     return Reply.empty(204);
   }
@@ -170,14 +177,6 @@ class McpHttpHandler {
     if (this.#dispatcher.hasProfile(context)) return;
     this.#authenticate(context, endpoint, 1);
     throw new GatewayError('NotFound', 'there is no such profile');
-  }
-
-  /** Charges one message; the answer to a caller without a session, where the endpoint needs one. */
-  #challenged(context: RouteContext, endpoint: McpEndpoint): Reply | undefined {
-    const authentication = this.#authenticate(context, endpoint, 1);
-    return authentication.kind === 'session'
-      ? undefined
-      : endpoint.challenge?.(context, authentication, undefined);
   }
 
   #authenticate(context: RouteContext, endpoint: McpEndpoint, cost: number): Authentication {
@@ -261,7 +260,9 @@ class McpHttpHandler {
         const reply = answer.then(ok, (error) => failureReply(error, message.id, context));
         return progress?.reply(reply) ?? reply;
       }
-      return message.method === 'initialize' ? rpcReply(200, answer, sessionHeader()) : ok(answer);
+      return message.method === 'initialize'
+        ? rpcReply(200, answer, this.#sessionHeader(authentication))
+        : ok(answer);
     } catch (error) {
       return failureReply(error, message.id, context);
     }
@@ -291,8 +292,12 @@ class McpHttpHandler {
     const whole = await answers.whole();
     if (whole === undefined) return accepted(context, endpoint);
     const begun = due.some((message) => message.kind === 'request' && message.method === 'initialize');
-    const headers = begun ? sessionHeader() : [];
+    const headers = begun ? this.#sessionHeader(authentication) : [];
     return new Reply(200, whole, 'application/json', headers, undefined, answers.error);
+  }
+
+  #sessionHeader(authentication: Authentication): HeaderList {
+    return [['Mcp-Session-Id', this.#sessionIds.issue(accountOf(authentication))]];
   }
 
   #answerOf(
@@ -333,9 +338,17 @@ function accepted(context: RouteContext, { challenge }: McpEndpoint): Reply {
   return Reply.empty(challenge !== undefined || namesRevision(context) ? 202 : 200);
 }
 
-/** Opaque, 24 characters. The gateway stores nothing under it, so an unknown id does no harm. */
-function sessionHeader(): HeaderList {
-  return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
+/** The answer to a caller without a session, where the endpoint needs one. */
+function challengeTo(
+  authentication: Authentication,
+  context: RouteContext,
+  { challenge }: McpEndpoint,
+): Reply | undefined {
+  return authentication.kind === 'session' ? undefined : challenge?.(context, authentication, undefined);
+}
+
+function accountOf(authentication: Authentication): string | undefined {
+  return authentication.kind === 'session' ? authentication.session.userId : undefined;
 }
 
 function notAllowed(): Reply {

@@ -252,6 +252,13 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/mcp/list-changes.test.ts: subscriptions/listen: refusals without a filter, a session, a good bearer or room',
     'test/io/mcp/list-changes.test.ts: subscriptions/listen: ends with its session, its lifetime and its client',
   ],
+  'ending the `Mcp-Session-Id` of another account, or filling the list of ended ones': [
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE by another account is 404',
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE of one that was not issued here is 404',
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account',
+    'test/io/mcp/node-signals.test.ts: an id that was not issued here is ended nowhere and not passed on',
+    'test/e2e/cluster/clients.test.ts: an Mcp-Session-Id of one node holds at all, and is over at all',
+  ],
   'a proxy that routes by `Mcp-Name`, and a body that says otherwise': [
     'test/io/mcp/stateless.test.ts: headers of 2026-07-28: a missing or another one is 400 with -32020',
   ],

@@ -68,8 +68,10 @@ export const READINGS_4: Evidence = {
     'test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body',
     'test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405',
     'test/io/routes/mcp.test.ts: Mcp-Session-Id: missing, unknown or foreign',
-    'test/io/routes/mcp.test.ts: Mcp-Session-Id: one that its client ended is 404',
-    'test/io/routes/mcp.test.ts: Mcp-Session-Id: the ended ones that are remembered are bounded',
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: one that its client ended is 404',
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: the ended ones that are remembered are bounded',
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE by another account is 404',
+    'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account',
     'test/io/routes/mcp.test.ts: paths of an authorization server: 404',
   ],
   '4.1 a message without id': [

@@ -163,11 +163,17 @@ async function mcpSessions(t: Test, three: ThreeNodes): Promise<void> {
   const { bearer } = await newUser(a);
   const begun = expectOk('initialize', await rpc(a.url, bearer, initialize));
   const sessionId = begun.headers.get('mcp-session-id') ?? '';
-  t.match(sessionId, /^[\w-]{24}$/);
+  t.match(sessionId, /^[\w-]{40}$/);
   const headers = { Authorization: `Bearer ${bearer}`, 'Mcp-Session-Id': sessionId };
   const listAt = ({ url }: NodeProcess) => request(`${url}/mcp`, { headers, body: LIST });
   for (const node of three.nodes)
     t.equal((await listAt(node)).status, 200, `opened at a, used at ${node.name}`);
+  const other = { ...headers, Authorization: `Bearer ${(await newUser(c)).bearer}` };
+  t.equal(
+    (await request(`${b.url}/mcp`, { method: 'DELETE', headers: other })).status,
+    404,
+    'another account',
+  );
   t.equal((await request(`${b.url}/mcp`, { method: 'DELETE', headers })).status, 204);
   for (const node of [c, a, b]) t.equal((await listAt(node)).status, 404, `ended at b, over at ${node.name}`);
   t.equal((await rpc(c.url, bearer, LIST)).status, 200, 'the bearer lives on');

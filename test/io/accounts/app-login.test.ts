@@ -7,6 +7,7 @@ import { CapabilityCodes } from '../../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { ListChanges } from '../../../src/io/mcp/list-changes.ts';
 import { NodeSignals } from '../../../src/io/mcp/node-signals.ts';
+import { McpSessionIds } from '../../../src/io/mcp/session-ids.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
@@ -22,7 +23,7 @@ import {
 } from '../../support/account.ts';
 import { START_MS } from '../../support/actors/actors.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
-import { startAdmin } from '../../support/admin.ts';
+import { CIPHER, startAdmin } from '../../support/admin.ts';
 
 const NOW_SECONDS = START_MS / 1000;
 const OPEN = { approved: true, mcpEnabled: true };
@@ -67,6 +68,7 @@ async function start(t: Test, personalReads = true) {
         codes,
         listChanges,
         signals: new NodeSignals(),
+        sessionIds: new McpSessionIds(CIPHER),
       }),
   });
   t.teardown(async () => {

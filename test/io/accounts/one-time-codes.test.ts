@@ -118,7 +118,7 @@ t.test('code: a hundred guesses at once get five comparisons', async (t) => {
   const { challengeId } = await ask();
   const right = Number(chat.last().code);
   const guesses = Array.from({ length: 100 }, (_, n) =>
-    enter(challengeId, String((right + 1 + n) % 1_000_000).padStart(6, '0')),
+    enter(challengeId, String((right + 1 + n) % 100_000_000).padStart(8, '0')),
   );
   const answers = await Promise.all(guesses);
   t.ok(answers.every(({ status }) => status === 401));

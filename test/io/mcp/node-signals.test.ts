@@ -1,7 +1,14 @@
 /** Cancellations and ended sessions of /mcp between two nodes: the client sends its next message to the other one. */
 import t, { type Test } from 'tap';
 import { type CallOthers, NodeSignals } from '../../../src/io/mcp/node-signals.ts';
-import { type BackendAnswer, type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
+import {
+  type BackendAnswer,
+  type McpFixture,
+  SESSION_IDS,
+  sessionOf,
+  startMcp,
+  TOKENS,
+} from '../../support/mcp.ts';
 
 interface Pair {
   readonly at: McpFixture;
@@ -29,7 +36,7 @@ async function startPair(t: Test, backend: () => BackendAnswer, answer = async (
 }
 
 const CALL = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'wallet_get_balance' } };
-const OWN_ID = 'A'.repeat(24);
+const OWN_ID = SESSION_IDS.issue(sessionOf('McpVerified').userId);
 
 function send({ http }: McpFixture, message: object, token: string, sessionId = OWN_ID): Promise<Response> {
   const headers = {
@@ -63,7 +70,7 @@ t.test('a cancellation that reaches another node stops the call where it runs', 
   await arrived;
   for (const [message, token, sessionId] of [
     [cancelled(7), TOKENS.other, OWN_ID],
-    [cancelled(7), TOKENS.McpVerified, 'B'.repeat(24)],
+    [cancelled(7), TOKENS.McpVerified, 'B'.repeat(40)],
     [cancelled('7'), TOKENS.McpVerified, OWN_ID],
   ] as const)
     await send(at, message, token, sessionId);
@@ -112,7 +119,7 @@ t.test('an Mcp-Session-Id that was ended at one node is 404 at the other before 
     isAnswered = true;
     return given;
   });
-  t.equal((await send(at, CALL, TOKENS.McpVerified, 'C'.repeat(24))).status, 200);
+  t.equal((await send(at, CALL, TOKENS.McpVerified, 'C'.repeat(40))).status, 200);
   t.equal(isAnswered, false, 'the answer waits for the other node');
   answer();
   t.equal((await ending).status, 204);
@@ -120,10 +127,12 @@ t.test('an Mcp-Session-Id that was ended at one node is 404 at the other before 
   t.strictSame(said, ['endMcpSession 1']);
 });
 
-t.test('an id of another form is ended nowhere and not passed on', async (t) => {
+t.test('an id that was not issued here is ended nowhere and not passed on', async (t) => {
   const { at, said } = await startPair(t, () => ({ body: '{"result":{}}' }));
-  const headers = { Authorization: `Bearer ${TOKENS.McpVerified}`, 'Mcp-Session-Id': 'of my own' };
-  t.equal((await fetch(`${at.http.url}/mcp`, { method: 'DELETE', headers })).status, 204);
+  for (const id of ['of my own', 'A'.repeat(40)]) {
+    const headers = { Authorization: `Bearer ${TOKENS.McpVerified}`, 'Mcp-Session-Id': id };
+    t.equal((await fetch(`${at.http.url}/mcp`, { method: 'DELETE', headers })).status, 404);
+  }
   t.strictSame(said, []);
 });
 

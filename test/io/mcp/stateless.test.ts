@@ -2,7 +2,7 @@
 import t from 'tap';
 import { REVISION_NAMES } from '../../../src/io/mcp/revisions.ts';
 import { toolFaults } from '../../../src/io/mcp/tool.ts';
-import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
+import { type McpFixture, SESSION_IDS, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const REVISION = '2026-07-28';
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
@@ -239,8 +239,9 @@ t.test('revision: batches are refused, and notifications are accepted, in 2026-0
 });
 
 t.test('revision: an ended Mcp-Session-Id does not matter in 2026-07-28', async (t) => {
-  const id = '2HVnKHCv5zvqBwlVvH1Cn0Ps';
-  await fetch(`${mcp.http.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } });
+  const id = SESSION_IDS.issue(undefined);
+  const ended = await fetch(`${mcp.http.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } });
+  t.equal(ended.status, 204);
   const { status } = await send({ method: 'tools/list', headers: { 'mcp-session-id': id } });
   t.equal(status, 200);
 });

@@ -2,11 +2,10 @@ import fc from 'fast-check';
 import t from 'tap';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { EndedSessions } from '../../../src/io/mcp/ended-sessions.ts';
 import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
-import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
+import { type McpFixture, SESSION_IDS, startMcp, TOKENS } from '../../support/mcp.ts';
 import { routeTable } from '../../support/route-table.ts';
 
 const mcp: McpFixture = await startMcp({ backend: () => ({ body: '{"result":{"a":1.50}}' }) });
@@ -99,7 +98,7 @@ t.test('GET: 405 with Allow and a JSON body; DELETE: 204 with a session id, else
   t.match(await got.json(), { error: { code: 1005 } });
   const ended = await fetch(`${mcp.http.url}/mcp`, {
     method: 'DELETE',
-    headers: { 'mcp-session-id': 'whatever' },
+    headers: { 'mcp-session-id': SESSION_IDS.issue(undefined) },
   });
   t.equal(ended.status, 204);
   const unnamed = await fetch(`${mcp.http.url}/mcp`, { method: 'DELETE' });
@@ -463,36 +462,4 @@ t.test('a share of a bound used up: 429 with 1002, and another network is served
 
 t.test('all of the above: nothing was thrown that is no row of the error table', async (t) => {
   t.strictSame(mcp.http.bugs, []);
-});
-
-t.test('Mcp-Session-Id: one that its client ended is 404 from then on, others are served', async (t) => {
-  const mcp = await startMcp();
-  t.teardown(() => mcp.close());
-  const initialize = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}';
-  const ping = '{"jsonrpc":"2.0","id":2,"method":"ping"}';
-  const begin = async () => String((await mcp.post(initialize)).headers.get('mcp-session-id'));
-  const [ended, other] = [await begin(), await begin()];
-  const end = (id: string) =>
-    fetch(`${mcp.http.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } });
-  t.equal((await end(ended)).status, 204);
-  t.equal((await end(ended)).status, 204, 'twice is no harm');
-  t.equal((await end('made up')).status, 204);
-  const refused = await mcp.post(ping, { 'mcp-session-id': ended });
-  t.equal(refused.status, 404);
-  t.match(JSON.parse(refused.text), { jsonrpc: '2.0', error: { code: -32000, message: /initialize again/ } });
-  t.equal((await mcp.post(ping, { 'mcp-session-id': other })).status, 200);
-  t.equal((await mcp.post(ping, { 'mcp-session-id': 'made up' })).status, 200);
-  t.equal((await mcp.post(ping)).status, 200);
-});
-
-t.test('Mcp-Session-Id: the ended ones that are remembered are bounded, the oldest go first', async (t) => {
-  const ended = new EndedSessions();
-  const id = (number: number) => String(number).padStart(24, 'x');
-  for (let number = 0; number <= 10_000; number += 1) ended.end(id(number));
-  for (const unfit of ['', 'short', `${id(1)}x`, ' '.repeat(24)]) ended.end(unfit);
-  t.equal(ended.size, 10_000);
-  t.strictSame(
-    [ended.has(id(0)), ended.has(id(1)), ended.has(id(10_000)), ended.has(undefined)],
-    [false, true, true, false],
-  );
 });

@@ -2,7 +2,7 @@
  * Header fields of requests and answers as descriptions of the API list them: one table each, so that every route that
  * reads or sends a field says the same of it.
  */
-import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../../domain/examples.ts';
+import { ID_EXAMPLE, KEY_EXAMPLE, MCP_SESSION_EXAMPLE, SIGNATURE_EXAMPLE } from '../../../domain/examples.ts';
 
 interface HeaderField {
   readonly description: string;
@@ -40,7 +40,7 @@ export const REQUEST_FIELDS = {
   },
   'Mcp-Session-Id': {
     description: 'The id that `initialize` answered with',
-    schema: line('0HVnKHCv5zvqBwlVvH1Cn0Ps'),
+    schema: line(MCP_SESSION_EXAMPLE),
   },
   'MCP-Protocol-Version': {
     description: 'Revision of MCP of this request; without it 2024-11-05',
@@ -169,7 +169,7 @@ export const RESPONSE_FIELDS = {
   'X-File-Part': { description: '`whole-file` or `part-N/total`', schema: line('whole-file') },
   'Mcp-Session-Id': {
     description: 'Answer to `initialize`: send it with what follows',
-    schema: line('0HVnKHCv5zvqBwlVvH1Cn0Ps'),
+    schema: line(MCP_SESSION_EXAMPLE),
   },
   'Upload-Offset': { description: 'Bytes that are kept', schema: number(262144) },
   'Upload-Complete': {

@@ -1,0 +1,61 @@
+/**
+ * Ids of /mcp sessions. Nothing is stored of a live one: it carries a MAC over the account that initialized, so that no
+ * other account ends it. Ended ones are remembered; a request with one gets 404.
+ */
+import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import { decodeBase64url } from '../../domain/ids.ts';
+
+const PURPOSE = 'mcp-session';
+const KEY_BYTES = 32;
+const RANDOM_BYTES = 15;
+const MAC_BYTES = 15;
+/** Ended ids kept; the oldest is dropped beyond this number. */
+const ENDED_MAX = 10_000;
+
+export class McpSessionIds {
+  readonly #key: KeyObject;
+
+  /** The key is that of the journal, so that all nodes of a cluster read the ids of each. */
+  constructor(cipher: { deriveKey(purpose: string, lengthBytes: number): Buffer }) {
+    this.#key = createSecretKey(cipher.deriveKey(PURPOSE, KEY_BYTES));
+  }
+
+  /** 40 characters. `userId`: the account of the caller; undefined without one. */
+  issue(userId: string | undefined): string {
+    const random = randomBytes(RANDOM_BYTES);
+    return Buffer.concat([random, this.#mac(random, userId)]).toString('base64url');
+  }
+
+  /** Whether the id was issued to this account. One that was issued without an account belongs to all who know it. */
+  mayEnd(id: string, userId: string | undefined): boolean {
+    const bytes = decodeBase64url(id, RANDOM_BYTES + MAC_BYTES);
+    if (bytes === undefined) return false;
+    const [random, mac] = [bytes.subarray(0, RANDOM_BYTES), bytes.subarray(RANDOM_BYTES)];
+    const isIssuedTo = (owner: string | undefined) => timingSafeEqual(mac, this.#mac(random, owner));
+    return isIssuedTo(undefined) || (userId !== undefined && isIssuedTo(userId));
+  }
+
+  #mac(random: Uint8Array, userId = ''): Buffer {
+    return createHmac('sha256', this.#key).update(random).update(userId).digest().subarray(0, MAC_BYTES);
+  }
+}
+
+export class EndedSessions {
+  readonly #ended = new Set<string>();
+
+  end(id: string): void {
+    if (this.#ended.size >= ENDED_MAX) {
+      const oldest = this.#ended.values().next();
+      if (oldest.done !== true) this.#ended.delete(oldest.value);
+    }
+    this.#ended.add(id);
+  }
+
+  has(id: string | undefined): boolean {
+    return id !== undefined && this.#ended.has(id);
+  }
+
+  get size(): number {
+    return this.#ended.size;
+  }
+}
