@@ -26,6 +26,7 @@ export function resolveSite(
     version,
     production: configuration.production,
     baseUrl,
+    issuer: configuration.oauthRootMetadata ? baseUrl : `${baseUrl}/connect`,
     hosts: new Set(hosts),
     addressHosts: false,
     checkHost: configuration.production || isLoopback(configuration.listen.host),

@@ -202,7 +202,8 @@ function resolve(
   const production = file.Production ?? DEFAULTS.Production;
   return {
     project: file.Project ?? DEFAULTS.Project,
-    baseUrl: file.BaseUrl === undefined ? undefined : withoutTrailing(file.BaseUrl, '/'),
+    // The issuer: one spelling, however it is written.
+    baseUrl: file.BaseUrl === undefined ? undefined : new URL(file.BaseUrl).origin,
     production,
     listen: {
       host: file.Listen?.host ?? DEFAULTS['Listen.host'],
@@ -225,6 +226,7 @@ function resolve(
     mcpBasicPersonalReads: file.McpBasicPersonalReads,
     oauthClients: file.OAuthClients ?? (production ? 'cimd' : 'any'),
     oauthClientHosts: (file.OAuthClientHosts ?? []).map((name) => name.toLowerCase()),
+    oauthRootMetadata: file.OAuthRootMetadata ?? DEFAULTS.OAuthRootMetadata,
     fido2: {
       serverDomain: file.Fido2?.serverDomain,
       serverName: file.Fido2?.serverName ?? DEFAULTS['Fido2.serverName'],

@@ -85,7 +85,7 @@ const isModuleName: Judge = (value) => {
 
 /** Path of a value or of a list's values (`*`), and what it must be. A path that ends in `!` judges the keys there. */
 const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
-  ['BaseUrl', isUrl],
+  ['BaseUrl', isOrigin],
   ['TrustedProxies.*', isRange],
   ['Modules.!', isModuleName],
   ['Modules.*.url', isUrl],

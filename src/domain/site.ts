@@ -7,8 +7,10 @@ export interface Site {
   /** `<major>.<minor>.<patch>` (spec 9): get_info and initialize report the same one. */
   readonly version: string;
   readonly production: boolean;
-  /** Without a trailing slash. */
+  /** An origin. */
   readonly baseUrl: string;
+  /** Of the authorization server at /connect (RFC 8414 2). */
+  readonly issuer: string;
   /** Lower-case host names without port that a request may name in `Host`. */
   readonly hosts: ReadonlySet<string>;
   /**

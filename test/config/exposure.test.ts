@@ -1,6 +1,7 @@
 /** What production mode refuses, what a start warns of, and that every printed address is the public one. */
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
+import { resolveSite } from '../../src/bootstrap/site.ts';
 import { exposureWarnings, productionFaults } from '../../src/config/exposure.ts';
 import { loadConfiguration, parseFlags } from '../../src/config/load.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
@@ -31,6 +32,34 @@ t.test('production: a BaseUrl that is not https is a fault, elsewhere it is none
   });
   t.match(load({ ...PUBLIC, Production: false, BaseUrl: 'http://gate.example' }), { ok: true });
   t.match(load(PUBLIC), { ok: true });
+});
+
+t.test(
+  'BaseUrl: a path, a query or a user ends with 78; it is kept as an origin in one spelling',
+  async (t) => {
+    for (const BaseUrl of ['https://gate.example/sub', 'https://gate.example//', 'https://gate.example/?a=1'])
+      t.match(
+        load({ BaseUrl }),
+        { ok: false, faults: [{ path: 'BaseUrl', message: 'is an origin: scheme, host and port only' }] },
+        BaseUrl,
+      );
+    t.match(load({ BaseUrl: 'https://me@gate.example' }), { ok: false, faults: [{ path: 'BaseUrl' }] });
+    const run = await runToEnd(['--check-config'], { GATEHOUSE_BASE_URL: 'https://gate.example/sub' });
+    t.match(run, { code: 78, stderr: /BaseUrl: is an origin/ });
+    for (const BaseUrl of ['https://gate.example', 'https://gate.example/', 'https://Gate.Example:443'])
+      t.match(load({ BaseUrl }), { ok: true, configuration: { baseUrl: 'https://gate.example' } }, BaseUrl);
+  },
+);
+
+t.test('OAuthRootMetadata: the issuer is BaseUrl, or BaseUrl/connect where it is false', async (t) => {
+  const issuerOf = (content: object) => {
+    const loaded = load(content);
+    return loaded.ok && resolveSite(loaded.configuration, '1.0.0', 8080, false).issuer;
+  };
+  const BaseUrl = 'https://gate.example';
+  t.equal(issuerOf({ BaseUrl }), BaseUrl);
+  t.equal(issuerOf({ BaseUrl, OAuthRootMetadata: false }), `${BaseUrl}/connect`);
+  t.equal(issuerOf({}), 'http://localhost:8080');
 });
 
 t.test('production: a sandbox without --sandbox ends the start with 78 and one sentence', async (t) => {

@@ -65,6 +65,7 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
     version: '0.0.1',
     production: false,
     baseUrl: `http://localhost:${port}`,
+    issuer: `http://localhost:${port}`,
     hosts: new Set(['localhost', '127.0.0.1', '[::1]']),
     addressHosts: false,
     checkHost: true,

@@ -17,7 +17,7 @@ export async function runAuthorization(
   const port = await pickPort();
   const clientId = await registerClient(url, 'Conformance suite', `http://127.0.0.1:${port}/callback`);
   const options = ['--port', String(port), '--client-id', clientId, '--resource', `${url}/connect/mcp`];
-  const metadata = await request(`${url}/.well-known/oauth-authorization-server/connect`);
+  const metadata = await request(`${url}/.well-known/oauth-authorization-server`);
   const issuer = String(expectOk('metadata', metadata).json['issuer']);
   const child = spawn('npx', [...suite, 'authorization', '--url', issuer, ...options], {
     cwd: folder,

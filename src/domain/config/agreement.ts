@@ -5,7 +5,7 @@ import type { Configuration } from './configuration.ts';
 /** SHA-256 of the agreed keys. The order of keys within an object has no effect. */
 export function agreementOf(configuration: Configuration): Uint8Array {
   const { project, baseUrl, fido2, fileServers, admin, allowedOrigins, modules } = configuration;
-  const { mcpTools, mcpResources, mcpProfiles } = configuration;
+  const { mcpTools, mcpResources, mcpProfiles, oauthRootMetadata } = configuration;
   const agreed = {
     project,
     baseUrl,
@@ -17,6 +17,7 @@ export function agreementOf(configuration: Configuration): Uint8Array {
     mcpTools,
     mcpResources,
     mcpProfiles,
+    oauthRootMetadata,
   };
   return hash('sha256', JSON.stringify(sorted(agreed)), 'buffer');
 }

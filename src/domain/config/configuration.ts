@@ -40,6 +40,7 @@ export const DEFAULTS = {
   'Internal.host': '127.0.0.1',
   'Internal.port': 8081,
   DataPath: './data',
+  OAuthRootMetadata: true,
   'Fido2.serverName': 'Gatehouse',
   'Fido2.timestampDriftTolerance': 300_000,
   'Fido2.serverIcon': '',
@@ -86,7 +87,7 @@ export interface ClusterConfiguration {
 /** Everything resolved: flags over environment over file over defaults. Frozen. */
 export interface Configuration {
   readonly project: string;
-  /** Undefined: http(s)://localhost with the actual port. */
+  /** An origin. Undefined: http(s)://localhost with the actual port. */
   readonly baseUrl: string | undefined;
   readonly production: boolean;
   readonly listen: {
@@ -113,6 +114,7 @@ export interface Configuration {
   readonly oauthClients: 'registered' | 'cimd' | 'any';
   /** Lower-case; empty: every host. */
   readonly oauthClientHosts: readonly string[];
+  readonly oauthRootMetadata: boolean;
   readonly fido2: {
     readonly serverDomain: string | undefined;
     readonly serverName: string;

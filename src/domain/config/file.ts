@@ -16,6 +16,7 @@ import {
   union,
   unknown,
 } from '../schema.ts';
+import { oauthKeys } from './oauth-keys.ts';
 
 const closed = { additionalProperties: false };
 const upTo = (maximum: number, description: string) => integer({ minimum: 0, maximum, description });
@@ -57,7 +58,9 @@ export const configurationSchema = object(
         description: 'Name in get_info and X-Project.',
       }),
     ),
-    BaseUrl: optional(url('Public address. Left out: http://localhost with the actual port.')),
+    BaseUrl: optional(
+      url('Public address: scheme, host and port. Left out: http://localhost with the actual port.'),
+    ),
     Production: optional(boolean({ description: 'https for webhooks, Secure cookies, Host check.' })),
     Listen: optional(
       object(
@@ -129,17 +132,7 @@ export const configurationSchema = object(
           'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false. Read again at a reload.',
       }),
     ),
-    OAuthClients: optional(
-      oneOf(
-        ['registered', 'cimd', 'any'],
-        'Which hosts may ask for access at /connect: registered applications; also client-id metadata documents; also dynamic registration. Left out: any, in Production cimd.',
-      ),
-    ),
-    OAuthClientHosts: optional(
-      array(host('Host name.'), {
-        description: 'Hosts whose client-id metadata documents are taken. Left out or empty: every host.',
-      }),
-    ),
+    ...oauthKeys,
     Fido2: optional(
       object(
         {

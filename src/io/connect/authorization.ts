@@ -13,7 +13,7 @@ import {
 import { readScopes } from '../../domain/oauth/scopes.ts';
 import type { RouteContext } from '../http/route.ts';
 import { CLIENT_ID_MAX, type OAuthClient, type OAuthClientRegistry } from './clients.ts';
-import { CONNECT_PATH, issuerOf, type Resource, type Resources, resourceOfAddress } from './resources.ts';
+import { CONNECT_PATH, type Resource, type Resources, resourceOfAddress } from './resources.ts';
 
 /** Bytes of a SHA-256, which is what an S256 challenge encodes. */
 const CHALLENGE_BYTES = 32;
@@ -95,7 +95,7 @@ export function answerTo(
   state: string | undefined,
   fields: Readonly<Record<string, string | undefined>>,
 ): string {
-  return answerAddress(redirectUri, { ...fields, state, iss: issuerOf(site) });
+  return answerAddress(redirectUri, { ...fields, state, iss: site.issuer });
 }
 
 function readAsked(

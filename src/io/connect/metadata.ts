@@ -2,16 +2,15 @@
 
 import type { Site } from '../../domain/site.ts';
 import { type OAuthPolicy, takesDocuments, takesRegistrations } from './policy.ts';
-import { issuerOf } from './resources.ts';
 
-export function serverMetadata(site: Site, policy: OAuthPolicy): object {
-  const issuer = issuerOf(site);
+export function serverMetadata({ issuer, baseUrl }: Site, policy: OAuthPolicy): object {
+  const endpoints = `${baseUrl}/connect`;
   return {
     issuer,
-    authorization_endpoint: `${issuer}/authorize`,
-    token_endpoint: `${issuer}/token`,
-    revocation_endpoint: `${issuer}/revoke`,
-    ...(takesRegistrations(policy) ? { registration_endpoint: `${issuer}/register` } : {}),
+    authorization_endpoint: `${endpoints}/authorize`,
+    token_endpoint: `${endpoints}/token`,
+    revocation_endpoint: `${endpoints}/revoke`,
+    ...(takesRegistrations(policy) ? { registration_endpoint: `${endpoints}/register` } : {}),
     scopes_supported: ['read', 'tools', 'full', 'offline_access'],
     response_types_supported: ['code'],
     response_modes_supported: ['query'],

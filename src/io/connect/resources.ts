@@ -64,16 +64,11 @@ export function originOfRequest({ site, header }: Pick<RouteContext, 'site' | 'h
 export function resourceMetadata(context: Pick<RouteContext, 'site' | 'header'>, resource: Resource): object {
   return {
     resource: `${originOfRequest(context)}${resource.path}`,
-    authorization_servers: [issuerOf(context.site)],
+    authorization_servers: [context.site.issuer],
     scopes_supported: RESOURCE_SCOPES,
     bearer_methods_supported: ['header'],
     resource_name: resource.name,
   };
-}
-
-/** Issuer of the authorization server. */
-export function issuerOf({ baseUrl }: Pick<Site, 'baseUrl'>): string {
-  return `${baseUrl}/connect`;
 }
 
 /** Value of `WWW-Authenticate` (RFC 6750 3, RFC 9728 5.1). `dead`: a token was sent, and it is not good there. */

@@ -1,4 +1,7 @@
-/** Metadata of protected resources and of the authorization server, at path-scoped addresses alone (RFC 9728, RFC 8414). */
+/**
+ * Metadata of protected resources and of the authorization server (RFC 9728, RFC 8414). None is for /mcp or the root: hosts
+ * stop sending their header where a protected resource is offered.
+ */
 import { GatewayError } from '../../domain/errors.ts';
 import { array, boolean, object, optional, text } from '../../domain/schema.ts';
 import { serverMetadata } from '../connect/metadata.ts';
@@ -62,17 +65,24 @@ export function resourceMetadataRoute(resources: Resources, path: string = CONNE
   });
 }
 
-export function serverMetadataRoute(policy: OAuthPolicy): AnyRoute {
-  return defineRoute({
-    ...own,
-    method: 'GET',
-    path: '/.well-known/oauth-authorization-server/connect',
-    summary: 'Metadata of the authorization server (RFC 8414)',
-    docs: {
-      description: 'The addresses without a path, which clients probe too, stay 404.',
-      answers: { 200: { description: 'The metadata', type: 'application/json', schema: serverDocument } },
-    },
-    errors: ['AccessRateLimit'],
-    handle: ({ site }) => Reply.json(200, serverMetadata(site, policy), CACHED),
-  });
+/** The document of the issuer. Its former place, below /connect, gives the same one for a release. */
+export function serverMetadataRoutes(policy: OAuthPolicy): AnyRoute[] {
+  return ['', '/connect'].map((suffix) =>
+    defineRoute({
+      ...own,
+      method: 'GET',
+      path: `/.well-known/oauth-authorization-server${suffix}`,
+      summary: 'Metadata of the authorization server (RFC 8414)',
+      docs: {
+        description:
+          'The issuer is `BaseUrl`. With `OAuthRootMetadata` false it is `BaseUrl/connect`, and the document is there alone.',
+        answers: { 200: { description: 'The metadata', type: 'application/json', schema: serverDocument } },
+      },
+      errors: ['NotFound', 'AccessRateLimit'],
+      handle({ site }) {
+        if (suffix === '' && site.issuer !== site.baseUrl) throw new GatewayError('NotFound');
+        return Reply.json(200, serverMetadata(site, policy), CACHED);
+      },
+    }),
+  );
 }

@@ -21,7 +21,7 @@ import { register } from '../connect/registration.ts';
 import { CONNECT_PROFILE_PATH } from '../connect/resources.ts';
 import { issueToken, revokeToken, type TokenDeps } from '../connect/tokens.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
-import { resourceMetadataRoute, serverMetadataRoute } from './connect-metadata.ts';
+import { resourceMetadataRoute, serverMetadataRoutes } from './connect-metadata.ts';
 
 export interface ConnectDeps extends ConsentDeps, TokenDeps {
   readonly policy: OAuthPolicy;
@@ -52,7 +52,7 @@ export function createConnectRoutes(deps: ConnectDeps): AnyRoute[] {
   return [
     resourceMetadataRoute(deps.resources),
     resourceMetadataRoute(deps.resources, CONNECT_PROFILE_PATH),
-    serverMetadataRoute(deps.policy),
+    ...serverMetadataRoutes(deps.policy),
     requestRoute(deps),
     decideRoute(deps),
     tokenRoute(deps),

@@ -39,7 +39,7 @@ export const READINGS_4: Evidence = {
   '4.1 hosts that connect with OAuth 2.1': [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401',
     'test/io/connect/endpoint.test.ts: metadata: the resource is the typed address',
-    'test/io/connect/endpoint.test.ts: metadata: addresses without a path',
+    'test/io/connect/endpoint.test.ts: metadata: addresses of /mcp and the root',
   ],
   '4.1 lists and serves fewer tools': [
     'test/io/mcp/subsets.test.ts: ?tools=: names, patterns and words shorten the list, in its order',

@@ -200,6 +200,10 @@ export const ROUTE_TESTS: Evidence = {
   'GET /.well-known/oauth-protected-resource/connect/mcp': [
     'test/io/connect/endpoint.test.ts: metadata: the resource is the typed address, the issuer is BaseUrl',
   ],
+  'GET /.well-known/oauth-authorization-server': [
+    'test/io/connect/endpoint.test.ts: metadata: the server names its endpoints, registration only where it is on',
+    'test/io/connect/endpoint.test.ts: metadata: with the issuer BaseUrl/connect the root has no document',
+  ],
   'GET /.well-known/oauth-authorization-server/connect': [
     'test/io/connect/endpoint.test.ts: metadata: the server names its endpoints, registration only where it is on',
   ],

@@ -41,7 +41,7 @@ t.test(
     t.same(complaints(), []);
     await button(page, 'Agree').click();
     const answer = await landed();
-    t.match(Object.fromEntries(answer), { state: 'a state & more', iss: `${HOME}/connect` });
+    t.match(Object.fromEntries(answer), { state: 'a state & more', iss: HOME });
     const accessToken = await host.exchange(clientId, CLAUDE, answer.get('code') ?? '');
     t.same(await host.tools(accessToken), shown);
   },

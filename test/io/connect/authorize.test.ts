@@ -183,7 +183,7 @@ t.test('request: other faults go to the redirect URI, with state and iss, after 
     const redirect = new URL(String(json['result']?.['redirect']));
     t.equal(redirect.searchParams.get('error'), error, JSON.stringify(changes));
     t.equal(redirect.searchParams.get('state'), 'as it came');
-    t.equal(redirect.searchParams.get('iss'), `http://localhost:${fixture.http.port}/connect`);
+    t.equal(redirect.searchParams.get('iss'), `http://localhost:${fixture.http.port}`);
     t.equal(redirect.searchParams.get('code'), null);
   }
 });
@@ -227,7 +227,7 @@ t.test(
     const refused = await redirectOf(decideRequest(fixture.url, sid, authorizeQuery(host), false));
     t.equal(refused.searchParams.get('error'), 'access_denied');
     t.equal(refused.searchParams.get('state'), 'as it came');
-    t.equal(refused.searchParams.get('iss'), `http://localhost:${fixture.http.port}/connect`);
+    t.equal(refused.searchParams.get('iss'), `http://localhost:${fixture.http.port}`);
     const { result } = await fixture.get('/auth/v1/login_log', cookie(fixture.owner.sid));
     t.ok((result as readonly { event: string }[]).some(({ event }) => event === 'host_refused'));
   },

@@ -1,19 +1,23 @@
 import t, { type Test } from 'tap';
+import type { Site } from '../../../src/domain/site.ts';
 import { protectedEndpoint } from '../../../src/io/connect/mcp-endpoint.ts';
 import type { OAuthClients } from '../../../src/io/connect/policy.ts';
 import { createResources, mcpResource } from '../../../src/io/connect/resources.ts';
-import { resourceMetadataRoute, serverMetadataRoute } from '../../../src/io/routes/connect-metadata.ts';
+import { resourceMetadataRoute, serverMetadataRoutes } from '../../../src/io/routes/connect-metadata.ts';
 import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const CALL = JSON.stringify({ jsonrpc: '2.0', id: 'a1', method: 'tools/list' });
 const FOREIGN = { origin: 'https://inspector.example' };
 
-async function start(t: Test, clients: OAuthClients = 'any'): Promise<McpFixture> {
+const SERVER_METADATA = '/.well-known/oauth-authorization-server';
+
+async function start(t: Test, clients: OAuthClients = 'any', site: Partial<Site> = {}): Promise<McpFixture> {
   const mcp = await startMcp({
+    site,
     endpoints: [protectedEndpoint()],
     routes: [
       resourceMetadataRoute(createResources([mcpResource({ project: 'demo' })])),
-      serverMetadataRoute({ clients, documentHosts: new Set() }),
+      ...serverMetadataRoutes({ clients, documentHosts: new Set() }),
     ],
   });
   t.teardown(() => mcp.close());
@@ -117,7 +121,7 @@ t.test('metadata: the resource is the typed address, the issuer is BaseUrl', asy
     t.equal(answer.headers.get('access-control-allow-origin'), '*');
     t.strictSame(await answer.json(), {
       resource: `${origin}/connect/mcp`,
-      authorization_servers: [`http://localhost:${mcp.http.port}/connect`],
+      authorization_servers: [`http://localhost:${mcp.http.port}`],
       scopes_supported: ['read', 'tools'],
       bearer_methods_supported: ['header'],
       resource_name: 'demo',
@@ -128,29 +132,42 @@ t.test('metadata: the resource is the typed address, the issuer is BaseUrl', asy
 t.test('metadata: the server names its endpoints, registration only where it is on', async (t) => {
   for (const clients of ['any', 'cimd', 'registered'] as const) {
     const mcp = await start(t, clients);
-    const answer = await send(mcp, '/.well-known/oauth-authorization-server/connect', { headers: FOREIGN });
-    const issuer = `http://localhost:${mcp.http.port}/connect`;
+    const answer = await send(mcp, SERVER_METADATA, { headers: FOREIGN });
+    t.equal(answer.headers.get('access-control-allow-origin'), '*');
+    const issuer = `http://localhost:${mcp.http.port}`;
     const document = (await answer.json()) as Record<string, unknown>;
     t.match(document, {
       issuer,
-      authorization_endpoint: `${issuer}/authorize`,
-      token_endpoint: `${issuer}/token`,
-      revocation_endpoint: `${issuer}/revoke`,
+      authorization_endpoint: `${issuer}/connect/authorize`,
+      token_endpoint: `${issuer}/connect/token`,
+      revocation_endpoint: `${issuer}/connect/revoke`,
       code_challenge_methods_supported: ['S256'],
       token_endpoint_auth_methods_supported: ['none'],
       client_id_metadata_document_supported: clients !== 'registered',
       authorization_response_iss_parameter_supported: true,
     });
-    t.equal(document['registration_endpoint'], clients === 'any' ? `${issuer}/register` : undefined);
+    t.equal(document['registration_endpoint'], clients === 'any' ? `${issuer}/connect/register` : undefined);
+    t.strictSame(await (await send(mcp, `${SERVER_METADATA}/connect`)).json(), document, 'the former place');
   }
 });
 
-t.test('metadata: addresses without a path, which clients probe, stay 404', async (t) => {
+t.test('metadata: with the issuer BaseUrl/connect the root has no document', async (t) => {
+  const issuer = 'https://gate.example/connect';
+  const mcp = await start(t, 'any', { baseUrl: 'https://gate.example', issuer });
+  t.equal((await send(mcp, SERVER_METADATA)).status, 404);
+  const document = await (await send(mcp, `${SERVER_METADATA}/connect`)).json();
+  t.match(document, { issuer, token_endpoint: `${issuer}/token` });
+  const resource = await send(mcp, '/.well-known/oauth-protected-resource/connect/mcp');
+  t.match(await resource.json(), { authorization_servers: [issuer] });
+});
+
+t.test('metadata: addresses of /mcp and the root, which clients probe, stay 404', async (t) => {
   const mcp = await start(t);
   for (const path of [
     '/.well-known/oauth-protected-resource',
     '/.well-known/oauth-protected-resource/mcp',
-    '/.well-known/oauth-authorization-server',
+    '/.well-known/oauth-protected-resource/mcp/p/one',
+    '/.well-known/oauth-authorization-server/mcp',
     '/.well-known/openid-configuration',
     '/.well-known/openid-configuration/connect',
     '/register',

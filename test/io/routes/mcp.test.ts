@@ -293,7 +293,6 @@ t.test('paths of an authorization server: 404 with a small JSON body, whatever t
 
   const differing: unknown[] = [];
   for (const path of [
-    '/.well-known/oauth-authorization-server',
     '/.well-known/oauth-authorization-server/mcp',
     '/.well-known/oauth-protected-resource',
     '/.well-known/oauth-protected-resource/mcp',
