@@ -38,7 +38,7 @@ interface OpenedJournal {
 export async function openActorJournal(
   { cluster, dataPath }: Configuration,
   settings: SettingsReader,
-  log: Log,
+  { log, onFatal }: Pick<AssemblyOptions, 'log' | 'onFatal'>,
 ): Promise<OpenedJournal> {
   let head: Head | undefined;
   if (cluster !== undefined) {
@@ -61,6 +61,7 @@ export async function openActorJournal(
     onDamage({ table, key, message }) {
       log.write('journalDamaged', { table, key, detail: message });
     },
+    onBroken: onFatal,
   });
   return { journal, head };
 }

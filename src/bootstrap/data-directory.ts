@@ -52,6 +52,8 @@ export interface HeldFolder {
   readonly unlocked: string | undefined;
   /** From now on the next start detects an end that is not clean. Throws the error of the system. */
   markServed(): void;
+  /** The journal has failed: this end counts as one that is not clean. */
+  keepServed(): void;
   /** From now on a start without a journal fails. Throws the error of the system. */
   markJournal(): void;
   release(): void;
@@ -112,6 +114,7 @@ export async function holdFolder(path: string): Promise<HeldFolder> {
       write();
       process.once('exit', leave);
     },
+    keepServed: () => void process.off('exit', leave),
     markJournal() {
       if (lines.journal) return;
       lines.journal = true;

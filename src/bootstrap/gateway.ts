@@ -68,17 +68,17 @@ export interface Assembly {
 }
 
 /** Starts everything. Throws `HttpLibraryUnusable`, `ListenError`, `Folder…`, `Journal…` and `SealKeyUnusable`. */
-export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
-  const { log } = options;
+export async function assemble(configuration: Configuration, given: AssemblyOptions): Promise<Assembly> {
+  const { log } = given;
   const settings = new LiveSettings(configuration.settings);
   const bounds = new SharedBounds(settings);
   const listeners = await reserveListeners(configuration, settings, bounds, log);
   const { publicServer, renewCertificate } = listeners;
-  const folder = await openFolder(configuration, options.newJournal, log);
+  const { folder, options } = await openFolder(configuration, given);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses, log);
-  const opened = await openActorJournal(configuration, settings, log);
+  const opened = await openActorJournal(configuration, settings, options);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
   const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
   const base = { configuration, settings, log, catalog, addresses, ownership: cluster?.view ?? OWNS_ALL };
@@ -182,12 +182,12 @@ function openWorkers({ workerThreads }: Configuration, log: Log): WorkerPool {
   });
 }
 
-/** Locks the data folder, and checks that its journal may be opened. */
+/** Locks the data folder, and checks that its journal may be opened. `options` mark a failure in the folder. */
 async function openFolder(
   { dataPath, cluster }: Configuration,
-  newJournal: boolean,
-  log: Log,
-): Promise<HeldFolder> {
+  given: AssemblyOptions,
+): Promise<{ readonly folder: HeldFolder; readonly options: AssemblyOptions }> {
+  const { log, newJournal } = given;
   const folder = await holdFolder(dataPath);
   if (folder.unlocked !== undefined) log.write('folderUnlocked', { detail: folder.unlocked });
   const isNode = cluster !== undefined;
@@ -200,7 +200,18 @@ async function openFolder(
     log.write('journalChecked');
   }
   unlessDiskFull(() => folder.markServed(), log);
-  return folder;
+  return { folder, options: markingFailures(given, folder) };
+}
+
+/** After a failure of the journal the next start checks its pages. */
+function markingFailures(options: AssemblyOptions, folder: HeldFolder): AssemblyOptions {
+  return {
+    ...options,
+    onFatal(error) {
+      folder.keepServed();
+      options.onFatal(error);
+    },
+  };
 }
 
 /** What the last run of a node left: a journal that cannot be used is set aside. Throws `ClusterUnusable`. */

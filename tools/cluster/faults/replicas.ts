@@ -27,8 +27,10 @@ interface ReplicaContent {
 async function readReplica(directory: string): Promise<ReplicaContent> {
   const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
-    const { tables, indexes } = openTables(root, createPackr(), (row) => {
-      throw row;
+    const { tables, indexes } = openTables(root, createPackr(), {
+      onDamage(row) {
+        throw row;
+      },
     });
     const { journal, snapshot, mailbox, timer, dead, meta } = tables;
     const [position, digest, members] = meta.get(REPLICA_KEY) as [number, Uint8Array, unknown];

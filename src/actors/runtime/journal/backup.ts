@@ -41,7 +41,7 @@ export async function copyAsReplica(
   await copyFile(directory, target);
   let position = from;
   await finish(target, (root) => {
-    for (const key of openTables(root, createPackr(), () => undefined).tables.mailbox.getKeys({})) {
+    for (const key of openTables(root, createPackr()).tables.mailbox.getKeys({})) {
       const seq = Number((key as readonly unknown[])[2]);
       position = Math.max(position, Math.floor(seq / MESSAGES_OF_ROW_MAX) + 1);
     }
@@ -69,7 +69,7 @@ export async function replicaState(
     const position = replicaOf(root)?.[0] ?? (isEmpty(root) ? 0 : undefined);
     if (position === undefined) return undefined;
     const wanted = samplePosition ?? position - (position % SAMPLE_ROWS);
-    const { meta } = openTables(root, createPackr(), () => undefined).tables;
+    const { meta } = openTables(root, createPackr()).tables;
     const sample = meta.get(sampleKey(slotOf(wanted, SAMPLE_ROWS))) as StoredSample | undefined;
     return { position, sample: sample?.[0] === wanted ? sample : undefined };
   } finally {
@@ -92,19 +92,17 @@ export async function adoptReplica(directory: string, logId: string): Promise<nu
 
 /** No actor has a row. */
 function isEmpty(root: RootDatabase): boolean {
-  const { journal, snapshot } = openTables(root, createPackr(), () => undefined).tables;
+  const { journal, snapshot } = openTables(root, createPackr()).tables;
   return journal.count() + snapshot.count() === 0;
 }
 
 function replicaOf(root: RootDatabase): StoredReplica | undefined {
-  return openTables(root, createPackr(), () => undefined).tables.meta.get(REPLICA_KEY) as
-    | StoredReplica
-    | undefined;
+  return openTables(root, createPackr()).tables.meta.get(REPLICA_KEY) as StoredReplica | undefined;
 }
 
 function putReplica(root: RootDatabase, replica: StoredReplica): void {
   const packr = createPackr();
-  openTables(root, packr, () => undefined).tables.meta.put(REPLICA_KEY, packRow(packr, replica));
+  openTables(root, packr).tables.meta.put(REPLICA_KEY, packRow(packr, replica));
 }
 
 async function copyFile(directory: string, target: string): Promise<void> {

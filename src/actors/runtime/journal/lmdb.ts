@@ -61,6 +61,8 @@ export interface DiskJournalOptions {
   readonly onShortage?: (error: Error | undefined) => void;
   /** Called once for each damaged row. */
   readonly onDamage?: (row: DamagedRow) => void;
+  /** The engine cannot read the journal any more. The process is to end. */
+  readonly onBroken?: (error: Error) => void;
 }
 
 /** Opens or creates the journal. Throws `JournalTooNew` when a newer version has written it. */
@@ -103,7 +105,9 @@ export class DiskJournal implements Journal {
     this.#root = root;
     this.#unsyncedFile = options.unsynced === true ? join(directory, DATA_FILE) : undefined;
     this.#owner = new JournalOwner(root, this.#packr);
-    const { tables, indexes, events, audit, databases } = this.#owner.takeOver(() => this.#openTables());
+    const { tables, indexes, events, audit, databases } = this.#owner.takeOver(() =>
+      this.#openTables(options),
+    );
     this.#tables = tables;
     this.#indexes = indexes;
     this.events = new JournalEvents(events, (value) => packRow(this.#packr, value));
@@ -130,8 +134,9 @@ export class DiskJournal implements Journal {
   }
 
   /** All of them, with the layout of this version. */
-  #openTables(): ReturnType<typeof openTables> {
-    const opened = openTables(this.#root, this.#packr, this.#damage.add);
+  #openTables({ onBroken }: DiskJournalOptions): ReturnType<typeof openTables> {
+    const reports = { onDamage: this.#damage.add, ...(onBroken && { onBroken }) };
+    const opened = openTables(this.#root, this.#packr, reports);
     const schema = opened.tables.meta.get(SCHEMA_KEY);
     if (schema !== undefined && (typeof schema !== 'number' || schema > SCHEMA))
       throw new JournalTooNew(`the journal has layout ${String(schema)}, this version reads up to ${SCHEMA}`);
@@ -166,9 +171,7 @@ export class DiskJournal implements Journal {
             done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
             return;
           }
-          this.#space.watch(info.lastPageNumber);
-          if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
-          done(undefined);
+          done(this.#measured(info.lastPageNumber));
         },
         (error: Error & { commitError?: Promise<never> }) => {
           // The engine reports the reason separately, as a promise that rejects.
@@ -176,6 +179,17 @@ export class DiskJournal implements Journal {
           else error.commitError.catch((cause: Error) => done(new Error(`commit failed: ${cause.message}`)));
         },
       );
+  }
+
+  /** Returns the error of the engine. */
+  #measured(lastPage: number): Error | undefined {
+    try {
+      this.#space.watch(lastPage);
+      if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
   }
 
   full(): boolean {

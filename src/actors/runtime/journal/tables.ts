@@ -19,17 +19,19 @@ interface OpenTables {
   readonly databases: readonly Database[];
 }
 
-/** `onDamage` is called for every damaged row that is read, each time. */
-export function openTables(
-  root: RootDatabase,
-  packr: Packr,
-  onDamage: (row: DamagedRow) => void,
-): OpenTables {
+interface TableReports {
+  /** Called for every damaged row that is read, each time. */
+  readonly onDamage?: (row: DamagedRow) => void;
+  /** The engine has failed: what it reads from now on cannot be trusted. The process is to end. */
+  readonly onBroken?: (error: Error) => void;
+}
+
+export function openTables(root: RootDatabase, packr: Packr, reports: TableReports = {}): OpenTables {
   const databases: Database[] = [];
   const table = (name: string): StoredTable => {
     const database: Database = root.openDB(name, { encoding: 'binary' });
     databases.push(database);
-    return tableOf(database, { name, packr, onDamage });
+    return tableOf(database, { name, packr, ...reports });
   };
   return {
     tables: {
@@ -47,39 +49,63 @@ export function openTables(
   };
 }
 
-interface RowOptions {
+interface RowOptions extends TableReports {
   readonly name: string;
   readonly packr: Packr;
-  readonly onDamage: (row: DamagedRow) => void;
 }
 
 // Within a batch the promises of the single writes never reject: the batch's own does.
-function tableOf(database: Database, { name, packr, onDamage }: RowOptions): StoredTable {
+function tableOf(database: Database, { name, packr, onDamage, onBroken }: RowOptions): StoredTable {
   const open = (key: Part[] | Part, row: Uint8Array, sizeBytes: number): unknown => {
     try {
       return openRow(packr, row, sizeBytes, name, key);
     } catch (error) {
       if (!(error instanceof DamagedRow)) throw error;
-      onDamage(error);
+      onDamage?.(error);
       return error;
     }
   };
+  const guarded = <Result>(read: () => Result): Result => {
+    try {
+      return read();
+    } catch (error) {
+      throw failed(error);
+    }
+  };
+  const failed = (error: unknown): unknown => {
+    if (!isOfEngine(error)) return error;
+    const broken = new Error(`the engine cannot read ${name}: ${error.message}`);
+    onBroken?.(broken);
+    return broken;
+  };
   return {
     get(key) {
-      // One buffer serves all reads; what it holds is decoded here and now.
-      const row = database.getBinaryFast(key);
-      const value = row === undefined ? undefined : open(key, row, row.length);
+      const value = guarded(() => {
+        // One buffer serves all reads; what it holds is decoded here and now.
+        const row = database.getBinaryFast(key);
+        return row === undefined ? undefined : open(key, row, row.length);
+      });
       if (value instanceof DamagedRow) throw value;
       return value;
     },
-    has: (key) => database.doesExist(key),
+    has: (key) => guarded(() => database.doesExist(key)),
     *getRange(range) {
-      for (const { key, value } of database.getRange(range))
-        yield { key, value: open(key as Part[] | Part, value as Uint8Array, value.length) };
+      try {
+        for (const { key, value } of database.getRange(range))
+          yield { key, value: open(key as Part[] | Part, value as Uint8Array, value.length) };
+      } catch (error) {
+        throw failed(error);
+      }
     },
-    getKeys: (range) => database.getKeys(range),
-    count: () => (database.getStats() as TableStats).entryCount,
-    sizeBytes: () => tableBytes(database.getStats() as TableStats),
+    *getKeys(range) {
+      try {
+        yield* database.getKeys(range);
+      } catch (error) {
+        throw failed(error);
+      }
+    },
+    count: () => guarded(() => (database.getStats() as TableStats).entryCount),
+    sizeBytes: () => guarded(() => tableBytes(database.getStats() as TableStats)),
     put(key, row) {
       seal(row as Uint8Array, name, key);
       void database.put(key, row);
@@ -88,4 +114,12 @@ function tableOf(database: Database, { name, packr, onDamage }: RowOptions): Sto
       void database.remove(key);
     },
   };
+}
+
+/** Errors of the engine have its number. A cursor that meets what cannot be a key has none. */
+function isOfEngine(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  return (
+    typeof (error as { code?: unknown }).code === 'number' || error.message.startsWith('Invalid key size')
+  );
 }
