@@ -48,6 +48,8 @@ export interface ProxyFixtureOptions {
   readonly answer?: (asked: Asked, response: http.ServerResponse) => void;
   /** Instead of `answer`: the request as it comes. */
   readonly serve?: http.RequestListener;
+  /** Another module than the one of `answer`. */
+  readonly moduleUrl?: string;
   readonly publicPaths?: readonly string[];
   /** `McpBasicPersonalReads`; true unless given. */
   readonly personalReads?: boolean;
@@ -80,7 +82,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     });
   });
   await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  const address = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/base/`;
+  const address = options.moduleUrl ?? `http://127.0.0.1:${(backend.address() as AddressInfo).port}/base/`;
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const bounds = options.pipeline?.bounds ?? new SharedBounds(settings);
   const modules = createModuleClient({ clock: Date.now, bounds });

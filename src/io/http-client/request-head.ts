@@ -3,7 +3,7 @@
  * every value that could end a line or a request.
  */
 import type { Target } from '../modules/endpoint.ts';
-import { isHopByHop } from '../modules/headers.ts';
+import { isHopByHop } from '../modules/header-names.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'HEAD';
 

@@ -4,7 +4,7 @@
  */
 import type { HeaderList } from '../http/route.ts';
 import type { AnswerHead } from '../http-client/relay.ts';
-import { isGatewayHeader } from './headers.ts';
+import { isGatewayHeader } from './header-names.ts';
 
 /** The call that was answered. */
 export interface AnsweredCall {

@@ -5,6 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import { type SessionContext, scopesOf } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
+import { isForwardable, isPlainName } from './header-names.ts';
 
 /** The caller of a module call. `anonymous`: a public path or resource, without session and code. */
 type ModuleCaller =
@@ -30,105 +31,30 @@ const NAMES_KNOWN_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
 const forwardedNames = new Map<string, string>();
 
-/** Set by the gateway only. */
-const GATEWAY_NAMES: ReadonlySet<string> = new Set([
-  'x-crm',
-  'x-scopes',
-  'x-keytype',
-  'x-project',
-  'x-mcp-app-id',
-  'x-user-id',
-  'x-request-id',
-  'x-module-key',
-  'x-forwarded-for',
-  'x-device-guid',
-  'traceparent',
-  'tracestate',
-]);
-
-/** RFC 9110 7.6.1, with the framing headers that the HTTP client writes itself. */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-authentication-info',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-  'host',
-  'content-length',
-  'expect',
-  'accept-encoding',
-]);
-
-/** Credentials for the gateway, and facts about the client that only the gateway may state. */
-const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'cookie',
-  'authorization',
-  'pkey',
-  'x-publickey',
-  'x-signature',
-  'x-timestamp',
-  'x-app-id',
-  'x-api-key',
-  'x-mcp-code',
-  'mcp-session-id',
-  'idempotency-key',
-  'forwarded',
-  'x-real-ip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'true-client-ip',
-  'cf-connecting-ip',
-  // A module that honours these would use another method or path than the one that was checked.
-  'x-http-method-override',
-  'x-http-method',
-  'x-method-override',
-  'x-original-url',
-  'x-rewrite-url',
-  'origin',
-  'referer',
-  // Replaced by `viaOf`.
-  'via',
-]);
-
 /** A pseudonym instead of the gateway's host (RFC 9110 7.6.3). Clients use HTTP/1.1 only. */
 const VIA = '1.1 gatehouse';
 
-/** Fetch metadata and proxies' statements about a client are unchecked, so no module may rely on them. */
-const PREFIXES_KEPT_BACK = /^(?:sec-|x-forwarded-)/;
-
-/** Many servers read `X_Crm` as `X-Crm`, so both spellings are one name. */
-function canonical(name: string): string {
-  return /[A-Z_]/.test(name) ? name.toLowerCase().replaceAll('_', '-') : name;
-}
-
-/** Names that only the gateway may set; a client's copy is stripped, spellings with `_` too. */
-export function isGatewayHeader(name: string): boolean {
-  return GATEWAY_NAMES.has(canonical(name));
-}
-
-/** Belongs to one connection, or is written by the HTTP client itself. */
-export function isHopByHop(name: string): boolean {
-  return HOP_BY_HOP.has(canonical(name));
+/** Fields of one request that were dropped because of a character of their name. */
+export interface DroppedFields {
+  count: number;
 }
 
 /**
- * The part of a client's headers that may go to a module: without the gateway's names, credentials, hop-by-hop headers
- * and those that the client's `Connection` names. Names come out in lower case; unsafe values are left out.
+ * The part of a client's headers that may go to a module: without the gateway's names, those of `NAMES_KEPT_BACK`,
+ * hop-by-hop headers and those that the client's `Connection` names. Names come out in lower case; unsafe values are left
+ * out. A name with other characters than letters, digits and `-` is left out and counted.
  */
 export function forwardedHeaders(
   headers: readonly (readonly [name: string, value: string])[],
+  dropped?: DroppedFields,
 ): Record<string, string> {
   const named = namedByConnection(headers);
   const kept: Record<string, string> = {};
   for (const [name, value] of headers) {
     const key = forwardedName(name);
-    if (key !== '' && isSafe(value) && named?.has(canonical(name)) !== true) kept[key] = value;
+    if (key === undefined) {
+      if (dropped !== undefined) dropped.count += 1;
+    } else if (key !== '' && isSafe(value) && named?.has(key) !== true) kept[key] = value;
   }
   return kept;
 }
@@ -138,21 +64,20 @@ function namedByConnection(
 ): ReadonlySet<string> | undefined {
   let named: Set<string> | undefined;
   for (const [name, value] of headers) {
-    if (canonical(name) !== 'connection') continue;
+    if (name.toLowerCase() !== 'connection') continue;
     named ??= new Set();
-    for (const token of value.split(',')) named.add(canonical(token.trim()));
+    for (const token of value.split(',')) named.add(token.trim().toLowerCase());
   }
   return named;
 }
 
-/** Lower case; '' for a name that is not forwarded. */
-function forwardedName(name: string): string {
+/** Lower case; '' for a name that is not forwarded, undefined for one with other characters. */
+function forwardedName(name: string): string | undefined {
   const known = forwardedNames.get(name);
   if (known !== undefined) return known;
-  const key = canonical(name);
-  const stays =
-    GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || PREFIXES_KEPT_BACK.test(key);
-  const forwarded = stays ? '' : name.toLowerCase();
+  if (!isPlainName(name)) return undefined;
+  const key = name.toLowerCase();
+  const forwarded = isForwardable(key) ? key : '';
   if (forwardedNames.size < NAMES_KNOWN_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
     forwardedNames.set(name, forwarded);
   return forwarded;

@@ -56,6 +56,10 @@ export const OBSERVED_METRICS = {
     'Reports of progress by modules, of calls whose client asked for them.',
     label('outcome', ['sent', 'dropped']),
   ),
+  gatehouse_proxied_fields_dropped_total: counter(
+    'fields',
+    'Header fields of proxied requests that no module received, for a character of their name.',
+  ),
 };
 
 const actors = {

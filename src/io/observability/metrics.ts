@@ -25,6 +25,8 @@ export interface CallObservation {
   readonly backendMs: number | undefined;
   /** Reports of progress, where the client asked for them. */
   readonly progress?: { readonly sent: number; readonly dropped: number } | undefined;
+  /** Fields of a proxied request that were dropped because of a character of their name. */
+  readonly fieldsDropped?: number | undefined;
 }
 
 export type CallObserver = (call: CallObservation) => void;
@@ -103,12 +105,14 @@ function createCallObserver(registry: Registry): CallObserver {
   const module = observedHistogram(registry, 'gatehouse_call_module_duration_seconds');
   const reports = observedCounter(registry, 'gatehouse_call_progress_reports_total');
   const [sent, dropped] = [reports({ outcome: 'sent' }), reports({ outcome: 'dropped' })];
+  const fields = observedCounter(registry, 'gatehouse_proxied_fields_dropped_total')({});
   const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
     calls: calls({ event, name, outcome }),
     gateway: gateway({ event }),
     module: module({ event }),
   }));
-  return ({ event, name, outcome, elapsedMs, backendMs, progress }) => {
+  return ({ event, name, outcome, elapsedMs, backendMs, progress, fieldsDropped }) => {
+    fields.value += fieldsDropped ?? 0;
     sent.value += progress?.sent ?? 0;
     dropped.value += progress?.dropped ?? 0;
     const found = series.get(event, outcome, name);

@@ -16,7 +16,7 @@ import {
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
-import { factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
+import { type DroppedFields, factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { endAnswered, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import type { TraceSpan } from '../tracing/span.ts';
@@ -41,8 +41,9 @@ export async function forward(deps: ForwardDeps, context: RouteContext, caller: 
     context,
     caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
   };
-  const record = callRecordOf(deps, context);
-  const request = requestOf(deps, requestContext, caller, record);
+  const dropped: DroppedFields = { count: 0 };
+  const record = callRecordOf(deps, context, dropped);
+  const request = requestOf(deps, requestContext, caller, record, dropped);
   // Only the module knows which calls destroy something, so the intent of every call that may write is recorded first.
   const writes = request.method !== 'GET' && request.method !== 'HEAD';
   if (writes && !(await auditAttempt(requestContext, record))) throw new GatewayError('ModuleFailed');
@@ -75,9 +76,15 @@ export function auditUnreached(deps: ForwardDeps, context: RouteContext): void {
 }
 
 /** Paths come from callers, so a metric names the module only. */
-function callRecordOf({ onCall }: ForwardDeps, { method, rawPath }: RouteContext): CallRecord {
+function callRecordOf(
+  { onCall }: ForwardDeps,
+  { method, rawPath }: RouteContext,
+  dropped?: DroppedFields,
+): CallRecord {
   const name = moduleOf(rawPath);
-  return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
+  return recordOf('rest.call', `${method} ${rawPath}`, (call) =>
+    onCall?.({ ...call, name, fieldsDropped: dropped?.count }),
+  );
 }
 
 function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
@@ -96,6 +103,7 @@ function requestOf(
   requestContext: RequestContext,
   caller: Caller,
   record: CallRecord,
+  dropped: DroppedFields,
 ): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
   const { context } = requestContext;
   const { rawPath, incoming } = context;
@@ -115,7 +123,7 @@ function requestOf(
     url: url ?? refuse('path: expected plain segments without encoded separators'),
     // Merged in place: a spread of three objects costs more than the rest of this function.
     headers: Object.assign(
-      forwardedHeaders(received),
+      forwardedHeaders(received, dropped),
       { via: viaOf(received) },
       gatewayHeaders(caller, factsOf(context)),
     ),

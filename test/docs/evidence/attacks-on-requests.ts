@@ -102,8 +102,13 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/modules/client.test.ts: a dripping answer does not extend the deadline',
   ],
   'forged gateway headers': [
-    'test/io/modules/endpoint.test.ts: client headers: the gateway names are stripped in every spelling',
+    'test/io/modules/header-names.test.ts: header names: no name of the table and of the gateway is forwarded',
+    'test/io/modules/header-names.test.ts: header names: a name with another character than letters, digits and -',
     'test/io/mcp/call.test.ts: headers: who calls, written by the gateway alone',
+  ],
+  'names that a language reads as others, names that other software trusts': [
+    'test/io/modules/header-names.test.ts: sees no forged field on a public path without a login',
+    'test/io/modules/header-names.test.ts: header names: docs/modules.md shows the table',
   ],
   'evasion of the limiter': [
     'test/io/http/limits.test.ts: limits: X-Forwarded-For is read from the right',

@@ -134,7 +134,7 @@ export const READINGS_1_TO_3: Evidence = {
   '2.5 for each user': ['test/io/mcp/call.test.ts: rateLimit of a row: counted per user'],
   '2.5 Copies of its headers that a client sends never pass': [
     'test/io/mcp/call.test.ts: headers: who calls, written by the gateway alone',
-    'test/io/modules/endpoint.test.ts: client headers: the gateway names are stripped',
+    'test/io/modules/header-names.test.ts: header names: no name of the table and of the gateway is forwarded',
   ],
   '2.5 no argument changes the host': [
     'test/io/modules/endpoint.test.ts: whatever the arguments are, host and path shape do not change',
