@@ -55,7 +55,7 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
     counters: new ConnectCounters(),
     catalog,
     challenges: { challenges: openChallenges(cipher), openBound: bounds.of('challenges') },
-    close: () => documents.close(),
+    close: async () => documents.close(),
   };
 }
 

@@ -102,7 +102,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);
-      await sender.close();
+      sender.close();
     },
   };
 }

@@ -49,7 +49,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalog = new LiveCatalog(loaded.catalog);
   const sealers = openSealers(CIPHER);
-  let closeDocuments: () => Promise<void> = async () => undefined;
+  let closeDocuments: () => void = () => undefined;
   const openDocuments = (bounds: SharedBounds) => {
     const documents = new ClientDocuments({
       rules: () => ({ production: true, allow: [], ports: '' }),
@@ -102,7 +102,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
     counters,
     cookieOf: ({ sid }) => cookie(sid)['Cookie'] ?? '',
     async stop() {
-      await closeDocuments();
+      closeDocuments();
       await modules.close();
       await fixture.stop();
     },

@@ -30,7 +30,6 @@ const OWNERS: Record<string, string[]> = {
   msgpackr: [...['owner', 'row-checksum', 'tables', 'walk'].map(journalFile), 'src/io/cluster/frames.ts'],
   'uWebSockets.js': ['src/io/http/library.ts', 'src/io/http/server.ts'],
   koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
-  undici: ['src/io/webhooks/guarded-client.ts', 'src/io/files/storage/storage-server.ts'],
   pino: ['src/io/observability/log.ts'],
   'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
   'jsonc-parser': ['src/config/source.ts'],

@@ -25,7 +25,6 @@ const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>>
   re2js: ['Patterns of configured tools, in linear time for any text', 'first use'],
   'swagger-ui-dist': ['API explorer', 'browser'],
   typebox: ['Checks of JSON Schema, compiled', 'start'],
-  undici: ['Connections of webhooks and storage servers to checked addresses', 'first use'],
   uplot: ['Charts of the dashboard', 'browser'],
   'uWebSockets.js': ['HTTP server for Node 20 to 23', 'start'],
   'uWebSockets.js-next': [

@@ -8,7 +8,7 @@ import type { SharedBound } from '../../domain/limits/shares.ts';
 import { CLIENT_NAME_MAX, judgeRedirect } from '../../domain/oauth/clients.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
-import { type GuardedClient, openGuardedClient } from '../webhooks/guarded-client.ts';
+import { GuardedClient } from '../webhooks/guarded-client.ts';
 import type { Resolve } from '../webhooks/ssrf-guard.ts';
 import { shownName } from './client-name.ts';
 
@@ -35,6 +35,8 @@ interface Cached {
   readonly endsMs: number;
 }
 
+export type DocumentClient = Pick<GuardedClient, 'request' | 'close'>;
+
 export interface DocumentOptions {
   readonly rules: () => WebhookRules;
   readonly resolve: Resolve;
@@ -42,7 +44,7 @@ export interface DocumentOptions {
   readonly elapsed: () => number;
   /** Fetches at once. */
   readonly bound: SharedBound;
-  readonly openClient?: () => Promise<GuardedClient>;
+  readonly client?: DocumentClient;
 }
 
 /** The host of a client id that is the address of a document; undefined for any other id. */
@@ -59,10 +61,11 @@ export class ClientDocuments {
   readonly #options: DocumentOptions;
   readonly #cached = new Map<string, Cached>();
   readonly #running = new Map<string, Promise<Found>>();
-  #client: Promise<GuardedClient> | undefined;
+  readonly #client: DocumentClient;
 
   constructor(options: DocumentOptions) {
     this.#options = options;
+    this.#client = options.client ?? new GuardedClient({ ...options, connections: CONNECTIONS_PER_ORIGIN });
   }
 
   /** Fetches for an account that is logged in, its holder. Throws `OAuthInvalidClient`, `AccessRateLimit`. */
@@ -72,8 +75,8 @@ export class ClientDocuments {
     return found.document;
   }
 
-  async close(): Promise<void> {
-    await (await this.#client)?.agent.destroy();
+  close(): void {
+    this.#client.close();
   }
 
   #current(clientId: string): Found | undefined {
@@ -104,44 +107,26 @@ export class ClientDocuments {
 
   async #ask(clientId: string): Promise<{ found: Found; lifeMs: number }> {
     const failed = (fault: string) => ({ found: { fault }, lifeMs: FAILURE_MS });
-    const { rules, resolve, openClient } = this.#options;
-    const decision = judgeWebhookUrl(clientId, rules());
+    const decision = judgeWebhookUrl(clientId, this.#options.rules());
     if (!decision.ok) return failed('the address of the metadata document is not allowed');
-    const open = () =>
-      openGuardedClient({ rules, resolve, deadlineMs: DEADLINE_MS, connections: CONNECTIONS_PER_ORIGIN });
-    this.#client ??= (openClient ?? open)();
-    const { agent, request } = await this.#client;
-    const signal = AbortSignal.timeout(DEADLINE_MS);
-    try {
-      const headers = { accept: 'application/json' };
-      const answer = await request(decision.url, { dispatcher: agent, method: 'GET', headers, signal });
-      const text = await readText(answer.body);
-      if (answer.statusCode !== 200)
-        return failed(`the metadata document answered with status ${answer.statusCode}`);
-      if (!JSON_TYPE.test(String(answer.headers['content-type'] ?? '')))
-        return failed('the metadata document is not JSON');
-      if (text === undefined) return failed('the metadata document is too large');
-      const found = readDocument(clientId, text);
-      const lifeMs =
-        'fault' in found ? FAILURE_MS : cacheLifeMs(String(answer.headers['cache-control'] ?? ''));
-      return { found, lifeMs };
-    } catch {
-      // Neither the address nor the reason: they may tell what a name resolves to.
-      return failed('the metadata document could not be read');
-    }
+    const answer = await this.#client.request({
+      method: 'GET',
+      url: decision.url,
+      headers: { accept: 'application/json' },
+      answerMaxBytes: DOCUMENT_MAX_BYTES,
+      signal: AbortSignal.timeout(DEADLINE_MS),
+    });
+    // Neither the address nor the reason: they may tell what a name resolves to.
+    if (answer.kind !== 'answered') return failed('the metadata document could not be read');
+    const { status, headers, bytes, isCut } = answer;
+    if (status !== 200) return failed(`the metadata document answered with status ${status}`);
+    if (!JSON_TYPE.test(String(headers['content-type'] ?? '')))
+      return failed('the metadata document is not JSON');
+    if (isCut) return failed('the metadata document is too large');
+    const found = readDocument(clientId, bytes.toString('utf8'));
+    const lifeMs = 'fault' in found ? FAILURE_MS : cacheLifeMs(String(headers['cache-control'] ?? ''));
+    return { found, lifeMs };
   }
-}
-
-/** Undefined above the bound; leaving the loop closes the connection. */
-async function readText(body: AsyncIterable<Uint8Array>): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of body) {
-    sizeBytes += chunk.length;
-    if (sizeBytes > DOCUMENT_MAX_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** RFC 9111 5.2.2, within 5 minutes and a day. */

@@ -2,6 +2,7 @@
  * Keep-alive connections to one origin, bounded in number, most recently used first. Requests queue in order of arrival.
  * A failed connect fails the oldest queued request, so that none waits for a module that is down.
  */
+import type { LookupFunction } from 'node:net';
 import {
   type Address,
   Connection,
@@ -22,13 +23,15 @@ export class ConnectionPool implements ConnectionOwner {
   readonly #connections = new Set<Connection>();
   readonly #idle: Connection[] = [];
   readonly #waiting = new Set<ConnectionRequest>();
+  /** Those that need a connection which no request has used. */
+  readonly #waitingForNew = new Set<ConnectionRequest>();
   #connecting = 0;
   #busy = 0;
   #sweeper: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** `origin`: scheme, host and port. `nowMs`: a monotonic clock. */
-  constructor(origin: string, connectionsMax: number, nowMs: () => number) {
+  /** `origin`: scheme, host and port. `nowMs`: a monotonic clock. `lookup`: resolves the name for each connection. */
+  constructor(origin: string, connectionsMax: number, nowMs: () => number, lookup?: LookupFunction) {
     const { host, hostname, port, protocol } = new URL(origin);
     const isTls = protocol === 'https:';
     this.host = host;
@@ -36,6 +39,7 @@ export class ConnectionPool implements ConnectionOwner {
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port: port === '' ? (isTls ? 443 : 80) : Number(port),
       isTls,
+      lookup,
     };
     this.#connectionsMax = connectionsMax;
     this.nowMs = nowMs;
@@ -43,18 +47,20 @@ export class ConnectionPool implements ConnectionOwner {
 
   /** Requests in flight or queued. */
   get pending(): number {
-    return this.#busy + this.#waiting.size;
+    return this.#busy + this.#waitingCount;
   }
 
-  submit(attempt: ConnectionRequest): void {
+  /** `needsNew`: repeats a request whose kept connection was closed; others that are kept may be closed too. */
+  submit(attempt: ConnectionRequest, needsNew = false): void {
     if (this.#closed) {
       attempt.onBroken('client closed', false);
       return;
     }
-    const connection = this.#freshest();
+    const connection = needsNew ? undefined : this.#freshest();
     if (connection !== undefined) this.#carry(connection, attempt);
     else {
-      this.#waiting.add(attempt);
+      (needsNew ? this.#waitingForNew : this.#waiting).add(attempt);
+      if (needsNew && this.#connections.size >= this.#connectionsMax) this.#idle.shift()?.destroy();
       this.#open();
     }
   }
@@ -62,12 +68,14 @@ export class ConnectionPool implements ConnectionOwner {
   /** Removes a queued request. */
   drop(attempt: ConnectionRequest): void {
     this.#waiting.delete(attempt);
+    this.#waitingForNew.delete(attempt);
   }
 
   close(): void {
     this.#closed = true;
     clearTimeout(this.#sweeper);
-    const waiting = [...this.#waiting];
+    const waiting = [...this.#waitingForNew, ...this.#waiting];
+    this.#waitingForNew.clear();
     this.#waiting.clear();
     for (const attempt of waiting) attempt.onBroken('client closed', false);
     for (const connection of [...this.#connections]) connection.fail('client closed');
@@ -76,8 +84,11 @@ export class ConnectionPool implements ConnectionOwner {
   free(connection: Connection, phase: Phase): void {
     if (phase === 'connecting') this.#connecting -= 1;
     else this.#busy -= 1;
-    const next = this.#longestWaiting();
+    const isNew = phase === 'connecting';
+    const next = (isNew ? takeFirst(this.#waitingForNew) : undefined) ?? takeFirst(this.#waiting);
     if (next !== undefined) this.#carry(connection, next);
+    // Those that still wait need a new one, and this one takes its place.
+    else if (this.#waitingCount > this.#connecting) connection.destroy();
     else {
       this.#idle.push(connection);
       this.#sweeper ??= setTimeout(() => this.#sweep(), SWEEP_MS).unref();
@@ -92,21 +103,20 @@ export class ConnectionPool implements ConnectionOwner {
       if (at >= 0) this.#idle.splice(at, 1);
     } else {
       this.#connecting -= 1;
-      this.#longestWaiting()?.onBroken(reason, false);
+      // A request that was dropped leaves its connection behind: each other request still has one of its own.
+      if (this.#connecting < this.#waitingCount)
+        (takeFirst(this.#waitingForNew) ?? takeFirst(this.#waiting))?.onBroken(reason, false);
     }
     this.#open();
+  }
+
+  get #waitingCount(): number {
+    return this.#waiting.size + this.#waitingForNew.size;
   }
 
   #carry(connection: Connection, attempt: ConnectionRequest): void {
     this.#busy += 1;
     connection.carry(attempt);
-  }
-
-  #longestWaiting(): ConnectionRequest | undefined {
-    if (this.#waiting.size === 0) return undefined;
-    const { value } = this.#waiting.values().next();
-    if (value !== undefined) this.#waiting.delete(value);
-    return value;
   }
 
   #freshest(): Connection | undefined {
@@ -121,7 +131,7 @@ export class ConnectionPool implements ConnectionOwner {
   #open(): void {
     while (
       !this.#closed &&
-      this.#connecting < this.#waiting.size &&
+      this.#connecting < this.#waitingCount &&
       this.#connections.size < this.#connectionsMax
     ) {
       this.#connecting += 1;
@@ -135,4 +145,12 @@ export class ConnectionPool implements ConnectionOwner {
       connection.destroy();
     this.#sweeper = this.#idle.length === 0 ? undefined : setTimeout(() => this.#sweep(), SWEEP_MS).unref();
   }
+}
+
+/** The one that has waited longest. */
+function takeFirst(waiting: Set<ConnectionRequest>): ConnectionRequest | undefined {
+  if (waiting.size === 0) return undefined;
+  const { value } = waiting.values().next();
+  if (value !== undefined) waiting.delete(value);
+  return value;
 }

@@ -2,10 +2,9 @@
  * One connection to a module: one request at a time, its answer read by the parser. `onread` delivers the socket's bytes
  * in one buffer shared by all connections; a consumer copies what it keeps.
  */
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { TickBatch } from '../batch.ts';
-import type { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import { KEEP_ALIVE_MS, ResponseParser, type ResponseSink } from './response-parser.ts';
 
@@ -21,6 +20,19 @@ const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 /** Requests of one event-loop tick are sent together. */
 const OPENINGS = new TickBatch<Connection>('send', (connection) => connection.sendOpening());
 
+/** Writes to the connection; false until it has drained. */
+export type Write = (bytes: Buffer) => boolean;
+
+/** A body that is written in pieces, after the head. */
+export interface StreamedBody {
+  /** All of it has been written. */
+  readonly isComplete: boolean;
+  start(write: Write): void;
+  drained(): void;
+  /** The rest is not needed. May be called more than once. */
+  discard(): void;
+}
+
 /** A request on a connection, with the callbacks for its answer. */
 export interface ConnectionRequest {
   /** The head of the request, and a body that is already buffered. */
@@ -28,8 +40,7 @@ export interface ConnectionRequest {
   readonly encoding: 'latin1' | 'utf8';
   /** HEAD: the answer has no body, whatever it declares. */
   readonly toHead: boolean;
-  /** A body that is streamed from the client. */
-  readonly body: RequestBody | undefined;
+  readonly body: StreamedBody | undefined;
   onBegin(connection: Connection): void;
   onHead(head: ResponseHead): void;
   /** The bytes are valid during this call only. */
@@ -44,6 +55,8 @@ export interface Address {
   readonly hostname: string;
   readonly port: number;
   readonly isTls: boolean;
+  /** Resolves the name for each connection; the system's resolver unless given. IP literals are not looked up. */
+  readonly lookup?: LookupFunction | undefined;
 }
 
 export type Phase = 'connecting' | 'idle' | 'busy';
@@ -67,6 +80,7 @@ export class Connection implements ResponseSink {
   /** The request is written at the end of the event-loop tick. */
   #unsent = false;
   #answerBegan = false;
+  #served = 0;
   #paused = false;
   #gone = false;
   /** On the owner's clock: a later request might race with the module closing the connection. */
@@ -83,10 +97,16 @@ export class Connection implements ResponseSink {
     this.#socket.on('close', () => this.#break('closed'));
   }
 
+  /** The request is not its first: the other side may have closed it meanwhile. */
+  get isReused(): boolean {
+    return this.#served > 1;
+  }
+
   /** Accepts a request, which is written at the end of the tick; only while the connection is free. */
   carry(attempt: ConnectionRequest): void {
     this.#phase = 'busy';
     this.#request = attempt;
+    this.#served += 1;
     this.#answerBegan = false;
     this.#parser.begin(attempt.toHead);
     this.#unsent = true;
@@ -204,10 +224,11 @@ export class Connection implements ResponseSink {
   }
 }
 
-function open({ hostname, port, isTls }: Address, callback: (size: number) => boolean): Socket {
+function open({ hostname, port, isTls, lookup }: Address, callback: (size: number) => boolean): Socket {
   const options = {
     host: hostname,
     port,
+    ...(lookup === undefined ? {} : { lookup }),
     highWaterMark: WAITING_BYTES,
     onread: { buffer: READ_BUFFER, callback },
   };

@@ -1,8 +1,6 @@
 /** Streams the body of a client's request to a module, with back-pressure from the module. */
 import type { IncomingSink, PrebufferableBody } from '../http/body/incoming-body.ts';
-
-/** Writes to the module's connection; false until it has drained. */
-export type Write = (bytes: Buffer) => boolean;
+import type { StreamedBody, Write } from './connection.ts';
 
 interface RequestBodyEvents {
   /** A piece arrived, or the module's connection drained. */
@@ -17,7 +15,7 @@ const CHUNKS_END = Buffer.from('0\r\n\r\n');
  * Reads nothing before the module's connection is assigned, so the bound on bodies in flight holds. When a client
  * disconnects in mid-body, the module sees an incomplete request, never a shorter complete one.
  */
-export class RequestBody implements IncomingSink {
+export class RequestBody implements IncomingSink, StreamedBody {
   readonly #incoming: PrebufferableBody;
   readonly #events: RequestBodyEvents;
   #write: Write | undefined;

@@ -8,9 +8,9 @@ import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target
 import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../domain/webhooks/types.ts';
 import { endAnswered, openModuleCall } from '../tracing/calls.ts';
 import type { TraceSpan } from '../tracing/span.ts';
-import { type GuardedClient, NotConnected, openGuardedClient } from './guarded-client.ts';
+import { GuardedClient, type GuardedResult } from './guarded-client.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
-import { BlockedAddress, type Resolve, Unresolved } from './ssrf-guard.ts';
+import type { Resolve } from './ssrf-guard.ts';
 
 /** For connect, TLS, headers and body together (spec 6.2 rule 6). */
 const DEADLINE_MS = 5_000;
@@ -32,7 +32,7 @@ export interface OutgoingDelivery {
 
 export interface WebhookSender {
   send(delivery: OutgoingDelivery): Promise<AttemptResult>;
-  close(): Promise<void>;
+  close(): void;
 }
 
 interface SenderOptions {
@@ -44,50 +44,32 @@ interface SenderOptions {
   readonly deadlineMs?: number;
 }
 
-type Answer = Pick<AttemptResult, 'status' | 'retryAfterMs' | 'answer'>;
+type Outcome = Omit<AttemptResult, 'elapsedMs'>;
 
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { rules, clock, elapsed, deadlineMs = DEADLINE_MS } = options;
-  // Opened with the first delivery, so that a start does not wait for undici.
-  let opened: Promise<GuardedClient> | undefined;
-  const attempt = async (
-    { agent, request }: GuardedClient,
-    delivery: OutgoingDelivery,
-    signal: AbortSignal,
-  ): Promise<Answer> => {
+  const client = new GuardedClient({ ...options, connections: CONNECTIONS_PER_ORIGIN });
+  const attempt = async (delivery: OutgoingDelivery, signal: AbortSignal): Promise<Outcome> => {
     const decision = judgeWebhookUrl(delivery.url, rules());
     // The only check of an IP literal: no look-up happens for one.
-    if (!decision.ok) throw new NotConnected(new BlockedAddress());
-    const { webhookId, apiKeys, resent } = delivery;
-    const body = Buffer.from(delivery.body);
-    const content = { webhookId, timestamp: Math.floor(clock() / 1000), body };
+    if (!decision.ok) return failed('blocked_address', false);
+    const { webhookId, apiKeys, resent, body } = delivery;
+    const content = { webhookId, timestamp: Math.floor(clock() / 1000), body: Buffer.from(body) };
     const headers = deliveryHeaders(apiKeys, content, resent);
-    const answer = await request(decision.url, { dispatcher: agent, method: 'POST', headers, body, signal });
-    const retryAfter = answer.headers['retry-after'];
-    const readable = answer.headers['content-encoding'] === undefined;
-    const bytes = await firstBytes(answer.body);
-    return {
-      status: answer.statusCode,
-      retryAfterMs: readRetryAfter(typeof retryAfter === 'string' ? retryAfter : undefined, clock()),
-      answer: readable ? bytes.toString('utf8').slice(0, ANSWER_KEPT_MAX) : '',
-    };
+    const { url } = decision;
+    const answerMaxBytes = ANSWER_READ_MAX_BYTES;
+    return outcomeOf(
+      await client.request({ method: 'POST', url, headers, body, answerMaxBytes, signal }),
+      clock(),
+    );
   };
   const send = async (delivery: OutgoingDelivery): Promise<AttemptResult> => {
-    opened ??= openGuardedClient({ ...options, deadlineMs, connections: CONNECTIONS_PER_ORIGIN });
-    // Loading the client does not count towards the deadline.
-    const client = await opened;
     const startMs = elapsed();
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), deadlineMs);
-    const took = () => Math.round(elapsed() - startMs);
     try {
-      const answer = await attempt(client, delivery, deadline.signal);
-      return { ...answer, failure: null, sent: true, elapsedMs: took() };
-    } catch (error) {
-      const { failure, sent } = deadline.signal.aborted
-        ? { failure: 'timed_out' as const, sent: true }
-        : failureOf(error);
-      return { status: null, failure, sent, retryAfterMs: null, elapsedMs: took(), answer: '' };
+      const outcome = await attempt(delivery, deadline.signal);
+      return { ...outcome, elapsedMs: Math.round(elapsed() - startMs) };
     } finally {
       clearTimeout(timer);
     }
@@ -102,9 +84,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       if (span !== undefined) endAttempt(span, result);
       return result;
     },
-    async close() {
-      await (await opened)?.agent.destroy();
-    },
+    close: () => client.close(),
   };
 }
 
@@ -113,22 +93,26 @@ function endAttempt(span: TraceSpan, { status, failure }: AttemptResult): void {
   else endAnswered(span, status);
 }
 
-/** Leaving the loop destroys the connection, so no more bytes are read. */
-async function firstBytes(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    sizeBytes += chunk.length;
-    if (sizeBytes >= ANSWER_READ_MAX_BYTES) break;
+/** Only the class of a failure is kept: its reason may reveal a resolved address. */
+function outcomeOf(result: GuardedResult, nowMs: number): Outcome {
+  if (result.kind === 'aborted') return failed('timed_out', true);
+  if (result.kind === 'broken') {
+    const { reason, isSent } = result;
+    if (isSent) return failed('broken', true);
+    return failed(reason === 'blocked_address' || reason === 'unresolved' ? reason : 'unreachable', false);
   }
-  return Buffer.concat(chunks);
+  const { status, headers, bytes } = result;
+  const retryAfter = headers['retry-after'];
+  const isReadable = headers['content-encoding'] === undefined;
+  return {
+    status,
+    failure: null,
+    sent: true,
+    retryAfterMs: readRetryAfter(typeof retryAfter === 'string' ? retryAfter : undefined, nowMs),
+    answer: isReadable ? bytes.toString('utf8').slice(0, ANSWER_KEPT_MAX) : '',
+  };
 }
 
-/** Only the class is kept: an error message may reveal a resolved address. */
-function failureOf(error: unknown): { failure: FailureClass; sent: boolean } {
-  if (!(error instanceof NotConnected)) return { failure: 'broken', sent: true };
-  const { cause } = error;
-  if (cause instanceof BlockedAddress) return { failure: 'blocked_address', sent: false };
-  return { failure: cause instanceof Unresolved ? 'unresolved' : 'unreachable', sent: false };
+function failed(failure: FailureClass, sent: boolean): Outcome {
+  return { status: null, failure, sent, retryAfterMs: null, answer: '' };
 }

@@ -16,7 +16,9 @@ import {
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 /** The failure class `blocked_address`. */
-export class BlockedAddress extends Error {
+class BlockedAddress extends Error {
+  readonly code = 'blocked_address';
+
   constructor() {
     super('blocked address');
     this.name = 'BlockedAddress';
@@ -24,7 +26,9 @@ export class BlockedAddress extends Error {
 }
 
 /** The failure class `unresolved`. */
-export class Unresolved extends Error {
+class Unresolved extends Error {
+  readonly code = 'unresolved';
+
   constructor() {
     super('name not resolved');
     this.name = 'Unresolved';

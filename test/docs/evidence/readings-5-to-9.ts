@@ -105,6 +105,9 @@ export const READINGS_5_TO_9: Evidence = {
   '6.2 one deadline covers': [
     'test/io/webhooks/sender.test.ts: receiver: refuses, hangs, cuts off',
     'test/io/webhooks/sender.test.ts: receiver: a body or header that drips past the deadline is a time-out',
+    'test/io/webhooks/kept-connections.test.ts: receiver: interim answers before the final one are skipped',
+    'test/io/webhooks/kept-connections.test.ts: kept connection: closed by the receiver, it costs one repetition',
+    'test/io/webhooks/kept-connections.test.ts: connection: a request without an answer on a new one is not repeated',
   ],
   '6.2 codes compare without case': [
     'test/domain/webhooks/webhooks.test.ts: filters: an event without the field passes',

@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
-import type { GuardedClient } from '../../../src/io/webhooks/guarded-client.ts';
+import type { DocumentClient } from '../../../src/io/connect/documents.ts';
 import type { Answer } from '../../../tools/agent.ts';
 import { request } from '../../../tools/agent.ts';
 import { cookie } from '../../support/account.ts';
@@ -327,15 +326,16 @@ const DOCUMENT_ID = 'https://host.example/client.json';
 function documentHost(body: unknown, options: { status?: number; type?: string } = {}) {
   const counts = { asked: 0 };
   const { status = 200, type = 'application/json' } = options;
-  const ask = async () => {
-    counts.asked += 1;
-    const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-    const headers = { 'content-type': type, location: 'https://other.example/' };
-    return { statusCode: status, headers, body: Readable.from([bytes]) };
+  const client: DocumentClient = {
+    async request({ answerMaxBytes }) {
+      counts.asked += 1;
+      const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+      const headers = { 'content-type': type, location: 'https://other.example/' };
+      return { kind: 'answered', status, headers, bytes, isCut: bytes.length > answerMaxBytes };
+    },
+    close: () => undefined,
   };
-  const client = { request: ask, agent: { destroy: async () => undefined } };
-  const openClient = async () => client as unknown as GuardedClient;
-  return { counts, openClient };
+  return { counts, client };
 }
 
 const DOCUMENT = {
@@ -346,9 +346,9 @@ const DOCUMENT = {
 };
 
 t.test('document: fetched only for a session, once while it is cached; the client works', async (t) => {
-  const { counts, openClient } = documentHost(DOCUMENT);
+  const { counts, client } = documentHost(DOCUMENT);
   const elapsed = { nowMs: 0 };
-  const documents = { openClient, elapsed: () => elapsed.nowMs };
+  const documents = { client, elapsed: () => elapsed.nowMs };
   const fixture = await start(t, { policy: { clients: 'cimd' }, documents });
   const host = hostClient(DOCUMENT_ID, 'https://host.example/cb');
   const query = authorizeQuery(host);
@@ -388,8 +388,8 @@ t.test('document: redirects, sizes, other types and other contents are refused',
     ['no redirect', { ...DOCUMENT, redirect_uris: ['http://host.example/cb'] }, {}],
   ];
   for (const [name, body, options] of cases) {
-    const { openClient } = documentHost(body, options);
-    const fixture = await start(t, { documents: { openClient } });
+    const { client } = documentHost(body, options);
+    const fixture = await start(t, { documents: { client } });
     const query = authorizeQuery(hostClient(DOCUMENT_ID, 'https://host.example/cb'));
     const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), query);
     t.match(json, { result: { step: 'error', error: { code: 'invalid_client' } } }, name);

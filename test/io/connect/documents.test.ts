@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { GuardedClient } from '../../../src/io/webhooks/guarded-client.ts';
+import type { DocumentClient } from '../../../src/io/connect/documents.ts';
 import type { Account } from '../../support/account.ts';
 import { startConnect } from '../../support/connect.ts';
 import { askRequest, authorizeQuery, hostClient } from '../../support/hosts.ts';
@@ -7,13 +7,15 @@ import { askRequest, authorizeQuery, hostClient } from '../../support/hosts.ts';
 /** A host that answers nothing until `release`, which waits for so many fetches first. */
 function silentHost() {
   const waiting: (() => void)[] = [];
-  const request = async () => {
-    await new Promise<void>((resolve) => waiting.push(resolve));
-    throw new Error('closed');
+  const client: DocumentClient = {
+    async request() {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return { kind: 'broken', reason: 'closed', isSent: true, wasClosed: false };
+    },
+    close: () => undefined,
   };
-  const client = { request, agent: { destroy: async () => undefined } };
   return {
-    openClient: async () => client as unknown as GuardedClient,
+    client,
     async reached(count: number) {
       while (waiting.length < count) await new Promise<void>((resolve) => setImmediate(resolve));
     },
@@ -25,8 +27,8 @@ function silentHost() {
 
 t.test('document: of fetches at once an account has two, a network a quarter of all', async (t) => {
   const host = silentHost();
-  const { openClient } = host;
-  const fixture = await startConnect({ documents: { openClient } });
+  const { client: documentClient } = host;
+  const fixture = await startConnect({ documents: { client: documentClient } });
   t.teardown(() => fixture.stop());
   const { url, owner, admin, cookieOf } = fixture;
   const others = [await fixture.signUp(), await fixture.signUp()];

@@ -3,22 +3,20 @@
  * Files are streamed in both directions. A request without progress is aborted. Every failure names the server.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { Readable } from 'node:stream';
-import type { Dispatcher, Pool } from 'undici';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import { withoutTrailing } from '../../../domain/host-port.ts';
-import { pageMemory } from '../../../domain/page-memory.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
+import { ConnectionPool } from '../../http-client/connection-pool.ts';
+import { type OutboundReader, type OutboundResult, sendRequest } from '../../http-client/outbound-request.ts';
+import type { Method, RequestLine } from '../../http-client/request-head.ts';
+import type { ResponseHead } from '../../http-client/response-head.ts';
+import { FileBody } from './file-body.ts';
 
 /** A request without a byte in either direction for this time is aborted. */
 const STALLED_MS = 30 * SECOND_MS;
-const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
 const CONNECTIONS = 64;
-const PIECE_BYTES = 512 * 1024;
 /** Of an answer that is not read; a longer one closes the connection. */
 const IGNORED_BYTES_MAX = 64 * 1024;
-/** Of a kept connection that the server has closed. The request is repeated: every method is idempotent. */
-const CONNECTION_LOST: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 interface StorageServerOptions {
   /** Base address; paths are appended to it. */
@@ -26,142 +24,115 @@ interface StorageServerOptions {
   readonly stalledMs?: number;
 }
 
-type Answer = Dispatcher.ResponseData;
-type Method = 'GET' | 'HEAD' | 'PUT' | 'DELETE';
-
 export class StorageServer {
   readonly host: string;
+  readonly #pool: ConnectionPool;
   readonly #origin: string;
   readonly #basePath: string;
-  #pool: Promise<Pool> | undefined;
   readonly #stalledMs: number;
 
   constructor({ host, stalledMs = STALLED_MS }: StorageServerOptions) {
     this.host = host;
     const { origin, pathname } = new URL(host);
+    this.#origin = origin;
     this.#basePath = withoutTrailing(pathname, '/');
     this.#stalledMs = stalledMs;
-    this.#origin = origin;
-  }
-
-  /** Loaded by the first request: most gateways store files locally and never need the library. */
-  #opened(): Promise<Pool> {
-    this.#pool ??= import('undici').then(
-      ({ Pool }) =>
-        new Pool(this.#origin, {
-          connections: CONNECTIONS,
-          pipelining: 1,
-          headersTimeout: 0,
-          bodyTimeout: 0,
-          connect: { timeout: CONNECT_TIMEOUT_MS },
-        }),
-    );
-    return this.#pool;
+    this.#pool = new ConnectionPool(origin, CONNECTIONS, () => performance.now());
   }
 
   /** Bytes of a file; undefined when there is none. */
   async sizeOf(path: string): Promise<number | undefined> {
-    return this.#ask('HEAD', path, {}, async (answer) => {
-      if (answer.statusCode === 404) return undefined;
-      const length = answer.headers['content-length'];
-      const size = typeof length === 'string' ? Number(length) : Number.NaN;
-      if (answer.statusCode !== 200 || !Number.isSafeInteger(size))
-        throw new Error(`answered ${answer.statusCode} with Content-Length ${String(length)}`);
-      return size;
-    });
+    const { status, contentLength } = await this.#ask('HEAD', path);
+    if (status === 404) return undefined;
+    if (status !== 200 || contentLength === undefined)
+      throw this.#fault('HEAD', `answered ${status} with Content-Length ${String(contentLength)}`);
+    return contentLength;
   }
 
   /** Fills `target`, which is not empty and lies within the file. */
   async read(path: string, target: Uint8Array, position: number): Promise<void> {
-    const last = position + target.length - 1;
-    const headers = { range: `bytes=${position}-${last}` };
-    await this.#ask('GET', path, { headers }, async (answer, progress) => {
-      const range = String(answer.headers['content-range']);
-      if (answer.statusCode !== 206 || !range.startsWith(`bytes ${position}-${last}/`))
-        throw new Error(`answered ${answer.statusCode} with Content-Range ${range}`);
-      await fill(target, answer, progress);
-    });
+    const headers = { range: `bytes=${rangeOf({ bytes: target, position })}` };
+    await this.#ask('GET', path, { headers, target: { bytes: target, position } });
   }
 
   /** Stores the first `sizeBytes` bytes of an open file. */
   async put(path: string, file: FileHandle, sizeBytes: number): Promise<void> {
-    const headers = { 'content-length': String(sizeBytes), 'content-type': 'application/octet-stream' };
-    await this.#ask('PUT', path, { headers, body: { file, sizeBytes } }, async ({ statusCode }) => {
-      if (statusCode === 507) throw new StorageServerFull();
-      if (statusCode < 200 || statusCode > 299) throw new Error(`answered ${statusCode}`);
-    });
+    const headers = { 'content-type': 'application/octet-stream' };
+    const { status } = await this.#ask('PUT', path, { headers, body: { file, sizeBytes } });
+    if (status === 507) throw this.#fault('PUT', 'answered 507', 'ENOSPC');
+    if (!isSuccess(status)) throw this.#fault('PUT', `answered ${status}`);
   }
 
   /** False when the file did not exist. */
   async remove(path: string): Promise<boolean> {
-    return this.#ask('DELETE', path, {}, async ({ statusCode }) => {
-      if (statusCode === 404) return false;
-      if (statusCode < 200 || statusCode > 299) throw new Error(`answered ${statusCode}`);
-      return true;
-    });
+    const { status } = await this.#ask('DELETE', path);
+    if (status === 404) return false;
+    if (!isSuccess(status)) throw this.#fault('DELETE', `answered ${status}`);
+    return true;
   }
 
-  async close(): Promise<void> {
-    await (await this.#pool)?.destroy();
+  close(): void {
+    this.#pool.close();
   }
 
-  /** One request, repeated once when its connection was closed. */
-  async #ask<T>(
-    method: Method,
-    path: string,
-    options: RequestOptions,
-    take: (answer: Answer, progress: () => void) => Promise<T>,
-  ): Promise<T> {
+  /** One request, repeated once on a new connection when its connection broke: every method is idempotent. */
+  async #ask(method: Method, filePath: string, options: RequestOptions = {}): Promise<ResponseHead> {
+    const { headers = {} } = options;
+    const url = { origin: this.#origin, pathname: this.#basePath + filePath, search: '' };
+    const line: RequestLine = { method, url, headers };
     try {
-      return await this.#askOnce(method, path, options, take).catch((error: unknown) => {
-        if (!CONNECTION_LOST.has(systemCode(error) ?? '')) throw error;
-        return this.#askOnce(method, path, options, take);
-      });
+      const first = await this.#askOnce(line, options, false);
+      if (first instanceof AnswerReader) return first.result();
+      if (!first.isSent) throw new Error(first.reason);
+      const second = await this.#askOnce(line, options, true);
+      if (second instanceof AnswerReader) return second.result();
+      throw new Error(second.reason);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new StorageServerFault(`${method} at ${this.host}: ${reason}`, systemCode(error));
+      throw this.#fault(method, error instanceof Error ? error.message : String(error), systemCode(error));
     }
   }
 
-  async #askOnce<T>(
-    method: Method,
-    filePath: string,
-    { headers = {}, body }: RequestOptions,
-    take: (answer: Answer, progress: () => void) => Promise<T>,
-  ): Promise<T> {
-    // Before the timer starts: loading is no stall of the server.
-    const pool = await this.#opened();
-    const stallTimer = new StallTimer(this.#stalledMs);
-    const progress = () => stallTimer.progress();
-    const source = body === undefined ? null : streamOf(body, progress);
+  async #askOnce(
+    line: RequestLine,
+    { body: source, target }: RequestOptions,
+    needsNew: boolean,
+  ): Promise<AnswerReader | Broken> {
+    const abort = new AbortController();
+    const stalled = () => abort.abort(new Error(`nothing moved for ${this.#stalledMs} ms`));
+    const stallTimer = setTimeout(stalled, this.#stalledMs);
+    const progress = () => stallTimer.refresh();
+    const body =
+      source &&
+      new FileBody(source.file, source.sizeBytes, { progress, failed: (error) => abort.abort(error) });
+    const reader = new AnswerReader(target, progress);
+    const { signal } = abort;
     try {
-      const path = `${this.#basePath}${filePath}`;
-      const answer = await pool.request({ method, path, headers, signal: stallTimer.signal, body: source });
-      answer.body.on('error', ignore);
-      try {
-        const taken = await take(answer, progress);
-        await answer.body.dump({ limit: IGNORED_BYTES_MAX });
-        return taken;
-      } catch (error) {
-        answer.body.destroy();
-        throw error;
-      }
+      const result = await sendRequest({ pool: this.#pool, line, body, needsNew, reader, signal });
+      if (result.kind === 'aborted') throw signal.reason;
+      return result.kind === 'broken' ? result : reader;
     } finally {
-      stallTimer.stop();
-      source?.destroy();
+      clearTimeout(stallTimer);
     }
+  }
+
+  #fault(method: Method, reason: string, code?: string): StorageServerFault {
+    return new StorageServerFault(`${method} at ${this.host}: ${reason}`, code);
   }
 }
 
-/** The first bytes of an open file. */
-interface FileBody {
-  readonly file: FileHandle;
-  readonly sizeBytes: number;
-}
+type Broken = Extract<OutboundResult, { readonly kind: 'broken' }>;
 
 interface RequestOptions {
   readonly headers?: Record<string, string>;
-  readonly body?: FileBody;
+  /** The first bytes of an open file. */
+  readonly body?: { readonly file: FileHandle; readonly sizeBytes: number };
+  /** Receives the body of the answer; without it the body is ignored. */
+  readonly target?: RangeTarget;
+}
+
+interface RangeTarget {
+  readonly bytes: Uint8Array;
+  readonly position: number;
 }
 
 /** Has the code that distinguishes a full disk from other failures. */
@@ -174,68 +145,54 @@ class StorageServerFault extends Error {
   }
 }
 
-/** 507 Insufficient Storage (RFC 4918 11.5). */
-class StorageServerFull extends Error {
-  readonly code = 'ENOSPC';
+/** Copies the requested range to its target, or ignores the body. */
+class AnswerReader implements OutboundReader {
+  readonly #target: RangeTarget | undefined;
+  readonly #progress: () => void;
+  #head: ResponseHead | undefined;
+  #sizeBytes = 0;
+  #fault: string | undefined;
 
-  constructor() {
-    super('answered 507');
+  constructor(target: RangeTarget | undefined, progress: () => void) {
+    this.#target = target;
+    this.#progress = progress;
+  }
+
+  head(head: ResponseHead): boolean {
+    this.#progress();
+    this.#head = head;
+    if (this.#target === undefined) return true;
+    const range = String(head.headers()['content-range']);
+    const isExpected = head.status === 206 && range.startsWith(`bytes ${rangeOf(this.#target)}/`);
+    if (!isExpected) this.#fault = `answered ${head.status} with Content-Range ${range}`;
+    return isExpected;
+  }
+
+  data(bytes: Buffer): boolean {
+    this.#progress();
+    const from = this.#sizeBytes;
+    this.#sizeBytes += bytes.length;
+    if (this.#target === undefined) return this.#sizeBytes <= IGNORED_BYTES_MAX;
+    const isWithin = this.#sizeBytes <= this.#target.bytes.length;
+    if (isWithin) this.#target.bytes.set(bytes, from);
+    else this.#fault = 'more bytes came than were asked for';
+    return isWithin;
+  }
+
+  /** Throws for an answer without the whole range. */
+  result(): ResponseHead {
+    const sizeBytes = this.#target?.bytes.length ?? this.#sizeBytes;
+    if (this.#head === undefined) throw new Error('an answer without a head');
+    if (this.#fault !== undefined) throw new Error(this.#fault);
+    if (this.#sizeBytes < sizeBytes) throw new Error(`only ${this.#sizeBytes} of ${sizeBytes} bytes came`);
+    return this.#head;
   }
 }
 
-/** Aborts its signal when there was no progress for the given time. */
-class StallTimer {
-  readonly #abort = new AbortController();
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(stalledMs: number) {
-    const stalled = () => this.#abort.abort(new Error(`nothing moved for ${stalledMs} ms`));
-    this.#timer = setTimeout(stalled, stalledMs);
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  progress(): void {
-    this.#timer.refresh();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-  }
+function rangeOf({ bytes, position }: RangeTarget): string {
+  return `${position}-${position + bytes.length - 1}`;
 }
 
-function streamOf({ file, sizeBytes }: FileBody, progress: () => void): Readable {
-  const stream = Readable.from(piecesOf(file, sizeBytes, progress), { objectMode: false });
-  // The request fails with the same error; without a listener it would end the process.
-  stream.on('error', ignore);
-  return stream;
-}
-
-function ignore(): void {
-  // The promise of the request rejects with the same error.
-}
-
-/** Each piece is read when the one before it was sent. */
-async function* piecesOf(file: FileHandle, sizeBytes: number, progress: () => void): AsyncGenerator<Buffer> {
-  for (let position = 0; position < sizeBytes; ) {
-    const piece = pageMemory(Math.min(PIECE_BYTES, sizeBytes - position));
-    const { bytesRead } = await file.read(piece, 0, piece.length, position);
-    if (bytesRead === 0) throw new Error(`the part ended at byte ${position} of ${sizeBytes}`);
-    progress();
-    yield piece.subarray(0, bytesRead);
-    position += bytesRead;
-  }
-}
-
-async function fill(target: Uint8Array, { body }: Answer, progress: () => void): Promise<void> {
-  let done = 0;
-  for await (const piece of body as AsyncIterable<Buffer>) {
-    progress();
-    if (done + piece.length > target.length) throw new Error('more bytes came than were asked for');
-    target.set(piece, done);
-    done += piece.length;
-  }
-  if (done < target.length) throw new Error(`only ${done} of ${target.length} bytes came`);
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
 }

@@ -7,6 +7,7 @@ import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { MemoryStorageServer, type ServerFault } from '../../../support/files/storage-server.ts';
+import { startRawModule } from '../../../support/raw-module.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
@@ -129,6 +130,22 @@ t.test('remote storage: a kept connection that the server has closed costs one r
     await storeFile(storage, { owner: '7', fileId: `${2_000 + round}` }, text('abc'));
   }
   t.same(faults, []);
+});
+
+t.test('remote storage: interim answers of a server are skipped', async (t) => {
+  const server = await startRawModule(t, (text, socket) => {
+    if (!text.startsWith('HEAD')) return;
+    socket.write('HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n');
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n');
+  });
+  const storage = new RemoteStorage({
+    workers: inlineWorkers().workers,
+    servers: { 0: { Host: server.url } },
+    staging: temporaryFolder(t),
+    onFault: (message) => t.fail(message),
+  });
+  t.teardown(() => storage.close());
+  t.equal((await storage.open(KEY))?.sizeBytes, 9);
 });
 
 t.test(

@@ -1,0 +1,73 @@
+/** Sends the first bytes of an open file as the body of a request. One piece is read while the one before it is sent. */
+import type { FileHandle } from 'node:fs/promises';
+import { pageMemory } from '../../../domain/page-memory.ts';
+import type { Write } from '../../http-client/connection.ts';
+import type { SizedBody } from '../../http-client/outbound-request.ts';
+
+const PIECE_BYTES = 512 * 1024;
+
+interface FileBodyEvents {
+  /** A piece was read, or the connection drained. */
+  progress(): void;
+  /** The file could not be read: the request must be aborted. */
+  failed(error: unknown): void;
+}
+
+export class FileBody implements SizedBody {
+  readonly sizeBytes: number;
+  isComplete = false;
+  readonly #file: FileHandle;
+  readonly #events: FileBodyEvents;
+  #isOver = false;
+  #resume: (() => void) | undefined;
+
+  constructor(file: FileHandle, sizeBytes: number, events: FileBodyEvents) {
+    this.#file = file;
+    this.sizeBytes = sizeBytes;
+    this.#events = events;
+  }
+
+  start(write: Write): void {
+    this.#send(write).catch((error: unknown) => {
+      if (!this.#isOver) this.#events.failed(error);
+    });
+  }
+
+  drained(): void {
+    if (!this.#isOver) this.#events.progress();
+    this.#resume?.();
+  }
+
+  discard(): void {
+    this.#isOver = true;
+    this.#resume?.();
+  }
+
+  async #send(write: Write): Promise<void> {
+    let position = 0;
+    let next = this.#read(position);
+    while (position < this.sizeBytes) {
+      const piece = await next;
+      if (this.#isOver) return;
+      position += piece.length;
+      next = this.#read(position);
+      // Awaited by the next round; a request that ends before that leaves it unread.
+      next.catch(() => undefined);
+      this.isComplete = position === this.sizeBytes;
+      const drained = new Promise<void>((resolve) => {
+        this.#resume = resolve;
+      });
+      if (!write(piece)) await drained;
+      if (this.#isOver) return;
+    }
+  }
+
+  async #read(position: number): Promise<Buffer> {
+    const piece = pageMemory(Math.min(PIECE_BYTES, this.sizeBytes - position));
+    if (piece.length === 0) return piece;
+    const { bytesRead } = await this.#file.read(piece, 0, piece.length, position);
+    if (bytesRead === 0) throw new Error(`the part ended at byte ${position} of ${this.sizeBytes}`);
+    if (!this.#isOver) this.#events.progress();
+    return piece.subarray(0, bytesRead);
+  }
+}
