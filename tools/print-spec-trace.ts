@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { CHAPTERS, testOf } from '../test/contract/chapters.ts';
 import type { Citation } from '../test/contract/check.ts';
 import { citationFaults, positionOf } from '../test/contract/coverage.ts';
-import { GAPS, INTRODUCTIONS, OTHER_TESTS } from '../test/contract/evidence.ts';
+import { GAPS, INTRODUCTIONS, OTHER_TESTS, STANDARD_GAPS } from '../test/contract/evidence.ts';
 import { type Section, specification } from '../test/contract/specification.ts';
 
 /** Every sentence that a check, a test, a gap or an introduction cites. */
@@ -85,6 +85,12 @@ function knownGapsPage(sections: readonly Section[]): string {
     '| Section | Sentence | What the gateway does |',
     '|---|---|---|',
     ...gaps.map(({ section, sentence, gap }) => `| ${section} | ${cell(sentence)} | ${gap} |`),
+    '',
+    'Where it departs from a standard:',
+    '',
+    '| Standard | Sentence | What the gateway does |',
+    '|---|---|---|',
+    ...STANDARD_GAPS.map(({ standard, sentence, gap }) => `| ${standard} | ${sentence} | ${gap} |`),
     '',
   ].join('\n');
 }

@@ -124,3 +124,18 @@ t.test('admin: behind a trusted proxy the address of its client decides', async 
   t.equal(await ask('192.0.2.1'), 403, 'not in Admin.allow');
   t.equal(await ask('127.0.0.1'), 401);
 });
+
+t.test(
+  'admin: a client that a trusted proxy names unreadably is refused, other routes serve it',
+  async (t) => {
+    const gateway = await launch({ configuration: { TrustedProxies: ['127.0.0.1'] } });
+    t.teardown(() => gateway.stop());
+    const ask = async (path: string, forwardedFor: string) =>
+      (await fetch(`${gateway.url}${path}`, { headers: { 'x-forwarded-for': forwardedFor } })).status;
+    const trusted = Array.from({ length: 33 }, () => '127.0.0.1').join(',');
+    for (const address of ['unknown', '', '_hidden', 'garbage, 127.0.0.1', '1.2.3', '127.0.0.1,', trusted]) {
+      t.equal(await ask('/ProxyAdmin/api/overview', address), 403, address);
+      t.equal(await ask('/auth/v1/info', address), 200, address);
+    }
+  },
+);

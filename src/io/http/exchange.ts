@@ -44,6 +44,8 @@ export interface ExchangeListener {
 export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
   readonly client: ClientInfo;
+  /** See `ResolvedClient.unknown`. */
+  readonly clientUnknown: boolean;
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   readonly nowMs: number;
@@ -120,6 +122,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.services = services;
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
+    this.clientUnknown = client.unknown;
     this.requestId = requestId;
     this.clientRequestId = head.clientRequestId;
     this.idempotencyKey = head.idempotencyKey;

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
 /** Packages with a build, newest first. */
-const PACKAGES = ['uWebSockets.js-next', 'uWebSockets.js'] as const;
+export const PACKAGES = ['uWebSockets.js-next', 'uWebSockets.js'] as const;
 
 interface HttpLibrary {
   readonly uws: typeof Uws;

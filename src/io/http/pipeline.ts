@@ -23,6 +23,7 @@ import {
   type AddressReader,
   createAddressReader,
   createRangeCheck,
+  directClient,
   readAddress,
 } from './listen/client-address.ts';
 import type { PipelineCounters, PipelineOptions } from './options.ts';
@@ -155,7 +156,7 @@ class RequestPipeline implements Pipeline {
           proxied: readAddress(response.getProxiedRemoteAddress()),
           forwardedFor: head.joined('x-forwarded-for', ','),
         })
-      : { address: peer, forwarded: false, alone: false };
+      : directClient(peer);
     const { clock, elapsed, newRequestId, sendfileHeader } = this.#options;
     // Before anything else reads the head: no module may see the field.
     const asksForFiles = sendfileHeader !== undefined && head.take(sendfileHeader);
@@ -216,9 +217,10 @@ class RequestPipeline implements Pipeline {
       throw new GatewayError('NotWithCluster', feature);
   }
 
-  /** Behind an untrusted proxy every client has the proxy's address, which `Admin.allow` may contain. */
-  #requireAdminAddress({ head, client, limiter }: Exchange): void {
+  /** A client that no trusted proxy names has the proxy's address, which `Admin.allow` may contain. */
+  #requireAdminAddress({ head, client, limiter, clientUnknown }: Exchange): void {
     const { address } = client;
+    if (clientUnknown) throw new GatewayError('Forbidden');
     const isUnknown = !limiter.forwarded && head.header('x-forwarded-for') !== undefined;
     if (isUnknown && !this.#addresses.trusts(address)) {
       this.#options.onUntrustedProxy?.(address);

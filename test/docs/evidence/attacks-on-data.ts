@@ -64,6 +64,9 @@ export const ATTACKS_ON_DATA: Evidence = {
   'the admin panel through an untrusted proxy in `Admin.allow`': [
     'test/config/exposure.test.ts: admin: behind an untrusted proxy every request is refused',
   ],
+  'an `X-Forwarded-For` of a trusted proxy that cannot be read': [
+    'test/config/exposure.test.ts: admin: a client that a trusted proxy names unreadably is refused',
+  ],
   'demo money or addresses without TLS in production': [
     'test/config/exposure.test.ts: production: a BaseUrl that is not https is a fault',
     'test/config/exposure.test.ts: production: a sandbox without --sandbox ends the start',

@@ -158,6 +158,10 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/http/chunked.test.ts: chunked: extension, trailer, empty line before a request, bare CR',
     'test/io/http/chunked.test.ts: chunked: a request that is cut anywhere in its body is answered at most once',
   ],
+  'a chunk extension at the last chunk': [
+    'test/io/http/library.test.ts: reads an extension of the last chunk as a size of 186 bytes',
+    'test/io/http/chunked.test.ts: chunked: extension, trailer, empty line before a request, bare CR',
+  ],
   'slow bodies': [
     'test/io/http/chunked.test.ts: minimum rate: less than 1 KiB/s over 10 s is 408',
     'test/io/proxy/bodies.test.ts: floor: a proxied body below 1 KiB/s is 408',

@@ -132,6 +132,7 @@ t.test(
         agree(reader.resolve('8.8.8.8', { proxied: '', forwardedFor: header }), {
           address: '8.8.8.8',
           forwarded: false,
+          unknown: false,
           alone: false,
         });
       },

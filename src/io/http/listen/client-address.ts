@@ -18,6 +18,8 @@ export interface ResolvedClient {
   readonly address: string;
   /** A trusted proxy named it: the port of the socket is not the client's. */
   readonly forwarded: boolean;
+  /** The `X-Forwarded-For` of a trusted proxy cannot be read up to the client: `address` is that of a proxy. */
+  readonly unknown: boolean;
   /**
    * The peer is a proxy that forwards its client's bytes, so the client could send a PROXY protocol header before a later
    * request: the connection carries only this one (docs/decisions/0090).
@@ -77,6 +79,11 @@ function stripPort(text: string): string {
   return /^[0-9.]{7,15}:[0-9]{1,5}$/.test(text) ? text.slice(0, text.indexOf(':')) : text;
 }
 
+/** Without a trusted proxy. */
+export function directClient(peer: string): ResolvedClient {
+  return { address: peer, forwarded: false, unknown: false, alone: false };
+}
+
 /** `ranges` are CIDR blocks or single addresses; throws on one that is neither. */
 export function createAddressReader(ranges: readonly string[], proxyProtocol = false): AddressReader {
   const isTrusted = createRangeCheck(ranges);
@@ -85,11 +92,12 @@ export function createAddressReader(ranges: readonly string[], proxyProtocol = f
     trusts: isTrusted,
     takesProxyHeader: (peer) => proxyProtocol && isTrusted(peer),
     resolve(peer, { proxied, forwardedFor }) {
-      if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, forwarded: false, alone: false };
+      if (ranges.length === 0 || !isTrusted(peer)) return directClient(peer);
       const alone = proxyProtocol;
       const named = proxyProtocol ? parseAddress(proxied)?.toString() : undefined;
-      if (named !== undefined && !isTrusted(named)) return { address: named, forwarded: true, alone };
-      return { ...walkBack(named ?? peer, named !== undefined, forwardedFor ?? '', isTrusted), alone };
+      if (named !== undefined && !isTrusted(named))
+        return { address: named, forwarded: true, unknown: false, alone };
+      return { ...walkBack(named ?? peer, named !== undefined, forwardedFor, isTrusted), alone };
     },
   };
 }
@@ -109,24 +117,25 @@ export function createRangeCheck(ranges: readonly string[]): (address: string) =
   };
 }
 
-/** Reads from the right until the first hop that is not trusted, or an unreadable entry. */
+/** Reads from the right until the first hop that is not trusted. An unreadable entry, or too many, leave it unknown. */
 function walkBack(
   peer: string,
   proxied: boolean,
-  forwardedFor: string,
+  forwardedFor: string | undefined,
   isTrusted: (text: string) => boolean,
 ): Omit<ResolvedClient, 'alone'> {
-  let current = peer;
+  let address = peer;
   let forwarded = proxied;
-  const hops = forwardedFor.split(',').slice(-HOPS_MAX);
-  for (let index = hops.length - 1; index >= 0; index -= 1) {
-    const address = parseAddress(hops[index] ?? '');
-    if (address === undefined) break;
-    current = address.toString();
+  const hops = forwardedFor?.split(',') ?? [];
+  const first = Math.max(0, hops.length - HOPS_MAX);
+  for (let index = hops.length - 1; index >= first; index -= 1) {
+    const hop = parseAddress(hops[index] ?? '');
+    if (hop === undefined) return { address, forwarded, unknown: true };
+    address = hop.toString();
     forwarded = true;
-    if (!isTrusted(current)) break;
+    if (!isTrusted(address)) return { address, forwarded, unknown: false };
   }
-  return { address: current, forwarded };
+  return { address, forwarded, unknown: first > 0 };
 }
 
 function parseRange(text: string): Range {
