@@ -30,6 +30,7 @@ import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts'
 import { createPipelines, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { checkJournal, checkPages } from './journal.ts';
+import { dropReceipt } from './journal-copy.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
 import { moduleAddresses, openCatalog, publicPaths, startSandbox } from './modules.ts';
@@ -195,6 +196,7 @@ async function openFolder(
   else requireNoNode(dataPath);
   // A node fetches its state where there is none.
   checkJournal(dataPath, folder.hadJournal && !isNode, newJournal);
+  dropReceipt(dataPath);
   if (folder.wasCutOff) {
     await checkPages(dataPath);
     log.write('journalChecked');

@@ -83,7 +83,7 @@ async function runTask(
   onSaying: (saying: JournalSaying) => void,
 ): Promise<string | undefined> {
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   const failure: Buffer[] = [];
   child.stderr.on('data', (bytes: Buffer) => failure.push(bytes));

@@ -45,7 +45,12 @@ async function run(task: JournalTask): Promise<void> {
   }
 }
 
-run(JSON.parse(process.argv[2] ?? '') as JournalTask).catch((error: unknown) => {
-  process.stderr.write(error instanceof Error ? error.message : String(error));
-  process.exit(1);
-});
+// It ends with the process that started it: a copy that another run makes is not to meet this one.
+process.stdin.once('end', () => process.exit(1)).resume();
+run(JSON.parse(process.argv[2] ?? '') as JournalTask).then(
+  () => process.stdin.destroy(),
+  (error: unknown) => {
+    process.stderr.write(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

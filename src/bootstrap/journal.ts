@@ -1,66 +1,26 @@
 /** Opens, checks and copies the journal of a folder. Errors are sentences for the operator. */
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileFault } from '../actors/runtime/journal/commit-fault.ts';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import { type DiskJournal, type DiskJournalOptions, openJournal } from '../actors/runtime/journal/lmdb.ts';
 import { badPageOf, useOlderCommit } from '../actors/runtime/journal/older-commit.ts';
 import { JournalTooNew } from '../actors/runtime/journal/port.ts';
-import { holdFolder, JournalUnusable, makeFolder } from './data-directory.ts';
-import { checkJournalRows, copyJournalAside } from './journal-check.ts';
+import { holdFolder, JournalUnusable } from './data-directory.ts';
+import { checkJournalRows } from './journal-check.ts';
+import {
+  holdsJournal,
+  isUnfinished,
+  readReceipt,
+  receiptFault,
+  requireJournal,
+  UNFINISHED,
+} from './journal-copy.ts';
 
 /** `--new-journal` although a journal exists. */
 export class JournalPresent extends Error {}
 /** `--use-older-commit` although the newest commit can be read. */
 export class JournalSound extends Error {}
-
-/**
- * Makes a consistent copy of the journal and verifies it by reading all of it. The gateway keeps running.
- * Throws `FolderUnusable`, `JournalUnusable`.
- */
-export async function backUp(dataPath: string, target: string): Promise<void> {
-  requireJournal(dataPath);
-  makeFolder(target);
-  if (existsSync(join(target, DATA_FILE))) throw new JournalUnusable(`${target} holds a journal already`);
-  await copyAndRead(dataPath, target);
-}
-
-/**
- * Copies the journal of a backup into a data folder that has none, and reads all of it. A start then serves it.
- * Throws `FolderInUse`, `FolderUnusable`, `JournalUnusable`.
- */
-export async function restore(from: string, dataPath: string): Promise<void> {
-  requireJournal(from);
-  const folder = await holdFolder(dataPath);
-  const hadFile = existsSync(join(dataPath, DATA_FILE));
-  try {
-    if (hadFile)
-      throw new JournalUnusable(
-        `${dataPath} holds a journal already; move it away, or restore into another folder with --data`,
-      );
-    await copyAndRead(from, dataPath);
-    folder.markJournal();
-  } catch (error) {
-    if (!hadFile) rmSync(join(dataPath, DATA_FILE), { force: true });
-    throw error;
-  } finally {
-    folder.release();
-  }
-}
-
-async function copyAndRead(from: string, target: string): Promise<void> {
-  try {
-    await copyJournalAside(from, target);
-  } catch (error) {
-    throw new JournalUnusable(`the journal in ${from} cannot be copied: ${(error as Error).message}`);
-  }
-  const faults: string[] = [];
-  const { findings } = await checkJournalRows(target, false, (sentence) => faults.push(sentence));
-  if (findings > 0)
-    throw new JournalUnusable(
-      `the copy in ${target} is damaged, as the journal is: ${faults[0]}${findings > 1 ? ` (and ${findings - 1} more)` : ''}; inspect ${from} with the command check`,
-    );
-}
 
 /** Reads the whole journal, also of a running gateway. `print` gets a line for each finding, and a summary. */
 export async function checkData(
@@ -68,7 +28,11 @@ export async function checkData(
   print: (line: string) => void,
 ): Promise<{ sound: boolean }> {
   requireJournal(dataPath);
-  const { findings, tables, rows, unverified } = await checkJournalRows(dataPath, false, print);
+  const checked = await checkJournalRows(dataPath, false, print);
+  const { tables, rows, unverified } = checked;
+  const fault = receiptFault(readReceipt(dataPath), checked);
+  if (fault !== undefined) print(fault);
+  const findings = checked.findings + (fault === undefined ? 0 : 1);
   const old = unverified > 1 ? `; ${unverified} rows of an earlier version have no checksum` : '';
   print(`${dataPath}: ${rows} rows in ${tables} tables, ${findings} findings${old}`);
   return { sound: findings === 0 };
@@ -108,14 +72,6 @@ export async function goBackACommit(dataPath: string, nowMs: number): Promise<st
   }
 }
 
-function requireJournal(dataPath: string): void {
-  if (!holdsJournal(dataPath)) throw new JournalUnusable(`${dataPath} holds no journal`);
-}
-
-function holdsJournal(dataPath: string): boolean {
-  return (statSync(join(dataPath, DATA_FILE), { throwIfNoEntry: false })?.size ?? 0) > 0;
-}
-
 /**
  * Checks the journal of the folder before LMDB opens it. `fresh`: a new journal is wanted. Throws `JournalUnusable`, and
  * `JournalPresent` when a journal exists.
@@ -131,7 +87,11 @@ export function checkJournal(dataPath: string, hadJournal: boolean, fresh: boole
         badPageOf(file) === undefined ? '' : ', or continue from an older commit (check --use-older-commit)';
       throw new JournalUnusable(`the journal ${file} is damaged: ${fault}; restore a backup${other}`);
     }
-  } else if (hadJournal && !fresh)
+  } else if (isUnfinished(dataPath))
+    throw new JournalUnusable(
+      `a restore into ${dataPath} was cut off; run it again, or remove ${dataPath}/${UNFINISHED}`,
+    );
+  else if (hadJournal && !fresh)
     throw new JournalUnusable(
       `${dataPath} had a journal, and ${DATA_FILE} is ${existsSync(file) ? 'empty' : 'gone'}; restore a backup, or start with an empty journal (--new-journal)`,
     );

@@ -1,5 +1,5 @@
 /** The command `cluster`: its actions, what they print, and their exit codes. */
-import { backUp } from '../bootstrap/journal.ts';
+import { backUp } from '../bootstrap/journal-copy.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { agreementOf } from '../domain/config/agreement.ts';
 import type { ClusterConfiguration, Configuration } from '../domain/config/configuration.ts';
@@ -26,7 +26,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   async export(args) {
     const [target, rest] = operandOf('cluster export needs a folder: cluster export DIR', args);
     const { configuration } = load(rest);
-    await backUp(configuration.dataPath, target);
+    await backUp(configuration.dataPath, target, Date.now());
     print(`${target} holds a journal for a gateway without Cluster\n`);
   },
   async status(args) {

@@ -1,5 +1,6 @@
 /** The table of commands: usage, meaning, options and what each runs. The help is made from it. */
-import { backUp, checkData, goBackACommit, restore } from '../bootstrap/journal.ts';
+import { checkData, goBackACommit } from '../bootstrap/journal.ts';
+import { backUp, restore } from '../bootstrap/journal-copy.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
 import { missingFeatures } from '../domain/features.ts';
@@ -81,8 +82,7 @@ export const COMMANDS = {
     options: FOLDER,
     async run(args) {
       const [target, rest] = folderOf('backup needs a folder: backup DIR', args);
-      await backUp(loadOrEnd(parseFlags(rest)).dataPath, target);
-      print(`backup written to ${target}\n`);
+      print(`${await backUp(loadOrEnd(parseFlags(rest)).dataPath, target, Date.now())}\n`);
     },
   },
   restore: {
@@ -92,8 +92,7 @@ export const COMMANDS = {
     async run(args) {
       const [from, rest] = folderOf('restore needs the folder of a backup: restore FROM', args);
       const { dataPath } = loadOrEnd(parseFlags(rest));
-      await restore(from, dataPath);
-      print(`${dataPath} holds the journal of ${from}\n`);
+      print(`${await restore(from, dataPath)}\n`);
     },
   },
   status: {
