@@ -12,6 +12,7 @@ import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import { OAuthClientRegistry, openHostsRow } from '../io/connect/clients.ts';
 import { ConnectCounters } from '../io/connect/counters.ts';
 import { ClientDocuments } from '../io/connect/documents.ts';
+import { policyOf } from '../io/connect/policy.ts';
 import { createResources, mcpResource } from '../io/connect/resources.ts';
 import { openSealers } from '../io/connect/sealed.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
@@ -36,13 +37,14 @@ export interface Connect extends ConnectDeps {
 
 export async function openConnect(options: ConnectOptions): Promise<Connect> {
   const { configuration, settings, actors, cipher, catalog, bounds, site, ownership } = options;
-  const { production, webhookAllow: allow, oauthClients, oauthClientHosts } = configuration;
-  const policy = { clients: oauthClients, documentHosts: new Set(oauthClientHosts) };
+  const { production, oauthDocumentAllow: allow } = configuration;
+  const policy = policyOf(configuration);
   const sealers = openSealers(cipher);
   const elapsed = () => performance.now();
   const documents = new ClientDocuments({
     rules: () => ({ production, allow, ports: settings.get('WebhookPorts') }),
     resolve: createResolver(elapsed),
+    redirects: policy.redirects.document,
     elapsed,
     bound: bounds.of('clientDocuments'),
   });

@@ -8,6 +8,7 @@ import { type Configuration, DEFAULTS, type ModuleConfiguration } from '../domai
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
 import { customRows } from '../domain/custom-rows.ts';
 import { withoutTrailing } from '../domain/host-port.ts';
+import { LOOPBACK_RANGES } from '../domain/limits/networks.ts';
 import { compileSchema, type Fault } from '../domain/schema.ts';
 import {
   checkSetting,
@@ -17,6 +18,7 @@ import {
 } from '../domain/settings/settings.ts';
 import { resolveCluster } from './cluster.ts';
 import { environmentTwins, isRecord, resolveSecrets, twinName } from './environment.ts';
+import { resolveOAuth } from './oauth.ts';
 import { createLineFinder, parseSource } from './source.ts';
 import { valueFaults } from './validate.ts';
 
@@ -224,9 +226,7 @@ function resolve(
     mcpResources: customRows(file, 'McpResources') ?? {},
     mcpProfiles: file.McpProfiles ?? {},
     mcpBasicPersonalReads: file.McpBasicPersonalReads,
-    oauthClients: file.OAuthClients ?? (production ? 'cimd' : 'any'),
-    oauthClientHosts: (file.OAuthClientHosts ?? []).map((name) => name.toLowerCase()),
-    oauthRootMetadata: file.OAuthRootMetadata ?? DEFAULTS.OAuthRootMetadata,
+    ...resolveOAuth(file, production),
     fido2: {
       serverDomain: file.Fido2?.serverDomain,
       serverName: file.Fido2?.serverName ?? DEFAULTS['Fido2.serverName'],
@@ -239,7 +239,7 @@ function resolve(
     fileServers: file.FileServers ?? {},
     sendfileBehind: file.SendfileBehind,
     settings,
-    webhookAllow: file.WebhookAllow ?? (production ? [] : ['127.0.0.0/8', '::1/128']),
+    webhookAllow: file.WebhookAllow ?? (production ? [] : LOOPBACK_RANGES),
     allowedOrigins: file.AllowedOrigins ?? [],
     admin: {
       publicKeys: file.Admin?.publicKeys ?? [],

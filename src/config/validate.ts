@@ -7,9 +7,11 @@ import ipaddr from 'ipaddr.js';
 import { MODULE_NAME, RESERVED_NAMES } from '../domain/config/configuration.ts';
 import { parseHostPort } from '../domain/host-port.ts';
 import { decodeBase64url } from '../domain/ids.ts';
+import { isPrivateRedirect } from '../domain/oauth/clients.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
 import { isRecord } from './environment.ts';
+import { oauthFaults } from './oauth.ts';
 
 const PUBLIC_KEY_BYTES = 32;
 
@@ -37,6 +39,11 @@ const isRange: Judge = (value) => {
 
 const isHost: Judge = (value) =>
   /^[a-z0-9.-]+$/i.test(domainToASCII(value)) ? undefined : 'is not a host name';
+
+const isPrivate: Judge = (value) =>
+  isPrivateRedirect(value)
+    ? undefined
+    : 'is not a private URI with its authority, like cursor://anysphere.cursor-mcp/oauth/';
 
 const isPublicKey: Judge = (value) =>
   decodeBase64url(value, PUBLIC_KEY_BYTES) === undefined ? 'is not 32 bytes in base64url' : undefined;
@@ -89,6 +96,9 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['TrustedProxies.*', isRange],
   ['Modules.!', isModuleName],
   ['Modules.*.url', isUrl],
+  ['OAuthClientHosts.*', isHost],
+  ['OAuthDocumentAllow.*', isRange],
+  ['OAuthPrivateRedirects.*', isPrivate],
   ['Fido2.serverDomain', isHost],
   ['Fido2.origins.*', isOrigin],
   ['FileServers.!', isThreshold],
@@ -114,7 +124,7 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
 export function valueFaults(file: unknown): Fault[] {
   const faults: Fault[] = [];
   for (const [path, judge] of CHECKS) walk(file, path.split('.'), '', judge, faults);
-  return [...faults, ...proxyFaults(file)];
+  return [...faults, ...oauthFaults(file), ...proxyFaults(file)];
 }
 
 /**

@@ -64,23 +64,6 @@ t.test(
 );
 
 t.test(
-  'configuration: OAuthClients is any, in Production cimd; hosts of documents are lower-case',
-  async (t) => {
-    const clientsOf = (content: object) => {
-      const loaded = loadConfiguration(file(t, content), {});
-      return loaded.ok && [loaded.configuration.oauthClients, loaded.configuration.oauthClientHosts];
-    };
-    t.same(clientsOf({}), ['any', []]);
-    t.same(clientsOf({ Production: true, BaseUrl: 'https://gate.example' }), ['cimd', []]);
-    t.same(clientsOf({ OAuthClients: 'registered', OAuthClientHosts: ['Host.Example'] }), [
-      'registered',
-      ['host.example'],
-    ]);
-    t.match(faultsOf(file(t, { OAuthClients: 'all' })), [/^OAuthClients: /]);
-  },
-);
-
-t.test(
   'configuration: Telemetry needs an address, a ratio of 0 to 1 and headers that can be set',
   async (t) => {
     const url = 'http://127.0.0.1:4318';

@@ -3,13 +3,15 @@
  * test moves, and metadata documents that the test gives.
  */
 
+import type { Test } from 'tap';
 import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
+import { KNOWN_PRIVATE_REDIRECTS } from '../../src/domain/oauth/clients.ts';
 import { openChallenges } from '../../src/io/accounts/challenges.ts';
 import { OAuthClientRegistry, openHostsRow } from '../../src/io/connect/clients.ts';
 import { ConnectCounters } from '../../src/io/connect/counters.ts';
 import { ClientDocuments, type DocumentOptions } from '../../src/io/connect/documents.ts';
 import { protectedEndpoint } from '../../src/io/connect/mcp-endpoint.ts';
-import type { OAuthPolicy } from '../../src/io/connect/policy.ts';
+import { type OAuthPolicy, policyOf } from '../../src/io/connect/policy.ts';
 import { CONNECT_PROFILE_PATH, createResources, mcpResource } from '../../src/io/connect/resources.ts';
 import { openSealers } from '../../src/io/connect/sealed.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
@@ -30,6 +32,15 @@ import { openStreams } from './mcp.ts';
 /** A profile to connect to. */
 const ROWS = { tools: {}, resources: {}, profiles: { one: { tools: ['user_keys'] } } };
 
+/** The keys on OAuth as a development gateway with documents has them. */
+export const OAUTH = {
+  production: false,
+  oauthClients: 'any',
+  oauthClientHosts: [],
+  oauthDocuments: true,
+  oauthPrivateRedirects: KNOWN_PRIVATE_REDIRECTS,
+} as const;
+
 export interface ConnectFixture extends AdminFixture {
   readonly url: string;
   readonly counters: ConnectCounters;
@@ -43,7 +54,7 @@ export interface ConnectFixtureOptions extends AdminFixtureOptions {
 }
 
 export async function startConnect(options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
-  const policy: OAuthPolicy = { clients: 'any', documentHosts: new Set(), ...options.policy };
+  const policy = { ...policyOf(OAUTH), ...options.policy };
   const counters = new ConnectCounters();
   const loaded = loadCatalog(BUILT_IN, ROWS, new Map(), { personalReads: true });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
@@ -54,6 +65,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
     const documents = new ClientDocuments({
       rules: () => ({ production: true, allow: [], ports: '' }),
       resolve: async () => ['203.0.113.7'],
+      redirects: policy.redirects.document,
       elapsed: () => performance.now(),
       bound: bounds.of('clientDocuments'),
       ...options.documents,
@@ -107,4 +119,11 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
       await fixture.stop();
     },
   };
+}
+
+/** The same, stopped at the end of the test. */
+export async function startConnectOf(t: Test, options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
+  const fixture = await startConnect(options);
+  t.teardown(() => fixture.stop());
+  return fixture;
 }

@@ -5,7 +5,9 @@ import type { Configuration } from './configuration.ts';
 /** SHA-256 of the agreed keys. The order of keys within an object has no effect. */
 export function agreementOf(configuration: Configuration): Uint8Array {
   const { project, baseUrl, fido2, fileServers, admin, allowedOrigins, modules } = configuration;
-  const { mcpTools, mcpResources, mcpProfiles, oauthRootMetadata } = configuration;
+  const { mcpTools, mcpResources, mcpProfiles } = configuration;
+  const { oauthClients, oauthClientHosts, oauthDocuments, oauthPrivateRedirects, oauthRootMetadata } =
+    configuration;
   const agreed = {
     project,
     baseUrl,
@@ -17,6 +19,10 @@ export function agreementOf(configuration: Configuration): Uint8Array {
     mcpTools,
     mcpResources,
     mcpProfiles,
+    oauthClients,
+    oauthClientHosts: [...oauthClientHosts].sort(),
+    oauthDocuments,
+    oauthPrivateRedirects: [...oauthPrivateRedirects].sort(),
     oauthRootMetadata,
   };
   return hash('sha256', JSON.stringify(sorted(agreed)), 'buffer');

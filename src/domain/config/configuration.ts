@@ -1,4 +1,6 @@
 /** The form of the configuration that the program uses once all of its file was found right, and the defaults. */
+import { LOOPBACK_RANGES } from '../limits/networks.ts';
+import { KNOWN_PRIVATE_REDIRECTS } from '../oauth/clients.ts';
 import type { SettingName, SettingValue } from '../settings/settings.ts';
 
 /** Modules of the built-in tools and of the sandbox. A configuration may name others. */
@@ -40,11 +42,13 @@ export const DEFAULTS = {
   'Internal.host': '127.0.0.1',
   'Internal.port': 8081,
   DataPath: './data',
+  OAuthClients: 'any',
+  OAuthPrivateRedirects: KNOWN_PRIVATE_REDIRECTS,
   OAuthRootMetadata: true,
   'Fido2.serverName': 'Gatehouse',
   'Fido2.timestampDriftTolerance': 300_000,
   'Fido2.serverIcon': '',
-  'Admin.allow': ['127.0.0.0/8', '::1/128'],
+  'Admin.allow': LOOPBACK_RANGES,
   'Secrets.sealKeyLost': false,
   'Cluster.listen': '127.0.0.1:0',
   'Cluster.plain': false,
@@ -112,8 +116,13 @@ export interface Configuration {
   /** Undefined: as the start says, closed in Production alone. */
   readonly mcpBasicPersonalReads: boolean | undefined;
   readonly oauthClients: 'registered' | 'cimd' | 'any';
-  /** Lower-case; empty: every host. */
+  /** Lower-case; for documents, empty is every host. */
   readonly oauthClientHosts: readonly string[];
+  /** Metadata documents are offered and taken. */
+  readonly oauthDocuments: boolean;
+  /** Addresses from which documents come although the rules on addresses refuse them. */
+  readonly oauthDocumentAllow: readonly string[];
+  readonly oauthPrivateRedirects: readonly string[];
   readonly oauthRootMetadata: boolean;
   readonly fido2: {
     readonly serverDomain: string | undefined;

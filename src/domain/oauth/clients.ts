@@ -3,18 +3,31 @@
 /** How the gateway knows the client: a registered application, its metadata document, or its dynamic registration. */
 export type HostKind = 'application' | 'document' | 'registration';
 
-/** Where an answer goes: a web address, a program on this computer, or a program with a scheme of its own. */
+/** Where an answer goes: a web address, a program on this computer, or a program with a URI of its own. */
 export interface Destination {
   readonly kind: 'web' | 'computer' | 'program';
   /** Host with port; of a program its scheme. */
   readonly host: string;
+  /** Of a known program its name. */
+  readonly program: string | null;
 }
+
+/** Redirect URIs that are taken beside those of this computer. */
+export interface RedirectRules {
+  /** Lower-case hosts of `https` addresses; null: every host. */
+  readonly webHosts: ReadonlySet<string> | null;
+  /** Private URIs: of any scheme, or those of a list (`OAuthPrivateRedirects`) and of reverse domain names. */
+  readonly privateUris: 'any' | readonly string[];
+}
+
+/** Of an application, which an admin approves. */
+export const APPLICATION_REDIRECTS: RedirectRules = { webHosts: null, privateUris: 'any' };
 
 type RedirectResult =
   | { readonly ok: true; readonly destination: Destination }
   | { readonly ok: false; readonly reason: string };
 
-export const REDIRECTS_MAX = 5;
+export const REDIRECTS_MAX = 10;
 export const REDIRECT_LENGTH_MAX = 1_024;
 /** Characters of a client's name. */
 export const CLIENT_NAME_MAX = 64;
@@ -45,11 +58,18 @@ const DENIED_SCHEMES: ReadonlySet<string> = new Set([
   'ws',
   'wss',
 ]);
+/**
+ * Private redirect URIs as recorded from hosts. A prefix has its authority: other authorities of the same schemes open links that
+ * install programs (`cursor://anysphere.cursor-deeplink/mcp/install`).
+ */
+const PROGRAMS: readonly { readonly uris: string; readonly name: string }[] = [
+  { uris: 'cursor://anysphere.cursor-mcp/oauth/', name: 'Cursor' },
+];
+export const KNOWN_PRIVATE_REDIRECTS: readonly string[] = PROGRAMS.map(({ uris }) => uris);
 const PLAIN = /^[\x21-\x7e]+$/;
 const SCHEME = /^([a-z][a-z0-9+.-]*):/;
 
-/** Judges a redirect URI of a registration. `privateSchemes`: of registered applications alone. */
-export function judgeRedirect(uri: string, privateSchemes: boolean): RedirectResult {
+export function judgeRedirect(uri: string, rules: RedirectRules): RedirectResult {
   const refused = (reason: string): RedirectResult => ({ ok: false, reason });
   if (uri.length > REDIRECT_LENGTH_MAX) return refused(`has more than ${REDIRECT_LENGTH_MAX} characters`);
   if (!PLAIN.test(uri) || /["<>\\^`{|}]/.test(uri)) return refused('has characters that no URI has');
@@ -63,13 +83,41 @@ export function judgeRedirect(uri: string, privateSchemes: boolean): RedirectRes
   if (scheme === 'http' || scheme === 'https') {
     // URL parsing also takes fewer and more slashes, and finds the host behind them.
     if (!/^[a-z]+:\/\/[^/?]/.test(uri)) return refused('is no absolute URI');
-    if (LOOPBACK.has(url.hostname)) return { ok: true, destination: { kind: 'computer', host: url.host } };
+    if (LOOPBACK.has(url.hostname)) return goesTo('computer', url.host);
     if (scheme === 'http') return refused('is not https');
-    return { ok: true, destination: { kind: 'web', host: url.host } };
+    if (rules.webHosts?.has(url.hostname) === false) return refused('has a host that is not allowed here');
+    return goesTo('web', url.host);
   }
   if (DENIED_SCHEMES.has(scheme)) return refused(`has the scheme ${scheme}`);
-  if (!privateSchemes) return refused('has a private scheme, which only registered applications have');
-  return { ok: true, destination: { kind: 'program', host: scheme } };
+  if (rules.privateUris !== 'any') {
+    const reason = privateFault(uri, rules.privateUris);
+    if (reason !== undefined) return refused(reason);
+  }
+  return goesTo('program', scheme, PROGRAMS.find(({ uris }) => matchesPrivate(uri, uris))?.name);
+}
+
+function goesTo(kind: Destination['kind'], host: string, program: string | null = null): RedirectResult {
+  return { ok: true, destination: { kind, host, program } };
+}
+
+/** A query could carry a command of the program. Dot segments and escapes could leave the prefix behind. */
+function privateFault(uri: string, allowed: readonly string[]): string | undefined {
+  if (uri.includes('?')) return 'has a query';
+  if (uri.includes('%') || new URL(uri).href !== uri) return 'is not in its plain form';
+  const scheme = SCHEME.exec(uri)?.[1] ?? '';
+  // RFC 8252 7.1: a reverse domain name belongs to one program.
+  if (scheme.includes('.') || allowed.some((one) => matchesPrivate(uri, one))) return undefined;
+  return 'is a private URI of no known program';
+}
+
+function matchesPrivate(uri: string, one: string): boolean {
+  return one.endsWith('/') ? uri.startsWith(one) : uri === one;
+}
+
+/** A value of `OAuthPrivateRedirects`: one private URI, or a prefix of some that ends in `/`, with an authority. */
+export function isPrivateRedirect(value: string): boolean {
+  const hasAuthority = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^/]+\//.test(value);
+  return hasAuthority && judgeRedirect(value, { webHosts: null, privateUris: [value] }).ok;
 }
 
 /** The same characters; of loopback addresses the port is free. */

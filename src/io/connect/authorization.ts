@@ -13,6 +13,7 @@ import {
 import { readScopes } from '../../domain/oauth/scopes.ts';
 import type { RouteContext } from '../http/route.ts';
 import { CLIENT_ID_MAX, type OAuthClient, type OAuthClientRegistry } from './clients.ts';
+import type { OAuthPolicy } from './policy.ts';
 import { CONNECT_PATH, type Resource, type Resources, resourceOfAddress } from './resources.ts';
 
 /** Bytes of a SHA-256, which is what an S256 challenge encodes. */
@@ -22,6 +23,7 @@ const STATE_LENGTH_MAX = 4_096;
 export interface AuthorizationDeps {
   readonly clients: OAuthClientRegistry;
   readonly resources: Resources;
+  readonly policy: OAuthPolicy;
 }
 
 /** A good request: a person may be asked. */
@@ -64,7 +66,8 @@ export async function readAuthorization(
     return loginFor({ kind: 'document', name: '', host: named.host });
   const client = await deps.clients.find(actors, clientId, holder);
   const redirectUri = required(fields, 'redirect_uri', STATE_LENGTH_MAX);
-  const judged = judgeRedirect(redirectUri, client.kind === 'application');
+  // Again: a registration may be older than the rules.
+  const judged = judgeRedirect(redirectUri, deps.policy.redirects[client.kind]);
   const isKnown = client.redirectUris.some((known) => isSameRedirect(known, redirectUri));
   if (!judged.ok || !isKnown)
     throw new GatewayError('OAuthInvalidRequest', 'redirect_uri is not one that the client registered');

@@ -5,7 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { SharedBound } from '../../domain/limits/shares.ts';
-import { CLIENT_NAME_MAX, judgeRedirect } from '../../domain/oauth/clients.ts';
+import { CLIENT_NAME_MAX, judgeRedirect, type RedirectRules } from '../../domain/oauth/clients.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
 import { GuardedClient } from '../webhooks/guarded-client.ts';
@@ -40,6 +40,7 @@ export type DocumentClient = Pick<GuardedClient, 'request' | 'close'>;
 export interface DocumentOptions {
   readonly rules: () => WebhookRules;
   readonly resolve: Resolve;
+  readonly redirects: RedirectRules;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   /** Fetches at once. */
@@ -123,7 +124,7 @@ export class ClientDocuments {
     if (!JSON_TYPE.test(String(headers['content-type'] ?? '')))
       return failed('the metadata document is not JSON');
     if (isCut) return failed('the metadata document is too large');
-    const found = readDocument(clientId, bytes.toString('utf8'));
+    const found = readDocument(clientId, bytes.toString('utf8'), this.#options.redirects);
     const lifeMs = 'fault' in found ? FAILURE_MS : cacheLifeMs(String(headers['cache-control'] ?? ''));
     return { found, lifeMs };
   }
@@ -135,7 +136,7 @@ function cacheLifeMs(cacheControl: string): number {
   return Math.min(CACHE_MOST_MS, Math.max(CACHE_LEAST_MS, seconds * SECOND_MS));
 }
 
-function readDocument(clientId: string, text: string): Found {
+function readDocument(clientId: string, text: string, redirects: RedirectRules): Found {
   const fault = (reason: string): Found => ({ fault: `the metadata document ${reason}` });
   let value: unknown;
   try {
@@ -151,7 +152,7 @@ function readDocument(clientId: string, text: string): Found {
   const sent = fields['redirect_uris'];
   const uris = Array.isArray(sent) ? sent.slice(0, REDIRECTS_READ_MAX) : [];
   const redirectUris = uris.filter(
-    (uri): uri is string => typeof uri === 'string' && judgeRedirect(uri, false).ok,
+    (uri): uri is string => typeof uri === 'string' && judgeRedirect(uri, redirects).ok,
   );
   if (redirectUris.length === 0) return fault('has no redirect URI that is allowed');
   const name = shownName(fields['client_name'], CLIENT_NAME_MAX) ?? documentHost(clientId) ?? '';

@@ -1,6 +1,11 @@
 /** Dynamic registration (RFC 7591) without storage: the client id is the registration, sealed. */
 import { GatewayError } from '../../domain/errors.ts';
-import { CLIENT_NAME_MAX, judgeRedirect, REDIRECTS_MAX } from '../../domain/oauth/clients.ts';
+import {
+  CLIENT_NAME_MAX,
+  judgeRedirect,
+  REDIRECTS_MAX,
+  type RedirectRules,
+} from '../../domain/oauth/clients.ts';
 import { SCOPES } from '../../domain/oauth/scopes.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { readJson } from '../http/json.ts';
@@ -12,9 +17,9 @@ const UNNAMED = 'A host without a name';
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The answer to a registration. Throws `OAuthInvalidRedirectUri` and `OAuthInvalidClientMetadata`. */
-export function register(sealers: Sealers, body: Buffer, nowMs: number): object {
+export function register(sealers: Sealers, rules: RedirectRules, body: Buffer, nowMs: number): object {
   const fields = readFields(body);
-  const redirectUris = readRedirects(fields['redirect_uris']);
+  const redirectUris = readRedirects(fields['redirect_uris'], rules);
   requireText(fields, 'client_name');
   requireText(fields, 'scope');
   requireAmong(fields, 'grant_types', 'authorization_code');
@@ -49,17 +54,22 @@ function readFields(body: Buffer): Fields {
   return value as Fields;
 }
 
-function readRedirects(sent: unknown): string[] {
+/** Those that are allowed: the answer names what was registered (RFC 7591 2). Cursor sends three kinds at once. */
+function readRedirects(sent: unknown, rules: RedirectRules): string[] {
   const refused = (detail: string): never => {
     throw new GatewayError('OAuthInvalidRedirectUri', detail);
   };
   if (!Array.isArray(sent) || sent.length === 0) return refused('redirect_uris: at least one is required');
   if (sent.length > REDIRECTS_MAX) return refused(`redirect_uris: at most ${REDIRECTS_MAX}`);
-  return sent.map((uri: unknown, index) => {
+  const kept: string[] = [];
+  const reasons: string[] = [];
+  for (const [index, uri] of sent.entries()) {
     if (typeof uri !== 'string') return refused(`redirect_uris: item ${index} is no text`);
-    const judged = judgeRedirect(uri, false);
-    return judged.ok ? uri : refused(`redirect_uris: item ${index} ${judged.reason}`);
-  });
+    const judged = judgeRedirect(uri, rules);
+    if (judged.ok) kept.push(uri);
+    else reasons.push(`item ${index} ${judged.reason}`);
+  }
+  return kept.length > 0 ? kept : refused(`redirect_uris: ${reasons.join(', ')}`);
 }
 
 function requireText(fields: Fields, name: string): void {

@@ -16,7 +16,12 @@ import {
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';
-import { judgeRedirect, REDIRECT_LENGTH_MAX, REDIRECTS_MAX } from '../../domain/oauth/clients.ts';
+import {
+  APPLICATION_REDIRECTS,
+  judgeRedirect,
+  REDIRECT_LENGTH_MAX,
+  REDIRECTS_MAX,
+} from '../../domain/oauth/clients.ts';
 import {
   array,
   boolean,
@@ -314,7 +319,7 @@ const revokeRoute = defineRoute({
 function readPatch(body: Static<typeof registration>, site: Site, settings: SettingsReader): AppPatch {
   const { name, url, webhookUrl, currencies, netTypes, maxBatch, redirectUris } = body;
   for (const uri of redirectUris ?? []) {
-    const result = judgeRedirect(uri, true);
+    const result = judgeRedirect(uri, APPLICATION_REDIRECTS);
     if (!result.ok) throw new GatewayError('InvalidInput', `redirectUris: ${uri} ${result.reason}`);
   }
   if (typeof url === 'string' && !isWebUrl(url))

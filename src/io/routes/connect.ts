@@ -86,7 +86,8 @@ const consentView = object({
   destination: nullable(
     object({
       kind: oneOf(['web', 'computer', 'program']),
-      host: text({ examples: ['host.example'] }),
+      host: text({ description: 'Host, or the scheme of a program', examples: ['host.example'] }),
+      program: nullable(text({ description: 'Name of a known program', examples: ['Cursor'] })),
     }),
   ),
   resource: nullable(object({ address: uri, name: text({ examples: ['demo'] }) })),
@@ -273,7 +274,7 @@ function registerRoute({ policy, sealers, counters }: ConnectDeps): AnyRoute {
     docs: {
       failure,
       description:
-        'Nothing is stored: the id is the registration, sealed. 403 where `OAuthClients` does not take registrations.',
+        'Nothing is stored: the id is the registration, sealed. Redirect URIs that are not allowed are left out, and the answer names the others; 400 where none is left. 403 where `OAuthClients` does not take registrations.',
       body: {
         type: 'application/json',
         schema: object({
@@ -311,7 +312,7 @@ function registerRoute({ policy, sealers, counters }: ConnectDeps): AnyRoute {
         );
       if (!JSON_TYPE.test(header('content-type') ?? ''))
         throw new GatewayError('OAuthInvalidClientMetadata', 'Content-Type is application/json');
-      const registered = register(sealers, rawBody, nowMs);
+      const registered = register(sealers, policy.redirects.registration, rawBody, nowMs);
       counters.registered();
       return Reply.json(201, registered);
     },

@@ -90,12 +90,12 @@ export function Client({ request }) {
 /** In large letters: who receives the access. */
 function Destination({ request }) {
   const { destination, client } = request;
-  const { kind, host } = destination;
+  const { kind, host, program } = destination;
   const isLocal = kind !== 'web';
   const differs = kind === 'web' && client.kind === 'document' && client.host !== host;
   return html`<div class=${isLocal || differs ? 'destination warn' : 'destination'}>
     <p class="label" id="goes">The access goes to</p>
-    <p class="where" aria-labelledby="goes">${WHERE[kind](host)}</p>
+    <p class="where" aria-labelledby="goes">${WHERE[kind](host, program)}</p>
     ${isLocal && html`<p>Any program on this computer can ask in this way and take any name. Agree only if you have just started the connection yourself.</p>`}
     ${differs && html`<p>The program belongs to ${client.host}, but the access goes to ${host}. Agree only if you know both.</p>`}
   </div>`;
@@ -104,7 +104,10 @@ function Destination({ request }) {
 const WHERE = {
   web: (host) => host,
   computer: () => 'a program on this computer',
-  program: (scheme) => `the program on this computer that opens ${scheme}: links`,
+  program: (scheme, name) =>
+    name === null
+      ? `the program on this computer that opens ${scheme}: links`
+      : `the program ${name} on this computer`,
 };
 
 /** A scope in plain words. Statements on changes follow from the list of tools. */

@@ -325,7 +325,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'a code or token sent to another address': [
     'test/io/connect/authorize.test.ts: request: a bad client or redirect URI is shown, never redirected',
-    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+    'test/io/connect/registration.test.ts: register: bad redirect URIs are invalid_redirect_uri',
   ],
   'a code or token in a log line': [
     'test/e2e/connect/client.test.ts: connect: a dead token is refreshed and the call repeated',
@@ -363,9 +363,19 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/connect/authorize.test.ts: document: fetched only for a session, once while it is cached',
     'test/io/connect/authorize.test.ts: document: redirects, sizes, other types and other contents are refused',
     'test/io/connect/authorize.test.ts: document: private addresses, other hosts and other forms of the id are not fetched',
+    'test/config/oauth.test.ts: OAuth keys: documents come from loopback on a loopback listener of development alone',
     'test/io/connect/documents.test.ts: document: of fetches at once an account has two, a network a quarter of all',
   ],
-  'registrations that fill the disk': ['test/io/connect/authorize.test.ts: register: 201 without storage'],
+  'registrations that fill the disk': ['test/io/connect/registration.test.ts: register: 201 without storage'],
+  'a redirect URI that installs a program': [
+    'test/io/connect/registration.test.ts: register: links of the same programs that install something are left out',
+    'test/io/connect/registration.test.ts: request: a private URI is compared exactly',
+    'test/domain/oauth/clients.test.ts: OAuthPrivateRedirects: a value has an authority and a plain path',
+  ],
+  'a registration that leads people to another site': [
+    'test/io/connect/registration.test.ts: register: in Production loopback, known programs and OAuthClientHosts are kept',
+    'test/io/connect/registration.test.ts: request: a registration that is older than the rules leads nowhere',
+  ],
   'a host that was disconnected, or whose key, application or account is gone': [
     'test/io/connect/life.test.ts: ends: a grant ends with a block, its key, its application and close_sessions',
     'test/io/connect/life.test.ts: owner: sees connected hosts and ends one; another account neither',

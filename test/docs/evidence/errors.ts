@@ -205,13 +205,13 @@ export const ERROR_TESTS: Evidence = {
     'test/io/connect/life.test.ts: refresh: bound to client and resource, never wider than the grant',
   ],
   OAuthInvalidRedirectUri: [
-    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+    'test/io/connect/registration.test.ts: register: bad redirect URIs are invalid_redirect_uri',
   ],
   OAuthInvalidClientMetadata: [
-    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+    'test/io/connect/registration.test.ts: register: bad redirect URIs are invalid_redirect_uri',
   ],
   OAuthRegistrationOff: [
-    'test/io/connect/authorize.test.ts: register: 403 access_denied where registration is off',
+    'test/io/connect/registration.test.ts: register: 403 access_denied where registration is off',
   ],
   OAuthConsentRequired: ['test/io/connect/authorize.test.ts: request: other faults go to the redirect URI'],
   TokenRequired: [

@@ -173,8 +173,8 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/connect/life.test.ts: revoke: a refresh token ends the grant, an access token its session, another client nothing',
   ],
   'POST /connect/register': [
-    'test/io/connect/authorize.test.ts: register: 201 without storage',
-    'test/io/connect/authorize.test.ts: register: bad redirect URIs are invalid_redirect_uri',
+    'test/io/connect/registration.test.ts: register: 201 without storage',
+    'test/io/connect/registration.test.ts: register: bad redirect URIs are invalid_redirect_uri',
   ],
   'GET /auth/v1/connected_hosts': ['test/io/connect/life.test.ts: owner: sees connected hosts and ends one'],
   'POST /auth/v1/connected_hosts/revoke': [

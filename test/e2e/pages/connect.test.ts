@@ -67,6 +67,16 @@ t.test('connect: a refusal leads back with access_denied and no code', async (t)
   t.equal(answer.get('code'), null);
 });
 
+t.test('connect: a known program with a URI of its own is named as a program of this computer', async (t) => {
+  const redirectUri = 'cursor://anysphere.cursor-mcp/oauth/callback';
+  const { page, violations } = await host.openRequest(t, browser, redirectUri, {}, 'Cursor');
+  await button(page, 'Use this browser only').click();
+  await heading(page, 'Connect a program to your account?');
+  t.equal(await page.locator('.where').textContent(), 'the program Cursor on this computer');
+  await page.getByText('Any program on this computer can ask').waitFor();
+  t.same(await violations(), []);
+});
+
 t.test('connect: another account is chosen before the consent', async (t) => {
   const { page } = await host.openRequest(t, browser, CLAUDE);
   const who = page.locator('.who .mono');

@@ -1,10 +1,10 @@
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { DocumentClient } from '../../../src/io/connect/documents.ts';
 import type { Answer } from '../../../tools/agent.ts';
 import { request } from '../../../tools/agent.ts';
 import { cookie } from '../../support/account.ts';
-import { type ConnectFixture, type ConnectFixtureOptions, startConnect } from '../../support/connect.ts';
+import { type ConnectFixture, startConnectOf as start } from '../../support/connect.ts';
 import {
   askRequest,
   authorizeQuery,
@@ -19,97 +19,9 @@ import {
   tokensOf,
 } from '../../support/hosts.ts';
 
-async function start(t: Test, options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
-  const fixture = await startConnect(options);
-  t.teardown(() => fixture.stop());
-  return fixture;
-}
-
-function register({ url }: ConnectFixture, body: unknown, type = 'application/json'): Promise<Answer> {
-  return request(`${url}/connect/register`, { method: 'POST', headers: { 'Content-Type': type }, body });
-}
-
-function refusedAs(t: Test, answer: Answer, error: string, status = 400, name = error): void {
-  t.equal(answer.status, status, name);
-  t.equal(String(answer.json['error']), error, name);
-  t.equal(answer.headers.get('cache-control'), 'no-store', name);
-}
-
 async function redirectOf(answer: Promise<Answer>): Promise<URL> {
   return new URL(String((await answer).json['result']?.['redirect']));
 }
-
-t.test('register: 201 without storage, the name cut and without invisible characters', async (t) => {
-  const fixture = await start(t);
-  const before = fixture.actors.system.count('appId');
-  const name = `No\u202ete\u0000book ${'x'.repeat(80)}`;
-  const answer = await register(fixture, {
-    client_name: name,
-    redirect_uris: ['https://host.example/cb'],
-    token_endpoint_auth_method: 'client_secret_basic',
-  });
-  t.equal(answer.status, 201);
-  t.match(answer.json, { client_id: /^dcr\./, token_endpoint_auth_method: 'none' });
-  t.equal(String(answer.json['client_name']), `Notebook ${'x'.repeat(55)}`);
-  t.equal(answer.headers.get('access-control-allow-origin'), null, 'no Origin was sent');
-  t.equal(fixture.actors.system.count('appId'), before);
-});
-
-t.test(
-  'register: bad redirect URIs are invalid_redirect_uri, other faults invalid_client_metadata',
-  async (t) => {
-    const fixture = await start(t);
-    for (const uri of [
-      'http://host.example/cb',
-      'https://host.example/cb#fragment',
-      'https://user@host.example/cb',
-      'https://user:secret@host.example/cb',
-      'https://*.host.example/cb',
-      'https://host.example/*',
-      'javascript:alert(1)',
-      'data:text/html,x',
-      'file:///etc/passwd',
-      'cursor://callback',
-      'com.example.host:/callback',
-      'https:host.example',
-      'https:///host.example/cb',
-      'http:///127.0.0.1/cb',
-      '/cb',
-      'https://host.example/\u0000',
-      'https://host.example/ü',
-      '',
-      7,
-    ])
-      refusedAs(
-        t,
-        await register(fixture, { redirect_uris: [uri] }),
-        'invalid_redirect_uri',
-        400,
-        String(uri),
-      );
-    for (const list of [undefined, [], 'https://host.example/cb', Array(6).fill('https://host.example/cb')])
-      refusedAs(t, await register(fixture, { redirect_uris: list }), 'invalid_redirect_uri');
-    const redirect_uris = ['https://host.example/cb'];
-    for (const fault of [
-      { redirect_uris, client_name: 7 },
-      { redirect_uris, grant_types: ['implicit'] },
-      { redirect_uris, response_types: ['token'] },
-      { redirect_uris: Array.from({ length: 3 }, (_, n) => `https://host.example/${'x'.repeat(700)}${n}`) },
-      [],
-      'text',
-    ])
-      refusedAs(t, await register(fixture, fault), 'invalid_client_metadata');
-    refusedAs(t, await register(fixture, { redirect_uris }, 'text/plain'), 'invalid_client_metadata');
-  },
-);
-
-t.test('register: 403 access_denied where registration is off', async (t) => {
-  for (const clients of ['cimd', 'registered'] as const) {
-    const fixture = await start(t, { policy: { clients } });
-    const answer = await register(fixture, { redirect_uris: ['https://host.example/cb'] });
-    refusedAs(t, answer, 'access_denied', 403);
-  }
-});
 
 t.test('request: a bad client or redirect URI is shown, never redirected', async (t) => {
   const fixture = await start(t);

@@ -1,9 +1,10 @@
 import t, { type Test } from 'tap';
 import type { Site } from '../../../src/domain/site.ts';
 import { protectedEndpoint } from '../../../src/io/connect/mcp-endpoint.ts';
-import type { OAuthClients } from '../../../src/io/connect/policy.ts';
+import { type OAuthClients, policyOf } from '../../../src/io/connect/policy.ts';
 import { createResources, mcpResource } from '../../../src/io/connect/resources.ts';
 import { resourceMetadataRoute, serverMetadataRoutes } from '../../../src/io/routes/connect-metadata.ts';
+import { OAUTH } from '../../support/connect.ts';
 import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const CALL = JSON.stringify({ jsonrpc: '2.0', id: 'a1', method: 'tools/list' });
@@ -17,7 +18,7 @@ async function start(t: Test, clients: OAuthClients = 'any', site: Partial<Site>
     endpoints: [protectedEndpoint()],
     routes: [
       resourceMetadataRoute(createResources([mcpResource({ project: 'demo' })])),
-      ...serverMetadataRoutes({ clients, documentHosts: new Set() }),
+      ...serverMetadataRoutes(policyOf({ ...OAUTH, oauthClients: clients })),
     ],
   });
   t.teardown(() => mcp.close());

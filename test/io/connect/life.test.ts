@@ -3,7 +3,7 @@ import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import type { Answer } from '../../../tools/agent.ts';
 import type { Account } from '../../support/account.ts';
 import { cookie } from '../../support/account.ts';
-import { type ConnectFixture, type ConnectFixtureOptions, startConnect } from '../../support/connect.ts';
+import { type ConnectFixture, startConnectOf as start } from '../../support/connect.ts';
 import {
   authorizeQuery,
   connectHost,
@@ -17,12 +17,6 @@ import {
   sendMcp,
   tokensOf,
 } from '../../support/hosts.ts';
-
-async function start(t: Test, options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
-  const fixture = await startConnect(options);
-  t.teardown(() => fixture.stop());
-  return fixture;
-}
 
 interface Connected {
   readonly fixture: ConnectFixture;
