@@ -19,7 +19,7 @@ import { corked } from './cork.ts';
 import { answerEarly, isShort } from './early-answer.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
-import { OutgoingStream } from './outgoing.ts';
+import { type OutgoingLimits, OutgoingStream } from './outgoing.ts';
 import { isBodiless, type ResponseOptions, type ResponsePhase, writeAnswer, writeHead } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
@@ -293,7 +293,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       const bytes = Buffer.from(body);
       corked(this.#response, () => writeHead(this.#response, reply, options));
       this.sentBytes = bytes.length;
-      this.#send(new BytesSource(bytes), bytes.length);
+      this.#send(new BytesSource(bytes), { lengthBytes: bytes.length });
       return;
     }
     this.sentBytes = this.#corked(reply, options);
@@ -334,11 +334,12 @@ export class Exchange implements RouteContext, InFlightRequest {
       reply.source.lost();
       throw error;
     }
-    this.#send(reply.source, reply.lengthBytes);
+    this.#send(reply.source, reply);
   }
 
   /** Sends the body of an answer whose head is written. */
-  #send(source: OutgoingSource, lengthBytes: number | undefined): void {
+  #send(source: OutgoingSource, limits: OutgoingLimits): void {
+    const { lengthBytes } = limits;
     this.#phase = 'headersSent';
     const hooks = {
       finishing: () => this.#remaining?.answered(),
@@ -354,7 +355,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       },
       progress: () => this.#keepOpen(),
     };
-    const outgoing = new OutgoingStream(this.#response, source, lengthBytes, hooks, this.last);
+    const outgoing = new OutgoingStream(this.#response, source, limits, hooks, this.last);
     this.#outgoing = outgoing;
     // Chunks may not share the cork of the request's own callback: uWS loses bytes of them under back-pressure.
     if (lengthBytes === undefined) setImmediate(() => outgoing.start());

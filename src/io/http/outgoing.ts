@@ -13,8 +13,19 @@ const PIECE_BYTES = 15 * 1024;
 /** 20 ms × 500 = 10 s, uWS's own timeout for a client that does not read. */
 const RETRY_MS = 20;
 const RETRIES_MAX = 500;
+/** A failed write starts uWS's clock of 10 s again, which looks every 4 s: this is soon enough. */
+const REARM_MS = 4_000;
+/** uWS takes as much into its own buffer from a cork, and says that it was sent. */
+const CORK_BYTES = 16 * 1024;
 /** Too short for two calls of `tryEnd`, as an answer that stays pending needs them. */
 const ONE_BYTE = 1;
+
+export interface OutgoingLimits {
+  /** Of the whole body; undefined: chunked. */
+  readonly lengthBytes: number | undefined;
+  /** How long a client may read nothing of a body with a length; about 10 s unless given. */
+  readonly unreadMs?: number | undefined;
+}
 
 interface OutgoingHooks {
   /** The last byte is about to be written; afterwards the response may not be touched. */
@@ -37,6 +48,11 @@ export class OutgoingStream implements OutgoingBody {
   readonly #lengthBytes: number | undefined;
   /** uWS does not learn that the answer is complete (docs/decisions/0090). */
   readonly #pending: boolean;
+  /** How long the client may take nothing; undefined: until uWS closes the connection, about 10 s. */
+  readonly #unreadMs: number | undefined;
+  #rearmTimer: NodeJS.Timeout | undefined;
+  /** Counted by intervals, not by the clock: a process that was stopped must not cut healthy clients. */
+  #unreadIntervals = 0;
   /** Bytes that the socket did not take yet, and the position of the first one in the body. */
   #rest: Uint8Array | undefined;
   #restOffset = 0;
@@ -51,7 +67,7 @@ export class OutgoingStream implements OutgoingBody {
   constructor(
     response: HttpResponse,
     source: OutgoingSource,
-    lengthBytes: number | undefined,
+    { lengthBytes, unreadMs }: OutgoingLimits,
     hooks: OutgoingHooks,
     pending = false,
   ) {
@@ -59,6 +75,7 @@ export class OutgoingStream implements OutgoingBody {
     this.#source = source;
     this.#hooks = hooks;
     this.#lengthBytes = lengthBytes;
+    this.#unreadMs = unreadMs;
     this.#pending = pending;
     response.onWritable((offset) => {
       this.#writable(offset);
@@ -154,6 +171,7 @@ export class OutgoingStream implements OutgoingBody {
 
   #writable(offset: number): void {
     this.#retries = 0;
+    this.#unreadIntervals = 0;
     if (this.#over) {
       corked(this.#response, () => undefined);
       this.#hooks.progress();
@@ -171,10 +189,37 @@ export class OutgoingStream implements OutgoingBody {
       // Without a write in this handler the end of the buffer is not sent; an empty cork flushes it.
       corked(this.#response, () => undefined);
       if (rest !== undefined) this.#writeChunks(rest);
-    } else if (rest !== undefined) this.#tryEnd(rest.subarray(offset - this.#restOffset), offset);
+    } else if (rest !== undefined) this.#sendRest(rest.subarray(offset - this.#restOffset), offset);
     if (this.#waiting) return;
     if (this.#ending) this.end();
     else this.#guarded(() => this.#source.drained());
+  }
+
+  /** Keeps a client that reads nothing for `unreadMs`. Each look is one write that the socket does not take. */
+  #rearmLater(unreadMs: number): void {
+    this.#rearmTimer ??= setTimeout(() => {
+      this.#rearmTimer = undefined;
+      if (this.#over || !this.#waiting) return;
+      const offset = this.#response.getWriteOffset();
+      this.#unreadIntervals = offset > this.#restOffset ? 0 : this.#unreadIntervals + 1;
+      if (this.#unreadIntervals * REARM_MS >= unreadMs) this.cut();
+      else this.#continue(offset);
+    }, REARM_MS);
+  }
+
+  /**
+   * The last bytes that uWS would buffer go in two writes, the second one only when the socket has taken the first: the
+   * answer would be over for this class, and uWS would cut it after its 10 s.
+   */
+  #sendRest(bytes: Uint8Array, offset: number): void {
+    const isTail = offset + bytes.length === this.#lengthBytes;
+    if (!isTail || bytes.length === 1 || bytes.length > CORK_BYTES) {
+      this.#tryEnd(bytes, offset);
+      return;
+    }
+    this.#tryEnd(bytes.subarray(0, -1), offset);
+    if (this.#waiting) this.#rest = bytes;
+    else this.#tryEnd(bytes.subarray(-1), offset + bytes.length - 1);
   }
 
   /** A throw closes the connection: an incomplete answer would look complete otherwise. */
@@ -213,6 +258,7 @@ export class OutgoingStream implements OutgoingBody {
     else if (this.#waiting) {
       this.#rest = bytes;
       this.#restOffset = offset;
+      if (this.#unreadMs !== undefined) this.#rearmLater(this.#unreadMs);
     }
   }
 
@@ -228,6 +274,7 @@ export class OutgoingStream implements OutgoingBody {
   #finish(): void {
     this.#over = true;
     this.#rest = undefined;
+    clearTimeout(this.#rearmTimer);
     this.#hooks.ended(this.#sentBytes);
   }
 }

@@ -45,6 +45,8 @@ interface StreamOptions {
   readonly headers?: HeaderList;
   /** Bytes of the whole body; undefined: chunked. */
   readonly lengthBytes?: number;
+  /** How long a client may read nothing; about 10 s unless given. Takes effect with a length only. */
+  readonly unreadMs?: number | undefined;
   /** Long-lived (server-sent events): not counted as a request in flight once it has started. */
   readonly longLived?: true;
 }
@@ -53,12 +55,14 @@ interface StreamOptions {
 export class StreamReply extends Reply {
   readonly source: OutgoingSource;
   readonly lengthBytes: number | undefined;
+  readonly unreadMs: number | undefined;
   readonly longLived: boolean;
 
   constructor(status: number, source: OutgoingSource, options: StreamOptions = {}) {
     super(status, null, options.contentType, options.headers ?? []);
     this.source = source;
     this.lengthBytes = options.lengthBytes;
+    this.unreadMs = options.unreadMs;
     this.longLived = options.longLived === true;
   }
 

@@ -84,6 +84,7 @@ export interface DownloadFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly pace?: (owner: StreamOwner) => Pace;
   readonly buffers?: SendBuffers;
+  readonly unreadMs?: number;
   /** Stands before the storage. */
   readonly storage?: (inner: FileStorage) => FileStorage;
   /** Awaited before every answer of the chat module. */
@@ -128,6 +129,7 @@ export async function startDownloads(
     storage,
     buffers,
     pace: options.pace ?? (() => FREE_PACE),
+    ...(options.unreadMs === undefined ? {} : { unreadMs: options.unreadMs }),
     proxy: { prefix: '/_files/', isUsed: () => http.settings.get('FileDownloadBytesPerSecond') === 0 },
     onFault: (message, error) => faults.push([message, error]),
   });

@@ -21,7 +21,7 @@ import type { FileStorage, StoredFile } from '../storage/port.ts';
 import type { StreamOwner } from '../stream-owner.ts';
 import type { SendBufferCounters, SendBuffers } from './buffers.ts';
 import { presentationOf } from './headers.ts';
-import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from './sender.ts';
+import { createFileSource, type Pace, readWhole, UNREAD_MS, WHOLE_BODY_BYTES } from './sender.ts';
 
 /** Below this the gateway sends faster than a second server opens the file. */
 const HANDED_OVER_BYTES_MIN = 64 * 1024;
@@ -42,6 +42,8 @@ interface DownloadOptions {
   readonly pace: (owner: StreamOwner) => Pace;
   /** A proxy in front that sends files itself (`SendfileBehind`). */
   readonly proxy?: SendingProxy | undefined;
+  /** How long a client may read nothing; `UNREAD_MS` unless given. */
+  readonly unreadMs?: number;
   /** A body was aborted by the gateway. */
   readonly onFault: (message: string, error: unknown) => void;
 }
@@ -195,12 +197,12 @@ export class Downloads {
 
   #stream(file: StoredFile, fileId: string, content: Content, pace: Pace): Reply {
     const { status, contentType, headers, pieces, lengthBytes } = content;
-    const { buffers } = this.#options;
+    const { buffers, unreadMs = UNREAD_MS } = this.#options;
     const onFault = (error: unknown) => this.#reportFault(fileId, error);
     try {
       const source = createFileSource({ file, pieces, lengthBytes, pace, buffers, onFault });
       this.#counters.streamed += 1;
-      return new StreamReply(status, source, { contentType, headers, lengthBytes });
+      return new StreamReply(status, source, { contentType, headers, lengthBytes, unreadMs });
     } catch (error) {
       pace.leave();
       file.close();

@@ -16,11 +16,12 @@ import type { SendBuffers } from './buffers.ts';
  */
 export const WHOLE_BODY_BYTES = 32 * 1024;
 /**
- * A slower client is disconnected, so that a few of them cannot hold all buffers; it may resume with Range. uWS itself
- * ends clients that take nothing for about 10 s, so a piece gets that time on top.
+ * A client that reads nothing for this time is disconnected, as nginx does by default (`send_timeout`); it may resume with
+ * Range.
  */
+export const UNREAD_MS = 60 * SECOND_MS;
+/** So is a slower client, so that a few of them cannot hold all buffers. A piece gets `UNREAD_MS` on top. */
 const TAKEN_BYTES_PER_SECOND_MIN = 4 * 1024;
-const TAKE_MS_MIN = 15 * SECOND_MS;
 
 /** The bandwidth limiter of one answer. */
 export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
@@ -139,7 +140,7 @@ class FileSource implements OutgoingSource {
   }
 
   #takeMs(lengthBytes: number): number {
-    return this.#sending.takeMs ?? TAKE_MS_MIN + (lengthBytes * SECOND_MS) / TAKEN_BYTES_PER_SECOND_MIN;
+    return this.#sending.takeMs ?? UNREAD_MS + (lengthBytes * SECOND_MS) / TAKEN_BYTES_PER_SECOND_MIN;
   }
 
   /** The announced length cannot be sent: only closing the connection signals that. */
