@@ -33,7 +33,13 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
     eventStreams: events.streams,
     v1Uploads: { uploads: files.uploads, fileCodes, slotBound: bounds.of('uploadSlots') },
     v2Uploads: deps.drafts,
-    downloads: { fileCodes, fileCache: files.fileCache, v1: files.v1, v2: files.v2 },
+    downloads: {
+      fileCodes,
+      fileCache: files.fileCache,
+      v1: files.v1,
+      v2: files.v2,
+      personalReads: () => catalog.current.policy.personalReads,
+    },
     mcp: {
       sessions,
       catalog,

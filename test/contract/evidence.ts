@@ -22,6 +22,11 @@ export const GAPS: readonly Gap[] = [
     sentence: 'The chunks are buffered in memory.',
     gap: 'Chunks are stored in files until the upload is complete, so that an upload survives a restart. Memory holds the parts that are arriving.',
   },
+  {
+    section: '4.7',
+    sentence: 'An id always works for users who are authenticated;',
+    gap: 'With `McpBasicPersonalReads: false`, the default in production, a session that did not prove its key (McpBasic, McpApp without a signature) gets 403 with 1103: a public key is no secret, and ids of files can be guessed ([0094](decisions/0094-unproven-sessions-read-public-data-only.md)). With true it is accepted, and the chat module is asked.',
+  },
 ];
 
 /** Sentences of standards that the HTTP library does not meet and the gateway cannot. */

@@ -17,6 +17,8 @@ export interface DownloadDeps {
   readonly fileCache: FileMetadataCache;
   readonly v1: Downloads;
   readonly v2: Downloads;
+  /** `McpBasicPersonalReads`, which a reload may change. */
+  readonly personalReads: () => boolean;
 }
 
 /** The bytes never change, and the reader was authorized. */
@@ -40,6 +42,8 @@ const DOWNLOAD_SENDS = [
   'Last-Modified',
   'Cache-Control',
 ] as const;
+const UNPROVEN =
+  'a file id needs a login that proves its key: McpVerified, a signed McpApp, or a browser session';
 /** Statuses of an answer with bytes. */
 const BYTES = {
   200: 'The bytes',
@@ -128,7 +132,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     summary: 'A file by its code or its id; ranges and conditions of RFC 9110',
     docs: {
       description:
-        'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id is for logins that proved a key; `FileDownloadByIdEnabled` opens it to all.',
+        'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id needs a login, one that proved its key unless `McpBasicPersonalReads` is true; `FileDownloadByIdEnabled` opens ids to all.',
       reads: DOWNLOAD_READS,
       sends: DOWNLOAD_SENDS,
       params: {
@@ -142,14 +146,14 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     // A code opens its file for its holder (spec 4.7 rule 2).
     secretPath: true,
     bytes: BYTES,
-    errors: ['SessionNotFound', ...ERRORS],
+    errors: ['SessionNotFound', 'Forbidden', ...ERRORS],
     // A code opens its file without a session, so an expired bearer is ignored (spec 4.7 rule 3).
     ignoresStaleBearer: ({ idOrCode = '' }) => deps.fileCodes.read(idOrCode)?.by !== 'id',
     handle(context) {
       if (context.session === undefined) refuseWithoutSession(context);
       const reference = deps.fileCodes.read(context.params['idOrCode'] ?? '');
       if (reference === undefined) throw new GatewayError('FileNotFound');
-      const readerId = reference.by === 'code' ? null : readerOf(context);
+      const readerId = reference.by === 'code' ? null : readerOf(context, deps.personalReads());
       const { fileCache, v2 } = deps;
       const headers = readerId === null ? FOR_CODE_HOLDERS : FOR_THE_READER;
       return withFile(fileCache, reference.fileId, readerId, context.nowMs, (file) =>
@@ -165,13 +169,14 @@ function refuseWithoutSession({ settings }: RouteContext): void {
 }
 
 /**
- * The reader of a raw id, whose access the chat module checks; null where the settings open ids to all. A login without
- * a proven key counts as no login (decision 0094). Throws `SessionNotFound`.
+ * The reader of a raw id, whose access the chat module checks; null where the settings open ids to all. Throws
+ * `SessionNotFound`, and `Forbidden` for a login that did not prove its key: 401 would make its host log in again and again
+ * (decision 0094).
  */
-function readerOf(context: RouteContext): string | null {
-  const { session, settings } = context;
-  if (session?.proven === true) return session.userId;
-  refuseWithoutSession(context);
-  if (settings.get('FileDownloadByIdEnabled') === 1) return null;
-  throw new GatewayError('SessionNotFound');
+function readerOf({ session, settings }: RouteContext, personalReads: boolean): string | null {
+  if (session !== undefined && (session.proven || personalReads)) return session.userId;
+  const isOpen = settings.get('FileDownloadByIdEnabled') === 1;
+  if (isOpen && (session === undefined || settings.get('FileDownloadAuthRequired') === 0)) return null;
+  if (session === undefined) throw new GatewayError('SessionNotFound');
+  throw new GatewayError('Forbidden', UNPROVEN);
 }

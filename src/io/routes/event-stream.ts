@@ -17,6 +17,8 @@ const STREAM_HEADERS: HeaderList = [
 ];
 /** As long as a URL may be. Any text that is no position of the log is answered by `reset`. */
 const POSITION_MAX = 16_384;
+/** No position of any log: it gets a reset. */
+const NO_ID = '?';
 
 export function createEventStreamRoute(streams: StreamHub): AnyRoute {
   const overloaded = () =>
@@ -59,13 +61,15 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
     refusal: ({ row }) =>
       errorRow(row).status === 503 && row !== 'NotWithCluster' ? overloaded() : undefined,
     handle({ header, repeatedHeaders, query, session, holder }) {
-      const sent = repeatedHeaders.has('last-event-id') ? '?' : header('last-event-id');
+      const sent = repeatedHeaders.has('last-event-id') ? NO_ID : header('last-event-id');
       const position = sent === undefined || sent === '' ? query.last_event_id : sent;
+      // uWS trims bytes above 0x7f, so an id of such bytes alone arrives empty. It gets a reset, never a silent gap.
+      const isEmptied = sent === '' && (position === undefined || position === '');
       const origin = {
         userId: session.userId,
         sessionId: session.id,
         holder,
-        lastEventId: position === '' ? undefined : position,
+        lastEventId: isEmptied ? NO_ID : position === '' ? undefined : position,
       };
       const stream = streams.admit(origin);
       if (stream === undefined) return overloaded();

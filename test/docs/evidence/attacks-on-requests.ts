@@ -317,7 +317,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/proxy/proxy.test.ts: proxy: a public path names no account that nothing proved, where personal reads are closed',
   ],
   'raw file ids with a foreign key': [
-    'test/io/routes/downloads.test.ts: v2: a session without proof gets by raw id what a caller without one gets',
+    'test/io/routes/downloads.test.ts: v2: a session without proof and McpBasicPersonalReads false: raw ids are 403',
   ],
   'trying file ids in sequence': [
     'test/io/routes/downloads.test.ts: access: a file of others answers as one that is not there, to the byte, by both versions',

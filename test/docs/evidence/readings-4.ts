@@ -267,7 +267,8 @@ export const READINGS_4: Evidence = {
   ],
   '4.7 authenticated means a proven login': [
     'test/io/routes/downloads.test.ts: v2: raw ids are for users, and for others by the setting alone',
-    'test/io/routes/downloads.test.ts: v2: a session without proof gets by raw id what a caller without one gets',
+    'test/io/routes/downloads.test.ts: v2: a session without proof and McpBasicPersonalReads false: raw ids are 403',
+    'test/io/routes/downloads.test.ts: v2: with McpBasicPersonalReads a session without proof reads raw ids',
     'test/io/routes/downloads.test.ts: v2: a signed McpApp session proved its key',
     'test/e2e/files/downloads.test.ts: agents: a McpVerified session fetches by id, a McpBasic session only by code',
     'test/io/files/download/file-code.test.ts: at most 19 digits are a raw id',

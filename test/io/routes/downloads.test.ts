@@ -411,25 +411,32 @@ t.test('v2: with FileDownloadAuthRequired every download needs a session, codes 
     t.equal((await get(path, headers)).status, 200);
 });
 
-t.test('v2: a session without proof gets by raw id what a caller without one gets', async (t) => {
+t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are 403, not 401', async (t) => {
   const { http, codes, put, closed, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
   // Access of the account is not looked at for them.
   closed.add('7');
-  const get = async (path: string, headers: Record<string, string> = {}) => {
-    const { status, headers: fields, body } = await sendRaw(http.port, requestText('GET', path, headers));
-    return { status, cache: fields['cache-control'], body };
-  };
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    sendRaw(http.port, requestText('GET', path, headers));
   const settings = [0, 1].flatMap((byId) => [0, 1].map((authRequired) => [byId, authRequired] as const));
   for (const [byId, authRequired] of settings) {
     http.settings.set('FileDownloadByIdEnabled', byId);
     http.settings.set('FileDownloadAuthRequired', authRequired);
-    for (const path of ['/auth/v2/file/7', '/auth/v2/file/8']) {
+    const isOpen = byId === 1 && authRequired === 0;
+    for (const [path, found] of [
+      ['/auth/v2/file/7', 200],
+      ['/auth/v2/file/8', 404],
+    ] as const) {
       const anonymous = await get(path);
-      const found = path.endsWith('7') ? 200 : 404;
-      t.equal(anonymous.status, byId === 1 && authRequired === 0 ? found : 401);
-      for (const token of [BASIC_BEARER, APP_BEARER])
-        t.same(await get(path, { Authorization: `Bearer ${token}` }), anonymous, `${token} ${path} ${byId}`);
+      t.equal(anonymous.status, isOpen ? found : 401);
+      for (const token of [BASIC_BEARER, APP_BEARER]) {
+        const answer = await get(path, { Authorization: `Bearer ${token}` });
+        if (isOpen) t.equal(answer.status, found, 'as without a session');
+        else {
+          t.same(refusal(answer), [403, 1103], `${token} ${path} ${byId} ${authRequired}`);
+          t.match(answer.body, /McpVerified/, 'names the login that would do');
+        }
+      }
     }
     for (const token of [BASIC_BEARER, APP_BEARER]) {
       const byCode = await get(`/auth/v2/file/${codes.encode('7')}`, { Authorization: `Bearer ${token}` });
@@ -437,6 +444,27 @@ t.test('v2: a session without proof gets by raw id what a caller without one get
     }
   }
   t.ok(asked.length > 0 && asked.every(([, readerId]) => readerId === null));
+});
+
+t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of its account', async (t) => {
+  const { http, put, closed, asked } = await startDownloads(t, { personalReads: true });
+  await put('7', TEN_BYTES);
+  await put('8', TEN_BYTES);
+  closed.add('8');
+  for (const byId of [0, 1])
+    for (const authRequired of [0, 1])
+      for (const token of [BASIC_BEARER, APP_BEARER]) {
+        http.settings.set('FileDownloadByIdEnabled', byId);
+        http.settings.set('FileDownloadAuthRequired', authRequired);
+        const get = (id: string) =>
+          sendRaw(http.port, requestText('GET', `/auth/v2/file/${id}`, { Authorization: `Bearer ${token}` }));
+        t.equal((await get('7')).body, TEN_BYTES, token);
+        t.same(refusal(await get('8')), [404, 1311], 'the chat module refuses');
+      }
+  t.ok(asked.every(([, readerId]) => readerId === READER_ID));
+  http.settings.set('FileDownloadByIdEnabled', 0);
+  http.settings.set('FileDownloadAuthRequired', 0);
+  t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7'))), [401, 1101]);
 });
 
 t.test('v2: a signed McpApp session proved its key: raw ids with the access of its account', async (t) => {

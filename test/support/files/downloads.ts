@@ -85,6 +85,8 @@ export interface DownloadFixtureOptions {
   readonly pace?: (owner: StreamOwner) => Pace;
   readonly buffers?: SendBuffers;
   readonly unreadMs?: number;
+  /** `McpBasicPersonalReads`; false unless given. */
+  readonly personalReads?: boolean;
   /** Stands before the storage. */
   readonly storage?: (inner: FileStorage) => FileStorage;
   /** Awaited before every answer of the chat module. */
@@ -96,21 +98,31 @@ export interface DownloadFixtureOptions {
   readonly describe?: (fileId: string) => Promise<PortResult<ChatFile>> | undefined;
 }
 
+function openStorage(root: string, faults: [string, unknown][]): LocalStorage {
+  const onFault = (message: string) => faults.push([message, undefined]);
+  return new LocalStorage({ workers: inlineWorkers().workers, root, onFault });
+}
+
+function gateOf(ended: ReadonlySet<string>, quotaResult: QuotaResult | undefined): SessionLookup {
+  return {
+    authenticate(token, kind) {
+      const session = ended.has(token) ? undefined : SESSIONS[`${kind} ${token}`];
+      return session === undefined ? undefined : { session, quotaResult };
+    },
+  };
+}
+
 export async function startDownloads(
   t: Test,
   options: DownloadFixtureOptions = {},
 ): Promise<DownloadFixture> {
   const root = await mkdtemp(join(tmpdir(), 'downloads-'));
-  const local = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root,
-    onFault: (message) => faults.push([message, undefined]),
-  });
+  const faults: [string, unknown][] = [];
+  const local = openStorage(root, faults);
   const storage = options.storage?.(local) ?? local;
   const chat = new Map<string, ChatFile>();
   const closed = new Set<string>();
   const asked: [string, string | null][] = [];
-  const faults: [string, unknown][] = [];
   const ended = new Set<string>();
   const fileCache = new FileMetadataCache({
     async describe(fileId, readerId) {
@@ -133,16 +145,17 @@ export async function startDownloads(
     proxy: { prefix: '/_files/', isUsed: () => http.settings.get('FileDownloadBytesPerSecond') === 0 },
     onFault: (message, error) => faults.push([message, error]),
   });
+  const personalReads = () => options.personalReads === true;
   const codes = createFileCodes(Buffer.alloc(16, 5));
-  const gate: SessionLookup = {
-    authenticate(token, kind) {
-      const session = ended.has(token) ? undefined : SESSIONS[`${kind} ${token}`];
-      return session === undefined ? undefined : { session, quotaResult: options.quotaResult };
-    },
-  };
   const http = startHttp({
-    routes: createDownloadRoutes({ fileCodes: codes, fileCache, v1: downloads, v2: downloads }),
-    gate,
+    routes: createDownloadRoutes({
+      fileCodes: codes,
+      fileCache,
+      v1: downloads,
+      v2: downloads,
+      personalReads,
+    }),
+    gate: gateOf(ended, options.quotaResult),
     settings: { ...NO_LIMITS, ...options.settings },
     pipeline: { trustedProxies: options.proxies ?? [], sendfileHeader: 'x-accel' },
   });
