@@ -190,6 +190,8 @@ function redeem(
   const code = openCode(state, command, turn);
   if (code === undefined || code.tries >= CODE_TRIES_MAX) return refuse('ChallengeExpired');
   const { seed, digits = FORMER_CODE_DIGITS } = code;
+  // No code of another length is right: it costs no try.
+  if (command.code.length !== digits) return refuse('InvalidInput', `code: expected ${digits} digits`);
   return {
     events: [{ type: 'codeTried', id: code.id }],
     next: async ({ codes }) => ({

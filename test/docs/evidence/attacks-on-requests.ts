@@ -285,7 +285,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   ],
   'guesses at the one-time codes of any account, all day': [
     'test/actors/codes/one-time-codes.test.ts: codes: guesses at all codes of a year find fewer than one account in five years',
-    'test/actors/codes/one-time-codes.test.ts: codes: one of eight digits is not found by six of them',
+    'test/actors/codes/one-time-codes.test.ts: codes: six digits of eight are neither right nor a try',
     'test/actors/codes/one-time-codes.test.ts: codes: a code of six digits from an earlier version is sent and good',
     'test/actors/codes/one-time-codes.test.ts: codes: any history of codes, tries, waits and restarts',
   ],
