@@ -4,6 +4,7 @@
  */
 import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { decodeBase64url } from '../../domain/ids.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
 
 const PURPOSE = 'mcp-session';
 const KEY_BYTES = 32;
@@ -11,6 +12,9 @@ const RANDOM_BYTES = 15;
 const MAC_BYTES = 15;
 /** Ended ids kept; the oldest is dropped beyond this number. */
 const ENDED_MAX = 10_000;
+
+/** Session of the caller that initializes or ends; undefined without one. */
+type Holder = Pick<SessionContext, 'userId' | 'proven'> | undefined;
 
 export class McpSessionIds {
   readonly #key: KeyObject;
@@ -20,23 +24,28 @@ export class McpSessionIds {
     this.#key = createSecretKey(cipher.deriveKey(PURPOSE, KEY_BYTES));
   }
 
-  /** 40 characters. `userId`: the account of the caller; undefined without one. */
-  issue(userId: string | undefined): string {
+  /** 40 characters. */
+  issue(caller: Holder): string {
     const random = randomBytes(RANDOM_BYTES);
-    return Buffer.concat([random, this.#mac(random, userId)]).toString('base64url');
+    return Buffer.concat([random, this.#mac(random, caller)]).toString('base64url');
   }
 
-  /** Whether the id was issued to this account. One that was issued without an account belongs to all who know it. */
-  mayEnd(id: string, userId: string | undefined): boolean {
+  /**
+   * Whether the id was issued to the account of this caller. An unproven login, for which a public key is enough, ends none
+   * of a proven one. An id that was issued without a session is ended by any caller.
+   */
+  mayEnd(id: string, caller: Holder): boolean {
     const bytes = decodeBase64url(id, RANDOM_BYTES + MAC_BYTES);
     if (bytes === undefined) return false;
     const [random, mac] = [bytes.subarray(0, RANDOM_BYTES), bytes.subarray(RANDOM_BYTES)];
-    const isIssuedTo = (owner: string | undefined) => timingSafeEqual(mac, this.#mac(random, owner));
-    return isIssuedTo(undefined) || (userId !== undefined && isIssuedTo(userId));
+    const owners = caller === undefined ? [undefined] : [undefined, caller, { ...caller, proven: false }];
+    return owners.some((owner) => timingSafeEqual(mac, this.#mac(random, owner)));
   }
 
-  #mac(random: Uint8Array, userId = ''): Buffer {
-    return createHmac('sha256', this.#key).update(random).update(userId).digest().subarray(0, MAC_BYTES);
+  #mac(random: Uint8Array, owner: Holder): Buffer {
+    const hmac = createHmac('sha256', this.#key).update(random);
+    if (owner !== undefined) hmac.update(`${owner.userId} ${owner.proven}`);
+    return hmac.digest().subarray(0, MAC_BYTES);
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { MCP_SESSION_EXAMPLE } from '../../domain/examples.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
 import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import {
@@ -160,7 +161,7 @@ class McpHttpHandler {
     if (challenged !== undefined) return challenged;
     const sessionId = context.header('mcp-session-id');
     if (sessionId === undefined) return notAllowed();
-    if (!this.#sessionIds.mayEnd(sessionId, accountOf(authentication)))
+    if (!this.#sessionIds.mayEnd(sessionId, sessionOf(authentication)))
       throw new GatewayError('NotFound', 'this Mcp-Session-Id is not one of yours');
     await this.#signals.end(sessionId);
     return Reply.empty(204);
@@ -297,7 +298,7 @@ class McpHttpHandler {
   }
 
   #sessionHeader(authentication: Authentication): HeaderList {
-    return [['Mcp-Session-Id', this.#sessionIds.issue(accountOf(authentication))]];
+    return [['Mcp-Session-Id', this.#sessionIds.issue(sessionOf(authentication))]];
   }
 
   #answerOf(
@@ -347,8 +348,8 @@ function challengeTo(
   return authentication.kind === 'session' ? undefined : challenge?.(context, authentication, undefined);
 }
 
-function accountOf(authentication: Authentication): string | undefined {
-  return authentication.kind === 'session' ? authentication.session.userId : undefined;
+function sessionOf(authentication: Authentication): SessionContext | undefined {
+  return authentication.kind === 'session' ? authentication.session : undefined;
 }
 
 function notAllowed(): Reply {

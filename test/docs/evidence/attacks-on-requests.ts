@@ -261,7 +261,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/mcp/list-changes.test.ts: subscriptions/listen: refusals without a filter, a session, a good bearer or room',
     'test/io/mcp/list-changes.test.ts: subscriptions/listen: ends with its session, its lifetime and its client',
   ],
-  'ending the `Mcp-Session-Id` of another account, or filling the list of ended ones': [
+  '`DELETE` of the `Mcp-Session-Id` of another account, or of invented ones': [
     'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE by another account is 404',
     'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE of one that was not issued here is 404',
     'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account',

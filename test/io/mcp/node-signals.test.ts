@@ -36,7 +36,7 @@ async function startPair(t: Test, backend: () => BackendAnswer, answer = async (
 }
 
 const CALL = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'wallet_get_balance' } };
-const OWN_ID = SESSION_IDS.issue(sessionOf('McpVerified').userId);
+const OWN_ID = SESSION_IDS.issue(sessionOf('McpVerified'));
 
 function send({ http }: McpFixture, message: object, token: string, sessionId = OWN_ID): Promise<Response> {
   const headers = {

@@ -3,7 +3,7 @@ import t from 'tap';
 import { protectedEndpoint } from '../../../src/io/connect/mcp-endpoint.ts';
 import { NodeSignals } from '../../../src/io/mcp/node-signals.ts';
 import { EndedSessions, McpSessionIds } from '../../../src/io/mcp/session-ids.ts';
-import { type McpFixture, SESSION_IDS, startMcp, TOKENS } from '../../support/mcp.ts';
+import { type McpFixture, SESSION_IDS, sessionOf, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const INITIALIZE = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}';
 const PING = '{"jsonrpc":"2.0","id":2,"method":"ping"}';
@@ -40,14 +40,16 @@ t.test('Mcp-Session-Id: DELETE by another account is 404 and ends nothing', asyn
   t.teardown(() => mcp.close());
   const [owner, other] = [TOKENS.McpVerified, TOKENS.other];
   const id = await open(mcp, owner);
-  for (const token of [other, 'unknown', undefined]) {
+  for (const token of [other, TOKENS.McpBasic, 'unknown', undefined]) {
     const answer = await end(mcp, id, token);
     t.equal(answer.status, 404, String(token));
     t.match(await answer.json(), { error: { code: 1004 } });
   }
   t.equal((await mcp.post(PING, { 'mcp-session-id': id })).status, 200);
-  t.equal((await end(mcp, id, TOKENS.McpBasic)).status, 204, 'a later login of the same account');
+  t.equal((await end(mcp, id, TOKENS['McpBasic:proven'])).status, 204, 'a later login of the account');
   t.equal((await mcp.post(PING, { 'mcp-session-id': id })).status, 404);
+  const unproven = await open(mcp, TOKENS.McpBasic);
+  t.equal((await end(mcp, unproven, TOKENS.McpBasic)).status, 204, 'its own');
   const ofNone = await open(mcp);
   t.equal((await end(mcp, ofNone, owner)).status, 204, 'initialized before the login');
   const ofBatch = await mcp.post(`[${INITIALIZE}]`, { authorization: `Bearer ${owner}` });
@@ -61,8 +63,12 @@ t.test('Mcp-Session-Id: DELETE by another account is 404 and ends nothing', asyn
 t.test('Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account of its token alone', async (t) => {
   const mcp = await startMcp({ endpoints: [protectedEndpoint()] });
   t.teardown(() => mcp.close());
-  const own = SESSION_IDS.issue('1842001');
-  t.equal((await end(mcp, SESSION_IDS.issue('1842002'), TOKENS.connected, '/connect/mcp')).status, 404);
+  const own = SESSION_IDS.issue(sessionOf('McpVerified'));
+  t.equal(
+    (await end(mcp, SESSION_IDS.issue(sessionOf('McpVerified', '1842002')), TOKENS.connected, '/connect/mcp'))
+      .status,
+    404,
+  );
   t.equal((await end(mcp, own, undefined, '/connect/mcp')).status, 401);
   t.equal((await end(mcp, own, TOKENS.other, '/connect/mcp')).status, 401, 'no token of this address');
   t.equal((await end(mcp, own, TOKENS.connected, '/connect/mcp')).status, 204);
@@ -73,10 +79,10 @@ t.test('Mcp-Session-Id: DELETE of one that was not issued here is 404 and is not
   const mcp = await startMcp({ signals });
   t.teardown(() => mcp.close());
   const foreign = new McpSessionIds({ deriveKey: (_, lengthBytes) => Buffer.alloc(lengthBytes, 8) });
-  const own = SESSION_IDS.issue('1842001');
+  const own = SESSION_IDS.issue(sessionOf('McpVerified'));
   const [first, last] = [own.at(0), own.at(-1)];
   const ids = [
-    foreign.issue('1842001'),
+    foreign.issue(sessionOf('McpVerified')),
     foreign.issue(undefined),
     `${first === 'A' ? 'B' : 'A'}${own.slice(1)}`,
     `${own.slice(0, -1)}${last === 'A' ? 'B' : 'A'}`,
