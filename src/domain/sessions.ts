@@ -71,8 +71,8 @@ export function authMethods(codesDelivered: boolean): readonly string[] {
 export const BROWSER_SESSIONS_MAX = 50;
 /** MCP sessions of one key and login type, signed McpApp logins apart: what proves nothing never pushes out what does. */
 export const MCP_SESSIONS_MAX = 100;
-/** Sessions of one connected host; they do not count into those of a key. */
-export const GRANT_SESSIONS_MAX = 2;
+/** Sessions of one connected host, whose processes refresh each for itself; they do not count into those of a key. */
+export const GRANT_SESSIONS_MAX = 8;
 /** The last use of a session is written at most this often. */
 export const TOUCH_INTERVAL_MS = 60_000;
 /** A fresh login is at most this old (spec 1, docs/operations.md). */

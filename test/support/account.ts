@@ -152,6 +152,8 @@ export interface AccountFixtureOptions {
   readonly webhookPort?: WebhookPort;
   /** Roles beside those of keys. */
   readonly roleOf?: (userId: string) => Role | undefined;
+  /** Of randomness: another one than that of rows that are planted. */
+  readonly seed?: number;
 }
 
 /** A key in the index whose account is not there, as a journal that lost a part would have it. */
@@ -189,7 +191,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     ...(codes === undefined ? {} : { codes }),
     ...(webhookPort === undefined ? {} : { webhooks: webhookPort }),
   };
-  const actors = createTestActors({ kinds: [...KINDS, planter], ports, settings });
+  const actors = createTestActors({ kinds: [...KINDS, planter], ports, settings, seed: options.seed ?? 1 });
   const touchFailures: unknown[] = [];
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
   const system = currentSystem(actors);

@@ -1,6 +1,6 @@
 /**
  * Hosts that connect, exchange and refresh while the program is killed: no grant is lost whose token was answered, no code is
- * good twice, and a former refresh token works once more at most.
+ * good twice, and a refresh token has one successor.
  */
 import { signUp } from '../../tools/agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from '../../tools/kills.ts';
@@ -128,16 +128,17 @@ class KilledHost {
     }
     const first = await refreshTokens(url, this.#client, refresh);
     if (first.status !== 200) faults.push(`an answered refresh token is lost: ${first.status}`);
-    // It was the current token or the former one, so one further use is left at most.
-    const further = [
-      await refreshTokens(url, this.#client, refresh),
-      await refreshTokens(url, this.#client, refresh),
-    ];
-    if (further.filter(({ status }) => status === 200).length > 1)
-      faults.push('a refresh token was good three times');
     if (first.status !== 200) return;
-    const { status } = await sendMcp(url, tokensOf(first).access, { method: 'ping' });
-    if (status !== 401) faults.push(`the grant of a reused token lives: ${status}`);
+    // It was the current token or the former one; now it is the former one.
+    const again = await refreshTokens(url, this.#client, refresh);
+    if (again.status !== 200)
+      return void faults.push(`a former token is lost in its minute: ${again.status}`);
+    const [one, other] = [tokensOf(first), tokensOf(again)];
+    if (one.refresh !== other.refresh) faults.push('a refresh token has two successors');
+    for (const token of [one.access, other.access]) {
+      const { status } = await sendMcp(url, token, { method: 'ping' });
+      if (status !== 200) faults.push(`a token of two that refresh at once is lost: ${status}`);
+    }
   }
 }
 

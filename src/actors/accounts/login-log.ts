@@ -27,7 +27,7 @@ export interface LogEntry {
   readonly utcMs: number;
   readonly event: LogEventName;
   readonly ok: boolean;
-  /** Message of the error table. */
+  /** Message of the error table; of a token that was used again with what it was. */
   readonly error: string | null;
   readonly kind: SessionKind;
   readonly loginType: LoginType | null;
@@ -45,17 +45,19 @@ export function loginRefused(row: ErrorName, origin: LogOrigin, login: LogSubjec
   return logged('login', row, login, origin, turn);
 }
 
-/** The event of something that the account or a connected host did, for the owner to read. */
+/** The event of something that the account or a connected host did, for the owner to read. `reason`: of `token_reused`. */
 export function hostLogged(
   event: LogEventName,
   host: Omit<LogSubject, 'kind'>,
   origin: LogOrigin,
   turn: Turn,
+  reason?: string,
 ) {
+  const row = event === 'token_reused' ? 'OAuthInvalidGrant' : 'AccessDenied';
   const isRefusal = event === 'host_refused' || event === 'token_reused';
   const { keyId, appId, loginType } = host;
   const kind = event === 'host_refused' ? 'browser' : 'mcp';
-  return logged(event, isRefusal ? 'AccessDenied' : null, { kind, loginType, keyId, appId }, origin, turn);
+  return logged(event, isRefusal ? row : null, { kind, loginType, keyId, appId }, origin, turn, reason);
 }
 
 /** `row`: of a refusal. */
@@ -65,8 +67,11 @@ function logged(
   subject: LogSubject,
   { ip, userAgent }: LogOrigin,
   turn: Turn,
+  reason?: string,
 ) {
-  const result = { event, ok: row === null, error: row === null ? null : ERRORS[row].message };
+  const words = row === null ? null : ERRORS[row].message;
+  const error = reason === undefined ? words : `${words}: ${reason}`;
+  const result = { event, ok: row === null, error };
   const entry: LogEntry = { id: turn.newId(), utcMs: turn.nowMs, ...result, ...subject, ip, userAgent };
   return { type: 'logged', entry } as const;
 }

@@ -2,7 +2,7 @@
  * Connected hosts of one account (OAuth): consent, the grant that a code opens, rotation of its refresh token, and its end.
  * Codes and refresh tokens are good once; the turn that spends one writes what follows from it.
  */
-import { CODE_LIFE_MS, GRANTS_MAX, grantEndMs, ROTATION_GRACE_MS } from '../../domain/oauth/grants.ts';
+import { CODE_LIFE_MS, GRANTS_MAX, grantEndMs, withFormer } from '../../domain/oauth/grants.ts';
 import { loginTypeFor } from '../../domain/oauth/scopes.ts';
 import { FRESH_LOGIN_MS } from '../../domain/sessions.ts';
 import { SECOND_MS } from '../../domain/time.ts';
@@ -14,7 +14,7 @@ import { findById } from './id-list.ts';
 import { hostLogged, type LogEventName } from './login-log.ts';
 import { accessOf, connectedAccess, unchangedIndexEntry } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
-import { endGrants, openSession } from './user-sessions.ts';
+import { endGrants, type Opening, openSession } from './user-sessions.ts';
 import type { HostGrant, SessionRecord, UsedChallenge, UserState } from './user-types.ts';
 
 /** What a consent says of the host. */
@@ -54,7 +54,8 @@ export type GrantCommand =
       readonly codeId: number;
       readonly clientKey: string;
       readonly presentedHash: string;
-      readonly nextHash: string;
+      /** Of the tokens that follow from the presented one, in their order. */
+      readonly nextHashes: readonly string[];
       /** Narrower than those of the grant, for this token alone. */
       readonly scopes?: readonly string[];
       readonly indexEntry: AppIndexEntry | undefined;
@@ -72,6 +73,8 @@ export interface IssuedAccess {
   readonly token: string;
   readonly expiresInSeconds: number;
   readonly scopes: readonly string[];
+  /** Of the newest refresh token of the grant. */
+  readonly refreshHash: string;
 }
 
 /** The reply to `endGrant`. */
@@ -149,8 +152,7 @@ export function openGrant(
     createdMs: turn.nowMs,
     rotatedMs: turn.nowMs,
     refreshHash: command.refreshHash,
-    formerHash: null,
-    sessionId: opening.session.id,
+    formers: [],
   };
   const fields = { appId: host.appId, grantId: id, keyId, name: host.name, host: host.host };
   return outcome(
@@ -163,7 +165,7 @@ export function openGrant(
       unchangedIndexEntry(host.appId, indexEntry),
       audited(state, turn, 'host_connected', origin, { ...fields, scopes: host.scopes.join(' ') }),
     ],
-    issued(opening.token, opening.session, host.scopes),
+    issued(opening, host.scopes, command.refreshHash),
   );
 }
 
@@ -180,49 +182,41 @@ function leaving({ hostGrants, sessions }: UserState): readonly HostGrant[] {
   return hostGrants.toSorted((a, b) => used(a) - used(b)).slice(0, over);
 }
 
+/**
+ * The current token is replaced by the one that follows from it. A former one within its time gets the current one, and changes
+ * nothing else: any number of processes of one host end up with the same token.
+ */
 export function refreshGrant(
   state: UserState,
   command: Of<'refreshGrant'>,
   turn: Turn,
 ): UserOutcome<IssuedAccess> | Refusal {
-  const { presentedHash, nextHash, indexEntry, origin } = command;
-  const { codeId, clientKey } = command;
+  const { codeId, clientKey, presentedHash, nextHashes, indexEntry, origin } = command;
   const grant = state.hostGrants.find((each) => each.codeId === codeId);
   if (grant === undefined || grant.clientKey !== clientKey)
     return refuse('OAuthInvalidGrant', 'the grant is over');
   if (turn.nowMs >= grantEndMs(grant) || state.blocked || !isGrantValid(indexEntry, grant))
     return refusedWith(endGrants(state, [grant]), 'the grant is over', turn);
   const isCurrent = presentedHash === grant.refreshHash;
-  const isRepeat = presentedHash === grant.formerHash && turn.nowMs - grant.rotatedMs <= ROTATION_GRACE_MS;
-  if (!isCurrent && !isRepeat) return reused(state, grant, 'the refresh token was used before', origin, turn);
+  const former = grant.formers.find(({ hash }) => hash === presentedHash);
+  if (!isCurrent && (former === undefined || turn.nowMs > former.endsMs))
+    return reused(state, grant, 'the refresh token was replaced before', origin, turn);
   const scopes = command.scopes ?? grant.scopes;
-  // The answer to the first use was lost: what it issued ends, and nothing else may use the former token again.
-  const lost = isRepeat ? findById(state.sessions, grant.sessionId) : undefined;
-  const request = sessionOf(grant, scopes, origin);
-  const opening = openSession(
-    state,
-    turn,
-    lost === undefined ? request : { ...request, replacesSessionId: lost.id },
-    'refresh',
-  );
-  return outcome(
-    [
-      opening.change,
-      {
-        events: [
-          {
-            type: 'grantRotated',
-            grantId: grant.id,
-            refreshHash: nextHash,
-            formerHash: isCurrent ? presentedHash : null,
-            sessionId: opening.session.id,
-            utcMs: turn.nowMs,
-          },
-        ],
-      },
-    ],
-    issued(opening.token, opening.session, scopes),
-  );
+  const opening = openSession(state, turn, sessionOf(grant, scopes, origin), 'refresh');
+  // Tokens that a version before this one issued do not follow from each other: the former one begins a chain of its own.
+  const rotates = isCurrent || !nextHashes.includes(grant.refreshHash);
+  const [nextHash] = nextHashes;
+  if (!rotates || nextHash === undefined)
+    return outcome([opening.change], issued(opening, scopes, grant.refreshHash));
+  const formers = withFormer(grant.formers, grant.refreshHash, turn.nowMs);
+  const rotated = {
+    type: 'grantRotated',
+    grantId: grant.id,
+    refreshHash: nextHash,
+    formers,
+    utcMs: turn.nowMs,
+  } as const;
+  return outcome([opening.change, { events: [rotated] }], issued(opening, scopes, nextHash));
 }
 
 export function endGrant(
@@ -248,7 +242,7 @@ function reused(
   origin: Origin,
   turn: Turn,
 ): UserOutcome<IssuedAccess> {
-  return refusedWith(ending(state, grant, 'token_reused', origin, turn), detail, turn);
+  return refusedWith(ending(state, grant, 'token_reused', origin, turn, detail), detail, turn);
 }
 
 /** A refusal that changes something: its events are on disk before it is answered. */
@@ -264,13 +258,14 @@ function ending(
   event: 'host_revoked' | 'token_reused',
   origin: Origin,
   turn: Turn,
+  reason?: string,
 ): Change {
   const { appId, keyId, name, host, id } = grant;
   const shown = { appId, keyId, loginType: loginTypeFor(grant.scopes) };
   return merged([
     endGrants(state, [grant]),
-    logged(event, shown, origin, turn),
-    audited(state, turn, event, origin, { appId, grantId: id, keyId, name, host }),
+    logged(event, shown, origin, turn, reason),
+    audited(state, turn, event, origin, { appId, grantId: id, keyId, name, host, ...(reason && { reason }) }),
   ]);
 }
 
@@ -279,8 +274,9 @@ function logged(
   shown: Pick<SessionRecord, 'appId' | 'keyId' | 'loginType'>,
   origin: Origin,
   turn: Turn,
+  reason?: string,
 ): Change {
-  return { events: [hostLogged(event, shown, origin, turn)] };
+  return { events: [hostLogged(event, shown, origin, turn, reason)] };
 }
 
 function sessionOf(
@@ -293,7 +289,7 @@ function sessionOf(
   return { kind, loginType, keyId, appId: loginType === 'McpApp' ? appId : null, grantId: id, origin };
 }
 
-function issued(token: string, session: SessionRecord, scopes: readonly string[]): IssuedAccess {
+function issued({ token, session }: Opening, scopes: readonly string[], refreshHash: string): IssuedAccess {
   const expiresInSeconds = Math.floor((session.expiresMs - session.createdMs) / SECOND_MS);
-  return { token, expiresInSeconds, scopes };
+  return { token, expiresInSeconds, scopes, refreshHash };
 }

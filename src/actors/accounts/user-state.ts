@@ -176,8 +176,8 @@ function withoutGrants(state: UserState, ends: (grant: HostGrant) => boolean): U
 function rotated(state: UserState, event: Extract<UserEvent, { type: 'grantRotated' }>): UserState {
   const grant = findById(state.hostGrants, event.grantId);
   if (grant === undefined) return state;
-  const { refreshHash, formerHash, sessionId, utcMs } = event;
-  const next: HostGrant = { ...grant, refreshHash, formerHash, sessionId, rotatedMs: utcMs };
+  const { refreshHash, formers, utcMs } = event;
+  const next: HostGrant = { ...grant, refreshHash, formers, rotatedMs: utcMs };
   return changed(state, { hostGrants: withRecord(state.hostGrants, next) });
 }
 

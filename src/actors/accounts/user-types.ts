@@ -5,6 +5,7 @@ import type { SealedKey } from '../../domain/apps.ts';
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import type { HostKind } from '../../domain/oauth/clients.ts';
+import type { FormerToken } from '../../domain/oauth/grants.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
 import type { EntryTicks } from '../apps/app-access-index.ts';
 import type { LogEntry } from './login-log.ts';
@@ -72,11 +73,10 @@ export interface HostGrant {
   readonly createdMs: number;
   /** The last rotation, or the opening. */
   readonly rotatedMs: number;
-  /** SHA-256 of the refresh token, and of the one before while it may be used once more; base64url. */
+  /** SHA-256 of the refresh token, base64url. */
   readonly refreshHash: string;
-  readonly formerHash: string | null;
-  /** The session that was issued with the refresh token. */
-  readonly sessionId: string;
+  /** Those before it that may still work, in the order of their replacement. */
+  readonly formers: readonly FormerToken[];
 }
 
 export interface UserState {
@@ -146,8 +146,7 @@ export type UserEvent =
       readonly type: 'grantRotated';
       readonly grantId: string;
       readonly refreshHash: string;
-      readonly formerHash: string | null;
-      readonly sessionId: string;
+      readonly formers: readonly FormerToken[];
       readonly utcMs: number;
     }
   | { readonly type: 'grantsEnded'; readonly grantIds: readonly string[] }

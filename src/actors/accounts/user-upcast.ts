@@ -1,10 +1,11 @@
 /**
- * Accounts of versions 1 to 6 in the present form; the shape of a field says whether it is old. 1: sessions by id, lists
+ * Accounts of versions 1 to 7 in the present form; the shape of a field says whether it is old. 1: sessions by id, lists
  * of contacts, bare ids of applications. 2: keys by id. Without: 3 used challenges, 4 Idempotency-Keys, 5 connected
- * hosts, 6 entries that sessions and grants came in by (they stay without).
+ * hosts, 6 entries that sessions and grants came in by (they stay without). 7: one former refresh token of a host.
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
+import { type FormerToken, withFormer } from '../../domain/oauth/grants.ts';
 import { withRecord } from './id-list.ts';
 import type {
   AppAccess,
@@ -22,6 +23,12 @@ interface Row {
   state?: unknown;
 }
 
+/** Until version 7, the former token worked once more for 60 s. */
+interface EarlierGrant extends Omit<HostGrant, 'formers'> {
+  readonly formerHash: string | null;
+  readonly sessionId: string;
+}
+
 /** Whatever of these is there. */
 interface Earlier {
   readonly sessions?: readonly SessionRecord[] | Readonly<Record<string, SessionRecord>>;
@@ -32,13 +39,13 @@ interface Earlier {
   readonly apps?: readonly AppEntry[];
   readonly appsPlaced?: number;
   readonly appIds?: readonly string[];
-  readonly hostGrants?: readonly HostGrant[];
+  readonly hostGrants?: readonly (HostGrant | EarlierGrant)[];
   readonly appAccess?: readonly (Pick<AppAccess, 'appId' | 'grantedMs'> & Partial<AppAccess>)[];
 }
 
 export function upcastUser({ version, events, state }: Row): { events?: unknown[]; state?: unknown } {
   return {
-    ...(events === undefined ? {} : { events: version >= 2 ? events : events.map(upcastEvent) }),
+    ...(events === undefined ? {} : { events: version >= 8 ? events : events.map(upcastEvent) }),
     ...(state === undefined ? {} : { state: upcastState(state as Earlier & UserState) }),
   };
 }
@@ -72,14 +79,41 @@ function upcastState(earlier: Earlier & UserState): UserState {
     apps: entries,
     appsPlaced: appsPlaced ?? entries.length,
     appAccess: access,
-    hostGrants: hostGrants ?? [],
+    hostGrants: (hostGrants ?? []).map(upcastGrant),
   };
 }
 
+function upcastGrant(grant: HostGrant | EarlierGrant): HostGrant {
+  if (!('formerHash' in grant)) return grant;
+  const { formerHash, sessionId: _, ...kept } = grant;
+  return { ...kept, formers: formersOf(formerHash, grant.rotatedMs) };
+}
+
+function formersOf(hash: string | null, rotatedMs: number): readonly FormerToken[] {
+  return hash === null ? [] : withFormer([], hash, rotatedMs);
+}
+
+type EarlierEvent =
+  | { readonly type: 'grantOpened'; readonly grant: HostGrant | EarlierGrant }
+  | (Pick<HostGrant, 'refreshHash'> & {
+      readonly type: 'grantRotated';
+      readonly grantId: string;
+      readonly formerHash: string | null;
+      readonly utcMs: number;
+    })
+  | { readonly type: 'appAccessRevoked'; readonly appId: string; readonly utcMs?: number };
+
 function upcastEvent(event: unknown): unknown {
-  const { type, utcMs, appId } = event as { type: string; utcMs?: number; appId?: string };
+  const earlier = event as EarlierEvent;
+  if (earlier.type === 'grantOpened')
+    return { type: 'grantOpened', grant: upcastGrant(earlier.grant) } satisfies UserEvent;
+  if (earlier.type === 'grantRotated') {
+    const { grantId, refreshHash, formerHash, utcMs } = earlier;
+    const formers = formersOf(formerHash, utcMs);
+    return { type: 'grantRotated', grantId, refreshHash, formers, utcMs } satisfies UserEvent;
+  }
   // It took the access off the list then; what was taken back is remembered only since it has a time.
-  if (type === 'appAccessRevoked' && utcMs === undefined)
-    return { type: 'appAccessDropped', appId: appId ?? '' } satisfies UserEvent;
+  if (earlier.type === 'appAccessRevoked' && earlier.utcMs === undefined)
+    return { type: 'appAccessDropped', appId: earlier.appId } satisfies UserEvent;
   return event;
 }

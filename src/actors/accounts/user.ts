@@ -208,7 +208,7 @@ export type UserProtocol = Protocol<
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: USER,
-  version: 7,
+  version: 8,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,

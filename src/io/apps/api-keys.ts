@@ -17,7 +17,7 @@ const DATA_KEY_ID = 'data key';
 /** Each change of the first seal key adds one; at this number the newest stays in use. */
 const DATA_KEYS_MAX = 64;
 const SECRET_BYTES = 32;
-const NONCE_BYTES = 12;
+export const SEAL_NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Marks an API key for secret scanners. */
 const PREFIX = 'ghk_';
@@ -133,9 +133,16 @@ function openAny(keys: readonly Uint8Array[], id: string, sealed: string): strin
   return undefined;
 }
 
-/** Nonce, tag and cipher text. The id is authenticated, so that one sealed key cannot replace another. */
-export function seal(secret: Uint8Array, keyId: string, apiKey: string): string {
-  const nonce = randomBytes(NONCE_BYTES);
+/**
+ * Nonce, tag and cipher text. The id is authenticated, so that one sealed key cannot replace another. A `nonce` that is given
+ * follows from the text under a secret key.
+ */
+export function seal(
+  secret: Uint8Array,
+  keyId: string,
+  apiKey: string,
+  nonce: Uint8Array = randomBytes(SEAL_NONCE_BYTES),
+): string {
   const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(Buffer.from(keyId));
   const text = Buffer.concat([cipher.update(apiKey, 'utf8'), cipher.final()]);
   return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
@@ -144,12 +151,12 @@ export function seal(secret: Uint8Array, keyId: string, apiKey: string): string 
 /** Undefined when it was sealed under another key, for another id, or was changed. */
 export function unseal(secret: Uint8Array, keyId: string, sealed: string): string | undefined {
   const bytes = Buffer.from(sealed, 'base64url');
-  if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
-  const nonce = bytes.subarray(0, NONCE_BYTES);
-  const tag = bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
+  if (bytes.length < SEAL_NONCE_BYTES + TAG_BYTES) return undefined;
+  const nonce = bytes.subarray(0, SEAL_NONCE_BYTES);
+  const tag = bytes.subarray(SEAL_NONCE_BYTES, SEAL_NONCE_BYTES + TAG_BYTES);
   const decipher = createDecipheriv('aes-256-gcm', secret, nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(keyId)).setAuthTag(tag);
-  const text = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
+  const text = decipher.update(bytes.subarray(SEAL_NONCE_BYTES + TAG_BYTES));
   try {
     return Buffer.concat([text, decipher.final()]).toString('utf8');
   } catch {

@@ -11,7 +11,7 @@ import type { OAuthClientRegistry } from './clients.ts';
 import type { ConnectCounters } from './counters.ts';
 import { type Form, requireField } from './form.ts';
 import { type Resources, resourceOfAddress } from './resources.ts';
-import { digest, freshRefresh, type Sealers } from './sealed.ts';
+import { digest, type Sealers } from './sealed.ts';
 
 /** RFC 7636 4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
@@ -71,7 +71,7 @@ async function exchangeCode(deps: TokenDeps, context: Context, form: Form): Prom
     throw new GatewayError('OAuthInvalidGrant', 'code_verifier does not fit');
   requireResource(deps, context, form, host.audience);
   const grant = { userId: code.userId, codeId: code.id, appId: host.appId };
-  const refreshToken = freshRefresh(deps.sealers, grant);
+  const refreshToken = deps.sealers.refreshTokens.fresh(grant);
   const issued = await actors.ask(user, code.userId, {
     type: 'openGrant',
     codeId: code.id,
@@ -99,19 +99,21 @@ async function refresh(deps: TokenDeps, context: Context, form: Form): Promise<T
   const grant = grants.find((each) => each.codeId === codeId);
   if (grant !== undefined) requireResource(deps, context, form, grant.audience);
   const scopes = grant === undefined ? undefined : narrowed(form, grant.scopes);
-  const next = freshRefresh(deps.sealers, { userId, codeId, appId });
+  const next = new Map(deps.sealers.refreshTokens.successors(token).map((each) => [digest(each), each]));
   const issued = await actors.ask(user, userId, {
     type: 'refreshGrant',
     codeId,
     clientKey: digest(clientId),
     presentedHash: digest(presented),
-    nextHash: digest(next),
+    nextHashes: [...next.keys()],
     ...(scopes === undefined ? {} : { scopes }),
     indexEntry: indexEntryOf(actors, appId),
     origin: originOf(context),
   });
+  const refreshToken = next.get(issued.refreshHash);
+  if (refreshToken === undefined) throw new Error('the newest refresh token does not follow from this one');
   deps.counters.token('refreshed');
-  return answerOf(issued, next);
+  return answerOf(issued, refreshToken);
 }
 
 /** A token is never issued for another resource than the one that was consented to (RFC 8707 2.2). */

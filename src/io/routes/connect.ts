@@ -203,7 +203,7 @@ function tokenRoute(deps: ConnectDeps): AnyRoute {
     docs: {
       failure,
       description:
-        'A code is good once for 60 s; used twice, it ends what it gave. A refresh token is rotated at each use; the former one works once more within 60 s. Any later use of a former token ends the grant.',
+        'A code is good once for 60 s; used twice, it ends what it gave. A refresh token is rotated at each use. For 60 s after its own replacement a former one still works: the answer has a fresh access token and the newest refresh token. Later it ends the grant.',
       body: {
         type: 'application/x-www-form-urlencoded',
         schema: object({

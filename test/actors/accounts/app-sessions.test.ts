@@ -79,8 +79,7 @@ function grantOf({ keyId }: Person, id: string): HostGrant {
     createdMs: START_MS,
     rotatedMs: START_MS,
     refreshHash: 'r',
-    formerHash: null,
-    sessionId: id,
+    formers: [],
   };
 }
 

@@ -336,8 +336,11 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/connect/life.test.ts: code: good once for 60 s; used twice it ends what it gave',
   ],
   'a stolen refresh token': [
-    'test/io/connect/life.test.ts: refresh: rotated at each use; the former token works once more within 60 s',
-    'test/io/connect/life.test.ts: refresh: the former token 61 s later ends the grant',
+    'test/io/connect/refresh.test.ts: refresh: a former token 61 s after its own replacement ends the grant, with the reason',
+    'test/io/connect/refresh.test.ts: refresh: a former token is of its client alone, and may be given back',
+  ],
+  'a copied journal and the next refresh token': [
+    'test/io/connect/refresh.test.ts: refresh: a copy of the journal, with its secret, computes no token',
   ],
   'a token used at another address': [
     'test/io/connect/life.test.ts: audience: a token of /connect/mcp opens nothing elsewhere',

@@ -167,7 +167,7 @@ export const ROUTE_TESTS: Evidence = {
   ],
   'POST /connect/token': [
     'test/io/connect/life.test.ts: code: bound to client, redirect URI, PKCE verifier and resource',
-    'test/io/connect/life.test.ts: refresh: rotated at each use',
+    'test/io/connect/refresh.test.ts: refresh: a former token gives the newest one of the chain and does not rotate',
   ],
   'POST /connect/revoke': [
     'test/io/connect/life.test.ts: revoke: a refresh token ends the grant, an access token its session, another client nothing',

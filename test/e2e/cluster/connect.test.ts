@@ -57,10 +57,36 @@ async function lifeOfAGrant(t: Test, three: ThreeNodes): Promise<void> {
   t.not(second.refresh, tokens.refresh);
   t.strictSame(await admits(nodes, second.access), GOOD, 'the token of a refresh at a');
   const again = tokensOf(await refreshTokens(b.url, host, tokens.refresh));
-  t.strictSame(await admits(nodes, again.access), GOOD, 'the former refresh token once more, at b');
-  const thrice = await refreshTokens(c.url, host, tokens.refresh);
-  t.match(thrice.json, { error: 'invalid_grant' }, 'and a third time at c');
-  t.strictSame(await admits(nodes, again.access), DEAD, 'which ends the grant at every node');
+  t.strictSame(await admits(nodes, again.access), GOOD, 'the former refresh token, at b');
+  t.equal(again.refresh, second.refresh, 'has the same successor there');
+  const third = tokensOf(await refreshTokens(c.url, host, again.refresh));
+  const late = tokensOf(await refreshTokens(b.url, host, tokens.refresh));
+  t.equal(late.refresh, third.refresh, 'the first one gives the newest of the chain');
+
+  const answers = await Promise.all(
+    [a, b, c, a, b, c].map(({ url }) => refreshTokens(url, host, third.refresh)),
+  );
+  const at = answers.map(tokensOf);
+  t.equal(new Set(at.map(({ refresh }) => refresh)).size, 1, 'six at once at three nodes: one successor');
+  const live = await Promise.all(at.map(({ access }) => admits(nodes, access)));
+  t.strictSame(live, Array(6).fill(GOOD));
+  for (const { url } of nodes) t.match(await hostsOf(url, person), [{ sessions: 8 }]);
+}
+
+/** A token of the grant that is no longer one of its formers: nine replacements within a minute. */
+async function reuse(t: Test, three: ThreeNodes): Promise<void> {
+  const { nodes } = three;
+  const person = await signUp(nodes[0].url);
+  const { host, tokens } = await connected(three, person);
+  let last = tokens;
+  for (let use = 0; use < 9; use += 1) {
+    const at = nodes[use % nodes.length] ?? nodes[0];
+    last = tokensOf(await refreshTokens(at.url, host, last.refresh));
+  }
+  t.strictSame(await admits(nodes, last.access), GOOD);
+  const { json } = await refreshTokens(nodes[2].url, host, tokens.refresh);
+  t.match(json, { error: 'invalid_grant' });
+  t.strictSame(await admits(nodes, last.access), DEAD, 'the grant is over at every node');
   for (const { url } of nodes) t.strictSame(await hostsOf(url, person), []);
 }
 
@@ -133,9 +159,10 @@ async function endsOfTheAccount(t: Test, three: ThreeNodes): Promise<void> {
 }
 
 await withThreeNodes(t, (three) => {
-  t.test('a grant lives at every node: code, refresh, the former refresh token once more, its end', (t) =>
+  t.test('a grant lives at every node: code, refresh, former refresh tokens, six refreshes at once', (t) =>
     lifeOfAGrant(t, three),
   );
+  t.test('a refresh token that is used again too late ends the grant at every node', (t) => reuse(t, three));
   t.test('a revocation at one node holds at the others in the next request', (t) => revocations(t, three));
   t.test('a code and a consent count once over all nodes', (t) => codesOnce(t, three));
   t.test('a block and a closed application end the tokens of hosts everywhere', (t) =>

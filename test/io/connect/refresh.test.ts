@@ -1,0 +1,281 @@
+/** Refresh by several processes of one host that share a stored token: at once, late, over a restart and over the upgrade. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
+import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
+import { HOUR_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import { digest, openSealers } from '../../../src/io/connect/sealed.ts';
+import type { Answer } from '../../../tools/agent.ts';
+import { cookie } from '../../support/account.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
+import { CIPHER } from '../../support/admin.ts';
+import { type ConnectFixture, startConnect } from '../../support/connect.ts';
+import {
+  connectHost,
+  type HostClient,
+  type HostTokens,
+  hostClient,
+  refreshTokens,
+  registerHost,
+  sendForm,
+  sendMcp,
+  tokensOf,
+} from '../../support/hosts.ts';
+
+interface Connected {
+  readonly fixture: ConnectFixture;
+  readonly host: HostClient;
+  readonly tokens: HostTokens;
+  /** Presents a refresh token. */
+  refresh(token: string): Promise<Answer>;
+  /** The same, and it must be answered with tokens. */
+  next(token: string): Promise<HostTokens>;
+  /** How many of the access tokens are good. */
+  live(...access: readonly string[]): Promise<number>;
+}
+
+async function startConnected(t: Test): Promise<Connected> {
+  const fixture = await startConnect();
+  t.teardown(() => fixture.stop());
+  const { host, tokens } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
+  const refresh = (token: string) => refreshTokens(fixture.url, host, token);
+  return {
+    fixture,
+    host,
+    tokens,
+    refresh,
+    next: async (token) => tokensOf(await refresh(token)),
+    live: async (...access) => {
+      const answers = await Promise.all(
+        access.map((token) => sendMcp(fixture.url, token, { method: 'tools/list' })),
+      );
+      return answers.filter(({ status }) => status === 200).length;
+    },
+  };
+}
+
+function isOver(t: Test, answer: Answer, note = 'over'): void {
+  t.equal(answer.status, 400, note);
+  t.match(answer.json, { error: 'invalid_grant' }, note);
+}
+
+/** The newest entry of the owner's login log. */
+async function lastLogged({ get, owner }: ConnectFixture): Promise<unknown> {
+  const { result } = await get('/auth/v1/login_log', cookie(owner.sid));
+  return (result as readonly unknown[])[0];
+}
+
+const REUSED = {
+  event: 'token_reused',
+  ok: false,
+  error: 'Invalid grant: the refresh token was replaced before',
+};
+
+for (const count of [2, 3, 5, 10])
+  t.test(`refresh: ${count} at once are all answered, with one refresh token`, async (t) => {
+    const { tokens, next, live } = await startConnected(t);
+    const answers = await Promise.all(Array.from({ length: count }, () => next(tokens.refresh)));
+    const newest = new Set(answers.map(({ refresh }) => refresh));
+    t.equal(newest.size, 1, 'the same refresh token for each');
+    t.notOk(newest.has(tokens.refresh), 'which is another one');
+    const access = new Set([tokens.access, ...answers.map(({ access }) => access)]);
+    t.equal(access.size, count + 1, 'an access token of its own for each');
+    t.equal(await live(...access), Math.min(8, count + 1));
+  });
+
+t.test('refresh: the ninth access token of a grant ends the oldest alone', async (t) => {
+  const { fixture, tokens, next, live } = await startConnected(t);
+  const access: string[] = [];
+  for (let use = 0; use < 8; use += 1) access.push((await next(tokens.refresh)).access);
+  t.equal(await live(tokens.access), 0);
+  t.equal(await live(...access), 8);
+  const { result } = await fixture.get('/auth/v1/connected_hosts', cookie(fixture.owner.sid));
+  t.match(result, [{ sessions: 8 }]);
+});
+
+t.test('refresh: a former token gives the newest one of the chain and does not rotate', async (t) => {
+  const { fixture, tokens, next } = await startConnected(t);
+  const second = await next(tokens.refresh);
+  fixture.actors.clock.nowMs += 30 * SECOND_MS;
+  const third = await next(second.refresh);
+  const fourth = await next(third.refresh);
+  t.equal(new Set([tokens, second, third, fourth].map(({ refresh }) => refresh)).size, 4);
+  fixture.actors.clock.nowMs += 30 * SECOND_MS;
+  for (const former of [tokens, second, third, tokens])
+    t.equal((await next(former.refresh)).refresh, fourth.refresh);
+  t.not((await next(fourth.refresh)).refresh, fourth.refresh, 'the newest one rotates');
+});
+
+t.test(
+  'refresh: a former token 61 s after its own replacement ends the grant, with the reason',
+  async (t) => {
+    const { fixture, tokens, next, refresh, live } = await startConnected(t);
+    const second = await next(tokens.refresh);
+    fixture.actors.clock.nowMs += 59 * SECOND_MS;
+    const third = await next(second.refresh);
+    const again = await next(tokens.refresh);
+    fixture.actors.clock.nowMs += 2 * SECOND_MS;
+    t.equal((await next(second.refresh)).refresh, third.refresh, 'replaced two seconds ago');
+    t.equal(await live(again.access), 1);
+    isOver(t, await refresh(tokens.refresh), 'a use within the minute does not prolong it');
+    t.equal(await live(second.access, third.access, again.access), 0);
+    isOver(t, await refresh(third.refresh));
+    t.match(await lastLogged(fixture), REUSED);
+  },
+);
+
+t.test('refresh: the ninth replacement within the minute ends the time of the first token', async (t) => {
+  const { fixture, tokens, next, refresh } = await startConnected(t);
+  const chain = [tokens.refresh];
+  for (let use = 0; use < 9; use += 1) chain.push((await next(chain.at(-1) ?? '')).refresh);
+  const [first = '', second = ''] = chain;
+  t.equal((await next(second)).refresh, chain.at(-1), 'eight steps before the newest');
+  isOver(t, await refresh(first));
+  t.match(await lastLogged(fixture), REUSED);
+});
+
+t.test('refresh: two processes with one file refresh each hour for a day', async (t) => {
+  const { fixture, tokens, next, live } = await startConnected(t);
+  let file = tokens.refresh;
+  for (let hour = 0; hour < 24; hour += 1) {
+    fixture.actors.clock.nowMs += HOUR_MS;
+    const read = file;
+    const [one, other] = await Promise.all([next(read), next(read)]);
+    // The one that was answered last writes last.
+    file = hour % 2 === 0 ? one.refresh : other.refresh;
+    t.equal(await live(one.access, other.access), 2);
+  }
+});
+
+t.test('refresh: a process that keeps its own token and follows within the minute stays', async (t) => {
+  const { fixture, tokens, next } = await startConnected(t);
+  let [one, other] = [tokens.refresh, tokens.refresh];
+  for (let hour = 0; hour < 5; hour += 1) {
+    fixture.actors.clock.nowMs += HOUR_MS;
+    one = (await next(one)).refresh;
+    one = (await next(one)).refresh;
+    fixture.actors.clock.nowMs += 50 * SECOND_MS;
+    other = (await next(other)).refresh;
+    t.equal(other, one);
+  }
+});
+
+t.test('refresh: over a restart a former token gives the same successor', async (t) => {
+  const { fixture, tokens, next, live } = await startConnected(t);
+  const second = await next(tokens.refresh);
+  await fixture.actors.restart();
+  const again = await next(tokens.refresh);
+  t.equal(again.refresh, second.refresh);
+  t.equal(await live(tokens.access, second.access, again.access), 3);
+});
+
+t.test('refresh: a former token is of its client alone, and may be given back', async (t) => {
+  const { fixture, host, tokens, next, refresh, live } = await startConnected(t);
+  const second = await next(tokens.refresh);
+  const other = await registerHost(fixture.url);
+  isOver(t, await refreshTokens(fixture.url, other, tokens.refresh), 'another client');
+  t.equal(await live(second.access), 1, 'which ends nothing');
+  const revoked = await sendForm(`${fixture.url}/connect/revoke`, {
+    token: tokens.refresh,
+    client_id: host.clientId,
+  });
+  t.equal(revoked.status, 200);
+  t.equal(await live(second.access), 0);
+  isOver(t, await refresh(second.refresh));
+});
+
+/** Every text in a value. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
+}
+
+t.test('refresh: a copy of the journal, with its secret, computes no token', async (t) => {
+  const { fixture, tokens, next } = await startConnected(t);
+  const second = await next(tokens.refresh);
+  await fixture.actors.settle();
+  const { userId } = fixture.owner;
+  const stored = fixture.actors.journal.load('user', userId);
+  const { refreshTokens: sealer } = openSealers(CIPHER);
+  const held = sealer.open(second.refresh);
+  if (held === undefined) throw new Error('the token is not sealed under the secret of the journal');
+  const texts = new Set(textsOf(stored));
+  t.ok(texts.has(digest(second.refresh)), 'the journal holds the hash');
+  t.notOk(texts.has(held.random));
+  const computed = new Set([...texts].flatMap((random) => sealer.successors({ ...held, random })));
+  for (const random of texts) computed.add(sealer.seal({ ...held, random }));
+  t.notOk(
+    [tokens, second].some(({ refresh }) => computed.has(refresh)),
+    'no token of the grant',
+  );
+  const third = await next(second.refresh);
+  t.notOk(computed.has(third.refresh), 'nor the next one');
+  t.equal(sealer.successors(held)[0], third.refresh, 'which the holder of the token could compute');
+});
+
+interface Golden {
+  readonly userId: string;
+  readonly nowMs: number;
+  readonly tokens: Readonly<Record<'unused' | 'former' | 'current' | 'repeated', string>>;
+  readonly clients: Readonly<Record<'unused' | 'rotated' | 'repeated', string>>;
+  readonly events: readonly unknown[];
+  readonly state: { readonly sessions: readonly SessionRecord[] };
+}
+
+/** An account as version 7 left it: three connected hosts, one that refreshed, and one that repeated a refresh. */
+const GOLDEN: Golden = JSON.parse(
+  readFileSync(new URL('../../../../test/fixtures/rows-7.json', import.meta.url), 'utf8'),
+);
+
+/** The account in a journal of today, as its snapshot or as its events. */
+async function startUpgraded(t: Test, form: 'snapshot' | 'events') {
+  const fixture = await startConnect({ seed: 2 });
+  t.teardown(() => fixture.stop());
+  const { journal, clock } = fixture.actors;
+  const { userId: id, nowMs, events, state, tokens, clients } = GOLDEN;
+  const row = (content: unknown[]) => journal.pack([7, ...content, [], []]);
+  const rows: Operation[] = state.sessions.map(({ kind, hash, id: sessionId }) => {
+    const owner = sessionOwner({ userId: id, sessionId });
+    return { op: 'index', index: sessionIndex(kind), key: hash, owner };
+  });
+  if (form === 'snapshot')
+    rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
+  else
+    for (const [index, event] of events.entries())
+      rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([[event]]) });
+  await commitRows(journal, rows);
+  clock.nowMs = nowMs;
+  const refresh = (client: keyof Golden['clients'], token: string) =>
+    refreshTokens(fixture.url, hostClient(clients[client]), token);
+  const next = async (client: keyof Golden['clients'], token: string) =>
+    tokensOf(await refresh(client, token)).refresh;
+  return { fixture, clock, tokens, refresh, next };
+}
+
+for (const form of ['snapshot', 'events'] as const) {
+  t.test(`refresh: over the upgrade every stored token works, from ${form}`, async (t) => {
+    const { tokens, next } = await startUpgraded(t, form);
+    const unused = await next('unused', tokens.unused);
+    t.equal(await next('unused', tokens.unused), unused, 'and follows the new rule');
+    const rotated = await next('rotated', tokens.current);
+    t.equal(await next('rotated', tokens.current), rotated);
+    const repeated = await next('repeated', tokens.repeated);
+    t.equal(await next('repeated', tokens.repeated), repeated);
+  });
+
+  t.test(`refresh: over the upgrade a former token works for its minute, from ${form}`, async (t) => {
+    const { fixture, clock, tokens, refresh, next } = await startUpgraded(t, form);
+    clock.nowMs += 60 * SECOND_MS;
+    // Tokens of that version did not follow from each other, so each of the two begins a chain.
+    const own = await next('rotated', tokens.former);
+    t.equal(await next('rotated', tokens.former), own);
+    const other = await next('rotated', tokens.current);
+    t.equal(await next('rotated', tokens.current), other);
+    clock.nowMs += SECOND_MS;
+    await fixture.actors.restart();
+    t.equal(await next('rotated', tokens.current), other, 'in one journal with rows of today');
+    isOver(t, await refresh('rotated', tokens.former), 'its minute is over');
+    isOver(t, await refresh('rotated', other), 'and the grant with it');
+  });
+}
