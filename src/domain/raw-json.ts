@@ -20,6 +20,17 @@ const COLON = 0x3a;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
+/** What stands behind a backslash, and its meaning (RFC 8259 7). */
+const ESCAPED: Readonly<Record<string, number>> = {
+  '"': 0x22,
+  '\\': 0x5c,
+  '/': 0x2f,
+  b: 0x08,
+  f: 0x0c,
+  n: 0x0a,
+  r: 0x0d,
+  t: 0x09,
+};
 
 /**
  * The value of `key` in the object that begins at `from` (white space before it is skipped). Of a repeated key the
@@ -93,6 +104,21 @@ export function itemSpans(text: string, from = 0): Span[] {
     at = skipSpace(text, at + 1);
   }
   return spans;
+}
+
+/** Are there more than `max` values in valid JSON text, lists and objects included? One pass that stops there. */
+export function hasMoreValues(text: string, max: number): boolean {
+  let values = 1;
+  for (let at = 0; at < text.length && values <= max; ) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = stringEnd(text, at);
+    else {
+      // An empty container counts as one that has a value.
+      if (code === COMMA || code === OPEN_BRACE || code === OPEN_BRACKET) values += 1;
+      at += 1;
+    }
+  }
+  return values > max;
 }
 
 /** Characters of a JSON number that is compared; a double never needs more than 25. */
@@ -179,16 +205,24 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
+/**
+ * Is this literal, quotation marks included, another spelling of `key`? Stops at the first difference: an object may have
+ * very many names with escapes.
+ */
 function sameKey(text: string, start: number, end: number, key: string): boolean {
-  if (end - start === key.length + 2 && text.startsWith(key, start + 1)) return true;
-  // Cut out first: a search of the whole text for every key would take quadratic time.
-  const literal = text.slice(start, end);
-  if (!literal.includes('\\')) return false;
-  try {
-    return JSON.parse(literal) === key;
-  } catch {
-    return false;
+  let at = start + 1;
+  for (let index = 0; index < key.length; index += 1) {
+    let code = text.charCodeAt(at);
+    let length = 1;
+    if (code === BACKSLASH) {
+      const kind = text.charAt(at + 1);
+      length = kind === 'u' ? 6 : 2;
+      code = kind === 'u' ? Number.parseInt(text.slice(at + 2, at + 6), 16) : (ESCAPED[kind] ?? Number.NaN);
+    }
+    if (code !== key.charCodeAt(index)) return false;
+    at += length;
   }
+  return at === end - 1;
 }
 
 function skipSpace(text: string, from: number): number {
@@ -200,15 +234,25 @@ function skipSpace(text: string, from: number): number {
   }
 }
 
+/** Characters read one by one behind an escaped quotation mark: there a search for each mark would be slower. */
+const ESCAPED_STRETCH = 1_024;
+
 /** Past the closing quote of the string that begins at `start`; the end of the text when it never closes. */
 function stringEnd(text: string, start: number): number {
-  let at = start;
+  let at = start + 1;
   for (;;) {
-    at = text.indexOf('"', at + 1);
-    if (at === -1) return text.length;
-    let backslashes = 0;
-    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
-    if (backslashes % 2 === 0) return at + 1;
+    const quote = text.indexOf('"', at);
+    if (quote === -1) return text.length;
+    let before = quote - 1;
+    while (text.charCodeAt(before) === BACKSLASH) before -= 1;
+    if ((quote - before) % 2 === 1) return quote + 1;
+    at = quote + 1;
+    for (const stop = at + ESCAPED_STRETCH; at < stop; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) return at + 1;
+      if (code === BACKSLASH) at += 1;
+    }
+    if (at >= text.length) return text.length;
   }
 }
 

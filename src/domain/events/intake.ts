@@ -27,20 +27,21 @@ export interface IncomingEvent extends Omit<StoredEvent, 'sequence' | 'acceptedM
 }
 
 /**
- * Reads the events of a text that is known to be JSON: the object `{"events": […]}` that begins at `from`. `ofModule` judges the module that an event
- * names and answers with its name. Throws `InvalidInput` or `BodyTooLarge` that names the event and the field.
+ * Reads the events of a text that is known to be JSON, one at a time: the object `{"events": […]}` that begins at `from`.
+ * `ofModule` judges the module that an event names and answers with its name. Throws `InvalidInput` or `BodyTooLarge` that
+ * names the event and the field.
  */
-export function readEvents(
+export function* readEvents(
   text: string,
   eventsMax: number,
   ofModule: (name: unknown, path: string) => string,
   from = 0,
-): IncomingEvent[] {
+): Generator<IncomingEvent> {
   const list = memberSpan(text, 'events', from);
   if (list === undefined || text.charAt(list.start) !== '[') throw invalid('events', 'an array is required');
   const spans = itemSpans(text, list.start);
   if (spans.length > eventsMax) throw invalid('events', `at most ${eventsMax}`);
-  return spans.map((span, index) => readEvent(text, span, `events.${index}`, ofModule));
+  for (const [index, span] of spans.entries()) yield readEvent(text, span, `events.${index}`, ofModule);
 }
 
 function readEvent(

@@ -40,6 +40,9 @@ export interface RelayRequest extends RequestLine {
   readonly timeoutMs: number;
 }
 
+/** Bytes of an answer that the gateway itself parses: the facts of a file, a message or a code. Larger ones have no facts. */
+export const FACTS_MAX_BYTES = 64 * 1024;
+
 export interface ModuleAnswer {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */

@@ -14,6 +14,7 @@ const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
+const COMMA = 0x2c;
 
 const RESERVED = new Set(['__proto__', 'constructor', 'prototype']);
 /** A text without any of these cannot hold a reserved key, not even with escapes. */
@@ -33,14 +34,18 @@ export function readJson(bytes: Buffer): { text: string; value: unknown } {
   return read;
 }
 
-/** The text, known to be JSON, for callers that forward it: there no key is reserved. */
-export function readJsonText(bytes: Buffer): string {
-  return parseText(bytes).text;
+/**
+ * The text, known to be JSON, for callers that forward it: there no key is reserved. `valuesMax` bounds the time of the parser
+ * where a body may be large.
+ */
+export function readJsonText(bytes: Buffer, valuesMax: number): string {
+  return parseText(bytes, valuesMax).text;
 }
 
-function parseText(bytes: Buffer): { text: string; value: unknown } {
+function parseText(bytes: Buffer, valuesMax = Infinity): { text: string; value: unknown } {
   if (!isUtf8(bytes)) throw new GatewayError('InvalidInput', 'body: not UTF-8');
-  if (!isShallow(bytes)) throw new GatewayError('InvalidInput', `body: nested over ${JSON_DEPTH_MAX} levels`);
+  const fault = shapeFault(bytes, valuesMax);
+  if (fault !== undefined) throw new GatewayError('InvalidInput', `body: ${fault}`);
   const text = bytes.toString('utf8');
   let value: unknown;
   try {
@@ -52,9 +57,10 @@ function parseText(bytes: Buffer): { text: string; value: unknown } {
   return { text, value };
 }
 
-/** Is no value nested deeper than `JSON_DEPTH_MAX`? Scans the bytes only. */
-export function isShallow(bytes: Uint8Array): boolean {
+/** Nesting over `JSON_DEPTH_MAX`, or more values than `valuesMax`, containers included. Scans the bytes only. */
+export function shapeFault(bytes: Uint8Array, valuesMax = Infinity): string | undefined {
   let depth = 0;
+  let values = 1;
   let quoted = false;
   for (let index = 0; index < bytes.length; index += 1) {
     const byte = bytes[index];
@@ -64,15 +70,20 @@ export function isShallow(bytes: Uint8Array): boolean {
     } else if (byte === QUOTE) quoted = true;
     else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth += 1;
-      if (depth > JSON_DEPTH_MAX) return false;
+      values += 1;
+      if (depth > JSON_DEPTH_MAX) return `nested over ${JSON_DEPTH_MAX} levels`;
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1;
+    else if (byte === COMMA) values += 1;
+    if (values > valuesMax) return `more than ${valuesMax} values`;
   }
-  return true;
+  return undefined;
 }
 
 /** The depth scan bounds the recursion. */
 function hasReservedKey(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return value.some(hasReservedKey);
-  return Object.entries(value).some(([key, inner]) => RESERVED.has(key) || hasReservedKey(inner));
+  for (const key in value)
+    if (RESERVED.has(key) || hasReservedKey((value as Readonly<Record<string, unknown>>)[key])) return true;
+  return false;
 }

@@ -6,7 +6,7 @@ import type { CapabilityFamily } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { RouteContext } from '../http/route.ts';
-import type { ModuleResult } from '../http-client/types.ts';
+import { FACTS_MAX_BYTES, type ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
@@ -109,6 +109,7 @@ function checkOf(result: ModuleResult, family: CapabilityFamily | undefined): Co
 }
 
 function jsonOf(body: Buffer): Record<string, unknown> {
+  if (body.length > FACTS_MAX_BYTES) return {};
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? { ...value } : {};

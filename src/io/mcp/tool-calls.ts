@@ -13,7 +13,16 @@ import { isStreamed, StreamedAnswer } from '../modules/streamed-answer.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import type { RemoteParent } from '../tracing/span.ts';
-import { errorText, isErrorAnswer, resourceResult, structuredResult, toolResult } from './answer.ts';
+import {
+  errorText,
+  isErrorAnswer,
+  isTooLargeToParse,
+  type ResultForm,
+  resourceResult,
+  STRUCTURED_RESULT,
+  TOOL_RESULT,
+  toolResult,
+} from './answer.ts';
 import { faultOf, sizeFaultOf } from './argument-check.ts';
 import {
   audit,
@@ -25,6 +34,7 @@ import {
   recordOf,
   refused,
 } from './audit.ts';
+import { yieldToLoop } from './batch.ts';
 import { type Catalog, type ResourceEntry, shownTools, type ToolEntry, viewAt } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
@@ -110,8 +120,8 @@ export class ToolCalls {
   /** `outgoing`: the request to the backend; undefined for a tool of the gateway itself. */
   #execute(entry: ToolEntry, values: JsonObject, outgoing: Sendable | undefined, call: ToolCall): Answer {
     if (outgoing === undefined || entry.endpoint === null) return this.#serve(entry, values, call);
-    const wrap = entry.row.outputSchema === undefined ? toolResult : structuredResult;
-    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, wrap);
+    const form = entry.row.outputSchema === undefined ? TOOL_RESULT : STRUCTURED_RESULT;
+    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, form);
   }
 
   /** A destructive call is sent only after its audit record is on disk. */
@@ -142,11 +152,13 @@ export class ToolCalls {
     this.#authorize(call, entry.readers, 'resource');
     if (!viewAt(catalog, call.context).hasResource(uri))
       throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this resource');
-    const wrap: Wrap = (...answer) => resourceResult(entry, ...answer);
-    if (entry.endpoint === null) return this.#serveResource(entry, call, wrap);
+    const form: ResultForm = {
+      wrap: (text, isError, members) => resourceResult(entry, text, isError, members),
+    };
+    if (entry.endpoint === null) return this.#serveResource(entry, call, form);
     const url = withCodeInQuery(entry.url, call);
     const outgoing: Outgoing = { ok: true, method: 'GET', url, body: undefined };
-    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, call, wrap);
+    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, call, form);
   }
 
   #authorize(call: ToolCall, allowed: ReadonlySet<CallerClass>, what: 'tool' | 'resource'): void {
@@ -186,16 +198,16 @@ export class ToolCalls {
       session: call.caller.session,
       arguments: values,
     };
-    return this.#settle(tool(gatewayCall), call, toolResult);
+    return this.#settle(tool(gatewayCall), call, TOOL_RESULT);
   }
 
-  #serveResource(entry: ResourceEntry, call: ToolCall, wrap: Wrap): Answer {
+  #serveResource(entry: ResourceEntry, call: ToolCall, form: ResultForm): Answer {
     const resource = this.#options.gateway.resources[entry.uri];
     if (resource === undefined) throw new Error(`no function for the gateway resource ${entry.uri}`);
-    return this.#settle(Promise.resolve(resource(call.context)), call, wrap);
+    return this.#settle(Promise.resolve(resource(call.context)), call, form);
   }
 
-  async #settle(value: Promise<unknown>, call: ToolCall, wrap: Wrap) {
+  async #settle(value: Promise<unknown>, call: ToolCall, { wrap }: ResultForm) {
     try {
       const text = JSON.stringify({ result: await value });
       audit(call, call.record, 'ok');
@@ -215,7 +227,7 @@ export class ToolCalls {
     outgoing: Sendable,
     timeoutMs: number,
     call: ToolCall,
-    wrap: Wrap,
+    form: ResultForm,
   ): Answer {
     if (endpoint === undefined || outgoing.url === undefined) {
       audit(call, call.record, 'failed');
@@ -247,27 +259,55 @@ export class ToolCalls {
       call.record.backendMs = result.elapsedMs;
       if (span !== undefined) endModuleCall(span, result);
       if (flight !== undefined) inFlight.done(flight);
-      return this.#answer(result, call, wrap);
+      return this.#answer(result, call, form);
     });
   }
 
-  #answer(result: ModuleResult, call: ToolCall, wrap: Wrap): RpcReply {
-    if (result.ok) {
-      const { status, body } = result.answer;
-      const text = body.toString('utf8');
-      const isError = isErrorAnswer(status, text);
-      audit(call, call.record, isError ? 'error' : 'ok');
-      return resultEnvelope(call.id, wrap(text, isError, call.members));
+  #answer(result: ModuleResult, call: ToolCall, form: ResultForm): Answer {
+    if (!result.ok) return this.#failed(result, call, form);
+    const { status, body } = result.answer;
+    const text = body.toString('utf8');
+    if (body.length > WHOLE_BYTES_MAX) return this.#answerInSlices(text, status, call, form);
+    const isError = isErrorAnswer(status, text);
+    audit(call, call.record, isError ? 'error' : 'ok');
+    const structured = isError ? undefined : form.structure?.(text);
+    return resultEnvelope(call.id, form.wrap(text, isError, call.members, structured));
+  }
+
+  /** A long answer is judged, parsed, wrapped and written in event-loop ticks of their own. */
+  async #answerInSlices(text: string, status: number, call: ToolCall, form: ResultForm): Promise<RpcReply> {
+    await yieldToLoop();
+    const isError = isErrorAnswer(status, text);
+    const isParsed = form.structure !== undefined && !isError;
+    if (isParsed && isTooLargeToParse(text)) {
+      const reason = 'too large for structured content';
+      return this.#failed({ ok: false, error: 'ModuleAnswerTooLarge', reason, elapsedMs: 0 }, call, form);
     }
-    const { error } = result;
+    audit(call, call.record, isError ? 'error' : 'ok');
+    await yieldToLoop();
+    const structured = isParsed ? form.structure(text) : undefined;
+    await yieldToLoop();
+    const answer = resultEnvelope(call.id, form.wrap(text, isError, call.members, structured));
+    await yieldToLoop();
+    return answer;
+  }
+
+  #failed(
+    { error, refusedBy }: Extract<ModuleResult, { ok: false }>,
+    call: ToolCall,
+    form: ResultForm,
+  ): RpcReply {
     audit(call, call.record, outcomeOf(error));
     if (error === 'Aborted') return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
-    if (error === 'AccessRateLimit') throw tooManyCalls(result.refusedBy);
+    if (error === 'AccessRateLimit') throw tooManyCalls(refusedBy);
     if (error !== 'ModuleAnswerTooLarge') return rpcFailure(call.id, error);
-    const text = wrap(errorText(error, 'ask for less at once'), true, call.members);
+    const text = form.wrap(errorText(error, 'ask for less at once'), true, call.members);
     return new RpcFailure(error, resultEnvelope(call.id, text));
   }
 }
+
+/** Bytes of an answer that is judged, wrapped and written in one tick. Every answer that is too large to parse is longer. */
+const WHOLE_BYTES_MAX = 32 * 1024;
 
 /** One tools/call or resources/read: its caller, the id of the message, and its audit record. */
 interface ToolCall extends RequestContext {
@@ -330,7 +370,6 @@ function silentReader(status: number, contentType: string): StreamedAnswer | und
 }
 
 type Sendable = Extract<Outgoing, { ok: true }>;
-type Wrap = (text: string, isError: boolean, members: string) => string;
 
 const NO_NAMES: FormerNames = Object.freeze({});
 const NO_ARGUMENTS: JsonObject = Object.freeze({});

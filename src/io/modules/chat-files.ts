@@ -7,7 +7,7 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { ModuleAnswer, ModuleResult } from '../http-client/types.ts';
+import { FACTS_MAX_BYTES, type ModuleAnswer, type ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from './client.ts';
 import { endpointUrl, parseEndpoint } from './endpoint.ts';
 import { gatewayHeaders } from './headers.ts';
@@ -216,8 +216,9 @@ function resultOf(result: ModuleResult): Readonly<Record<string, unknown>> | und
   return isRecord(value) ? value : undefined;
 }
 
-/** Undefined when the answer is no JSON object. */
+/** Undefined when the answer is no JSON object, or too large for one with facts. */
 function parsed(answer: ModuleAnswer): Readonly<Record<string, unknown>> | undefined {
+  if (answer.body.length > FACTS_MAX_BYTES) return undefined;
   try {
     const value: unknown = JSON.parse(answer.body.toString('utf8'));
     return isRecord(value) ? value : undefined;

@@ -15,6 +15,7 @@ import { readJsonText } from '../http/json.ts';
 import type { Log } from '../observability/log.ts';
 import type { ModuleClient } from './client.ts';
 import { type Endpoint, parseEndpoint } from './endpoint.ts';
+import { inSlices } from './event-slices.ts';
 import { gatewayHeaders } from './headers.ts';
 
 /** Interval between polls without events. */
@@ -30,6 +31,8 @@ const POLL_TIMEOUT_MS = 10 * SECOND_MS;
 export const PAGE_EVENTS = 500;
 /** Events of one answer: a page may exceed the requested limit, because it never splits a tick. */
 const PAGE_EVENTS_MAX = 20_000;
+/** JSON values of one answer: twenty for each event. */
+const PAGE_VALUES_MAX = 20 * PAGE_EVENTS_MAX;
 const CURSOR = 'eventFeed:';
 
 interface EventPollerOptions {
@@ -140,7 +143,7 @@ export class EventPoller {
     if (body === undefined) return 0;
     // Grows slowly: a page that is too large again costs its whole transfer.
     this.#limit = Math.min(PAGE_EVENTS, this.#limit + 1 + (this.#limit >> 3));
-    const events = this.#eventsOf(body);
+    const events = await this.#eventsOf(body);
     if (events.length === 0) {
       this.#eagerPolls = Math.max(0, this.#eagerPolls - 1);
       return this.#eagerPolls > 0 ? POLL_EAGER_MS : POLL_MS;
@@ -179,17 +182,13 @@ export class EventPoller {
     return result.answer.body;
   }
 
-  #eventsOf(body: Buffer): IncomingEvent[] {
+  async #eventsOf(body: Buffer): Promise<IncomingEvent[]> {
     const { module } = this.#options;
     try {
-      const text = readJsonText(body);
+      const text = readJsonText(body, PAGE_VALUES_MAX);
       const from = memberSpan(text, 'result')?.start ?? 0;
-      return readEvents(
-        text,
-        PAGE_EVENTS_MAX,
-        (name, path) => requireModule(name, path, (each) => each === module),
-        from,
-      );
+      const ofModule = (name: unknown, path: string) => requireModule(name, path, (each) => each === module);
+      return await inSlices(readEvents(text, PAGE_EVENTS_MAX, ofModule, from), body.length);
     } catch (error) {
       throw error instanceof GatewayError ? this.#refusePage(error.detail ?? error.row) : error;
     }

@@ -4,12 +4,15 @@
  */
 import type { EventInbox, Intake } from '../../actors/events/inbox.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { readEvents, requireModule } from '../../domain/events/intake.ts';
+import { type IncomingEvent, readEvents, requireModule } from '../../domain/events/intake.ts';
 import { readJsonText } from '../http/json.ts';
+import { inSlices } from './event-slices.ts';
 import type { ModuleKeys } from './module-keys.ts';
 
 /** Events of one request. */
 const EVENTS_PER_REQUEST_MAX = 1_000;
+/** JSON values of one request: a hundred for each event. */
+const VALUES_PER_REQUEST_MAX = 100 * EVENTS_PER_REQUEST_MAX;
 /** Body of one request. */
 export const EVENTS_BODY_MAX_BYTES = 4 * 1024 * 1024;
 
@@ -28,10 +31,11 @@ export function createEventPush(inbox: Pick<EventInbox, 'accept'>, keys: ModuleK
   };
   return {
     async push(key, body) {
-      let events: ReturnType<typeof readEvents>;
+      let events: IncomingEvent[];
       try {
         const opened = keys.openedBy(key);
-        events = readEvents(readJsonText(body), EVENTS_PER_REQUEST_MAX, judgeWith(opened));
+        const text = readJsonText(body, VALUES_PER_REQUEST_MAX);
+        events = await inSlices(readEvents(text, EVENTS_PER_REQUEST_MAX, judgeWith(opened)), body.length);
       } catch (error) {
         if (error instanceof GatewayError)
           refused[error.row === 'AccessDenied' ? 'refusedKey' : 'refusedInput'] += 1;

@@ -49,7 +49,7 @@ function ofModule(module: string, ...ticks: (number | string)[]): IncomingEvent[
     (tick) =>
       `{"module":"${module}","tick":"${tick}","type":"TxInWallet","crmId":"7","data":{"id":"${tick}"}}`,
   );
-  return readEvents(`{"events":[${texts.join(',')}]}`, 100_000, String);
+  return [...readEvents(`{"events":[${texts.join(',')}]}`, 100_000, String)];
 }
 
 const ticksOf = (log: JournalEventLog, after = 0) => log.page(after, 1_000).map(({ tick }) => tick);
@@ -227,7 +227,7 @@ t.test('event log: the oldest go before large events fill the journal', async (t
     { length: 900 },
     (_, tick) => `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"filler":"${filler}"}}`,
   );
-  await inbox.accept(readEvents(`{"events":[${texts.join(',')}]}`, 1_000, String));
+  await inbox.accept([...readEvents(`{"events":[${texts.join(',')}]}`, 1_000, String)]);
   await actors.advance(3 * SECOND_MS);
   t.ok(log.counters().sizeBytes <= 600_000, `${log.counters().sizeBytes} bytes`);
   t.equal(log.oldest, 501, 'a slice');

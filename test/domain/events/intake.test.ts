@@ -16,9 +16,9 @@ const MODULES = ['wallet', 'chat'];
 
 function read(text: string): IncomingEvent[] {
   JSON.parse(text);
-  return readEvents(text, EVENTS_MAX, (name, path) =>
-    requireModule(name, path, (each) => MODULES.includes(each)),
-  );
+  const ofModule = (name: unknown, path: string) =>
+    requireModule(name, path, (each) => MODULES.includes(each));
+  return [...readEvents(text, EVENTS_MAX, ofModule)];
 }
 
 function one(members: string): IncomingEvent {

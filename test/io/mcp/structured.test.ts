@@ -3,7 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import fc from 'fast-check';
 import t from 'tap';
-import { structuredResult } from '../../../src/io/mcp/answer.ts';
+import { STRUCTURED_RESULT } from '../../../src/io/mcp/answer.ts';
 import { toolFaults } from '../../../src/io/mcp/tool.ts';
 import { runs } from '../../support/depth.ts';
 import { startMcp, TOKENS } from '../../support/mcp.ts';
@@ -53,6 +53,11 @@ t.test('structuredContent: is the object of the module, with long integers as st
   t.match(await client.callTool({ name: 'shop_item' }), { structuredContent: { result: { n: 12 } } });
 });
 
+const resultOf = (text: string, isError: boolean) => {
+  const { wrap, structure } = STRUCTURED_RESULT;
+  return wrap(text, isError, '', isError ? undefined : structure?.(text));
+};
+
 t.test('structuredContent: a failure and a text that is no JSON object have none', async (t) => {
   for (const [text, isError] of [
     [BODY, true],
@@ -61,7 +66,7 @@ t.test('structuredContent: a failure and a text that is no JSON object have none
     ['{"a":', false],
     ['', false],
   ] as const)
-    t.notOk('structuredContent' in JSON.parse(structuredResult(text, isError)), text);
+    t.notOk('structuredContent' in JSON.parse(resultOf(text, isError)), text);
 });
 
 t.test('structuredContent: any object keeps its values, integers beyond 2^53 as their digits', async (t) => {
@@ -72,7 +77,7 @@ t.test('structuredContent: any object keeps its values, integers beyond 2^53 as 
         /"integer":0\}$/,
         `"integer":${integer}}`,
       );
-      const { structuredContent } = JSON.parse(structuredResult(text, false));
+      const { structuredContent } = JSON.parse(resultOf(text, false));
       t.equal(String(structuredContent.integer), String(integer));
     }),
     runs(100),

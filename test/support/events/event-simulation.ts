@@ -128,7 +128,7 @@ class EventSimulation {
       const tick = this.#random() < 0.02 ? '9223372036854775807' : String(1_000 + this.#ticks + jitter);
       return `{"module":"${module}","tick":"${tick}","type":"x","data":{"id":${this.#ticks}}}`;
     });
-    return readEvents(`{"events":[${texts.join(',')}]}`, 100, String);
+    return [...readEvents(`{"events":[${texts.join(',')}]}`, 100, String)];
   }
 
   #resend(): void {

@@ -1,0 +1,155 @@
+/**
+ * No request and no answer of a module holds the event loop: adversarial inputs to every route, field, kind of tool and reader
+ * of modules' answers, with the processor time that the main thread uses for a turn.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import {
+  callTool,
+  cookieOf,
+  expectOk,
+  logIn,
+  mcpLogin,
+  newKey,
+  request,
+  signUp,
+  updateKey,
+} from '../../tools/agent.ts';
+import { launch, NO_LIMITS } from '../../tools/launch.ts';
+import { depth } from '../support/depth.ts';
+import { type ModuleAnswer, moduleAnswers } from '../support/loop-budget/answers.ts';
+import {
+  attackedTools,
+  type Case,
+  type Credentials,
+  callCases,
+  eventCases,
+  fieldCases,
+  routeCases,
+  toolCases,
+} from '../support/loop-budget/cases.ts';
+import { LoopMeter } from '../support/loop-budget/meter.ts';
+import { routeTable } from '../support/route-table.ts';
+
+/** Milliseconds of the main thread's processor time for one turn of the loop. */
+const TURN_MS = 50;
+const SHOWN = 5;
+const MODULE_KEY = 'k'.repeat(40);
+/** Of the inputs of a group one in so many is tried, another part with each seed: at full depth, and in a quick run. */
+const PARTS = {
+  routes: { full: 1, quick: 12 },
+  fields: { full: 4, quick: 40 },
+  tools: { full: 1, quick: 12 },
+  answers: { full: 2, quick: 30 },
+  events: { full: 1, quick: 4 },
+} as const;
+type Group = keyof typeof PARTS;
+
+/** A module that answers as the test says at the moment. */
+async function startModule(test: Test) {
+  const state: { answer: ModuleAnswer | undefined } = { answer: undefined };
+  const server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
+    request.resume();
+    request.once('end', () => {
+      if (state.answer !== undefined) state.answer.send(response);
+      else response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":1}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  test.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, state };
+}
+
+async function start(test: Test) {
+  const module = await startModule(test);
+  const key = newKey();
+  const gateway = await launch({
+    configuration: {
+      Settings: { ...NO_LIMITS, ChallengeSeconds: 300 },
+      Modules: { core: { url: module.url, key: MODULE_KEY }, chat: { url: module.url } },
+      McpTools: attackedTools(),
+      Admin: { publicKeys: [key.publicKey] },
+      OAuthClients: 'any',
+      Log: { level: 'error' },
+    },
+    args: ['--sandbox'],
+    environment: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
+  });
+  test.teardown(() => gateway.stop());
+  const person = await signUp(gateway.url, key);
+  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const logInAgain = async (): Promise<Credentials> => {
+    const login = expectOk('mcp_login', await mcpLogin(gateway.url, key, Date.now()));
+    const cookie = cookieOf(expectOk('login', await logIn(gateway.url, key)));
+    return { cookie, bearer: String(login.json['result']?.['sessionId']) };
+  };
+  const isAlive = async ({ cookie, bearer }: Credentials): Promise<boolean> => {
+    const session = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: cookie } });
+    return session.status === 200 && (await callTool(gateway.url, bearer, 'sessions')).status === 200;
+  };
+  const [front, internal] = [gateway.url, gateway.internal].map(
+    (url) => new LoopMeter(gateway.process.pid ?? 0, url),
+  ) as [LoopMeter, LoopMeter];
+  test.teardown(() => {
+    front.close();
+    internal.close();
+  });
+  return { module, front, internal, logInAgain, isAlive };
+}
+
+interface Tried extends Case {
+  readonly answer?: ModuleAnswer;
+}
+
+function chosen(group: Group, cases: readonly Tried[]): readonly Tried[] {
+  const part = PARTS[group][depth.depth];
+  return cases.filter((_, index) => index % part === depth.seed % part);
+}
+
+t.test('event loop: no adversarial input costs more than 50 ms of processor time in one turn', async (t) => {
+  const { module, front, internal, logInAgain, isAlive } = await start(t);
+  const groups: Readonly<Record<Group, readonly Tried[]>> = {
+    routes: routeCases(routeTable()),
+    fields: fieldCases(),
+    tools: toolCases(),
+    answers: moduleAnswers().flatMap((answer) =>
+      callCases().map((each) => ({ ...each, name: `${each.name}, ${answer.name}`, answer })),
+    ),
+    events: eventCases(MODULE_KEY),
+  };
+  let credentials = await logInAgain();
+  for (const [group, cases] of Object.entries(groups) as [Group, readonly Tried[]][]) {
+    const meter = group === 'events' ? internal : front;
+    const figures: { name: string; ms: number }[] = [];
+    const statuses = new Map<number, number>();
+    for (const each of chosen(group, cases)) {
+      module.state.answer = each.answer;
+      const sent = each.sent(credentials);
+      const before = meter.usedMs();
+      const status = await meter.send(sent);
+      let ms = meter.usedMs() - before;
+      // Once more: the code is compiled now, and only the longest turn counts.
+      if (ms > TURN_MS) ms = await meter.longestTurnMs(() => meter.send(each.sent(credentials)));
+      figures.push({ name: each.name, ms });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      // Endpoints whose last calls all failed would be closed.
+      if (each.answer !== undefined && status >= 500) {
+        module.state.answer = undefined;
+        await meter.send(sent);
+      }
+      if (status === 401 && !(await isAlive(credentials))) credentials = await logInAgain();
+    }
+    figures.sort((a, b) => b.ms - a.ms);
+    t.comment(`${group}: ${figures.length} inputs, answers ${JSON.stringify([...statuses].sort())}`);
+    for (const { name, ms } of figures.slice(0, SHOWN)) t.comment(`  ${ms.toFixed(1)} ms: ${name}`);
+    t.same(
+      figures.filter(({ ms }) => ms > TURN_MS).map(({ name, ms }) => `${ms.toFixed(0)} ms: ${name}`),
+      [],
+      group,
+    );
+  }
+});
