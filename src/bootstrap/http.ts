@@ -9,6 +9,7 @@ import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import type { Services } from '../io/http/services.ts';
 import { createSessionLookup } from '../io/http/session-lookup.ts';
 import type { Log } from '../io/observability/log.ts';
+import { LoopWatch } from '../io/observability/loop-watch.ts';
 import { residentMemory } from '../io/observability/machine.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
@@ -28,6 +29,15 @@ export interface Pipelines {
   readings(): MetricReadings;
 }
 
+/** What the public and the internal listener have each for itself. */
+interface ListenerOptions {
+  readonly site: Site;
+  readonly proxyProtocol: boolean;
+  readonly tracing?: Tracing | undefined;
+  readonly sendfileHeader?: string | undefined;
+  readonly notFound?: Services['notFound'];
+}
+
 /** Builds both route tables and what serves them once the ports are open. */
 export function createPipelines(deps: HttpDeps): Pipelines {
   const { configuration, options, settings, actors, cluster, limiter, metrics, publicServer } = deps;
@@ -40,17 +50,8 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: rss(),
   });
-  const pipelineOf = (
-    routes: readonly AnyRoute[],
-    listener: {
-      site: Site;
-      proxyProtocol: boolean;
-      tracing?: Tracing | undefined;
-      sendfileHeader?: string | undefined;
-      notFound?: Services['notFound'];
-    },
-    bounds: SharedBounds,
-  ) =>
+  const loopWatch = loopWatchOf(deps);
+  const pipelineOf = (routes: readonly AnyRoute[], listener: ListenerOptions, bounds: SharedBounds) =>
     createPipeline({
       routes,
       missingFeatures: missingFeatures(configuration),
@@ -65,6 +66,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       newRequestId,
       trustedProxies: configuration.trustedProxies,
       isNearCapacity: publicServer.isNearCapacity,
+      loopWatch,
       onBug: (error, requestId) => options.log.write('requestFailed', { err: error, requestId }),
       onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {
@@ -109,6 +111,13 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     internal: internalPipeline,
     readings: () => readMetrics(deps, publicPipeline),
   };
+}
+
+function loopWatchOf({ metrics, options }: HttpDeps): LoopWatch {
+  return new LoopWatch((tick) => {
+    metrics.observeLongTick(tick);
+    options.log.write('loopHeld', { ...tick });
+  });
 }
 
 function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLookup {

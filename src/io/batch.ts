@@ -6,9 +6,9 @@
 /** Items of one batch in one tick. Further items run at once: thousands of ready sockets must not wait for each other. */
 export const TICK_BATCH_MAX = 256;
 
-type BatchPhase = 'work' | 'send';
+type BatchPhase = 'work' | 'send' | 'end';
 
-/** Runs all batches at the end of the tick, in two `setImmediate` callbacks. */
+/** Runs all batches at the end of the tick, in three `setImmediate` callbacks. `end`: after all work of the tick. */
 export class LoopTick {
   readonly #defer: (act: () => void) => unknown;
   readonly #work = () => this.#flush('work');
@@ -18,7 +18,8 @@ export class LoopTick {
     if (this.#due.work.length > 0) this.#plan();
     this.#flush('send');
   };
-  readonly #due: Record<BatchPhase, (() => void)[]> = { work: [], send: [] };
+  readonly #end = () => this.#flush('end');
+  readonly #due: Record<BatchPhase, (() => void)[]> = { work: [], send: [], end: [] };
   #planned = false;
 
   /** `defer` runs its callbacks after the poll phase, in order, each followed by its microtasks. */
@@ -33,13 +34,14 @@ export class LoopTick {
   }
 
   /**
-   * Both callbacks run in the same check phase with microtasks between them, so an answer that depends only on resolved
+   * The callbacks run in the same check phase with microtasks between them, so an answer that depends only on resolved
    * promises is sent in this tick. One tick later a client that half-closes after its request would count as gone.
    */
   #plan(): void {
     this.#planned = true;
     this.#defer(this.#work);
     this.#defer(this.#send);
+    this.#defer(this.#end);
   }
 
   #flush(phase: BatchPhase): void {
@@ -49,7 +51,8 @@ export class LoopTick {
   }
 }
 
-const LOOP_TICK = new LoopTick();
+/** Of this process, which has one event loop. */
+export const LOOP_TICK = new LoopTick();
 
 export class TickBatch<Item> {
   readonly #phase: BatchPhase;

@@ -69,7 +69,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   inAccessCheck = true;
   /** Before `hold` it takes no part of any bound. */
   holder: Holder = NO_HOLDER;
-  /** Its share of the requests in flight, from `hold` until it is over. */
+  /** From `hold` until it is over. */
   requestLease: Lease | undefined;
   bodyLease: Lease | undefined;
   /** The handler is at work, or its result waits to be sent. */
@@ -181,16 +181,19 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.holder = this.#holderOf(this.session);
     this.services.inFlight.add(this);
   }
-
   identify(session: SessionContext): void {
     this.services.inFlight.identify(this, this.#holderOf(session));
+  }
+
+  noteWork(tool?: string): void {
+    this.services.loopWatch?.note(this.route?.path ?? '', tool);
   }
 
   #holderOf(session: SessionContext | undefined): Holder {
     return this.services.bounds.holders.of(this.client.address, session?.userId, session?.id);
   }
 
-  /** Registers for the abort of the connection; uWebSockets.js takes one handler a request. */
+  /** For the abort of the connection; uWebSockets.js takes one handler a request. */
   watch(): void {
     if (this.#isWatched || this.isOver) return;
     this.#isWatched = true;

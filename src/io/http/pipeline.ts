@@ -126,6 +126,7 @@ class RequestPipeline implements Pipeline {
       this.#cut(exchange);
       return;
     }
+    exchange.noteWork();
     const decision = guard(head);
     if (decision === 'close') {
       this.#smuggledTotal += 1;
@@ -189,6 +190,7 @@ class RequestPipeline implements Pipeline {
     const { ready } = match;
     const { route } = ready;
     exchange.route = route;
+    exchange.noteWork();
     if (route.anyOrigin === true) exchange.cors = anyOriginHeaders(head);
     exchange.params = match.params;
     if (route.auth === 'admin' || route.adminAddresses === true) this.#requireAdminAddress(exchange);

@@ -134,6 +134,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly holder: Holder;
   /** A route that finds the session itself (/mcp) sets it here for the shared bounds. Throws the error of a bound. */
   identify(session: SessionContext): void;
+  /** The event loop works for this request from here on, and for this tool: the watchdog names them. */
+  noteWork(tool?: string): void;
   /** Called once when the client leaves before the answer. */
   onAbort(listener: () => void): void;
 }

@@ -39,6 +39,7 @@ export class RequestScheduler {
       this.#done(exchange);
       return;
     }
+    exchange.noteWork();
     if (exchange.span !== undefined) exchange.span = exchange.span.child(`route ${route.path}`);
     try {
       const result = route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
@@ -70,6 +71,7 @@ export class RequestScheduler {
   #answer(exchange: Exchange): void {
     const { value } = exchange;
     exchange.value = undefined;
+    exchange.noteWork();
     try {
       this.#listener.answer(exchange, value);
     } catch (error) {

@@ -4,6 +4,7 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
+import type { LoopWatch } from '../observability/loop-watch.ts';
 import type { OpenBodies } from './body/open-bodies.ts';
 import type { InFlight } from './in-flight.ts';
 import type { IncomingHead } from './request.ts';
@@ -17,6 +18,8 @@ export interface Services {
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
   readonly inFlight: InFlight;
+  /** Undefined: nothing is watched. */
+  readonly loopWatch?: Pick<LoopWatch, 'note'> | undefined;
   /** The answer to an unknown path; undefined for the usual JSON. */
   readonly notFound?: ((head: IncomingHead) => Reply | undefined) | undefined;
   /** Checks the bodies that are still arriving; by default one for the process. */

@@ -94,6 +94,7 @@ export class ToolCalls {
     const entry = catalog.tools.get(name);
     if (entry === undefined)
       throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
+    call.context.noteWork(entry.name);
     this.#authorize(call, entry.callers, 'tool');
     if (!shownTools(catalog, call.context).has(name))
       throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this tool');
@@ -264,6 +265,7 @@ export class ToolCalls {
   }
 
   #answer(result: ModuleResult, call: ToolCall, form: ResultForm): Answer {
+    call.context.noteWork(call.record.name);
     if (!result.ok) return this.#failed(result, call, form);
     const { status, body } = result.answer;
     const text = body.toString('utf8');

@@ -80,6 +80,7 @@ export const LOG_FIELDS = {
   requests: field('number', 'Requests and streams.'),
   responseBytes: field('number', 'Bytes of the answer body.'),
   route: field('string', 'Pattern of the route.'),
+  tool: field('string', 'Tool or resource that was called; may be empty.'),
   signal: field('string', 'Signal of the operating system.'),
   source: field('string', 'Origin of a webhook attempt: `live`, `resend`, `ping`.'),
   spans: field('number', 'Spans of traces.'),
@@ -240,6 +241,7 @@ export const PROGRAM_LINES = {
     'error',
     'detail?',
   ),
+  loopHeld: warn('event loop held', 'A tick of more than 100 ms.', 'route', 'tool', 'durationMs'),
   pollingRecovered: info('event polling recovered', 'After failures.', 'module', 'failures'),
   linkOpened: info('link opened', 'Two nodes of the cluster are connected.', 'node', 'direction'),
   linkClosed: warn(

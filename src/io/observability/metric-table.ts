@@ -51,6 +51,12 @@ export const OBSERVED_METRICS = {
     'Time that the module took for a call.',
     openLabel('event'),
   ),
+  gatehouse_event_loop_long_ticks_total: counter(
+    'ticks',
+    'Ticks of the event loop that took more than 100 ms, by the route and tool that held it longest.',
+    openLabel('route'),
+    openLabel('tool'),
+  ),
   gatehouse_call_progress_reports_total: counter(
     'reports',
     'Reports of progress by modules, of calls whose client asked for them.',

@@ -2,6 +2,7 @@
 import { type Metric, Registry } from 'prom-client';
 import { CLUSTER_HISTOGRAMS, CLUSTER_SAMPLED_METRICS } from './cluster-metrics.ts';
 import { Counter, Histogram, LabelCache, type LabelledSeries, MetricFamily } from './counters.ts';
+import type { LongTick } from './loop-watch.ts';
 import type { Label, MetricDefinition } from './metric-definition.ts';
 import { type MetricLabels, type MetricReadings, OBSERVED_METRICS, SAMPLED_METRICS } from './metric-table.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
@@ -40,6 +41,7 @@ export interface NodeDurations {
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
+  readonly observeLongTick: (tick: LongTick) => void;
   /** Undefined without `Cluster`. */
   readonly observeNode: NodeDurations | undefined;
   /** The text exposition format and its content type. */
@@ -71,10 +73,14 @@ export function createMetrics(
     seconds: seconds({ route, method }),
   }));
   const observeCall = createCallObserver(registry);
+  const longTicks = observedCounter(registry, 'gatehouse_event_loop_long_ticks_total');
   const sampled = isNode ? { ...SAMPLED_METRICS, ...CLUSTER_SAMPLED_METRICS } : SAMPLED_METRICS;
   const readings = registerSampled(registry, sampled);
   return {
     observeCall,
+    observeLongTick({ route, tool }) {
+      longTicks({ route, tool }).value += 1;
+    },
     observeNode: isNode ? createNodeDurations(registry) : undefined,
     observe({ route, method, status, durationMs: milliseconds }) {
       const found = series.get(route, method, status);

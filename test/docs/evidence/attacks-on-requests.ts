@@ -2,6 +2,23 @@
 import type { Evidence } from './evidence.ts';
 
 export const ATTACKS_ON_REQUESTS: Evidence = {
+  'inputs that make a reader slow: long numbers, deep and wide JSON, runs of one character, in bodies, arguments, queries and fields':
+    [
+      'test/e2e/loop-budget/loop-budget.test.ts: event loop: no adversarial input costs more than 50 ms',
+      'test/domain/raw-json.test.ts: numberFault: a number of more than 40 characters is named unread',
+      'test/tidy.test.ts: tidy: expressions: none goes back over a run of its text',
+    ],
+  'a `pattern` of a tool that goes back over its text': [
+    'test/domain/linear-pattern.test.ts: linear pattern: finds what a regular expression with the flag u finds',
+    'test/domain/linear-pattern.test.ts: linear pattern: what a linear engine lacks is a fault that names the part',
+  ],
+  'slow inputs in answers and events of modules': [
+    'test/e2e/loop-budget/loop-budget.test.ts: event loop: no adversarial input costs more than 50 ms',
+  ],
+  'a tick of the event loop that takes long all the same': [
+    'test/io/observability/loop-watch.test.ts: loop watch: a stretch of more than 100 ms is named with its route and tool',
+    'test/io/observability/loop-watch.test.ts: loop watch: the handler of a request counts for its route',
+  ],
   'ambiguous framing': [
     'test/io/http/front.test.ts: front: a request that two parsers could read differently',
   ],

@@ -35,6 +35,7 @@ export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyC
       return;
     }
     exchange.bodyRead = true;
+    exchange.noteWork();
     try {
       if (bodyCheck === undefined) exchange.rawBody = result;
       else {

@@ -15,10 +15,11 @@ import {
   request,
   signUp,
   updateKey,
-} from '../../tools/agent.ts';
-import { launch, NO_LIMITS } from '../../tools/launch.ts';
-import { depth } from '../support/depth.ts';
-import { type ModuleAnswer, moduleAnswers } from '../support/loop-budget/answers.ts';
+} from '../../../tools/agent.ts';
+import { launch, NO_LIMITS } from '../../../tools/launch.ts';
+import { depth } from '../../support/depth.ts';
+import { routeTable } from '../../support/route-table.ts';
+import { type ModuleAnswer, moduleAnswers } from './answers.ts';
 import {
   attackedTools,
   type Case,
@@ -28,9 +29,8 @@ import {
   fieldCases,
   routeCases,
   toolCases,
-} from '../support/loop-budget/cases.ts';
-import { LoopMeter } from '../support/loop-budget/meter.ts';
-import { routeTable } from '../support/route-table.ts';
+} from './cases.ts';
+import { LoopMeter } from './meter.ts';
 
 /** Milliseconds of the main thread's processor time for one turn of the loop. */
 const TURN_MS = 50;
