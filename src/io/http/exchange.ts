@@ -32,7 +32,6 @@ const LONG_BODY_BYTES = 64 * 1024;
 /** How long an answered connection that must close waits for its client to do so; uWS's idle timeout is as long. */
 const KEEP_OPEN_MS = 10_000;
 const NO_BYTES = Buffer.alloc(0);
-
 /** Shared by all exchanges of a pipeline. */
 export interface ExchangeListener {
   /** The answer is complete, or the client left before. May be called more than once. */
