@@ -274,6 +274,6 @@ async function callChat(call: Call): Promise<void> {
   await call('POST', `${at}/chats/archive`, { chatId, archived: true });
   await call('POST', `${at}/chats/leave`, { chatId: other });
   await call('POST', `${at}/chats/hard_delete`, { chatId });
-  const delivery = { channel: 'email', address: 'a@example.com', code: '123456' };
+  const delivery = { channel: 'email', address: 'a@example.com', code: '12345678' };
   await call('POST', `${at}/codes/deliver`, delivery, null);
 }

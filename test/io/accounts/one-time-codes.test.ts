@@ -414,8 +414,8 @@ t.test(
       '-1234567',
     ];
     for (const code of codes) t.equal((await enter(1, code)).status, 400, JSON.stringify(code));
-    t.equal((await post('/auth/v1/login', { challengeId: 2 ** 53, code: '123456' })).status, 400);
-    t.equal((await post('/auth/v1/login', { challengeId: 'x', code: '123456' })).status, 400);
+    t.equal((await post('/auth/v1/login', { challengeId: 2 ** 53, code: '12345678' })).status, 400);
+    t.equal((await post('/auth/v1/login', { challengeId: 'x', code: '12345678' })).status, 400);
     t.equal((await post('/auth/v1/login', { challengeId: 1, code: 123456 })).status, 400);
     for (const code of ['12345678', '123456'])
       t.equal(refusal(await enter(1, code)), '401/1104 Challenge expired');
