@@ -43,7 +43,7 @@ async function basicBearer({ url }: RunningGateway, { key }: Person): Promise<st
   return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
 }
 
-/** Whether the balance can be listed, called, read and proxied; all four must agree. */
+/** Whether the balance can be listed, called, read and proxied, and a file id be asked for; all must agree. */
 async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<boolean | string> {
   const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params });
   const listed = await rpc(url, bearer, message('tools/list'));
@@ -51,11 +51,13 @@ async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<b
   const read = await rpc(url, bearer, message('resources/read', { uri: 'gatehouse://wallet/balance' }));
   const headers = { Authorization: `Bearer ${bearer}` };
   const proxied = await request(`${url}/wallet/v1/balance/get`, { headers });
+  const file = await request(`${url}/auth/v2/file/1`, { headers });
   const verdicts = [
     listed.text.includes('"wallet_get_balance"'),
     Number(called.json['error']?.['code'] ?? 0) !== -32001,
     Number(read.json['error']?.['code'] ?? 0) !== -32001,
     proxied.status === 200,
+    file.status === 404,
   ];
   const [first] = verdicts;
   return verdicts.every((one) => one === first) ? first === true : verdicts.join();

@@ -270,7 +270,7 @@ export const READINGS_4: Evidence = {
     'test/io/routes/downloads.test.ts: v2: a session without proof and McpBasicPersonalReads false: raw ids are 403',
     'test/io/routes/downloads.test.ts: v2: with McpBasicPersonalReads a session without proof reads raw ids',
     'test/io/routes/downloads.test.ts: v2: a signed McpApp session proved its key',
-    'test/e2e/files/downloads.test.ts: agents: a McpVerified session fetches by id, a McpBasic session only by code',
+    'test/e2e/files/downloads.test.ts: agents: McpVerified and, outside production, McpBasic sessions fetch by id',
     'test/io/files/download/file-code.test.ts: at most 19 digits are a raw id',
   ],
   '4.7 An expired bearer does not prevent': [

@@ -93,23 +93,28 @@ t.test('chat members fetch a file; other users and former members are refused', 
   t.same((await untilRefused(file.byId, { Cookie: owner.cookie })).refusal, [404, 1311]);
 });
 
-t.test('agents: a McpVerified session fetches by id, a McpBasic session only by code', async (t) => {
-  const person = await signUp(gateway.url);
-  await updateKey(gateway.url, person, { mcpAccess: true });
-  const file = await upload(person, randomBytes(1_000));
-  const verified = await mcpLogin(gateway.url, person.key, Date.now());
-  const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
-  t.equal((await get(file.byId, bearer)).status, 200);
-  const basic = await basicLogin(gateway.url, person.key);
-  t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
-  const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
-  t.same((await get(file.byId, weak)).refusal, [401, 1101]);
-  t.equal((await get(file.byCode, weak)).status, 200);
-  const both = { Authorization: 'Bearer unknown', Cookie: person.cookie };
-  t.same((await get(file.byId, both)).refusal, [401, 1101], 'the bearer decides, the cookie is ignored');
-  t.equal((await get(file.byCode, both)).status, 200, 'a code needs neither');
-  t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
-});
+t.test(
+  'agents: McpVerified and, outside production, McpBasic sessions fetch by id what the account may read',
+  async (t) => {
+    const person = await signUp(gateway.url);
+    await updateKey(gateway.url, person, { mcpAccess: true });
+    const file = await upload(person, randomBytes(1_000));
+    const verified = await mcpLogin(gateway.url, person.key, Date.now());
+    const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
+    t.equal((await get(file.byId, bearer)).status, 200);
+    const basic = await basicLogin(gateway.url, person.key);
+    t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
+    const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
+    t.equal((await get(file.byId, weak)).status, 200);
+    const other = await upload(await signUp(gateway.url), randomBytes(1_000));
+    t.same((await get(other.byId, weak)).refusal, [404, 1311], 'the chat module refuses a file of others');
+    t.equal((await get(file.byCode, weak)).status, 200);
+    const both = { Authorization: 'Bearer unknown', Cookie: person.cookie };
+    t.same((await get(file.byId, both)).refusal, [401, 1101], 'the bearer decides, the cookie is ignored');
+    t.equal((await get(file.byCode, both)).status, 200, 'a code needs neither');
+    t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
+  },
+);
 
 t.test('a blocked user is refused every download', async (t) => {
   const person = await signUp(gateway.url);
