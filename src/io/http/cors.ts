@@ -8,12 +8,12 @@ import { type HeaderList, Reply } from './route.ts';
 /** How long a browser may remember a preflight. Seconds. */
 const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
-  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
+  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, Want-Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
 /** Arguments that MCP clients repeat (src/io/mcp/header-params.ts). CORS has no wildcard for the end of a name. */
 const ARGUMENT_HEADER = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/i;
 const ARGUMENT_HEADERS_MAX = 32;
 const EXPOSE_HEADERS =
-  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id, WWW-Authenticate';
+  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, Repr-Digest, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id, WWW-Authenticate';
 const NONE: HeaderList = [];
 const ANY_ORIGIN: HeaderList = [
   ['Access-Control-Allow-Origin', '*'],

@@ -20,6 +20,8 @@ const PERSONAL_CHATS_MAX = 10_000;
 /** RFC 9110 8.3.1, in lower case, with at most a charset. */
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,63}(?:; ?charset=[A-Za-z0-9_-]{1,40})?$/;
 
+const SHA256_HEX = /^[0-9a-f]{64}$/;
+
 /** A complete file as the chat module describes it. */
 export interface ChatFile {
   readonly fileId: string;
@@ -29,6 +31,8 @@ export interface ChatFile {
   readonly sizeBytes: number;
   /** Unsigned, of all bytes. */
   readonly crc32: number;
+  /** Of all bytes, when the module knows it. */
+  readonly sha256: Buffer | undefined;
   /** Creation of the message, Unix milliseconds. */
   readonly sentMs: number;
   /** A valid media type, when the module knows it. */
@@ -235,13 +239,15 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 function readFile(fields: Readonly<Record<string, unknown>> | undefined): ChatFile | undefined {
   const fileId = parseId(fields?.['fileId']);
   const ownerId = parseId(fields?.['senderId']);
-  const { name, sizeBytes, crc32, dateTime, contentType } = fields ?? {};
+  const { name, sizeBytes, crc32, dateTime, contentType, sha256: hex } = fields ?? {};
   if (fileId === undefined || ownerId === undefined || typeof name !== 'string') return undefined;
   if (!isCount(sizeBytes) || !isCount(crc32) || crc32 > 0xffff_ffff) return undefined;
   const sentMs = typeof dateTime === 'string' ? Date.parse(dateTime) : Number.NaN;
   if (Number.isNaN(sentMs)) return undefined;
   const fits = typeof contentType === 'string' && MEDIA_TYPE.test(contentType);
-  return { fileId, ownerId, name, sizeBytes, crc32, sentMs, contentType: fits ? contentType : undefined };
+  const sha256 = typeof hex === 'string' && SHA256_HEX.test(hex) ? Buffer.from(hex, 'hex') : undefined;
+  const type = fits ? contentType : undefined;
+  return { fileId, ownerId, name, sizeBytes, crc32, sha256, sentMs, contentType: type };
 }
 
 function isCount(value: unknown): value is number {

@@ -33,6 +33,7 @@ const DOWNLOAD_READS = {
   'If-Modified-Since': 'optional',
   'If-Unmodified-Since': 'optional',
   'If-Range': 'optional',
+  'Want-Repr-Digest': 'optional',
 } as const;
 const DOWNLOAD_SENDS = [
   'Accept-Ranges',
@@ -41,6 +42,7 @@ const DOWNLOAD_SENDS = [
   'ETag',
   'Last-Modified',
   'Cache-Control',
+  'Repr-Digest',
 ] as const;
 const UNPROVEN =
   'a file id needs a login that proves its key: McpVerified, a signed McpApp, or a browser session';

@@ -257,6 +257,10 @@ export const READINGS_4: Evidence = {
     'test/io/routes/upload-sockets.test.ts: in mid-piece keeps what arrived',
     'test/io/routes/upload-sockets.test.ts: a second request takes over from the first',
   ],
+  '4.7 downloads of whole files and ranges have': [
+    'test/io/routes/downloads.test.ts: digests: CRC-32 and a known SHA-256 of the whole file',
+    'test/domain/files/repr-digest.test.ts: digests: a wish chooses and orders them',
+  ],
   '4.7 a date with an unknown weekday': [
     'test/domain/files/preconditions.test.ts: dates: an unknown weekday makes no date, in all three forms and all conditions',
     'test/domain/files/preconditions.test.ts: download: $',

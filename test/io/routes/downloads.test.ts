@@ -2,6 +2,7 @@
  * Downloads over raw sockets: the whole table of ranges and conditions by both versions and both methods, who may fetch
  * what, and what a file says of itself. How bodies leave is test/io/files/download/sender.test.ts.
  */
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import t from 'tap';
@@ -465,6 +466,44 @@ t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of 
   http.settings.set('FileDownloadByIdEnabled', 0);
   http.settings.set('FileDownloadAuthRequired', 0);
   t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7'))), [401, 1101]);
+});
+
+t.test('digests: CRC-32 and a known SHA-256 of the whole file, as the client wants them', async (t) => {
+  const { http, put, chat } = await startDownloads(t);
+  const plain = await put('7', TEN_BYTES);
+  const sha256 = createHash('sha256').update(TEN_BYTES).digest();
+  const known = await put('8', TEN_BYTES);
+  chat.set('8', { ...known, sha256 });
+  const crc = Buffer.alloc(4);
+  crc.writeUInt32BE(plain.crc32);
+  const [crcMember, shaMember] = [
+    `crc32=:${crc.toString('base64')}:`,
+    `sha-256=:${sha256.toString('base64')}:`,
+  ];
+  const digestOf = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
+    const answer = await sendRaw(http.port, requestText(method, path, { ...COOKIE, ...headers }));
+    return [answer.status, answer.headers['repr-digest']];
+  };
+  for (const version of ['v1', 'v2']) {
+    const path = `/auth/${version}/file`;
+    t.same(await digestOf(`${path}/7`), [200, crcMember]);
+    t.same(await digestOf(`${path}/8`), [200, `${shaMember}, ${crcMember}`]);
+    t.same(await digestOf(`${path}/8`, {}, 'HEAD'), [200, `${shaMember}, ${crcMember}`]);
+    t.same(
+      await digestOf(`${path}/8`, { Range: 'bytes=2-3' }),
+      [206, `${shaMember}, ${crcMember}`],
+      'of all',
+    );
+    t.same(await digestOf(`${path}/8`, { 'Want-Repr-Digest': 'crc32=3' }), [200, crcMember]);
+    t.same(await digestOf(`${path}/8`, { 'Want-Repr-Digest': 'sha-512=3' }), [200, undefined]);
+    t.same(await digestOf(`${path}/8`, { 'If-None-Match': '*' }), [304, undefined]);
+    t.same(await digestOf(`${path}/8`, { Range: 'bytes=99-' }), [416, undefined]);
+  }
+  t.same(
+    await digestOf('/auth/v1/file/8?part_number=0'),
+    [200, undefined],
+    'a part is a resource of its own',
+  );
 });
 
 t.test('v2: a signed McpApp session proved its key: raw ids with the access of its account', async (t) => {

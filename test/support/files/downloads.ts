@@ -187,6 +187,7 @@ export async function startDownloads(
         name,
         sizeBytes: bytes.length,
         crc32: crc32(bytes),
+        sha256: undefined,
         sentMs: SENT_MS,
         contentType: undefined,
       };

@@ -20,7 +20,7 @@ import type { ChatFile } from '../../modules/chat-files.ts';
 import type { FileStorage, StoredFile } from '../storage/port.ts';
 import type { StreamOwner } from '../stream-owner.ts';
 import type { SendBufferCounters, SendBuffers } from './buffers.ts';
-import { presentationOf } from './headers.ts';
+import { contentHeaders, presentationOf } from './headers.ts';
 import { createFileSource, type Pace, readWhole, UNREAD_MS, WHOLE_BODY_BYTES } from './sender.ts';
 
 /** Below this the gateway sends faster than a second server opens the file. */
@@ -105,7 +105,8 @@ export class Downloads {
   answer(request: DownloadRequest, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
     const { etag, modifiedMs, validators } = presentationOf(file);
     const facts = { etag, modifiedMs, sizeBytes: file.sizeBytes };
-    const sent = fieldsOf(request);
+    const read = readerOf(request);
+    const sent = fieldsOf(read);
     const fields = form.part === undefined ? sent : { ...sent, range: undefined };
     const decision = judgeDownload(fields, facts, request.nowMs);
     if (decision.status === 412) throw new GatewayError('PreconditionFailed');
@@ -118,7 +119,8 @@ export class Downloads {
         ['Content-Range', unsatisfiedRange(file.sizeBytes)],
       ]);
     const ranges = decision.status === 206 ? decision.ranges : undefined;
-    const content = contentOf(file, ranges, form, form.part === undefined && isPlain(sent, ranges?.length));
+    const plain = form.part === undefined && isPlain(sent, ranges?.length);
+    const content = contentOf(file, ranges, form, plain, read('want-repr-digest'));
     const key = { owner: file.ownerId, fileId: file.fileId };
     const { storage } = this.#options;
     const kept = storage.openKept?.(key);
@@ -221,10 +223,13 @@ function contentOf(
   ranges: readonly { readonly first: number; readonly last: number }[] | undefined,
   { part, headers: own }: DownloadForm,
   isPlain: boolean,
+  wantedDigests: string | undefined,
 ): Content {
   const { sizeBytes } = file;
-  const { contentType, content } = presentationOf(file);
-  const headers: HeaderList = [...(part === undefined ? content.file : content.part), ...own];
+  const presentation = presentationOf(file);
+  const { contentType, content } = presentation;
+  const kept = part === undefined ? contentHeaders(presentation, wantedDigests) : content.part;
+  const headers: HeaderList = [...kept, ...own];
   const [first, second] = ranges ?? [];
   if (first === undefined) {
     const { first: start, lengthBytes } = part ?? { first: 0, lengthBytes: sizeBytes };
@@ -259,10 +264,16 @@ function isPlain(sent: ConditionalFields, ranges: number | undefined): boolean {
   return ranges === undefined ? range === undefined : ranges === 1 && PLAIN_RANGE.test(range ?? '');
 }
 
+type FieldReader = (name: string) => string | undefined;
+
 /** Repeated fields are joined (RFC 9110 5.3): lists stay valid, other fields become invalid. */
-function fieldsOf({ header, repeatedHeaders, allHeaders }: DownloadRequest): ConditionalFields {
-  const joined = repeatedHeaders.size === 0 ? undefined : new Map(allHeaders());
-  const read = (name: string) => (joined === undefined ? header(name) : joined.get(name));
+function readerOf({ header, repeatedHeaders, allHeaders }: DownloadRequest): FieldReader {
+  if (repeatedHeaders.size === 0) return header;
+  const joined = new Map(allHeaders());
+  return (name) => joined.get(name);
+}
+
+function fieldsOf(read: FieldReader): ConditionalFields {
   return {
     ifMatch: read('if-match'),
     ifNoneMatch: read('if-none-match'),

@@ -3,10 +3,12 @@
  * may run on the gateway's origin.
  */
 import { toHttpDate } from '../../../domain/files/http-dates.ts';
+import { type DigestMembers, digestMembers, reprDigest } from '../../../domain/files/repr-digest.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { HeaderList } from '../../http/route.ts';
 import type { ChatFile } from '../../modules/chat-files.ts';
 
+const REPR_DIGEST = 'Repr-Digest';
 const UNKNOWN_TYPE = 'application/octet-stream';
 /** Types by extension. All others are downloaded as bytes. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -88,6 +90,7 @@ interface Presentation {
   readonly validators: HeaderList;
   /** With the validators, on answers with a body, and on HEAD. `part`: a part, which takes no ranges. */
   readonly content: { readonly file: HeaderList; readonly part: HeaderList };
+  readonly digests: DigestMembers;
 }
 
 const presentations = new WeakMap<ChatFile, Presentation>();
@@ -108,8 +111,24 @@ export function presentationOf(file: ChatFile): Presentation {
     ['Content-Disposition', dispositionOf(file.name, contentType)],
     ['Content-Security-Policy', 'sandbox'],
   ];
-  const content = { file: contentWith('bytes'), part: contentWith('none') };
-  const presentation: Presentation = { etag, modifiedMs, contentType, validators, content };
+  const digests = digestMembers(file);
+  // A part is a resource of its own, whose digest is not known.
+  const content = {
+    file: [...contentWith('bytes'), ...digestFields(digests, undefined)],
+    part: contentWith('none'),
+  };
+  const presentation: Presentation = { etag, modifiedMs, contentType, validators, content, digests };
   presentations.set(file, presentation);
   return presentation;
+}
+
+/** The headers of a whole file with the digests that its client asked for. */
+export function contentHeaders({ content, digests }: Presentation, wanted: string | undefined): HeaderList {
+  if (wanted === undefined) return content.file;
+  return [...content.file.filter(([name]) => name !== REPR_DIGEST), ...digestFields(digests, wanted)];
+}
+
+function digestFields(digests: DigestMembers, wanted: string | undefined): HeaderList {
+  const value = reprDigest(digests, wanted);
+  return value === undefined ? [] : [[REPR_DIGEST, value]];
 }

@@ -106,11 +106,19 @@ export const REQUEST_FIELDS = {
     description: 'RFC 9530: digest of the whole file; a file that differs is refused',
     schema: line('sha-256=:LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=:'),
   },
+  'Want-Repr-Digest': {
+    description: 'RFC 9530: digests of the file that the answer should have, with a preference of 0 to 10',
+    schema: line('sha-256=10, crc32=5'),
+  },
 } as const satisfies Record<string, HeaderField>;
 
 export type RequestFieldName = keyof typeof REQUEST_FIELDS;
 
 export const RESPONSE_FIELDS = {
+  'Repr-Digest': {
+    description: 'RFC 9530: CRC-32 of the whole file, and its SHA-256 where it is known',
+    schema: line('crc32=:y/Q5Jg==:'),
+  },
   'X-Request-Id': {
     description: 'Names the request in log and audit',
     schema: line('0mhx3k1v9p0000a7'),

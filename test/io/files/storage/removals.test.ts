@@ -173,6 +173,7 @@ t.test('removals: the file cache forgets a file, also while it is being requeste
     name: 'a',
     sizeBytes: 1,
     crc32: 0,
+    sha256: undefined,
     sentMs: 0,
     contentType: undefined,
   };
