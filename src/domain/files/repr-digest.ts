@@ -1,10 +1,10 @@
 /** Digests of a whole file for its downloads, and the choice of the client among them (RFC 9530 3 and 4). */
 
 /** Of all bytes. */
-export interface FileDigests {
+interface FileDigests {
   /** Unsigned. */
   readonly crc32: number;
-  /** 32 bytes; undefined where nobody computed it. */
+  /** 32 bytes; undefined where it is not known. */
   readonly sha256: Buffer | undefined;
 }
 

@@ -318,7 +318,15 @@ t.test('openapi: downloads answer bytes by GET, and no body by HEAD', async (t) 
     const sent = get?.parameters?.filter((each) => each.in === 'header').map(({ name }) => name);
     t.same(
       sent,
-      ['Range', 'If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since', 'If-Range', 'Want-Repr-Digest'],
+      [
+        'Range',
+        'If-Match',
+        'If-None-Match',
+        'If-Modified-Since',
+        'If-Unmodified-Since',
+        'If-Range',
+        'Want-Repr-Digest',
+      ],
       path,
     );
   }
