@@ -30,6 +30,8 @@ export const ERRORS = {
   MethodNotAllowed: { code: 1005, status: 405, message: 'Method not allowed' },
   BodyTooLarge: { code: 1006, status: 413, message: 'Body too large' },
   UnsupportedMediaType: { code: 1007, status: 415, message: 'Unsupported media type' },
+  /** The same number for a compressed body, whose answer names the coding that is taken (RFC 9110 12.5.3). */
+  UnsupportedContentCoding: { code: 1007, status: 415, message: 'Unsupported media type' },
   ModuleFailed: { code: 1008, status: 502, message: 'Module failed' },
   ModuleTimedOut: { code: 1009, status: 504, message: 'Module timed out' },
   ModuleUnavailable: { code: 1010, status: 503, message: 'Module unavailable', retryAfterSeconds: 10 },

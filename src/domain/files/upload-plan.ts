@@ -62,20 +62,15 @@ export const UPLOAD_FIELDS = [
   'repr-digest',
 ] as const;
 
-/** Fields that declare the form of a body. */
-const FORM_FIELDS = ['content-type', 'content-encoding'] as const;
-
 /**
  * Why a body is not the plain bytes of a file, naming the header; undefined when it is. A form would be stored with its
- * boundaries, a compressed body in its compressed form. Any other content type describes the file itself.
+ * boundaries. Any other content type describes the file itself.
  */
 export function bodyFormFault(field: FieldReader, repeated: ReadonlySet<string>): string | undefined {
-  const twice = FORM_FIELDS.find((name) => repeated.has(name));
-  if (twice !== undefined) return `${twice}: sent twice`;
-  if (/^\s*multipart\/form-data\s*(?:;|$)/i.test(field('content-type') ?? ''))
-    return 'content-type: expected the bytes of the file, not a form';
-  const coding = field('content-encoding')?.trim() ?? '';
-  return coding === '' || /^identity$/i.test(coding) ? undefined : 'content-encoding: expected none';
+  if (repeated.has('content-type')) return 'content-type: sent twice';
+  return /^\s*multipart\/form-data\s*(?:;|$)/i.test(field('content-type') ?? '')
+    ? 'content-type: expected the bytes of the file, not a form'
+    : undefined;
 }
 
 export function readUploadPlan(field: FieldReader): UploadPlanResult {

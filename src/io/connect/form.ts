@@ -1,5 +1,6 @@
 /** Requests and errors of the authorization server: forms (RFC 6749 appendix B), errors as RFC 6749 5.2 has them. */
 import { errorRow, GatewayError } from '../../domain/errors.ts';
+import { errorFields } from '../http/reply.ts';
 import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
 export const FORM_MAX_BYTES = 16 * 1024;
@@ -30,9 +31,8 @@ export function requireField(form: Form, name: string): string {
 /** The form of every error of these routes, those of the pipeline included. */
 export function oauthError(error: GatewayError, { header }: Pick<RouteContext, 'header'>): Reply {
   const { status, oauth, message } = errorRow(error.row);
-  const retry = error.retryAfterSeconds;
   const headers: HeaderList = [
-    ...(retry === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(retry)))] as const]),
+    ...errorFields(error),
     // RFC 6749 5.2: a client that tried to authenticate with the field is answered with one.
     ...(status === 401 && header('authorization') !== undefined ? [BASIC_CHALLENGE] : []),
   ];

@@ -2,14 +2,14 @@
 import { Reply } from '../http/route.ts';
 import { rpcFailure } from '../mcp/rpc.ts';
 import type { McpEndpoint } from '../routes/mcp.ts';
-import { bearerChallenge, CONNECT_PATH } from './resources.ts';
+import { audienceOf, bearerChallenge, CONNECT_PATH } from './resources.ts';
 
 /** `path` may have parameters: the path of the request is the resource. */
 export function protectedEndpoint(path: string = CONNECT_PATH): McpEndpoint {
   return {
     path,
     summary: 'MCP for hosts that connect with OAuth: the methods of /mcp, with a token alone',
-    audienceOf: ({ rawPath }) => rawPath,
+    audienceOf: ({ rawPath }) => audienceOf(rawPath),
     challenge(context, { kind }, id): Reply {
       const isDead = kind === 'unknown';
       const detail = isDead ? 'the token is not valid here, authorize again' : 'authorize first';

@@ -23,7 +23,7 @@ export interface Resource {
 }
 
 export interface Resources {
-  /** The resource at a path; undefined where there is none. */
+  /** The resource at a path, with or without a slash at its end; undefined where there is none. */
   find(path: string): Resource | undefined;
 }
 
@@ -34,13 +34,19 @@ export function createResources(
 ): Resources {
   const byPath = new Map(list.map((resource) => [resource.path, resource]));
   return {
-    find(path) {
+    find(typed) {
+      const path = audienceOf(typed);
       const [, name] = PROFILE_PATH_FORM.exec(path) ?? [];
       if (name === undefined) return byPath.get(path);
       const profile = profileOf(name);
       return profile === undefined ? undefined : { path, name: profile.title ?? name, profile: name };
     },
   };
+}
+
+/** The audience of tokens for an address that may end in a slash. */
+export function audienceOf(path: string): string {
+  return path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
 /** The resource of MCP without a profile. */
@@ -60,10 +66,14 @@ export function originOfRequest({ site, header }: Pick<RouteContext, 'site' | 'h
   return typed ?? site.baseUrl;
 }
 
-/** RFC 9728 3.2. */
-export function resourceMetadata(context: Pick<RouteContext, 'site' | 'header'>, resource: Resource): object {
+/** RFC 9728 3.2. `typed`: the path as the client has it. */
+export function resourceMetadata(
+  context: Pick<RouteContext, 'site' | 'header'>,
+  resource: Resource,
+  typed: string,
+): object {
   return {
-    resource: `${originOfRequest(context)}${resource.path}`,
+    resource: `${originOfRequest(context)}${typed}`,
     authorization_servers: [context.site.issuer],
     scopes_supported: RESOURCE_SCOPES,
     bearer_methods_supported: ['header'],
@@ -80,14 +90,18 @@ export function bearerChallenge(
   const metadata = `${originOfRequest(context)}${METADATA_PREFIX}${path}`;
   return `Bearer ${dead ? 'error="invalid_token", ' : ''}resource_metadata="${metadata}", scope="tools"`;
 }
+
 /**
- * The resource of an absolute address of this deployment; undefined for any other. Where the Host is checked, each own name
- * is one: a client types one of them, and sends the token request to `BaseUrl`.
+ * The resource of an absolute address of this deployment, in any spelling; undefined for any other. Where the Host is checked,
+ * each own name is one: a client types one of them, and sends the token request to `BaseUrl`.
  */
 export function resourceOfAddress(site: Site, resources: Resources, address: string): Resource | undefined {
-  const origins = site.checkHost ? [...site.origins].filter((origin) => isOwn(site, origin)) : [];
-  const origin = [site.baseUrl, ...origins].find((each) => address.startsWith(`${each}/`));
-  return origin === undefined ? undefined : resources.find(address.slice(origin.length));
+  if (!URL.canParse(address)) return undefined;
+  const { origin, pathname, search, hash, username, password } = new URL(address);
+  if (search + hash + username + password !== '') return undefined;
+  const isHere =
+    origin === site.baseUrl || (site.checkHost && site.origins.has(origin) && isOwn(site, origin));
+  return isHere ? resources.find(pathname) : undefined;
 }
 
 /** `AllowedOrigins` are pages of others. */

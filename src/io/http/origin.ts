@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Site } from '../../domain/site.ts';
 import type { IncomingHead } from './request.ts';
-import type { AnyRoute } from './route.ts';
+import type { AnyRoute, RouteContext } from './route.ts';
 
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 
@@ -55,6 +55,13 @@ export function checkCaller(site: Site, head: IncomingHead, route: AnyRoute, bea
 export function checkJsonType(head: IncomingHead, cookie: boolean): void {
   if (!head.hasBody || JSON_TYPE.test(head.header('content-type') ?? '')) return;
   throw new GatewayError(cookie ? 'Forbidden' : 'UnsupportedMediaType', 'expected application/json');
+}
+
+/** Throws `UnsupportedContentCoding` for a body that is compressed: it would be read, or stored, as it is. */
+export function checkPlainCoding(fields: Pick<RouteContext, 'header' | 'repeatedHeaders'>): void {
+  const coding = fields.header('content-encoding')?.trim().toLowerCase() ?? '';
+  if ((coding === '' || coding === 'identity') && !fields.repeatedHeaders.has('content-encoding')) return;
+  throw new GatewayError('UnsupportedContentCoding', 'content-encoding: expected none');
 }
 
 /** Throws `Forbidden` for a foreign origin. */

@@ -166,15 +166,20 @@ function statusLine(status: number): string {
   return line;
 }
 
-/** The error envelope (spec 7.1), with `Retry-After` if a repeat may succeed. */
+/** The error envelope (spec 7.1). */
 export function errorReply(error: GatewayError, headers: HeaderList = []): Reply {
-  const retry = error.retryAfterSeconds;
   return Reply.json(
     errorRow(error.row).status,
     { error: errorBody(error.row, error.detail) },
-    retry === undefined ? headers : [...headers, ['Retry-After', String(Math.max(1, Math.ceil(retry)))]],
+    [...headers, ...errorFields(error)],
     error.row,
   );
+}
+
+/** `Retry-After` if a repeat may succeed; the coding that is taken, where another one was refused and there alone. */
+export function errorFields({ row, retryAfterSeconds: retry }: GatewayError): HeaderList {
+  if (row === 'UnsupportedContentCoding') return [['Accept-Encoding', 'identity']];
+  return retry === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(retry)))]];
 }
 
 export function errorBody(

@@ -213,6 +213,8 @@ interface RouteDefinition<
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS';
   /** `:name` marks a parameter. */
   readonly path: string;
+  /** People type the address: with a slash at its end it is the same. */
+  readonly slashToo?: true;
   /** One line for the explorer. */
   readonly summary: string;
   readonly group: string;

@@ -55,6 +55,8 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
     if (entry.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
     entry.routes.set(route.method, ready);
     group.set(shape, entry);
+    if (route.slashToo === true)
+      group.set(`${shape}/`, { segments: shapeOf(`${route.path}/`), routes: entry.routes });
   }
   const patterns = byLength([...parameterized.values()].sort(literalsFirst));
   return {

@@ -25,6 +25,7 @@ import { inputCheck, isObject, type SchemaOrigin } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';
 import { askedTools, type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
 import {
+  argumentFaults,
   type ResourceRow,
   resourceFaults,
   rowPath,
@@ -121,6 +122,8 @@ export function loadCatalog(
     const found = toolFaults(name, row);
     if (tools.has(name)) found.push({ path: '', message: 'is the name of a built-in tool' });
     const endpoint = configuredEndpoint(row, modules, found);
+    for (const argument of endpoint?.pathArguments ?? [])
+      found.push(...argumentFaults(row, '/endpoint', argument));
     faults.push(...found.map((fault) => within(path, fault)));
     if (found.length === 0) tools.set(name, toolEntry(name, row, endpoint, policy, 'outside'));
   }

@@ -166,7 +166,23 @@ export function toolFaults(name: string, row: unknown): Fault[] {
   const { queryParams, bodyRootProperty } = row;
   if (Array.isArray(queryParams) && queryParams.includes(bodyRootProperty))
     faults.push({ path: '/bodyRootProperty', message: 'is in queryParams too' });
-  return faults;
+  if (Array.isArray(queryParams))
+    for (const [index, name] of queryParams.entries())
+      faults.push(...argumentFaults(row, `/queryParams/${index}`, name));
+  return [...faults, ...argumentFaults(row, '/bodyRootProperty', bodyRootProperty)];
+}
+
+/** A name in a row that is none of its arguments: most likely misspelled, and the argument that was meant goes elsewhere. */
+export function argumentFaults(
+  { inputSchema }: { readonly inputSchema?: unknown },
+  path: string,
+  name: unknown,
+): Fault[] {
+  // Their types are the schema's business.
+  if (typeof name !== 'string' || !isObject(inputSchema)) return [];
+  const { properties } = inputSchema;
+  if (isObject(properties) && Object.hasOwn(properties, name)) return [];
+  return [{ path, message: `"${name}" is no property of inputSchema` }];
 }
 
 /** The same for one resource. */

@@ -47,6 +47,7 @@ export function resourceMetadataRoute(resources: Resources, path: string = CONNE
     ...own,
     method: 'GET',
     path: `${METADATA_PREFIX}${path}`,
+    slashToo: true,
     summary: 'Metadata of the protected resource (RFC 9728)',
     docs: {
       ...(path.includes('/:profile') ? { params: PROFILE_PARAMS } : {}),
@@ -58,9 +59,10 @@ export function resourceMetadataRoute(resources: Resources, path: string = CONNE
     },
     errors: ['NotFound', 'AccessRateLimit'],
     handle(context) {
-      const resource = resources.find(context.rawPath.slice(METADATA_PREFIX.length));
+      const typed = context.rawPath.slice(METADATA_PREFIX.length);
+      const resource = resources.find(typed);
       if (resource === undefined) throw new GatewayError('NotFound');
-      return Reply.json(200, resourceMetadata(context, resource), CACHED);
+      return Reply.json(200, resourceMetadata(context, resource, typed), CACHED);
     },
   });
 }

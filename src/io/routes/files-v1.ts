@@ -28,6 +28,7 @@ import {
 import { toIso } from '../../domain/time.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
 import type { PartUploads } from '../files/upload/v1-parts.ts';
+import { checkPlainCoding } from '../http/origin.ts';
 import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
 
 export interface V1UploadDeps {
@@ -154,9 +155,11 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
       'StorageFull',
       'FileStorageFailed',
       'UnsupportedMediaType',
+      'UnsupportedContentCoding',
     ],
     async handle({ query, session, actors, client, incoming, limiter, header, repeatedHeaders, span }) {
       try {
+        checkPlainCoding({ header, repeatedHeaders });
         const formFault = bodyFormFault(header, repeatedHeaders);
         if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
         const { chunkNumber, fileId } = await deps.uploads.store({
@@ -275,6 +278,7 @@ const UNPRODUCTIVE_ERRORS: ReadonlySet<string> = new Set([
   'InvalidID',
   'InvalidPart',
   'UnsupportedMediaType',
+  'UnsupportedContentCoding',
 ]);
 
 /** The limiter does not count parts, but it does count refused ones, which would be free otherwise. */

@@ -18,6 +18,7 @@ import { SECOND_MS } from '../../domain/time.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
 import { draftBody, draftQuery, findDraft, openDraft, viewDraft } from '../files/upload/draft-access.ts';
 import type { DraftUploads, UploadOutcome } from '../files/upload/v2-stream.ts';
+import { checkPlainCoding } from '../http/origin.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
@@ -44,6 +45,7 @@ const UPLOAD_READS = {
 } as const;
 const STREAM_ERRORS = [
   'UnsupportedMediaType',
+  'UnsupportedContentCoding',
   'InvalidID',
   'MaxFileSize',
   'EmptyFile',
@@ -196,10 +198,11 @@ function dropRoute(deps: DraftDeps): AnyRoute {
 }
 
 /**
- * Throws `UnsupportedMediaType` for a body that is a form. Throws `InvalidInput` for an unreadable or repeated field,
+ * Throws `UnsupportedContentCoding` for a compressed body, `UnsupportedMediaType` for a form. Throws `InvalidInput` for an unreadable or repeated field,
  * because bytes at a wrong offset would corrupt the file.
  */
 function planOf({ header, repeatedHeaders }: RouteContext<unknown, unknown, SessionContext>): UploadPlan {
+  checkPlainCoding({ header, repeatedHeaders });
   const formFault = bodyFormFault(header, repeatedHeaders);
   if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
   const repeated = UPLOAD_FIELDS.find((name) => repeatedHeaders.has(name));

@@ -75,6 +75,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
   const isProtected = endpoint.challenge !== undefined;
   const own = {
     path: endpoint.path,
+    slashToo: true,
     group: 'mcp',
     auth: 'none',
     limits: ['Self'],

@@ -33,6 +33,11 @@ export const ERROR_TESTS: Evidence = {
     'test/io/http/origin.test.ts: origin: a body of another type is 415, with a cookie 403',
     'test/io/routes/mcp.test.ts: content type: anything but JSON is 415',
   ],
+  UnsupportedContentCoding: [
+    'test/io/http/origin.test.ts: body: a compressed one is 415 and names the coding',
+    'test/io/connect/registration.test.ts: register: a compressed body is 415',
+    'test/io/routes/files-v2.test.ts: a form and a coded body are 415',
+  ],
   ModuleFailed: [
     'test/io/modules/client.test.ts: client: a backend that is down is ModuleFailed',
     'test/io/modules/client.test.ts: an answer cut in half is ModuleFailed',

@@ -139,6 +139,9 @@ export const READINGS_1_TO_3: Evidence = {
   '2.5 no argument changes the host': [
     'test/io/modules/endpoint.test.ts: whatever the arguments are, host and path shape do not change',
   ],
+  '2.5 is no property of `inputSchema`': [
+    'test/io/mcp/catalog.test.ts: load gate: every fault of every row at once, with its path',
+  ],
   '2.5 the body is `{}`': [
     'test/io/mcp/call.test.ts: custom tools: GET, POST, queryParams',
     'test/io/mcp/call.test.ts: bodyRootProperty: left out makes the body {}, and arguments without a place are named',

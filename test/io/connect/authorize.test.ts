@@ -82,7 +82,11 @@ t.test('request: other faults go to the redirect URI, with state and iss, after 
     [{ request_uri: 'https://host.example/r' }, 'invalid_request'],
     [{ prompt: 'none' }, 'consent_required'],
     [{ resource: 'https://other.example/connect/mcp' }, 'invalid_target'],
-    [{ resource: `${fixture.url}/connect/mcp/` }, 'invalid_target'],
+    [{ resource: `${fixture.url}/connect/mcp//` }, 'invalid_target'],
+    [{ resource: `${fixture.url}/connect/mcp?x=1` }, 'invalid_target'],
+    [{ resource: `${fixture.url}/connect/mcp#x` }, 'invalid_target'],
+    [{ resource: `${fixture.url}/CONNECT/MCP` }, 'invalid_target'],
+    [{ resource: '/connect/mcp' }, 'invalid_target'],
     [{ resource: `${fixture.url}/mcp` }, 'invalid_target'],
     [{ scope: 'admin' }, 'invalid_scope'],
   ];
@@ -96,6 +100,24 @@ t.test('request: other faults go to the redirect URI, with state and iss, after 
     t.equal(redirect.searchParams.get('state'), 'as it came');
     t.equal(redirect.searchParams.get('iss'), `http://localhost:${fixture.http.port}`);
     t.equal(redirect.searchParams.get('code'), null);
+  }
+});
+
+t.test('request: resource is taken in upper case and with a slash at its end', async (t) => {
+  const fixture = await start(t);
+  const host = await registerHost(fixture.url);
+  const sid = fixture.cookieOf(fixture.owner);
+  for (const resource of [
+    `${fixture.url}/connect/mcp`,
+    `${fixture.url}/connect/mcp/`,
+    `HTTP://LOCALHOST:${fixture.http.port}/connect/mcp`,
+    `Http://Localhost:${fixture.http.port}/connect/mcp/`,
+  ]) {
+    const query = authorizeQuery(host, { resource });
+    t.match((await askRequest(fixture.url, sid, query)).json, { result: { step: 'consent' } }, resource);
+    const code = await consent(fixture.url, sid, query);
+    const answer = await exchange(fixture.url, host, code, { resource: `${fixture.url}/connect/mcp/` });
+    t.equal(answer.status, 200, resource);
   }
 });
 

@@ -98,6 +98,45 @@ t.test('/connect/mcp: notifications and responses are 202 without a body and a m
   t.equal((await post(mcp, `[${initialized},${CALL}]`, bearer)).status, 200, 'a batch with a request');
 });
 
+t.test(
+  '/connect/mcp/: with a slash at its end the address has the same challenge, metadata and token',
+  async (t) => {
+    const mcp = await start(t);
+    const metadata = `${mcp.http.url}/.well-known/oauth-protected-resource/connect/mcp/`;
+    const call = (token?: string) =>
+      send(mcp, '/connect/mcp/', {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        },
+        body: CALL,
+      });
+    const challenged = await call();
+    t.equal(challenged.status, 401);
+    t.match(challenged.headers.get('www-authenticate'), `resource_metadata="${metadata}"`);
+    t.match(await (await fetch(metadata)).json(), { resource: `${mcp.http.url}/connect/mcp/` });
+    t.equal((await call(TOKENS.connected)).status, 200);
+    t.equal(
+      (
+        await send(mcp, '/mcp/', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: CALL,
+        })
+      ).status,
+      200,
+    );
+    t.equal((await send(mcp, '/mcp/')).headers.get('allow'), 'POST, DELETE');
+    t.equal(
+      (await send(mcp, '/connect/mcp//', { method: 'POST', body: CALL })).status,
+      404,
+      'one slash alone',
+    );
+    t.equal((await send(mcp, `${SERVER_METADATA}/`)).status, 404, 'other addresses have one spelling');
+  },
+);
+
 t.test('/connect/mcp: pages of every origin see the challenge, the preflight is 204', async (t) => {
   const mcp = await start(t);
   const preflight = await send(mcp, '/connect/mcp', {

@@ -47,6 +47,12 @@ t.test(
   },
 );
 
+t.test('/connect/p/NAME/mcp/: with a slash at its end the address is the same', async (t) => {
+  t.match((await post(`${PATH}/`)).headers.get('www-authenticate'), `${METADATA}${PATH}/"`);
+  const answer = await fetch(`${mcp.http.url}${METADATA}${PATH}/`);
+  t.match(await answer.json(), { resource: `${mcp.http.url}${PATH}/`, resource_name: 'Shop' });
+});
+
 t.test('/connect/p/NAME/mcp: an unknown profile is 404, its metadata too', async (t) => {
   t.equal((await post('/connect/p/nope/mcp')).status, 404);
   for (const method of ['GET', 'DELETE'])

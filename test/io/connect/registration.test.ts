@@ -87,6 +87,14 @@ t.test('register: 403 access_denied where registration is off', async (t) => {
   }
 });
 
+t.test('register: a compressed body is 415 with the coding that is taken', async (t) => {
+  const { url } = await start(t);
+  const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
+  const answer = await request(`${url}/connect/register`, { method: 'POST', headers, body: '{}' });
+  refusedAs(t, answer, 'invalid_request', 415);
+  t.equal(answer.headers.get('accept-encoding'), 'identity');
+});
+
 /** As recorded from Cursor and VS Code. */
 const CURSOR = [
   'cursor://anysphere.cursor-mcp/oauth/callback',

@@ -124,6 +124,28 @@ t.test('origin: own pages, same-site requests and clients that send neither head
   t.equal((await sendRaw(port, requestText('GET', '/read', foreign))).status, 200, 'reading changes nothing');
 });
 
+t.test(
+  'body: a compressed one is 415 and names the coding that is taken, another type does not',
+  async (t) => {
+    const { port } = start(t);
+    const before = handled;
+    const sent = (path: string, headers: Record<string, string>) =>
+      sendRaw(port, requestText('POST', path, { ...JSON_TYPE, ...headers }, '{"name":"x"}'));
+    for (const path of ['/login', '/mcp'])
+      for (const coding of ['gzip', 'br', 'identity, gzip', 'GZIP', 'gzip\r\nContent-Encoding: identity']) {
+        const answer = await sent(path, { 'Content-Encoding': coding });
+        t.equal(answer.status, 415, `${path} ${coding}`);
+        t.equal(answer.headers['accept-encoding'], 'identity', `${path} ${coding}`);
+      }
+    t.equal(handled, before);
+    for (const coding of ['', 'identity', ' Identity '])
+      t.equal((await sent('/login', { 'Content-Encoding': coding })).status, 200, coding);
+    const other = await sendRaw(port, requestText('POST', '/login', { 'Content-Type': 'text/plain' }, 'x'));
+    t.equal(other.status, 415);
+    t.equal(other.headers['accept-encoding'], undefined);
+  },
+);
+
 t.test('origin: a body of another type is 415, with a cookie 403', async (t) => {
   const { port } = start(t);
   const before = handled;

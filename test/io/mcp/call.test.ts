@@ -10,7 +10,7 @@ import {
 } from '../../support/mcp.ts';
 
 const VERIFIED = TOKENS.McpVerified;
-const OPEN = { type: 'object', properties: {} };
+const OPEN = { type: 'object', properties: { q: {}, absent: {}, data: {}, room: {} } };
 
 async function start(t: Test, options: McpFixtureOptions): Promise<McpFixture> {
   const mcp = await startMcp(options);

@@ -49,6 +49,7 @@ function configured(backend: string) {
         method: 'POST',
         endpoint: `${backend}/w/root`,
         bodyRootProperty: 'order',
+        inputSchema: { type: 'object', properties: { order: {} } },
       },
       pay_rare: {
         ...own,

@@ -24,6 +24,7 @@ const load = (rows: Partial<ConfiguredRows>, policy = OPEN) =>
   loadCatalog(BUILT_IN, { tools: undefined, resources: undefined, ...rows }, MODULES, policy);
 
 const bad = (schema: unknown) => ({ ...ROW, inputSchema: schema });
+const DATA = { ...ROW, inputSchema: { type: 'object', properties: { data: {} } } };
 const FAULTY = {
   tools: {
     'a name': ROW,
@@ -43,8 +44,15 @@ const FAULTY = {
     module: { ...ROW, endpoint: 'markets:/x' },
     scheme: { ...ROW, endpoint: 'ftp://x/y' },
     climb: { ...ROW, endpoint: 'wallet:/../x' },
-    root: { ...ROW, method: 'GET', bodyRootProperty: 'data' },
-    both: { ...ROW, queryParams: ['data'], bodyRootProperty: 'data' },
+    root: { ...DATA, method: 'GET', bodyRootProperty: 'data' },
+    both: { ...DATA, queryParams: ['data'], bodyRootProperty: 'data' },
+    places: {
+      ...ROW,
+      endpoint: 'wallet:/x/{roomId}/{room}',
+      queryParams: ['q', 'room', 'toString'],
+      bodyRootProperty: 'body',
+      inputSchema: { type: 'object', properties: { room: {} } },
+    },
     schema1: bad('x'),
     schema2: bad({ properties: {} }),
     schema3: bad({ type: 'object', anyOf: [] }),
@@ -451,6 +459,10 @@ t.test('load gate: every fault of every row at once, with its path', async (t) =
     '/McpTools/keys/rateLimit/rps',
     '/McpTools/keys/timeoutMs',
     '/McpTools/module/endpoint',
+    '/McpTools/places/bodyRootProperty',
+    '/McpTools/places/endpoint',
+    '/McpTools/places/queryParams/0',
+    '/McpTools/places/queryParams/2',
     '/McpTools/root/bodyRootProperty',
     '/McpTools/schema1/inputSchema',
     '/McpTools/schema2/inputSchema/type',
@@ -475,6 +487,7 @@ t.test('load gate: every fault of every row at once, with its path', async (t) =
   const words = (path: string) => loaded.faults.find((fault) => fault.path === path)?.message;
   t.equal(words('/McpTools/words/method'), 'must be one of GET, POST, PUT, PATCH, DELETE');
   t.equal(words('/McpTools/module/endpoint'), 'module "markets" is not configured');
+  t.equal(words('/McpTools/places/endpoint'), '"roomId" is no property of inputSchema');
   for (const rows of [{ tools: [] }, { tools: 'x' }, { resources: 5 }]) t.equal(load(rows).ok, false);
 });
 

@@ -3,7 +3,7 @@ import { GatewayError } from '../../../domain/errors.ts';
 import { requireValid, withCurrentNames } from '../access.ts';
 import type { Exchange } from '../exchange.ts';
 import { parseJson } from '../json.ts';
-import { checkJsonType } from '../origin.ts';
+import { checkJsonType, checkPlainCoding } from '../origin.ts';
 import { sidOf } from '../request.ts';
 import type { ReadyRoute } from '../router.ts';
 
@@ -20,6 +20,8 @@ export type BodyCallback = (exchange: Exchange, failure?: { readonly error: unkn
 export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyCallback): void {
   const { route, bodyCheck } = ready;
   const maxBytes = route.bodyMaxBytes ?? (route.body === 'stream' ? Infinity : BODY_BYTES_MAX);
+  // A streamed body is the business of its route: the proxy passes every coding on.
+  if (route.body !== 'stream') checkPlainCoding(exchange.head);
   if (bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
   if ((exchange.head.contentLength ?? 0) > maxBytes) throw new GatewayError('BodyTooLarge');
   if (route.body === 'stream') {

@@ -167,6 +167,7 @@ function failureOf(
     ...(waits ? (['Retry-After'] as const) : []),
     ...(names.includes('TokenRequired') ? (['WWW-Authenticate'] as const) : []),
     ...(status === 405 ? (['Allow'] as const) : []),
+    ...(names.includes('UnsupportedContentCoding') ? (['Accept-Encoding'] as const) : []),
     ...(status === 416 ? (['Content-Range', 'ETag', 'Last-Modified'] as const) : []),
   ]);
   const description = [...new Set(lines)].join('; ');
@@ -187,6 +188,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
   if (route.body !== undefined && route.ownMinimumRate !== true) names.push('BodyTooSlow');
+  if (route.body !== undefined && route.body !== 'stream') names.push('UnsupportedContentCoding');
   if (typeof route.body === 'object') names.push('UnsupportedMediaType');
   if (isCounted(route)) names.push('AccessRateLimit');
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')

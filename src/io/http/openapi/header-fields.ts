@@ -144,6 +144,7 @@ export const RESPONSE_FIELDS = {
     ),
   },
   Allow: { description: 'Methods of this address', schema: line('POST, DELETE') },
+  'Accept-Encoding': { description: 'The coding of bodies that is taken', schema: line('identity') },
   'Set-Cookie': {
     description: 'The cookie `sid` of a browser session, or its end',
     schema: line('sid=0jTcPzqZ; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400'),
