@@ -1,6 +1,6 @@
 /**
- * Answers while the request's body is still arriving (RFC 9112 9.6). Closing at once would reset the connection, and the
- * client would lose the answer: its last byte waits for the end of the body, a silent client, or a bound.
+ * Answers while the request's body is still arriving (RFC 9112 9.6). uWebSockets.js has no half-close, and closing at once
+ * would reset the connection, so that the client would lose the answer: part of the body is read first, then none.
  */
 import { corked } from './cork.ts';
 import { isBodiless } from './reply.ts';
@@ -8,52 +8,113 @@ import type { Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 import type { RemainingBody } from './stream.ts';
 
+const LONG_BODY_BYTES = 64 * 1024;
 /** A client that sends nothing for this long after the answer has received it. */
 const QUIET_MS = 200;
-/** Bytes discarded for one answer. */
-const DISCARD_BYTES_MAX = 64 * 1024 * 1024;
-const DISCARD_MS_MAX = 10_000;
+/** Bytes of a body that are read after its answer, and the time for them. */
+const DISCARD_BYTES_MAX = 1024 * 1024;
+const DISCARD_MS_MAX = 2_000;
+/** How long a connection with a complete answer waits for its client to close it; uWS's idle timeout is as long. */
+const KEEP_OPEN_MS = 10_000;
+/** The same where the body is read no further: of a short answer, and of one that may still be on its way. */
+const UNREAD_OPEN_MS = 200;
+const UNREAD_LONG_OPEN_MS = 2_000;
 /** Longer answers are not held back: what exceeds the socket's buffer would have to be kept in memory. */
 const EARLY_BYTES_MAX = 16 * 1024;
 
 /**
- * Writes all but the last byte of `body`; the head is written. `over` is called once the answer is complete. `pending`:
- * uWebSockets.js expects one byte more, so that it handles no further request of the connection.
+ * Writes all but the last byte of `body`; the head is written. The last byte waits for the end of the request's body, a
+ * silent client, or a bound; then `over` is called. Unless the body `ended`, and with `pending`, uWebSockets.js expects one
+ * byte more, so that it handles no further request of the connection and the caller may close it.
  */
 export function answerEarly(
   response: HttpResponse,
   rest: RemainingBody,
   body: Uint8Array,
   pending: boolean,
-  over: () => void,
+  over: (ended: boolean) => void,
 ): void {
   const last = body.length - 1;
   corked(response, () => response.tryEnd(body.subarray(0, last), body.length));
+  discardWithin(rest, (ended) => {
+    const total = body.length + (pending || !ended ? 1 : 0);
+    corked(response, () => response.tryEnd(body.subarray(last), total));
+    if (!ended) response.pause();
+    over(ended);
+  });
+}
+
+/** Closes the connection of a complete answer that stays pending, unless the client does so before. */
+export class ConnectionCloser {
+  readonly #response: HttpResponse;
+  #timer: NodeJS.Timeout | undefined;
+  #isGone = false;
+
+  constructor(response: HttpResponse) {
+    this.#response = response;
+  }
+
+  /** Of a short answer. Unless the request's body `ended`, no more of it is read. */
+  closeShort(ended: boolean): void {
+    this.#closeIn(ended ? KEEP_OPEN_MS : UNREAD_OPEN_MS);
+  }
+
+  /** Of any answer. `rest` is read on within the bounds of an early answer. */
+  closeAfter(rest: RemainingBody | undefined): void {
+    this.#closeIn(KEEP_OPEN_MS);
+    if (rest === undefined) return;
+    discardWithin(rest, (ended) => {
+      if (ended) return;
+      this.#response.pause();
+      this.#closeIn(UNREAD_LONG_OPEN_MS);
+    });
+  }
+
+  /** The connection is gone. */
+  cancel(): void {
+    this.#isGone = true;
+    clearTimeout(this.#timer);
+  }
+
+  #closeIn(timeoutMs: number): void {
+    if (this.#isGone) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#response.close(), timeoutMs);
+  }
+}
+
+/** `over` is not called when the client leaves. */
+function discardWithin(rest: RemainingBody, over: (ended: boolean) => void): void {
   let discarded = 0;
   let quietMs = 0;
   let elapsedMs = 0;
-  const complete = () => {
+  let isOver = false;
+  const stop = (ended: boolean) => {
+    if (isOver) return;
+    isOver = true;
     clearInterval(timer);
     rest.answered();
-    over();
-    corked(response, () => response.tryEnd(body.subarray(last), body.length + (pending ? 1 : 0)));
+    over(ended);
   };
   const timer = setInterval(() => {
     quietMs += QUIET_MS / 2;
     elapsedMs += QUIET_MS / 2;
-    if (quietMs >= QUIET_MS || elapsedMs >= DISCARD_MS_MAX || discarded >= DISCARD_BYTES_MAX) complete();
+    if (quietMs >= QUIET_MS || elapsedMs >= DISCARD_MS_MAX) stop(false);
   }, QUIET_MS / 2);
   rest.divert({
     data(bytes) {
       quietMs = 0;
       discarded += bytes.length;
+      if (discarded >= DISCARD_BYTES_MAX) stop(false);
     },
-    end: complete,
-    lost() {
-      clearInterval(timer);
-      over();
-    },
+    end: () => stop(true),
+    lost: () => clearInterval(timer),
   });
+}
+
+/** Is the connection closed with an answer before the end of a body of this declared length? */
+export function isLong(declaredBytes: number | undefined): boolean {
+  return (declaredBytes ?? Infinity) > LONG_BODY_BYTES;
 }
 
 /** May the answer be held back until its request's body is over? */

@@ -16,7 +16,7 @@ import { OPEN_BODIES, type OpenBodies } from './body/open-bodies.ts';
 import { type BodyResult, readWholeBody } from './body/whole-body.ts';
 import { RequestCharges } from './charges.ts';
 import { corked } from './cork.ts';
-import { answerEarly, isShort } from './early-answer.ts';
+import { answerEarly, ConnectionCloser, isLong, isShort } from './early-answer.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
 import { type OutgoingLimits, OutgoingStream } from './outgoing.ts';
@@ -27,10 +27,6 @@ import { type HttpResponse, remotePortOf } from './server.ts';
 import type { Services } from './services.ts';
 import { BytesSource, type OutgoingSource, type RemainingBody, type StreamReply } from './stream.ts';
 
-/** When an answer comes before the end of a body longer than this, the connection is closed with it. */
-const LONG_BODY_BYTES = 64 * 1024;
-/** How long an answered connection that must close waits for its client to do so; uWS's idle timeout is as long. */
-const KEEP_OPEN_MS = 10_000;
 const NO_BYTES = Buffer.alloc(0);
 /** Shared by all exchanges of a pipeline. */
 export interface ExchangeListener {
@@ -98,7 +94,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   #error: ErrorName | undefined;
   #remaining: RemainingBody | undefined;
   #outgoing: OutgoingStream | undefined;
-  #closeTimer: NodeJS.Timeout | undefined;
+  readonly #closer: ConnectionCloser;
 
   constructor(
     response: HttpResponse,
@@ -111,6 +107,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     startedMs: number,
   ) {
     this.#response = response;
+    this.#closer = new ConnectionCloser(response);
     this.#listener = listener;
     this.#openBodies = services.openBodies ?? OPEN_BODIES;
     this.startedMs = startedMs;
@@ -200,12 +197,13 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
 
   #onAborted(): void {
-    clearTimeout(this.#closeTimer);
+    this.#closer.cancel();
     const before = this.#phase;
     this.#phase = 'aborted';
-    if (before === 'ended' || before === 'aborted') return;
-    this.#outgoing?.lost();
+    if (before === 'aborted') return;
     this.#remaining?.lost();
+    if (before === 'ended') return;
+    this.#outgoing?.lost();
     this.abandon();
     this.#listener.over(this);
   }
@@ -243,12 +241,14 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
 
   /** Discards a body that no route reads. */
-  ignoreBody(): void {
+  ignoreBody(hooks: Partial<IncomingHooks> = {}): void {
+    if (this.isOver) return;
     const ended = () => {
       this.bodyRead = true;
+      hooks.ended?.();
     };
-    const hooks = { ...DISCARD, ended };
-    this.#remaining ??= new IncomingStream(this.#response, undefined, hooks, this.#openBodies);
+    const all = { ...DISCARD, ...hooks, ended };
+    this.#remaining ??= new IncomingStream(this.#response, undefined, all, this.#openBodies);
   }
 
   /** Counts bytes of the body before they are kept. Throws `BodyTooLarge`, or the error of the shared bound. */
@@ -258,7 +258,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.bodyBytes += sizeBytes;
   }
 
-  /** Fixes the answer of a `last` request before it is written. */
+  /** Fixes an answer that is written in a later tick. */
   decide(reply: Reply): void {
     this.#phase = 'decided';
     this.#error = reply.error;
@@ -275,32 +275,33 @@ export class Exchange implements RouteContext, InFlightRequest {
       this.#answerEarly(reply, options);
       return true;
     }
-    // The rest of the request's body is discarded: after the answer its socket may not be touched.
-    this.#remaining?.answered();
-    if (this.last) this.#answerLast(reply, options, short);
+    // After the answer its socket may not be touched, unless it stays pending.
+    if (this.bodyRead) this.#remaining?.answered();
+    if (options.staysPending) this.#answerPending(reply, { ...options, close: true }, short);
     else {
       // uWS corks its own callbacks; after a promise an explicit cork makes it one system call.
-      this.sentBytes = this.running
-        ? this.#corked(reply, options)
-        : writeAnswer(this.#response, reply, options);
+      this.sentBytes =
+        this.running || this.#phase === 'decided'
+          ? this.#corked(reply, options)
+          : writeAnswer(this.#response, reply, options);
       this.#phase = 'ended';
     }
     return true;
   }
 
   /** A short answer fits into the socket's buffer, so the response ends in the same call. */
-  #answerLast(reply: Reply, options: ResponseOptions, short: boolean): void {
+  #answerPending(reply: Reply, options: ResponseOptions, short: boolean): void {
     const { body } = reply;
     if (!short && !options.headOnly && !isBodiless(reply) && body !== null && body.length > 0) {
       const bytes = Buffer.from(body);
       corked(this.#response, () => writeHead(this.#response, reply, options));
       this.sentBytes = bytes.length;
-      this.#send(new BytesSource(bytes), { lengthBytes: bytes.length });
+      this.#send(new BytesSource(bytes), { lengthBytes: bytes.length }, true);
       return;
     }
     this.sentBytes = this.#corked(reply, options);
     this.#phase = 'ended';
-    if (!short) this.#keepOpen();
+    if (!short) this.#closer.closeAfter(this.#remaining);
   }
 
   #corked(reply: Reply, options: ResponseOptions): number {
@@ -314,13 +315,16 @@ export class Exchange implements RouteContext, InFlightRequest {
   /** The body is still arriving. If much of it may follow, the connection is closed with the answer. */
   #answerEarly(reply: Reply, options: ResponseOptions): void {
     const body = Buffer.from(reply.body ?? '');
-    const close = options.close || (this.head.contentLength ?? Infinity) > LONG_BODY_BYTES;
+    const close = options.close || isLong(this.head.contentLength);
     corked(this.#response, () => writeHead(this.#response, reply, { ...options, close }));
     this.watch();
     this.#phase = 'headersSent';
     this.sentBytes = body.length;
     this.#remaining ??= new IncomingStream(this.#response, undefined, DISCARD, this.#openBodies);
-    answerEarly(this.#response, this.#remaining, body, this.last, () => this.#onSent());
+    answerEarly(this.#response, this.#remaining, body, this.last, (ended) => {
+      this.#phase = 'ended';
+      if (this.last || !ended) this.#closer.closeShort(ended);
+    });
   }
 
   /** Starts an answer that is sent piece by piece. Throws as `answer` does; the source was not started then. */
@@ -330,51 +334,45 @@ export class Exchange implements RouteContext, InFlightRequest {
       return;
     }
     this.status = reply.status;
+    const options = this.#optionsOf(close || !this.bodyRead);
     try {
-      corked(this.#response, () => writeHead(this.#response, reply, this.#optionsOf(close)));
+      corked(this.#response, () => writeHead(this.#response, reply, options));
     } catch (error) {
       reply.source.lost();
       throw error;
     }
-    this.#send(reply.source, reply);
+    this.#send(reply.source, reply, options.staysPending);
   }
 
   /** Sends the body of an answer whose head is written. */
-  #send(source: OutgoingSource, limits: OutgoingLimits): void {
+  #send(source: OutgoingSource, limits: OutgoingLimits, pending: boolean): void {
     const { lengthBytes } = limits;
     this.#phase = 'headersSent';
+    // One byte leaves with the end of its connection (outgoing.ts).
+    const stays = pending && lengthBytes !== 1;
     const hooks = {
-      finishing: () => this.#remaining?.answered(),
+      finishing: () => {
+        if (!stays || this.bodyRead) this.#remaining?.answered();
+      },
       ended: (sentBytes: number) => {
         this.sentBytes = sentBytes;
-        // One byte leaves with the end of its connection (outgoing.ts).
-        this.#onSent(lengthBytes !== 1);
+        if (this.#phase === 'headersSent') {
+          this.#phase = 'ended';
+          if (stays) this.#closer.closeAfter(this.#remaining);
+        }
         this.#listener.over(this);
       },
       failed: (error: unknown) => this.#listener.bug(this, error),
       cut: (error: ErrorName) => {
         this.#error = error;
       },
-      progress: () => this.#keepOpen(),
+      progress: () => this.#closer.closeAfter(undefined),
     };
-    const outgoing = new OutgoingStream(this.#response, source, limits, hooks, this.last);
+    const outgoing = new OutgoingStream(this.#response, source, limits, hooks, pending);
     this.#outgoing = outgoing;
     // Chunks may not share the cork of the request's own callback: uWS loses bytes of them under back-pressure.
     if (lengthBytes === undefined) setImmediate(() => outgoing.start());
     else outgoing.start();
-  }
-
-  #onSent(isOpen = true): void {
-    if (this.#phase !== 'headersSent') return;
-    this.#phase = 'ended';
-    if (this.last && isOpen) this.#keepOpen();
-  }
-
-  /** The answer is complete: waits for the client to close the connection, at most `KEEP_OPEN_MS`. */
-  #keepOpen(): void {
-    if (this.#phase === 'aborted') return;
-    clearTimeout(this.#closeTimer);
-    this.#closeTimer = setTimeout(() => this.#response.close(), KEEP_OPEN_MS);
   }
 
   #optionsOf(close: boolean): ResponseOptions {
@@ -387,7 +385,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       headOnly: this.head.method === 'HEAD',
       close,
       bodyPending: !this.bodyRead,
-      staysPending: this.last,
+      staysPending: this.last || !this.bodyRead,
     };
   }
 

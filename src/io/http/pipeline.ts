@@ -15,6 +15,7 @@ import {
 } from './access.ts';
 import { type BodyCallback, receiveBody } from './body/receive.ts';
 import { anyOriginHeaders, corsHeaders } from './cors.ts';
+import { isShort } from './early-answer.ts';
 import { Exchange, type ExchangeListener } from './exchange.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
@@ -133,7 +134,7 @@ class RequestPipeline implements Pipeline {
       this.#cut(exchange);
       return;
     }
-    if (exchange.last) exchange.watch();
+    if (exchange.last || head.hasBody) exchange.watch();
     try {
       if (decision === 'tooLarge') {
         const error = errorBody('InvalidInput', 'the URL is too long or there are too many headers');
@@ -143,7 +144,7 @@ class RequestPipeline implements Pipeline {
       this.#fail(exchange, chargeRefusal(exchange, error));
     }
     // Only a listener that is registered in this call receives the end of the body.
-    if (exchange.chunked) exchange.ignoreBody();
+    if (head.hasBody) exchange.ignoreBody();
   }
 
   #cut(exchange: Exchange): void {
@@ -204,8 +205,7 @@ class RequestPipeline implements Pipeline {
       requireValid(ready.queryCheck, exchange.query, 'query');
     }
     exchange.hold();
-    if (route.body !== undefined && head.hasBody) {
-      exchange.watch();
+    if (head.hasBody) {
       receiveBody(exchange, ready, this.#onBody);
     } else {
       exchange.body = absentBody(ready);
@@ -233,7 +233,7 @@ class RequestPipeline implements Pipeline {
 
   /** Answers an error of the table; anything else is a bug, which is logged and never shown to the caller. */
   #fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.last && exchange.hasAnswer) return;
+    if (exchange.phase === 'decided' || (exchange.last && exchange.hasAnswer)) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
     exchange.limiter.noteRefusal(known, exchange.holder);
     this.#finish(exchange, refusal(exchange, known), CLOSING.has(known.row));
@@ -246,13 +246,14 @@ class RequestPipeline implements Pipeline {
 
   /**
    * The last request of a connection is answered in the next event-loop tick: uWebSockets.js reads on, and closes the
-   * connection at a further head because an answer is pending (docs/decisions/0090). The first answer counts.
+   * connection at a further head because an answer is pending (docs/decisions/0090). The first answer counts. A long answer
+   * waits likewise for a body that came with its head: a body that is still arriving then ends its connection.
    */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
-    if (!exchange.last) this.#write(exchange, reply, close);
+    if (!exchange.last && (exchange.bodyRead || isShort(reply))) this.#write(exchange, reply, close);
     else if (exchange.phase === 'open') {
       exchange.decide(reply);
-      setImmediate(() => this.#write(exchange, reply, true));
+      setImmediate(() => this.#write(exchange, reply, close || exchange.last));
     } else if (reply instanceof StreamReply) reply.source.lost();
   }
 

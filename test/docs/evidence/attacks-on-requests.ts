@@ -179,6 +179,10 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/http/library.test.ts: reads an extension of the last chunk as a size of 186 bytes',
     'test/io/http/chunked.test.ts: chunked: extension, trailer, empty line before a request, bare CR',
   ],
+  'bodies that are refused and go on': [
+    'test/io/http/unread-body.test.ts: the flood ends, and the answer is whole',
+    'test/io/http/unread-body.test.ts: slow and at full speed, sees every answer',
+  ],
   'slow bodies': [
     'test/io/http/chunked.test.ts: minimum rate: less than 1 KiB/s over 10 s is 408',
     'test/io/proxy/bodies.test.ts: floor: a proxied body below 1 KiB/s is 408',

@@ -5,10 +5,13 @@ import type { Exchange } from '../exchange.ts';
 import { parseJson } from '../json.ts';
 import { checkJsonType, checkPlainCoding } from '../origin.ts';
 import { sidOf } from '../request.ts';
+import type { AnyRoute } from '../route.ts';
 import type { ReadyRoute } from '../router.ts';
 
 /** Cap of a body if the route names none. */
 export const BODY_BYTES_MAX = 64 * 1024;
+/** The same of a body that no route reads. */
+const IGNORED_BYTES_MAX = 1024 * 1024;
 
 /**
  * Without `failure` the route may run: its body is in the exchange. Otherwise `error` is answered; a streamed body may
@@ -19,11 +22,15 @@ export type BodyCallback = (exchange: Exchange, failure?: { readonly error: unkn
 /** The cap is checked on the declared length, then on the bytes that arrive. Throws what the head alone shows. */
 export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyCallback): void {
   const { route, bodyCheck } = ready;
-  const maxBytes = route.bodyMaxBytes ?? (route.body === 'stream' ? Infinity : BODY_BYTES_MAX);
+  const maxBytes = maxBytesOf(route);
   // A streamed body is the business of its route: the proxy passes every coding on.
-  if (route.body !== 'stream') checkPlainCoding(exchange.head);
+  if (route.body !== undefined && route.body !== 'stream') checkPlainCoding(exchange.head);
   if (bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
   if ((exchange.head.contentLength ?? 0) > maxBytes) throw new GatewayError('BodyTooLarge');
+  if (route.body === undefined) {
+    discardBody(exchange, onBody);
+    return;
+  }
   if (route.body === 'stream') {
     openBody(exchange, route.ownMinimumRate === true, onBody);
     onBody(exchange);
@@ -49,6 +56,11 @@ export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyC
       onBody(exchange, { error });
     }
   });
+}
+
+function maxBytesOf({ body, bodyMaxBytes }: AnyRoute): number {
+  if (body === undefined) return IGNORED_BYTES_MAX;
+  return bodyMaxBytes ?? (body === 'stream' ? Infinity : BODY_BYTES_MAX);
 }
 
 /** What arrives before the route reads is kept within the shared bound, also while an answer is being sent. */
@@ -81,4 +93,21 @@ function refuseSlow(exchange: Exchange, failed: (error: unknown) => void): void 
   if (exchange.isOver) exchange.cut();
   else failed(new GatewayError('BodyTooSlow'));
   exchange.abandon();
+}
+
+/** A body that the route does not read: the route runs once it has arrived. */
+function discardBody(exchange: Exchange, onBody: BodyCallback): void {
+  const failed = (error: unknown) => onBody(exchange, { error });
+  let sizeBytes = 0;
+  exchange.ignoreBody({
+    keep(pieceBytes) {
+      sizeBytes += pieceBytes;
+      if (sizeBytes > IGNORED_BYTES_MAX) failed(new GatewayError('BodyTooLarge'));
+      return false;
+    },
+    slow: () => failed(new GatewayError('BodyTooSlow')),
+    ended() {
+      if (exchange.phase === 'open') onBody(exchange);
+    },
+  });
 }

@@ -1,0 +1,243 @@
+/** Answers before the end of a body: at most 1 MiB or 2 s of it are read, the connection is closed, the client sees the answer. */
+import { spawn, spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import t, { type Test } from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
+import { BytesSource, StreamReply } from '../../../src/io/http/stream.ts';
+import { requestText, startHttp } from '../../support/http.ts';
+
+t.setTimeout(120_000);
+
+const MEGABYTE = 1024 * 1024;
+const DECLARED_BYTES = 5_000_000_000;
+/** What the gateway reads, and what the buffers of both sockets take. */
+const SENT_BYTES_MAX = 32 * MEGABYTE;
+/** 2 s of reading, at most 2 s to the end, and a slow machine; uWebSockets.js's own clock ends after 8 s. */
+const CLOSED_MS_MAX = 7_000;
+const LONG = 'y'.repeat(20_000);
+const plain = {
+  group: 'test',
+  limits: [],
+  errors: [],
+  summary: 'test',
+  auth: 'none',
+  method: 'POST',
+} as const;
+
+/** Reads a little of a body and then refuses it, as uploads do. */
+function refuseLater(context: RouteContext): Promise<never> {
+  return new Promise((_, reject) => {
+    context.incoming?.read({
+      data: () => reject(new GatewayError('BodyTooLarge')),
+      end: () => undefined,
+      lost: () => undefined,
+    });
+  });
+}
+
+const stream = { ...plain, body: 'stream' } as const;
+const ROUTES: readonly AnyRoute[] = [
+  defineRoute({ ...plain, path: '/whole', body: 'raw', handle: () => 'whole' }),
+  defineRoute({ ...plain, path: '/none', handle: () => 'none' }),
+  defineRoute({ ...plain, path: '/session', auth: 'session', handle: () => 'none' }),
+  defineRoute({ ...stream, path: '/upload', handle: refuseLater }),
+  defineRoute({ ...stream, path: '/long', handle: () => new Reply(200, LONG, 'text/plain') }),
+  defineRoute({ ...stream, path: '/empty', handle: () => new Reply(204, null) }),
+  defineRoute({
+    ...stream,
+    path: '/sized',
+    handle: () => new StreamReply(200, new BytesSource(Buffer.from(LONG)), { lengthBytes: LONG.length }),
+  }),
+  defineRoute({
+    ...stream,
+    path: '/chunked',
+    handle: () =>
+      new StreamReply(200, {
+        start(out) {
+          out.send(LONG);
+          out.end();
+        },
+        drained: () => undefined,
+        lost: () => undefined,
+      }),
+  }),
+];
+
+function start(t: Test) {
+  const fixture = startHttp({ routes: ROUTES });
+  t.teardown(() => fixture.close());
+  return fixture;
+}
+
+/** Sends a head and then zeros without end. Resolves when the gateway has closed the connection. */
+async function flood(port: number, method: string, path: string, framing: 'declared' | 'chunked') {
+  const socket = net.connect(port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (bytes) => {
+    text += bytes.toString('latin1');
+  });
+  socket.on('error', () => socket.destroy());
+  const fields =
+    framing === 'declared'
+      ? { 'Content-Length': String(DECLARED_BYTES) }
+      : { 'Transfer-Encoding': 'chunked' };
+  const zeros = Buffer.alloc(64 * 1024);
+  const piece =
+    framing === 'declared' ? zeros : Buffer.concat([Buffer.from('10000\r\n'), zeros, Buffer.from('\r\n')]);
+  const startedMs = performance.now();
+  socket.write(requestText(method, path, fields));
+  const push = () => {
+    while (!socket.destroyed && socket.write(piece));
+  };
+  socket.on('drain', push);
+  push();
+  await new Promise((resolve) => socket.once('close', resolve));
+  return { text, sentBytes: socket.bytesWritten, elapsedMs: performance.now() - startedMs };
+}
+
+for (const [name, method, path, status] of [
+  ['a declared length above the cap', 'POST', '/whole', 413],
+  ['a route without a body', 'POST', '/none', 413],
+  ['no such route', 'POST', '/nothing', 404],
+  ['another method', 'GET', '/none', 405],
+  ['no session', 'POST', '/session', 401],
+  ['an upload that is refused', 'POST', '/upload', 413],
+  ['an answer of 20 KB', 'POST', '/long', 200],
+  ['a streamed answer with a length', 'POST', '/sized', 200],
+  ['a streamed answer in chunks', 'POST', '/chunked', 200],
+  ['an answer without a body', 'POST', '/empty', 204],
+] as const)
+  t.test(`unread body: ${name}: the flood ends, and the answer is whole`, async (t) => {
+    const { port, server, bugs } = start(t);
+    const found = await Promise.all([
+      flood(port, method, path, 'declared'),
+      flood(port, method, path, 'chunked'),
+    ]);
+    for (const { text, sentBytes, elapsedMs } of found) {
+      t.ok(text.startsWith(`HTTP/1.1 ${status} `) && isWhole(text), text.slice(0, 100));
+      t.ok(sentBytes < SENT_BYTES_MAX, `${sentBytes} bytes were sent`);
+      t.ok(elapsedMs < CLOSED_MS_MAX, `closed after ${Math.round(elapsedMs)} ms`);
+    }
+    t.equal(server.counters().open, 0);
+    t.same(bugs, []);
+  });
+
+/** An answer that is complete by its own framing. */
+function isWhole(text: string): boolean {
+  const at = text.indexOf('\r\n\r\n');
+  const body = text.slice(at + 4);
+  const length = /^content-length: ([0-9]+)/im.exec(text.slice(0, at))?.[1];
+  if (/ (?:204|304) /.test(text.slice(0, 13))) return body === '';
+  return length === undefined ? /\r\n0\r\n.*\r\n$/s.test(body) : body.length === Number(length);
+}
+
+/** Clients that send the declared bytes of zeros: at full speed, or 1 KiB every 50 ms. They print status and length. */
+const UNDICI = createRequire(import.meta.url).resolve('undici');
+const PIECES = `
+const [url, slow, declared] = [process.argv[1], process.argv[2] === 'slow', Number(process.argv[3])];
+const zeros = Buffer.alloc(slow ? 1024 : 65536);
+async function* pieces() {
+  for (let sent = 0; sent < declared; sent += zeros.length) {
+    yield zeros;
+    if (slow) await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+const print = (status, text) => {
+  process.stdout.write(status + ' ' + text.length);
+  process.exit(0);
+};
+`;
+const VIA_NODE = `${PIECES}
+const request = require('node:http').request(url, { method: 'POST', headers: { 'Content-Length': declared } });
+request.on('error', (error) => process.stdout.write(String(error)));
+request.on('response', (answer) => {
+  let text = '';
+  answer.setEncoding('utf8').on('data', (piece) => { text += piece; });
+  answer.on('end', () => print(answer.statusCode, text));
+  answer.on('error', (error) => process.stdout.write(String(error)));
+});
+require('node:stream').Readable.from(pieces()).pipe(request);
+`;
+const VIA_UNDICI = `${PIECES}
+const { request } = require(${JSON.stringify(UNDICI)});
+request(url, { method: 'POST', headers: { 'content-length': String(declared) }, body: pieces() })
+  .then(async ({ statusCode, body }) => print(statusCode, await body.text()))
+  .catch((error) => process.stdout.write(String(error)));
+`;
+/** As urllib3 does: a write that fails is no reason not to read. */
+const VIA_PYTHON = `
+import http.client, sys, time, urllib.parse
+url, slow, declared = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2] == 'slow', int(sys.argv[3])
+connection = http.client.HTTPConnection(url.hostname, url.port)
+connection.putrequest('POST', url.path)
+connection.putheader('Content-Length', str(declared))
+connection.endheaders()
+zeros = bytes(1024 if slow else 65536)
+try:
+    for _ in range(declared // len(zeros)):
+        connection.send(zeros)
+        if slow: time.sleep(0.05)
+except (BrokenPipeError, ConnectionResetError):
+    pass
+answer = connection.getresponse()
+print(answer.status, len(answer.read()), end='')
+`;
+const CURL = ['-sS', '-X', 'POST', '-T', '-', '-H', 'Transfer-Encoding:', '-H', 'Expect:'];
+
+interface Client {
+  readonly program: string;
+  readonly args: (url: string, speed: 'slow' | 'full') => readonly string[];
+}
+
+const declared = String(DECLARED_BYTES);
+const CLIENTS: Readonly<Record<string, Client>> = {
+  curl: {
+    program: 'sh',
+    args: (url, speed) => [
+      '-c',
+      'curl "$@" < /dev/zero',
+      'curl',
+      ...CURL,
+      ...['-H', `Content-Length: ${declared}`, '-o', '/dev/null', '-w', '%{http_code} %{size_download}'],
+      ...(speed === 'slow' ? ['--limit-rate', '20k'] : []),
+      url,
+    ],
+  },
+  'node:http': { program: process.execPath, args: (url, speed) => ['-e', VIA_NODE, url, speed, declared] },
+  undici: { program: process.execPath, args: (url, speed) => ['-e', VIA_UNDICI, url, speed, declared] },
+  Python: { program: 'python3', args: (url, speed) => ['-c', VIA_PYTHON, url, speed, declared] },
+};
+
+async function outputOf({ program, args }: Client, url: string, speed: 'slow' | 'full') {
+  const child = spawn(program, args(url, speed));
+  let text = '';
+  for (const output of [child.stdout, child.stderr])
+    output.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+  await new Promise((resolve) => child.once('close', resolve));
+  return text;
+}
+
+for (const [name, client] of Object.entries(CLIENTS)) {
+  const program = name === 'curl' ? 'curl' : client.program;
+  const skip = spawnSync(program, ['--version']).status === 0 ? false : `needs ${program}`;
+  t.test(`unread body: ${name}, slow and at full speed, sees every answer`, { skip }, async (t) => {
+    const { url } = start(t);
+    const cases = [
+      ['/whole', '413 50'],
+      ['/upload', '413 50'],
+      ['/nothing', '404 45'],
+      ['/long', `200 ${LONG.length}`],
+      ['/sized', `200 ${LONG.length}`],
+    ].flatMap(([path = '', expected]) =>
+      (['slow', 'full'] as const).map((speed) => [path, speed, expected] as const),
+    );
+    const found = await Promise.all(
+      cases.map(async ([path, speed]) => [path, speed, await outputOf(client, `${url}${path}`, speed)]),
+    );
+    t.same(found, cases);
+  });
+}
