@@ -63,6 +63,7 @@ export async function openActorJournal(
     },
     onBroken: onFatal,
   });
+  journal.walk((counted) => log.write('journalRead', counted));
   return { journal, head };
 }
 

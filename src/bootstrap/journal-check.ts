@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DATA_FILE, LOCK_FILE } from '../actors/runtime/journal/file.ts';
-import type { Walked } from '../actors/runtime/journal/walk.ts';
+import type { Walked } from '../actors/runtime/journal/pages/walk.ts';
 import type { JournalSaying, JournalTask } from './journal-process.ts';
 
 const PROGRAM = fileURLToPath(new URL('./journal-process.js', import.meta.url));

@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { copyAsReplica, copyJournal, replicaState } from '../actors/runtime/journal/backup.ts';
-import { type Walked, walkJournal } from '../actors/runtime/journal/walk.ts';
+import { type Walked, walkJournal } from '../actors/runtime/journal/pages/walk.ts';
 
 /** The only argument, as JSON. */
 export type JournalTask =

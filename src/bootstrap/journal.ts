@@ -1,10 +1,10 @@
 /** Opens, checks and copies the journal of a folder. Errors are sentences for the operator. */
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileFault } from '../actors/runtime/journal/commit-fault.ts';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import { type DiskJournal, type DiskJournalOptions, openJournal } from '../actors/runtime/journal/lmdb.ts';
-import { badPageOf, useOlderCommit } from '../actors/runtime/journal/older-commit.ts';
+import { fileFault } from '../actors/runtime/journal/pages/commit-fault.ts';
+import { badPageOf, useOlderCommit } from '../actors/runtime/journal/pages/older-commit.ts';
 import { JournalTooNew } from '../actors/runtime/journal/port.ts';
 import { holdFolder, JournalUnusable } from './data-directory.ts';
 import { checkJournalRows } from './journal-check.ts';

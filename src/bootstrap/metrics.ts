@@ -91,6 +91,7 @@ function actorReadings({ actors, configuration }: MetricSources) {
     gatehouse_journal_commits_total: counters.groups,
     gatehouse_journal_commands_total: counters.commands,
     gatehouse_journal_damaged_records: counters.damagedRows,
+    gatehouse_journal_checked_bytes_total: counters.walkedBytes,
   } satisfies Partial<MetricReadings>;
 }
 

@@ -18,10 +18,10 @@ import { open } from 'lmdb';
 import t from 'tap';
 import { tableKey } from '../../src/actors/runtime/journal/keys.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
-import { readHead, taken } from '../../src/actors/runtime/journal/meta-pages.ts';
 import { changeCopy } from '../../src/actors/runtime/journal/owner.ts';
-import { PageFile } from '../../src/actors/runtime/journal/page-file.ts';
-import { findRow, treeOf } from '../../src/actors/runtime/journal/pages.ts';
+import { readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
+import { PageFile } from '../../src/actors/runtime/journal/pages/page-file.ts';
+import { findRow, treeOf } from '../../src/actors/runtime/journal/pages/pages.ts';
 import { checkJournalRows } from '../../src/bootstrap/journal-check.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
 import { seededNumbers } from '../support/actors/actors.ts';
@@ -222,7 +222,7 @@ t.test('backup: a journal with a damaged row or page yields no valid backup', as
   const row = await runToEnd(['backup', join(root, 'copy-row'), '--data', directory]);
   t.match(row, {
     code: 70,
-    stderr: /the copy in .* is damaged, as the journal is: the row key-7 .* \(and 1 more\)/,
+    stderr: /the copy for .* is damaged, as the journal is: the row key-7 .* \(and 1 more\)/,
   });
   const sound = await runToEnd(['backup', join(root, 'copy'), '--data', original]);
   t.match(sound, { code: 0, stdout: /backup written/ });

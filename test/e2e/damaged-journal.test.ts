@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/meta-pages.ts';
+import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
 import { logIn, signUp } from '../../tools/agent.ts';
 import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
 

@@ -1,8 +1,8 @@
 /** Pages of a journal's file, to be damaged in place: a gateway may have it open, and maps it. */
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { tableKey } from '../../src/actors/runtime/journal/keys.ts';
-import { readHead, taken } from '../../src/actors/runtime/journal/meta-pages.ts';
-import { PageFile } from '../../src/actors/runtime/journal/page-file.ts';
+import { readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
+import { PageFile } from '../../src/actors/runtime/journal/pages/page-file.ts';
 import {
   findRow,
   PAGE_BYTES,
@@ -10,7 +10,7 @@ import {
   type Tree,
   TreeWalk,
   treeOf,
-} from '../../src/actors/runtime/journal/pages.ts';
+} from '../../src/actors/runtime/journal/pages/pages.ts';
 
 /** A tree of the newest commit: a table, or the list of free pages. */
 export interface StoredTree {

@@ -26,8 +26,11 @@ const OWNERS: Record<string, string[]> = {
   'crc-32': ['src/workers/crc32.ts'],
   '@node-rs/crc32': ['src/workers/crc32.ts'],
   pg: ['src/io/cluster/database.ts'],
-  lmdb: ['lmdb', 'backup', 'keys', 'owner', 'tables', 'walk'].map(journalFile),
-  msgpackr: [...['owner', 'row-checksum', 'tables', 'walk'].map(journalFile), 'src/io/cluster/frames.ts'],
+  lmdb: ['lmdb', 'backup', 'keys', 'owner', 'tables', 'pages/walk'].map(journalFile),
+  msgpackr: [
+    ...['owner', 'row-checksum', 'tables', 'pages/walk'].map(journalFile),
+    'src/io/cluster/frames.ts',
+  ],
   'uWebSockets.js': ['src/io/http/library.ts', 'src/io/http/server.ts'],
   koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
   pino: ['src/io/observability/log.ts'],

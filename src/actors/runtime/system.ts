@@ -250,6 +250,7 @@ export class RunningSystem implements ActorSystem {
       auditDropped: this.administration.auditDropped,
       refused: { ...this.#admission.refused },
       damagedRows: this.#options.journal.damagedRows,
+      walkedBytes: this.#options.journal.walkedBytes,
     };
   }
 

@@ -100,7 +100,11 @@ const journal = {
   gatehouse_journal_commit_backlog: gauge('commands', 'Commands that wait for a commit.'),
   gatehouse_journal_commits_total: counter('commits', 'Group commits.'),
   gatehouse_journal_commands_total: counter('commands', 'Commands that were committed.'),
-  gatehouse_journal_damaged_records: gauge('records', 'Records that are not what was written.'),
+  gatehouse_journal_damaged_records: gauge('records', 'Records and pages that are not what was written.'),
+  gatehouse_journal_checked_bytes_total: counter(
+    'bytes',
+    'Bytes of the journal that were read since the start to find damage.',
+  ),
 };
 
 const workers = {

@@ -1,9 +1,11 @@
 /** Pages of the journal that are damaged while a gateway serves it: what ends, with what, and what the next start says. */
 import { join } from 'node:path';
 import t from 'tap';
-import { request, signUp } from '../../../tools/agent.ts';
-import { launch, runToEnd } from '../../../tools/launch.ts';
-import { treeAt, zeroPage } from '../../support/journal-pages.ts';
+import { PAGE_BYTES } from '../../../src/actors/runtime/journal/pages/pages.ts';
+import { hashToken } from '../../../src/domain/ids.ts';
+import { type Person, request, signUp } from '../../../tools/agent.ts';
+import { launch, NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
+import { changePage, treeAt, zeroPage } from '../../support/journal-pages.ts';
 
 t.setTimeout(120_000);
 
@@ -39,3 +41,42 @@ for (const table of ['index/sidHash', 'timer']) {
     },
   );
 }
+
+t.test(
+  'damaged key: a session whose name in the index was hit is 503, not 401, once the walk found it',
+  async (t) => {
+    const dataPath = `${t.testdir({ data: {} })}/data`;
+    const configuration = { Settings: NO_LIMITS };
+    const gateway = await launch({ dataPath, configuration });
+    const people: Person[] = [];
+    for (let at = 0; at < 20; at += 1) people.push(await signUp(gateway.url));
+    await gateway.stop();
+    const file = join(dataPath, 'data.mdb');
+    // The last byte of a hash that is neither the first nor the last one of the table.
+    const [leaf = 0] = treeAt(file, 'index/sidHash').leaves;
+    let key = '';
+    changePage(file, leaf, 0, PAGE_BYTES, (bytes) => {
+      const hashes = people.map(({ cookie }) => hashToken(cookie.slice('sid='.length)) ?? '').sort();
+      key = hashes[10] ?? '';
+      const last = bytes.indexOf(key) + key.length - 1;
+      bytes[last] = (bytes[last] ?? 0) ^ 1;
+    });
+    const again = await launch({ dataPath, configuration });
+    await again.said(/"msg":"journal read"/);
+    const answers = await Promise.all(
+      people.map(async ({ cookie }) => {
+        const { status } = await request(`${again.url}/auth/v1/keys/user_keys`, {
+          headers: { Cookie: cookie },
+        });
+        return { isHit: hashToken(cookie.slice('sid='.length)) === key, status };
+      }),
+    );
+    t.equal(answers.filter(({ isHit, status }) => isHit && status === 503).length, 1);
+    t.equal(answers.filter(({ isHit, status }) => !isHit && status === 200).length, 19);
+    t.match(again.output().stderr, /"table":"index\/sidHash".*"msg":"journal damaged"/);
+    const metrics = await (await fetch(`${again.internal}/metrics`)).text();
+    t.match(metrics, /^gatehouse_journal_damaged_records 1$/m);
+    t.match(metrics, /^gatehouse_journal_checked_bytes_total [1-9]/m);
+    t.same(await again.stop(), { code: 0, signal: null });
+  },
+);

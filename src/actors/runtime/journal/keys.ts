@@ -14,11 +14,12 @@ export function keyBytes(key: Part[] | Part): Buffer {
   return form.keyValueToBuffer(key);
 }
 
-/** A key that is damaged is named by its bytes, and no row has it. */
+/** A key that is damaged, or written in another way than the engine does, is named by its bytes: no row has it. */
 export function keyOf(bytes: Uint8Array): Part[] | Part {
   try {
     const key = form.bufferToKeyValue(bytes);
-    if (Array.isArray(key) || typeof key === 'string' || typeof key === 'number') return key as Part[] | Part;
+    const isKey = Array.isArray(key) || typeof key === 'string' || typeof key === 'number';
+    if (isKey && Buffer.compare(keyBytes(key as Part[] | Part), bytes) === 0) return key as Part[] | Part;
   } catch {
     // Named by its bytes.
   }

@@ -9,7 +9,8 @@ import type { IndexName } from '../actor.ts';
 import { nodeSchedule } from '../runtime-context.ts';
 import { JournalAudit } from './audit.ts';
 import { finishCopy, finishReplica } from './backup.ts';
-import { DamageReport } from './damage-report.ts';
+import { type Damage, DamageReport } from './damage-report.ts';
+import { Doubts } from './doubts.ts';
 import { JournalEvents } from './events.ts';
 import {
   DATA_FILE,
@@ -22,9 +23,9 @@ import {
   syncToDisk,
 } from './file.ts';
 import { engineInfo, JournalOwner } from './owner.ts';
+import { BackgroundWalk } from './pages/background-walk.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 import {
-  type DamagedRow,
   type IsWanted,
   type Journal,
   JournalTaken,
@@ -60,7 +61,7 @@ export interface DiskJournalOptions {
   /** The disk has no more room (or has again). */
   readonly onShortage?: (error: Error | undefined) => void;
   /** Called once for each damaged row. */
-  readonly onDamage?: (row: DamagedRow) => void;
+  readonly onDamage?: (damage: Damage) => void;
   /** The engine cannot read the journal any more. The process is to end. */
   readonly onBroken?: (error: Error) => void;
 }
@@ -94,6 +95,9 @@ export class DiskJournal implements Journal {
   readonly #space: JournalSpace;
   readonly #owner: JournalOwner;
   readonly #damage: DamageReport;
+  readonly #doubts = new Doubts();
+  readonly #path: string;
+  #walk: BackgroundWalk | undefined;
   /** Of which `close` puts the commits on disk. */
   readonly #unsyncedFile: string | undefined;
   #commits = 0;
@@ -103,7 +107,8 @@ export class DiskJournal implements Journal {
     const { directory, onShortage } = options;
     this.#damage = new DamageReport(options.onDamage ?? (() => undefined));
     this.#root = root;
-    this.#unsyncedFile = options.unsynced === true ? join(directory, DATA_FILE) : undefined;
+    this.#path = join(directory, DATA_FILE);
+    this.#unsyncedFile = options.unsynced === true ? this.#path : undefined;
     this.#owner = new JournalOwner(root, this.#packr);
     const { tables, indexes, events, audit, databases } = this.#owner.takeOver(() =>
       this.#openTables(options),
@@ -122,7 +127,7 @@ export class DiskJournal implements Journal {
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
     this.#space = new JournalSpace({
-      file: join(directory, DATA_FILE),
+      file: this.#path,
       stepBytes: options.stepBytes ?? 256 * MIB,
       quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
       whole: () => this.#root.getStats() as TableStats,
@@ -135,7 +140,7 @@ export class DiskJournal implements Journal {
 
   /** All of them, with the layout of this version. */
   #openTables({ onBroken }: DiskJournalOptions): ReturnType<typeof openTables> {
-    const reports = { onDamage: this.#damage.add, ...(onBroken && { onBroken }) };
+    const reports = { onDamage: this.#damage.add, doubts: this.#doubts, ...(onBroken && { onBroken }) };
     const opened = openTables(this.#root, this.#packr, reports);
     const schema = opened.tables.meta.get(SCHEMA_KEY);
     if (schema !== undefined && (typeof schema !== 'number' || schema > SCHEMA))
@@ -277,7 +282,32 @@ export class DiskJournal implements Journal {
     await finishReplica(directory);
   }
 
+  /** Begins to read all rows, slowly: damage is reported as that which reads meet. */
+  walk(onDone: (counted: { readonly rows: number; readonly findings: number }) => void): void {
+    this.#walk = new BackgroundWalk({
+      path: this.#path,
+      pin: () => {
+        const transaction = this.#root.useReadTransaction();
+        return () => transaction.done();
+      },
+      monotonicMs: () => performance.now(),
+      timer: nodeSchedule.timer,
+      onFinding: ({ range, ...damage }) => {
+        this.#damage.add(damage);
+        if (range !== undefined) this.#doubts.add(damage.table, range);
+      },
+      onDone,
+    });
+    this.#walk.start();
+  }
+
+  /** Bytes that the walk has read. */
+  get walkedBytes(): number {
+    return this.#walk?.bytes ?? 0;
+  }
+
   async close(): Promise<void> {
+    await this.#walk?.stop();
     await this.#space.close();
     await this.#root.close();
     if (this.#unsyncedFile !== undefined) syncToDisk(this.#unsyncedFile);

@@ -23,6 +23,8 @@ export class MemoryRows {
   readonly events = new MemoryEvents();
   /** What is wrong with the rows, and with the file. */
   readonly damage: MemoryDamage;
+  /** Nothing is walked: rows are verified when they are read. */
+  readonly walkedBytes = 0;
   readonly #shelves = new Map<string, Shelf>();
   readonly #indexes = new Map<string, string>();
   readonly #mail = new Map<string, port.MailRow>();

@@ -6,7 +6,7 @@
 import type { Database, RootDatabase } from 'lmdb';
 import type { Packr } from 'msgpackr';
 import { keyBytes, tableKey } from './keys.ts';
-import { findRow, type PageReading, type Snapshot, treeOf } from './pages.ts';
+import { findRow, type PageReading, type Snapshot, treeOf } from './pages/pages.ts';
 import { createPackr, isSealed, openRow, packRow, seal } from './row-checksum.ts';
 
 /** The table, and its only key. */

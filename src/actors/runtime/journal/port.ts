@@ -307,6 +307,8 @@ export interface Journal {
   full(): boolean;
   /** Rows found to be damaged since the start, each once. */
   readonly damagedRows: number;
+  /** Bytes that were read since the start to find damage. */
+  readonly walkedBytes: number;
   close(): Promise<void>;
 }
 

@@ -37,6 +37,8 @@ export interface Table {
   /** A value is a `DamagedRow` where the row is damaged. */
   getRange(range: Range): Iterable<{ key: unknown; value: unknown }>;
   getKeys(range: Range): Iterable<unknown>;
+  /** May rows of the range be missing, because damage was found there? `isBetween`: only where others of the kind enclose it. */
+  mayHave(from: Part[], until: Part[], isBetween: boolean): boolean;
 }
 
 interface ReadableTables {
@@ -71,14 +73,26 @@ export class JournalReader {
 
   load(kind: string, id: string): StoredActor | undefined {
     const snapshot = this.#tables.snapshot.get([kind, id]) as SnapshotRow | undefined;
-    if (snapshot === undefined && !this.#tables.journal.has([kind, id, 1])) return undefined;
+    if (snapshot === undefined && !this.#tables.journal.has([kind, id, 1])) {
+      this.#requireAbsent(kind, id);
+      return undefined;
+    }
     const start = [kind, id, (snapshot?.[1] ?? 0) + 1];
     const rows: { seq: number; row: TurnRow }[] = [];
     for (const { key, value } of this.#tables.journal.getRange({ start, end: [kind, id, LAST] })) {
       if (value instanceof DamagedRow) throw value;
       rows.push({ seq: (key as [string, string, number])[2], row: ownStrings(value) as TurnRow });
     }
+    const next = [kind, id, (rows.at(-1)?.seq ?? snapshot?.[1] ?? 0) + 1];
+    if (this.#tables.journal.mayHave(next, [kind, id, LAST], false)) throw missing('journal', next);
     return { snapshot, rows };
+  }
+
+  /** An actor without rows is a new one, unless damage was found where its rows would be. Throws `DamagedRow`. */
+  #requireAbsent(kind: string, id: string): void {
+    if (this.#tables.snapshot.mayHave([kind, id], [kind, id], true)) throw missing('snapshot', [kind, id]);
+    const first = [kind, id, 1];
+    if (this.#tables.journal.mayHave(first, [kind, id, LAST], true)) throw missing('journal', first);
   }
 
   has(kind: string, id: string): boolean {
@@ -173,6 +187,10 @@ export class JournalReader {
     }
     return rows;
   }
+}
+
+function missing(table: string, key: Part[]): DamagedRow {
+  return new DamagedRow(table, key, new Uint8Array(), 'it may be one that was hit beside it');
 }
 
 /** The command of a row, or what stands for that of a damaged one. */

@@ -3,12 +3,16 @@ import type { Database, RootDatabase } from 'lmdb';
 import type { Packr } from 'msgpackr';
 import type { IndexName } from '../actor.ts';
 import { auditTables } from './audit.ts';
+import type { Doubts } from './doubts.ts';
 import { type EventTables, eventTables } from './events.ts';
 import { DamagedRow } from './port.ts';
 import type { Part, StoredTable } from './reader.ts';
 import { openRow, seal } from './row-checksum.ts';
 import { type TableStats, tableBytes } from './space.ts';
 import { INDEXES, type Tables } from './writer.ts';
+
+/** Begins the names of the tables of indexes. */
+const INDEX_TABLE = 'index/';
 
 interface OpenTables {
   readonly tables: Tables;
@@ -22,6 +26,8 @@ interface OpenTables {
 interface TableReports {
   /** Called for every damaged row that is read, each time. */
   readonly onDamage?: (row: DamagedRow) => void;
+  /** Where rows may be missing. */
+  readonly doubts?: Doubts;
   /** The engine has failed: what it reads from now on cannot be trusted. The process is to end. */
   readonly onBroken?: (error: Error) => void;
 }
@@ -42,7 +48,7 @@ export function openTables(root: RootDatabase, packr: Packr, reports: TableRepor
       dead: table('dead'),
       meta: table('meta'),
     },
-    indexes: new Map(INDEXES.map((index) => [index, table(`index/${index}`)])),
+    indexes: new Map(INDEXES.map((index) => [index, table(`${INDEX_TABLE}${index}`)])),
     events: eventTables(table),
     audit: auditTables(table),
     databases,
@@ -55,7 +61,8 @@ interface RowOptions extends TableReports {
 }
 
 // Within a batch the promises of the single writes never reject: the batch's own does.
-function tableOf(database: Database, { name, packr, onDamage, onBroken }: RowOptions): StoredTable {
+function tableOf(database: Database, { name, packr, doubts, onDamage, onBroken }: RowOptions): StoredTable {
+  const isIndex = name.startsWith(INDEX_TABLE);
   const open = (key: Part[] | Part, row: Uint8Array, sizeBytes: number): unknown => {
     try {
       return openRow(packr, row, sizeBytes, name, key);
@@ -86,8 +93,12 @@ function tableOf(database: Database, { name, packr, onDamage, onBroken }: RowOpt
         return row === undefined ? undefined : open(key, row, row.length);
       });
       if (value instanceof DamagedRow) throw value;
+      // Of names alone: an actor that is not there may be a new one.
+      if (value === undefined && isIndex && doubts?.mayHave(name, key) === true)
+        throw new DamagedRow(name, key, new Uint8Array(), 'it may be one that was hit beside it');
       return value;
     },
+    mayHave: (from, until, isBetween) => doubts?.mayHaveFrom(name, from, until, isBetween) === true,
     has: (key) => guarded(() => database.doesExist(key)),
     *getRange(range) {
       try {

@@ -124,6 +124,10 @@ export class ReplicaJournal implements Journal {
     return this.#store.damagedRows;
   }
 
+  get walkedBytes(): number {
+    return this.#store.walkedBytes;
+  }
+
   close(): Promise<void> {
     return this.#store.close();
   }

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { open } from 'lmdb';
 import t, { type Test } from 'tap';
 import { openEventLog } from '../../../../src/actors/events/log.ts';
+import type { Damage } from '../../../../src/actors/runtime/journal/damage-report.ts';
 import { type DiskJournal, openJournal } from '../../../../src/actors/runtime/journal/lmdb.ts';
-import type { DamagedRow, Operation } from '../../../../src/actors/runtime/journal/port.ts';
+import type { Operation } from '../../../../src/actors/runtime/journal/port.ts';
 import type { Part } from '../../../../src/actors/runtime/journal/reader.ts';
 import { nodeSchedule } from '../../../../src/actors/runtime/runtime-context.ts';
 import type { BugReport } from '../../../../src/actors/runtime/supervision.ts';
@@ -24,7 +25,7 @@ const DAY_MS = 86_400_000;
 
 interface Opened {
   readonly journal: DiskJournal;
-  readonly found: DamagedRow[];
+  readonly found: Damage[];
 }
 
 function scratch(t: Test): string {
@@ -34,7 +35,7 @@ function scratch(t: Test): string {
 }
 
 async function openIn(directory: string): Promise<Opened> {
-  const found: DamagedRow[] = [];
+  const found: Damage[] = [];
   const journal = await openJournal({
     directory,
     stepBytes: STEP_BYTES,

@@ -49,16 +49,19 @@ export interface Snapshot {
 }
 
 /** Keys from `low` on, below `high`; undefined: no end. */
-interface KeyRange {
+export interface KeyRange {
   readonly low: Uint8Array | undefined;
   readonly high: Uint8Array | undefined;
 }
 
 /** A page that is not what the engine wrote. */
 export class DamagedPage extends Error {
+  readonly page: number;
+
   constructor(page: number, reason: string) {
     super(`page ${page} is damaged: ${reason}`);
     this.name = 'DamagedPage';
+    this.page = page;
   }
 }
 

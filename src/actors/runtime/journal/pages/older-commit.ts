@@ -4,8 +4,8 @@
  */
 import { closeSync, fsyncSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncToDisk } from '../file.ts';
 import { faultOfCommit } from './commit-fault.ts';
-import { syncToDisk } from './file.ts';
 import { META_AT, type MetaPage, readHead } from './meta-pages.ts';
 import { PageFile } from './page-file.ts';
 import { PAGE_BYTES } from './pages.ts';

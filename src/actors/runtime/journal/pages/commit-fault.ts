@@ -1,9 +1,10 @@
 /** Does the file hold what its two meta pages say? Each names a commit, whose newest group has the same number in a row. */
+
+import { readCommit } from '../owner.ts';
+import { DamagedRow } from '../port.ts';
 import { headFault, type JournalHead, type MetaPage, readHead, taken } from './meta-pages.ts';
-import { readCommit } from './owner.ts';
 import { PageFile } from './page-file.ts';
 import { DamagedPage, type PageReading } from './pages.ts';
-import { DamagedRow } from './port.ts';
 
 /** Why the engine must not open the file; undefined: it may. Throws the error of the system. */
 export function fileFault(path: string): string | undefined {

@@ -6,16 +6,16 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { open } from 'lmdb';
 import type { Packr } from 'msgpackr';
+import { DATA_FILE, ENGINE, SCHEMA, SCHEMA_KEY } from '../file.ts';
+import { keyBytes, keyOf, tableName } from '../keys.ts';
+import { OWNER_TABLE, readCommit } from '../owner.ts';
+import { DamagedRow, keyText } from '../port.ts';
+import type { Part } from '../reader.ts';
+import { createPackr, isSealed, openRow } from '../row-checksum.ts';
 import { commitFault } from './commit-fault.ts';
-import { DATA_FILE, ENGINE, SCHEMA, SCHEMA_KEY } from './file.ts';
-import { keyBytes, keyOf, tableName } from './keys.ts';
 import { headFault, readHead, taken } from './meta-pages.ts';
-import { OWNER_TABLE, readCommit } from './owner.ts';
 import { PageFile } from './page-file.ts';
 import { DamagedPage, findRow, type Snapshot, type Tree, TreeWalk, treeOf } from './pages.ts';
-import { DamagedRow, keyText } from './port.ts';
-import type { Part } from './reader.ts';
-import { createPackr, isSealed, openRow } from './row-checksum.ts';
 
 interface WalkOptions {
   readonly directory: string;
