@@ -18,7 +18,7 @@ import { filePort } from '../io/files/storage/actor-port.ts';
 import { LocalStorage } from '../io/files/storage/local.ts';
 import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
 import { RemoteStorage } from '../io/files/storage/remote.ts';
-import { type Direction, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
+import { type Direction, QUOTA_SETTING, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
 import { BodyReceiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
 import { noteCleanStop, type RecoveryOptions, recoverUploads } from '../io/files/upload/recovery.ts';
 import { textPreview } from '../io/files/upload/text-preview.ts';
@@ -121,7 +121,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       proxy: configuration.sendfileBehind && {
         prefix: configuration.sendfileBehind.prefix,
         // nginx knows no quota that is shared by a person's downloads.
-        isUsed: () => settings.get('FileDownloadBytesPerSecond') === 0,
+        isUsed: () => settings.get(QUOTA_SETTING[direction]) === 0,
       },
       onFault: (message, error) => log.write('downloadFailed', { detail: message, err: error }),
     });

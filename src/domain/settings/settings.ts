@@ -96,7 +96,7 @@ export const SETTINGS = {
   FileDownloadBytesPerSecond: bytesPerSecond(
     53,
     5_242_880,
-    'Shared quota of v2 downloads; those of v1 have one of the same size. 0 turns throttling off.',
+    'Shared quota of v2 downloads. 0 turns throttling off.',
   ),
   FileUploadBytesPerSecond: bytesPerSecond(
     54,
@@ -205,6 +205,8 @@ export const SETTINGS = {
     'Accounts that one network creates in a day (UTC); loopback outside Production is not counted. 0: off.',
   ),
   OAuthAccessSeconds: seconds(86, 3600, 60, 86_400, 'Life of an access token of a connected host.'),
+  FileV1DownloadBytesPerSecond: bytesPerSecond(87, 0, 'Shared quota of v1 downloads. 0: off.'),
+  FileV1UploadBytesPerSecond: bytesPerSecond(88, 0, 'Shared quota of v1 uploads. 0: off.'),
   WebhookPorts: {
     id: 79,
     type: 'text',

@@ -7,14 +7,14 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { personOf, quotaKey, type StreamOwner } from './stream-owner.ts';
 
-/** Each has a quota of its own: v1 is charged separately by the same settings, so that v2 keeps its full quota. */
+/** Each has a quota of its own. The bandwidth limiter of spec 8.2 is that of v2; quotas of v1 are an extension. */
 export type Direction = 'download' | 'v1Download' | 'upload' | 'part';
 
-const QUOTA_SETTING = {
+export const QUOTA_SETTING = {
   download: 'FileDownloadBytesPerSecond',
-  v1Download: 'FileDownloadBytesPerSecond',
+  v1Download: 'FileV1DownloadBytesPerSecond',
   upload: 'FileUploadBytesPerSecond',
-  part: 'FileUploadBytesPerSecond',
+  part: 'FileV1UploadBytesPerSecond',
 } as const satisfies Record<Direction, string>;
 type QuotaSetting = (typeof QUOTA_SETTING)[Direction];
 

@@ -191,7 +191,7 @@ class RequestPipeline implements Pipeline {
     const { ready } = match;
     const { route } = ready;
     exchange.route = route;
-    exchange.noteWork();
+    this.#services.loopWatch?.label(route.path);
     if (route.anyOrigin === true) exchange.cors = anyOriginHeaders(head);
     exchange.params = match.params;
     if (route.auth === 'admin' || route.adminAddresses === true) this.#requireAdminAddress(exchange);

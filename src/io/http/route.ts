@@ -134,7 +134,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly holder: Holder;
   /** A route that finds the session itself (/mcp) sets it here for the shared bounds. Throws the error of a bound. */
   identify(session: SessionContext): void;
-  /** The event loop works for this request from here on, and for this tool: the watchdog names them. */
+  /** Work that may be long begins for this request: the watchdog of the event loop names its route, and this tool. */
   noteWork(tool?: string): void;
   /** Called once when the client leaves before the answer. */
   onAbort(listener: () => void): void;

@@ -71,7 +71,6 @@ export class RequestScheduler {
   #answer(exchange: Exchange): void {
     const { value } = exchange;
     exchange.value = undefined;
-    exchange.noteWork();
     try {
       this.#listener.answer(exchange, value);
     } catch (error) {

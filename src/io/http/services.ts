@@ -19,7 +19,7 @@ export interface Services {
   readonly bounds: SharedBounds;
   readonly inFlight: InFlight;
   /** Undefined: nothing is watched. */
-  readonly loopWatch?: Pick<LoopWatch, 'note'> | undefined;
+  readonly loopWatch?: Pick<LoopWatch, 'note' | 'label'> | undefined;
   /** The answer to an unknown path; undefined for the usual JSON. */
   readonly notFound?: ((head: IncomingHead) => Reply | undefined) | undefined;
   /** Checks the bodies that are still arriving; by default one for the process. */

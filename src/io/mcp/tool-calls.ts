@@ -265,11 +265,10 @@ export class ToolCalls {
   }
 
   #answer(result: ModuleResult, call: ToolCall, form: ResultForm): Answer {
-    call.context.noteWork(call.record.name);
     if (!result.ok) return this.#failed(result, call, form);
     const { status, body } = result.answer;
+    if (body.length > WHOLE_BYTES_MAX) return this.#answerInSlices(body, status, call, form);
     const text = body.toString('utf8');
-    if (body.length > WHOLE_BYTES_MAX) return this.#answerInSlices(text, status, call, form);
     const isError = isErrorAnswer(status, text);
     audit(call, call.record, isError ? 'error' : 'ok');
     const structured = isError ? undefined : form.structure?.(text);
@@ -277,8 +276,12 @@ export class ToolCalls {
   }
 
   /** A long answer is judged, parsed, wrapped and written in event-loop ticks of their own. */
-  async #answerInSlices(text: string, status: number, call: ToolCall, form: ResultForm): Promise<RpcReply> {
+  async #answerInSlices(body: Buffer, status: number, call: ToolCall, form: ResultForm): Promise<RpcReply> {
+    const { context, record } = call;
+    context.noteWork(record.name);
+    const text = body.toString('utf8');
     await yieldToLoop();
+    context.noteWork(record.name);
     const isError = isErrorAnswer(status, text);
     const isParsed = form.structure !== undefined && !isError;
     if (isParsed && isTooLargeToParse(text)) {
@@ -287,8 +290,10 @@ export class ToolCalls {
     }
     audit(call, call.record, isError ? 'error' : 'ok');
     await yieldToLoop();
+    context.noteWork(record.name);
     const structured = isParsed ? form.structure(text) : undefined;
     await yieldToLoop();
+    context.noteWork(record.name);
     const answer = resultEnvelope(call.id, form.wrap(text, isError, call.members, structured));
     await yieldToLoop();
     return answer;

@@ -52,6 +52,11 @@ export class LoopWatch {
     this.#sinceMs = nowMs;
   }
 
+  /** The stretch that has begun is work for this route. Reads no clock: every request passes here. */
+  label(route: string): void {
+    this.#route = route;
+  }
+
   #close(nowMs: number): void {
     const durationMs = nowMs - this.#sinceMs;
     if (durationMs <= (this.#longest?.durationMs ?? LONG_TICK_MS)) return;

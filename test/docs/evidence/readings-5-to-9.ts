@@ -212,7 +212,8 @@ export const READINGS_5_TO_9: Evidence = {
   ],
   '8.3 have quotas of their own': [
     'test/io/files/download/sender.test.ts: front: streams share a quota and end together; a removed quota applies at once',
-    'test/io/files/throttle.test.ts: directions have quotas of their own; parts of v1 take nothing from v2',
+    'test/io/files/throttle.test.ts: directions have quotas of their own; those of v1 take nothing from v2',
+    'test/io/files/throttle.test.ts: the quotas of v2 hold no stream of v1',
   ],
   '8.3 600 by default': [
     'test/domain/files/files.test.ts: size cap: the setting, never above 100 MiB',

@@ -151,13 +151,25 @@ t.test('throttle: a change of the quota applies to running streams, 0 releases a
   t.notOk(upload.owing);
 });
 
-t.test('throttle: directions have quotas of their own; parts of v1 take nothing from v2', async (t) => {
-  const { time, throttle } = setUp({ FileUploadBytesPerSecond: MiB, FileDownloadBytesPerSecond: MiB });
+t.test('throttle: directions have quotas of their own; those of v1 take nothing from v2', async (t) => {
+  const { time, throttle } = setUp({
+    FileUploadBytesPerSecond: MiB,
+    FileDownloadBytesPerSecond: MiB,
+    FileV1UploadBytesPerSecond: MiB,
+    FileV1DownloadBytesPerSecond: MiB,
+  });
   const ends: [Direction, number][] = [];
-  for (const direction of ['download', 'upload', 'part'] as const)
+  for (const direction of ['download', 'upload', 'part', 'v1Download'] as const)
     download(throttle.open(direction, CALLER), 4 * MiB, () => ends.push([direction, time.nowMs]));
   while (time.next());
   for (const [direction, end] of ends) t.ok(Math.abs(end - 4_000) <= 200, `${direction}: ${end}`);
+  t.equal(ends.length, 4);
+});
+
+t.test('throttle: the quotas of v2 hold no stream of v1 (spec 8.2)', async (t) => {
+  const { throttle } = setUp({ FileUploadBytesPerSecond: MiB, FileDownloadBytesPerSecond: MiB });
+  for (const direction of ['part', 'v1Download'] as const)
+    t.ok(throttle.open(direction, CALLER).charge(100 * MiB), direction);
 });
 
 t.test('throttle: the key decides which streams share', async (t) => {

@@ -8,6 +8,8 @@ import { sidOf } from '../request.ts';
 import type { AnyRoute } from '../route.ts';
 import type { ReadyRoute } from '../router.ts';
 
+/** Work with a longer body is noted for the watchdog of the event loop. */
+const LONG_BODY_BYTES = 4 * 1024;
 /** Cap of a body if the route names none. */
 export const BODY_BYTES_MAX = 64 * 1024;
 /** The same of a body that no route reads. */
@@ -44,7 +46,7 @@ export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyC
       return;
     }
     exchange.bodyRead = true;
-    exchange.noteWork();
+    if (result.length > LONG_BODY_BYTES) exchange.noteWork();
     try {
       if (bodyCheck === undefined) exchange.rawBody = result;
       else {
