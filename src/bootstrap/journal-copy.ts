@@ -25,7 +25,7 @@ const RECEIPT_FILE = 'receipt.json';
 /** What a copy holds, as it was read after it was made. */
 interface Receipt {
   readonly rows: number;
-  /** Number of the newest group; null in a journal that no version after 0.2.0 has served. */
+  /** Number of the newest group; null in a journal that only earlier builds have served. */
   readonly lastGroup: number | null;
   /** ISO 8601, UTC. */
   readonly time: string;

@@ -138,6 +138,10 @@ export const ATTACKS_ON_DATA: Evidence = {
   'a journal cut, emptied, foreign or overwritten': [
     'test/e2e/damaged-journal.test.ts: damaged journal: a start on a damaged header ends with 70 and one sentence',
   ],
+  'a meta page with another commit than its rows, which the engine would believe': [
+    'test/e2e/damaged-journal.test.ts: damaged journal: a start on a damaged header ends with 70 and one sentence',
+    'test/e2e/damaged-journal.test.ts: behind a wrong number of the older meta page the newest commit comes back',
+  ],
   'a folder without its journal': [
     'test/e2e/damaged-journal.test.ts: missing journal: a start needs --new-journal, which is refused with 64 if the journal is present',
   ],
@@ -145,7 +149,18 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/actors/runtime/journal/damaged-rows.test.ts: row: any flipped bit of a turn is found, wherever in the row it is',
     'test/actors/runtime/journal/damaged-rows.test.ts: row: one that is stored under the key of another is found',
   ],
-  'damaged pages of the engine, which end a process by a signal': [
+  'a key that a bad disk changed, so that a session or name is absent': [
+    'test/actors/runtime/journal/background-walk.test.ts: walk: where a key was hit its row is damaged, not absent',
+    'test/actors/runtime/journal/background-walk.test.ts: walk: an actor whose last turn has a key that was hit',
+    'test/e2e/journal/damaged-pages.test.ts: a session whose name in the index was hit is 503, not 401',
+  ],
+  'a backup or restore that was cut off, or a journal of another backup in its place': [
+    'test/e2e/journal/copies.test.ts: backup: one that is killed leaves no journal, or a whole one with its receipt',
+    'test/e2e/journal/copies.test.ts: restore: after one that is killed no start makes an empty journal',
+    'test/e2e/journal/copies.test.ts: receipt: a journal of another backup in its place is refused',
+  ],
+  'damaged pages of the engine': [
+    'test/e2e/journal/damaged-pages.test.ts: ends the run with 70 and one line, and no start follows',
     'test/e2e/check.test.ts: check: no zeroed page changes what is read without a finding',
     'test/e2e/check.test.ts: check: no flipped bit changes what is read without a finding',
     'test/e2e/check.test.ts: start after a crash: pages are verified first; a damaged page ends the start with one sentence, not a signal',

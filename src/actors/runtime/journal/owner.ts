@@ -15,7 +15,7 @@ const KEY = 'owner';
 /** Bytes of the version before the value. */
 const VERSION_BYTES = 8;
 
-/** What the row says. Version 0.2.0 and earlier ones write the id of their process in its place. */
+/** What the row says. Earlier builds wrote the id of their process in its place. */
 interface CommitRow {
   /** The transaction that wrote it: it counts on from the one before, and continues in a copy. */
   readonly transaction: number;
