@@ -6,6 +6,7 @@ import { FileRemovals } from '../io/files/storage/removals.ts';
 import { httpLibrary } from '../io/http/library.ts';
 import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
+import type { Server } from '../io/http/server.ts';
 import type { Services } from '../io/http/services.ts';
 import { createSessionLookup } from '../io/http/session-lookup.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -35,6 +36,7 @@ interface ListenerOptions {
   readonly proxyProtocol: boolean;
   readonly tracing?: Tracing | undefined;
   readonly sendfileHeader?: string | undefined;
+  readonly connections?: Server;
   readonly notFound?: Services['notFound'];
 }
 
@@ -65,7 +67,6 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       elapsed: () => performance.now(),
       newRequestId,
       trustedProxies: configuration.trustedProxies,
-      isNearCapacity: publicServer.isNearCapacity,
       loopWatch,
       onBug: (error, requestId) => options.log.write('requestFailed', { err: error, requestId }),
       onUntrustedProxy: warnOnce(options.log),
@@ -83,6 +84,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       proxyProtocol: configuration.listen.proxyProtocol,
       sendfileHeader: configuration.sendfileBehind?.header.toLowerCase(),
       notFound: pages.notFound,
+      connections: publicServer,
       tracing: deps.telemetry.tracing,
     },
     deps.bounds,

@@ -41,6 +41,7 @@ export async function reserveListeners(
     connectionsMax: () => settings.get('ConnectionsMax'),
     accepts: (address, open) => shares.accepts(address, open),
     onOpen: (address) => limiter.opened(address, Date.now()),
+    onClosed: (address) => shares.closed(address),
   });
   const internalServer = createServer({
     host: internal.host,

@@ -104,6 +104,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     connectionsMax: () => settings.get('ConnectionsMax'),
     accepts: (address, open) => shares.accepts(address, open),
     onOpen: (address) => limiter.opened(address, time.nowMs),
+    onClosed: (address) => shares.closed(address),
   });
   const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
   let requests = 0;
@@ -122,7 +123,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,
     trustedProxies,
-    isNearCapacity: server.isNearCapacity,
+    connections: server,
     onBug: (error) => bugs.push(error),
     onFinished: (record) => finished.push(record),
     ...options.pipeline,

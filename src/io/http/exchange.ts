@@ -34,13 +34,15 @@ export interface ExchangeListener {
   over(exchange: Exchange): void;
   /** The source of a streamed answer threw: a bug. The connection is closed. */
   bug(exchange: Exchange, error: unknown): void;
+  /** Its connection is gone. */
+  closed(exchange: Exchange): void;
 }
 
 export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
   readonly client: ClientInfo;
-  /** See `ResolvedClient.unknown`. */
-  readonly clientUnknown: boolean;
+  /** Where the connection comes from, and who is behind it. */
+  readonly origin: ResolvedClient;
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   readonly nowMs: number;
@@ -118,7 +120,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.services = services;
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
-    this.clientUnknown = client.unknown;
+    this.origin = client;
     this.requestId = requestId;
     this.clientRequestId = head.clientRequestId;
     this.idempotencyKey = head.idempotencyKey;
@@ -198,6 +200,7 @@ export class Exchange implements RouteContext, InFlightRequest {
 
   #onAborted(): void {
     this.#closer.cancel();
+    this.#listener.closed(this);
     const before = this.#phase;
     this.#phase = 'aborted';
     if (before === 'aborted') return;
@@ -356,10 +359,8 @@ export class Exchange implements RouteContext, InFlightRequest {
       },
       ended: (sentBytes: number) => {
         this.sentBytes = sentBytes;
-        if (this.#phase === 'headersSent') {
-          this.#phase = 'ended';
-          if (stays) this.#closer.closeAfter(this.#remaining);
-        }
+        if (this.#phase === 'headersSent' && stays) this.#closer.closeAfter(this.#remaining);
+        if (this.#phase === 'headersSent') this.#phase = 'ended';
         this.#listener.over(this);
       },
       failed: (error: unknown) => this.#listener.bug(this, error),

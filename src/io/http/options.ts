@@ -5,6 +5,7 @@ import type { Tracing } from '../tracing/tracing.ts';
 import type { FinishedRequest } from './finished.ts';
 import type { InFlightCounters } from './in-flight.ts';
 import type { AnyRoute } from './route.ts';
+import type { Server } from './server.ts';
 import type { Services } from './services.ts';
 
 export interface PipelineOptions extends Omit<Services, 'inFlight'> {
@@ -31,8 +32,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   /** Undefined: no request is traced. */
   readonly tracing?: Tracing | undefined;
   readonly onFinished?: (record: FinishedRequest) => void;
-  /** Asked at every answer: does the connection close with it? See `Server.isNearCapacity`. */
-  readonly isNearCapacity?: () => boolean;
+  /** Asked at every answer: does the connection close with it? */
+  readonly connections?: Pick<Server, 'isNearCapacity' | 'open' | 'noteClosed'>;
 }
 
 export interface PipelineCounters extends InFlightCounters {

@@ -70,6 +70,7 @@ class RequestPipeline implements Pipeline {
   readonly #exchangeListener: ExchangeListener = {
     over: (exchange) => this.#settle(exchange),
     bug: (exchange, error) => this.#bug(exchange, error),
+    closed: ({ origin }) => this.#options.connections?.noteClosed(origin.peer),
   };
   readonly #onBody: BodyCallback = (exchange, failure) => {
     if (failure !== undefined) this.#fail(exchange, failure.error);
@@ -153,12 +154,13 @@ class RequestPipeline implements Pipeline {
   }
 
   #open(response: HttpResponse, head: IncomingHead, peer: string): Exchange {
-    const client = this.#addresses.trustsAny
+    const found = this.#addresses.trustsAny
       ? this.#addresses.resolve(peer, {
           proxied: readAddress(response.getProxiedRemoteAddress()),
           forwardedFor: head.joined('x-forwarded-for', ','),
         })
       : directClient(peer);
+    const client = this.#isNearCapacity() ? { ...found, alone: true } : found;
     const { clock, elapsed, newRequestId, sendfileHeader } = this.#options;
     // Before anything else reads the head: no module may see the field.
     const asksForFiles = sendfileHeader !== undefined && head.take(sendfileHeader);
@@ -220,9 +222,9 @@ class RequestPipeline implements Pipeline {
   }
 
   /** A client that no trusted proxy names has the proxy's address, which `Admin.allow` may contain. */
-  #requireAdminAddress({ head, client, limiter, clientUnknown }: Exchange): void {
+  #requireAdminAddress({ head, client, limiter, origin }: Exchange): void {
     const { address } = client;
-    if (clientUnknown) throw new GatewayError('Forbidden');
+    if (origin.unknown) throw new GatewayError('Forbidden');
     const isUnknown = !limiter.forwarded && head.header('x-forwarded-for') !== undefined;
     if (isUnknown && !this.#addresses.trusts(address)) {
       this.#options.onUntrustedProxy?.(address);
@@ -259,7 +261,9 @@ class RequestPipeline implements Pipeline {
 
   /** An answer with an invalid header is a bug too; nothing of it was written. */
   #write(exchange: Exchange, reply: Reply, close: boolean): void {
-    const closing = close || this.#stopping || this.#closing || this.#options.isNearCapacity?.() === true;
+    const { connections } = this.#options;
+    const closing = close || this.#stopping || this.#closing || this.#isNearCapacity();
+    const before = connections?.open ?? 0;
     try {
       if (reply instanceof StreamReply) {
         this.#stream(exchange, reply, closing);
@@ -270,6 +274,13 @@ class RequestPipeline implements Pipeline {
       exchange.answer(errorReply(this.#bug(exchange, error)), true);
     }
     this.#settle(exchange);
+    // Nothing but this answer ended a connection meanwhile, and no callback of its request reports it.
+    const isClosed = (connections?.open ?? 0) < before && exchange.phase !== 'aborted';
+    if (isClosed) connections?.noteClosed(exchange.origin.peer);
+  }
+
+  #isNearCapacity(): boolean {
+    return this.#options.connections?.isNearCapacity() === true;
   }
 
   /** A streamed answer is over when its last byte was sent or its client left. */

@@ -2,6 +2,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
 import { httpLibrary } from './library.ts';
 import { readAddress } from './listen/client-address.ts';
+import { FREE_SHARE } from './listen/connection-shares.ts';
 import { ListenError } from './listen/free-port.ts';
 
 export type { HttpRequest, HttpResponse };
@@ -20,8 +21,6 @@ const CIPHERS = [
   'ECDHE-ECDSA-CHACHA20-POLY1305',
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
-/** From this share of the cap, connections close with their answer. */
-const NEAR_CAPACITY_SHARE = 0.8;
 
 export interface TlsFiles {
   /** Paths of PEM files. */
@@ -40,6 +39,8 @@ interface ServerOptions {
   readonly accepts?: (address: string, open: number) => boolean;
   /** Called for every accepted connection with the peer's canonical address. */
   readonly onOpen?: (address: string) => void;
+  /** Called by `noteClosed`. */
+  readonly onClosed?: (address: string) => void;
 }
 
 /** Handles one request. `request` is invalid after the call. */
@@ -67,8 +68,12 @@ export interface Server {
    */
   serve(handler: RequestHandler): void;
   counters(): ServerCounters;
+  /** Connections that are open now. */
+  readonly open: number;
+  /** A request saw the end of its connection to this peer; the library names none. */
+  noteClosed(address: string): void;
   /**
-   * Nearly at the cap: answers close their connections. uWebSockets.js closes silent and idle connections within 12 s, but
+   * Above half of the cap: answers close their connections. uWebSockets.js closes silent and idle connections within 12 s, but
    * not those with a request every few seconds.
    */
   isNearCapacity(): boolean;
@@ -117,7 +122,11 @@ export function createServer(options: ServerOptions): Server {
       open = openNext;
     },
     counters: () => ({ ...live }),
-    isNearCapacity: () => live.open > options.connectionsMax() * NEAR_CAPACITY_SHARE,
+    get open() {
+      return live.open;
+    },
+    noteClosed: (address) => options.onClosed?.(address),
+    isNearCapacity: () => live.open > options.connectionsMax() * FREE_SHARE,
     async renew(opened) {
       if (stopped || open === undefined) return;
       const former = [...listeners];

@@ -245,6 +245,12 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   'the probe of a breaker held by a slow body': [
     'test/io/modules/breaker.test.ts: breakers: the probe is one whole call',
   ],
+  'others pushed out above half of the cap': [
+    'test/io/http/connections.test.ts: connections: above half of the cap every answer closes, and 138 short connections',
+    'test/io/http/connections.test.ts: connections: a network that only holds its connections open keeps no more',
+    'test/io/http/connections.test.ts: connections: further requests of a connection that closes take nothing off',
+    'test/io/http/listen/connection-shares.test.ts: connection shares: agree with a reference',
+  ],
   'one address opens all connections and stays silent': [
     'test/io/http/connections.test.ts: one address opens more silent connections than the cap',
     'test/io/http/connections.test.ts: requests in flight count for their network beyond 12 s',

@@ -97,6 +97,48 @@ t.test(
   },
 );
 
+t.test(
+  'connections: above half of the cap every answer closes, and 138 short connections of one network are served',
+  async (t) => {
+    const { connect, isServed, server, release } = start(t);
+    await connect(100, '127.0.0.1', requestText('GET', '/held'));
+    await connect(9, '127.0.0.2', requestText('GET', '/held'));
+    t.equal(server.counters().open, 109, 'above half');
+    const { refusedTotal } = server.counters();
+    let refused = 0;
+    for (let n = 0; n < 138; n += 1) if (!(await isServed('127.0.0.9'))) refused += 1;
+    t.equal(refused, 0);
+    t.equal(server.counters().refusedTotal, refusedTotal);
+    for (const each of release) each();
+  },
+);
+
+t.test(
+  'connections: a network that only holds its connections open keeps no more than its share',
+  async (t) => {
+    const { connect, isServed, server } = start(t);
+    await connect(100, '127.0.0.1');
+    for (let n = 0; n < 30; n += 1) await isServed('127.0.0.9');
+    await connect(60, '127.0.0.9');
+    t.match(server.counters(), { open: 120, refusedTotal: 40 }, 'a tenth of the cap');
+    t.equal(await isServed('127.0.0.9'), false);
+  },
+);
+
+t.test(
+  'connections: further requests of a connection that closes take nothing off its network',
+  async (t) => {
+    const { connect, isServed, server } = start(t);
+    await connect(100, '127.0.0.1');
+    const pipelined = requestText('GET', '/hello').repeat(20);
+    for (let n = 0; n < 10; n += 1) await connect(1, '127.0.0.9', pipelined);
+    await until(() => server.counters().open === 100);
+    await connect(60, '127.0.0.9');
+    t.equal(server.counters().open, 120);
+    t.equal(await isServed('127.0.0.9'), false);
+  },
+);
+
 t.test('connections: a trusted proxy has no share, only the cap', async (t) => {
   const { connect, isServed, server } = start(t, { pipeline: { trustedProxies: ['127.0.0.1'] } });
   await connect(199, '127.0.0.1');

@@ -131,6 +131,7 @@ t.test(
         if (forwarded ? !named.includes(address) : address !== '10.0.0.1') throw new Error(address);
         agree(reader.resolve('8.8.8.8', { proxied: '', forwardedFor: header }), {
           address: '8.8.8.8',
+          peer: '8.8.8.8',
           forwarded: false,
           unknown: false,
           alone: false,

@@ -16,13 +16,16 @@ const HOPS_MAX = 32;
 export interface ResolvedClient {
   /** Canonical text: v4-mapped folded, IPv6 compressed. */
   readonly address: string;
+  /** The other side of the connection. */
+  readonly peer: string;
   /** A trusted proxy named it: the port of the socket is not the client's. */
   readonly forwarded: boolean;
   /** The `X-Forwarded-For` of a trusted proxy cannot be read up to the client: `address` is that of a proxy. */
   readonly unknown: boolean;
   /**
    * The peer is a proxy that forwards its client's bytes, so the client could send a PROXY protocol header before a later
-   * request: the connection carries only this one (docs/decisions/0090).
+   * request: the connection carries only this one (docs/decisions/0090). So it does above half of the cap of connections
+   * (0104).
    */
   readonly alone: boolean;
 }
@@ -81,7 +84,7 @@ function stripPort(text: string): string {
 
 /** Without a trusted proxy. */
 export function directClient(peer: string): ResolvedClient {
-  return { address: peer, forwarded: false, unknown: false, alone: false };
+  return { address: peer, peer, forwarded: false, unknown: false, alone: false };
 }
 
 /** `ranges` are CIDR blocks or single addresses; throws on one that is neither. */
@@ -96,8 +99,8 @@ export function createAddressReader(ranges: readonly string[], proxyProtocol = f
       const alone = proxyProtocol;
       const named = proxyProtocol ? parseAddress(proxied)?.toString() : undefined;
       if (named !== undefined && !isTrusted(named))
-        return { address: named, forwarded: true, unknown: false, alone };
-      return { ...walkBack(named ?? peer, named !== undefined, forwardedFor, isTrusted), alone };
+        return { address: named, peer, forwarded: true, unknown: false, alone };
+      return { ...walkBack(named ?? peer, named !== undefined, forwardedFor, isTrusted), peer, alone };
     },
   };
 }
@@ -123,7 +126,7 @@ function walkBack(
   proxied: boolean,
   forwardedFor: string | undefined,
   isTrusted: (text: string) => boolean,
-): Omit<ResolvedClient, 'alone'> {
+): Omit<ResolvedClient, 'alone' | 'peer'> {
   let address = peer;
   let forwarded = proxied;
   const hops = forwardedFor?.split(',') ?? [];

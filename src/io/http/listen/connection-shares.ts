@@ -1,6 +1,6 @@
 /**
  * Limits the connections of each network (docs/decisions/0104). uWebSockets.js does not identify a closed connection, so a
- * network is charged its recent opens plus its requests and streams.
+ * network is charged its recent opens, without those whose end a request saw, plus its requests and streams.
  */
 import { AddressCounters } from '../../../actors/limits/address-counters.ts';
 import { CallerNetworks } from '../../../actors/limits/limiter-keys.ts';
@@ -14,8 +14,8 @@ import { createRangeCheck } from './client-address.ts';
 const SLOTS = SILENT_LIFE_SECONDS + 1;
 /** Networks counted in one second. Above it, only the cap applies. */
 const NETWORKS_MAX = 16_384;
-/** Up to this share of the cap, shares are not enforced. */
-const FREE_SHARE = 1 / 2;
+/** Up to this share of the cap, shares are not enforced and connections stay open. */
+export const FREE_SHARE = 1 / 2;
 
 interface ConnectionSharesOptions {
   readonly bounds: SharedBounds;
@@ -60,6 +60,25 @@ export class ConnectionShares {
     }
     this.#count(address);
     return true;
+  }
+
+  /**
+   * A connection of this peer has ended. The oldest open of its network counts no longer: which one ended is unknown, and
+   * the younger ones count for longer.
+   */
+  closed(address: string): void {
+    const { maximum, network } = this.#bound.limits();
+    if (network >= maximum || this.#isTrusted(address)) return;
+    this.#advance();
+    for (const { name } of this.#networks.of(address)) {
+      for (let second = this.#second - SLOTS + 1; second <= this.#second; second += 1) {
+        const slot = this.#slots[(second + SLOTS) % SLOTS];
+        const count = slot?.get(name) ?? 0;
+        if (count === 0) continue;
+        slot?.set(name, count - 1);
+        break;
+      }
+    }
   }
 
   #isOver(address: string): boolean {

@@ -31,36 +31,43 @@ t.test(
       address: fc.constantFrom(...ADDRESSES),
       waitMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 4_000 }), fc.constant(15_000)),
       closes: fc.nat({ max: 3 }),
+      closed: fc.constantFrom(undefined, undefined, ...ADDRESSES),
       request: fc.boolean(),
     });
     const cap = fc.record({ maximum: fc.integer({ min: 10, max: 60 }), percent: fc.nat({ max: 100 }) });
     fc.assert(
       fc.property(cap, fc.array(step, { maxLength: 120 }), ({ maximum, percent }, steps) => {
         const { bounds, shares, time } = start(maximum, percent);
-        const opened: { networks: string[]; second: number }[] = [];
+        const opened: { network: string; second: number }[] = [];
         const requests: string[][] = [];
         let open = 0;
-        for (const { address, waitMs, closes, request } of steps) {
+        for (const { address, waitMs, closes, closed, request } of steps) {
           time.nowMs += waitMs;
           open = Math.max(0, open - closes);
           const second = Math.floor(time.nowMs / 1_000);
+          const isCounted = (open: { second: number }) => second - open.second <= 12;
+          const isOff = percent === 0 || percent === 100;
+          if (closed !== undefined) {
+            shares.closed(closed);
+            for (const { name } of networksOf(closed)) {
+              const at = opened.findIndex((each) => each.network === name && isCounted(each));
+              if (at >= 0) opened.splice(at, 1);
+            }
+          }
           const networks = networksOf(address);
           const isOver = networks.some(({ name, shares }) => {
-            const recent = opened.filter(
-              (each) => each.networks.includes(name) && second - each.second <= 12,
-            );
+            const recent = opened.filter((each) => each.network === name && isCounted(each));
             const held = recent.length + requests.filter((each) => each.includes(name)).length;
             const one = Math.ceil((maximum * percent) / 100);
             const wide = Math.max(one, Math.min(one * shares, Math.floor(maximum * 0.75)));
             return held + 1 > (shares === 1 ? one : wide);
           });
-          const isOff = percent === 0 || percent === 100;
           const expected = open + 1 <= maximum && (isOff || open + 1 <= maximum / 2 || !isOver);
           if (shares.accepts(address, open + 1) !== expected) throw new Error(`expected ${expected}`);
           if (!expected) continue;
           open += 1;
           const names = networks.map(({ name }) => name);
-          if (!isOff) opened.push({ networks: names, second });
+          if (!isOff) for (const network of names) opened.push({ network, second });
           if (!request) continue;
           bounds.of('requests').require(bounds.holders.of(address));
           requests.push(names);
