@@ -12,6 +12,8 @@ export interface PlainEventSourceOptions {
   readonly cookie: string;
   /** Called at every change: `open`, `waiting` for the next try, or `failed` for good. */
   readonly onState: (source: PlainEventSource) => void;
+  /** An event with data (HTML Standard 9.2.6). */
+  readonly onEvent?: (type: string, data: string) => void;
 }
 
 export class PlainEventSource {
@@ -25,6 +27,8 @@ export class PlainEventSource {
   failure: number | undefined;
   #retryMs = RETRY_MS;
   #lastEventId = '';
+  #type = '';
+  #data: string[] = [];
   #request: ClientRequest | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -63,6 +67,9 @@ export class PlainEventSource {
     }
     this.opened += 1;
     let rest = '';
+    // An event that a lost connection cut off is not dispatched.
+    this.#type = '';
+    this.#data = [];
     response.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
@@ -74,9 +81,18 @@ export class PlainEventSource {
   }
 
   #read(line: string): void {
-    const [, name, value = ''] = /^(id|retry): ?(.*)$/.exec(line) ?? [];
+    if (line === '') this.#dispatch();
+    const [, name, value = ''] = /^(id|retry|event|data): ?(.*)$/.exec(line) ?? [];
     if (name === 'id') this.#lastEventId = value;
+    if (name === 'event') this.#type = value;
+    if (name === 'data') this.#data.push(value);
     if (name === 'retry' && /^[0-9]+$/.test(value)) this.#retryMs = Number(value);
+  }
+
+  #dispatch(): void {
+    if (this.#data.length > 0) this.#options.onEvent?.(this.#type, this.#data.join('\n'));
+    this.#type = '';
+    this.#data = [];
   }
 
   /** Once a request, however many events tell of its end. */

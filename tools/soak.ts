@@ -1,7 +1,7 @@
 /**
  * `npm run soak [-- KILLS [SEED]]`: the kill -9 loops of accounts and both kinds of uploads, 200 kills each by default.
- * `npm run soak -- mixed [--minutes 10] [--rate 400]`: a mixed load without kills.
- * `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--lease 1000] [--within 2000]`: three nodes, one fault after the other.
+ * Further modes with options of their own: `fleet` (one kill in a fleet's day), `mixed` (a load without kills), and `cluster`
+ * (three nodes, one fault after the other).
  */
 import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { runChunkKillLoop, runManyChunksLoop } from './chunk-kill-loop.ts';
 import { soakCluster } from './cluster/faults/soak.ts';
 import { runDraftKillLoop } from './draft-kill-loop.ts';
+import { soakFleet } from './fleet/day.ts';
 import { runKillLoop } from './kill-loop.ts';
 import { soakMixed } from './mixed-soak.ts';
 
@@ -54,6 +55,11 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
   if (mode === 'mixed') {
     const faults = await soakMixed(rest);
     if (faults === undefined) console.error('soak: mixed takes --minutes (1 to 10) and --rate');
+    return faults === undefined ? EX_USAGE : Math.min(faults, 1);
+  }
+  if (mode === 'fleet') {
+    const faults = await soakFleet(rest);
+    if (faults === undefined) console.error('soak: fleet takes --percent (1 to 100) and --seed');
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
   if (mode === 'cluster') {

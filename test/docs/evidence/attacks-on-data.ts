@@ -266,6 +266,11 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/bench/mixed.test.ts: mixed run: every kind at its rate',
     'test/bench/mixed.test.ts: soak mixed: missed',
   ],
+  "A fleet's day with `kill -9` in the middle (`npm run soak -- fleet`)": [
+    'test/e2e/files/fleet.test.ts: fleet: uploads, ranges, streams and applications survive kill -9',
+    'test/e2e/files/fleet.test.ts: fleet: a changed byte of a stored file is found',
+    'test/e2e/files/fleet.test.ts: fleet: events that are lost, doubled or out of order are found',
+  ],
   'A backup restored into an empty folder': [
     'test/e2e/program.test.ts: a backup restored into an empty folder',
     'test/actors/runtime/journal/contract.test.ts: a backup opens and holds what was committed',

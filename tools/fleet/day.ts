@@ -1,0 +1,180 @@
+/**
+ * A fleet's day in a minute: uploads of both kinds, ranges, event streams and applications at the same time, and `kill -9` in
+ * the middle. Every byte is compared, every event is expected once and in order. Loopback only.
+ */
+import { randomInt } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Person, signUp } from '../agent.ts';
+import { pickPort } from '../free-port.ts';
+import { launch, NO_FILE_LIMITS } from '../launch.ts';
+import { seededNumbers } from '../seeded-numbers.ts';
+import { Events, MODULE_KEY } from './events.ts';
+import { Files } from './files.ts';
+import { Site } from './site.ts';
+
+/** The day at 100 %. */
+const WHOLE = { chunked: 60, streamed: 100, ranges: 200, streams: 2_000, applications: 30 } as const;
+/** Of all bytes that are uploaded, when the program is killed. */
+const KILLED_AT = 0.4;
+/** Stored before the day begins, for the first ranges. */
+const FIRST_FILES = 3;
+const LOOK_MS = 5;
+const SEED_END = 2 ** 30;
+const PERCENT_MAX = 100;
+const CONFIGURATION = {
+  Modules: { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
+  Settings: {
+    ...NO_FILE_LIMITS,
+    ConnectionsPerNetworkPercent: 0,
+    EventReorderMilliseconds: 0,
+    SseStreamsPerAddress: 50_000,
+    SseStreamsPerSession: 100,
+  },
+};
+
+export interface FleetOptions {
+  /** Of the whole day, 1 to 100. */
+  readonly percent: number;
+  readonly seed: number;
+  readonly dataPath: string;
+  /** The program is gone, and its folder lies still: what a test does to it must be found. */
+  readonly plant?: (dataPath: string) => void;
+}
+
+export interface FleetReport {
+  readonly seed: number;
+  readonly files: number;
+  readonly ranges: number;
+  readonly uploadedMiB: number;
+  /** Uploads that continued after the kill, and connections that broke under clients. */
+  readonly resumed: number;
+  readonly broken: number;
+  readonly events: number;
+  /** Events that streams and applications received. */
+  readonly delivered: number;
+  readonly reopened: number;
+  readonly repeated: number;
+  readonly seconds: number;
+  /** Each line is a broken promise. Empty when all is well. */
+  readonly faults: readonly string[];
+}
+
+export async function runFleetDay(options: FleetOptions): Promise<FleetReport> {
+  const { percent, seed, dataPath, plant } = options;
+  const startMs = performance.now();
+  const count = (whole: number) => Math.max(1, Math.round((whole * percent) / PERCENT_MAX));
+  const random = seededNumbers(seed);
+  const port = await pickPort();
+  const start = () => launch({ dataPath, port, args: ['--sandbox'], configuration: CONFIGURATION });
+  const site = new Site(await start());
+  const people: Person[] = [];
+  // A user has one v1 upload at a time.
+  for (let at = 0; at < count(WHOLE.chunked); at += 1) people.push(await signUp(site.url));
+  const files = new Files(site, random);
+  const events = new Events(site, people, random);
+  try {
+    await events.openApplications(count(WHOLE.applications));
+    await events.openStreams(count(WHOLE.streams));
+    for (let at = 0; at < FIRST_FILES; at += 1)
+      await files.streamed(personOf(people, at), `first file ${at}`, at, files.streamedBytes());
+    const isOver = new AbortController();
+    const pushing = events.push(isOver.signal);
+    const { uploadBytes, done } = beginWork(files, people, count);
+    await untilUploaded(site, uploadBytes * KILLED_AT, done);
+    await site.gateway.kill();
+    plant?.(dataPath);
+    site.restarted(await start());
+    await done;
+    isOver.abort();
+    await pushing;
+    await files.compareAll();
+    await events.compareAll();
+  } finally {
+    events.close();
+    await site.gateway.stop();
+  }
+  return {
+    seed,
+    files: files.stored.length,
+    ranges: count(WHOLE.ranges),
+    uploadedMiB: Math.round(site.uploadedBytes / 2 ** 20),
+    resumed: files.resumed,
+    broken: site.broken,
+    events: events.pushed,
+    delivered: events.delivered,
+    reopened: events.reopened,
+    repeated: events.repeated,
+    seconds: Math.round((performance.now() - startMs) / 1_000),
+    faults: site.faults,
+  };
+}
+
+interface Work {
+  readonly uploadBytes: number;
+  readonly done: Promise<unknown>;
+}
+
+/** All clients at once. */
+function beginWork(files: Files, people: readonly Person[], count: (whole: number) => number): Work {
+  const numbers = (whole: number) => Array.from({ length: count(whole) }, (_, at) => at);
+  const chunked = numbers(WHOLE.chunked).map((at) => ({ at, bytes: files.chunkedBytes() }));
+  const streamed = numbers(WHOLE.streamed).map((at) => ({ at, bytes: files.streamedBytes() }));
+  const uploadBytes = [...chunked, ...streamed].reduce((sum, { bytes }) => sum + bytes.length, 0);
+  const done = Promise.all([
+    ...chunked.map(({ at, bytes }) => files.chunked(personOf(people, at), `v1 upload ${at}`, bytes)),
+    ...streamed.map(({ at, bytes }) => files.streamed(personOf(people, at), `v2 upload ${at}`, at, bytes)),
+    ...numbers(WHOLE.ranges).map((at) => files.range(`range ${at}`)),
+  ]);
+  return { uploadBytes, done };
+}
+
+function personOf(people: readonly Person[], at: number): Person {
+  const person = people[at % people.length];
+  if (person === undefined) throw new Error('a fleet needs people');
+  return person;
+}
+
+async function untilUploaded(site: Site, bytes: number, done: Promise<unknown>): Promise<void> {
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+  };
+  done.then(over, over);
+  while (site.uploadedBytes < bytes && !isOver) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  if (isOver) site.faults.push('the uploads ended before the program was killed');
+}
+
+/** `npm run soak -- fleet [--percent 100] [--seed S]`; resolves with the number of faults. Undefined for bad usage. */
+export async function soakFleet(args: readonly string[]): Promise<number | undefined> {
+  const options = fleetArguments(args);
+  if (options === undefined) return undefined;
+  const { percent, seed } = options;
+  console.log(`again: npm run soak -- fleet --percent ${percent} --seed ${seed}`);
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fleet-'));
+  const report = await runFleetDay({ ...options, dataPath: join(folder, 'data') });
+  console.log(JSON.stringify(report, undefined, 2));
+  // The data folder of a failure is kept.
+  if (report.faults.length === 0) rmSync(folder, { recursive: true, force: true });
+  else console.log(`kept: ${folder}`);
+  return report.faults.length;
+}
+
+/** Undefined for bad usage. */
+export function fleetArguments(args: readonly string[]): Omit<FleetOptions, 'dataPath'> | undefined {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: { percent: { type: 'string' }, seed: { type: 'string' } },
+    });
+    const percent = Number(values.percent ?? PERCENT_MAX);
+    const seed = Number(values.seed ?? randomInt(1, SEED_END));
+    const fits = percent >= 1 && percent <= PERCENT_MAX && Number.isInteger(seed) && seed >= 1;
+    return fits ? { percent, seed } : undefined;
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}

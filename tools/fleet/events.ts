@@ -1,0 +1,202 @@
+/**
+ * Event streams and applications of a fleet's day. A module pushes numbered events; every stream and every application must
+ * have those of its user and those of all, each once and in order.
+ */
+import { createHash } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expectOk, type Person, request } from '../agent.ts';
+import { PlainEventSource } from '../plain-event-source.ts';
+import type { Site } from './site.ts';
+
+export const MODULE_KEY = 'fleet-module-key-0123456789';
+const TYPE = 'Fleet';
+/** One in so many events is for all users. */
+const BROADCAST_EVERY = 4;
+const BATCH_EVENTS = 5;
+const BATCH_PAUSE_MS = 20;
+/** Pushed in any case, however soon the uploads end. */
+const EVENTS_MIN = 300;
+/** How long streams and deliveries may take to catch up at the end: a failed delivery waits up to 15 s. */
+const SETTLE_MS = 60_000;
+
+interface Follower {
+  readonly name: string;
+  readonly userId: string;
+  readonly numbers: number[];
+}
+
+interface Application extends Follower {
+  /** Bytes of each delivery, by its id: a crash may repeat one, with the same bytes. */
+  readonly deliveries: Map<string, string>;
+  repeated: number;
+}
+
+export class Events {
+  readonly #site: Site;
+  readonly #people: readonly Person[];
+  readonly #random: () => number;
+  readonly #streams: Follower[] = [];
+  readonly #sources: PlainEventSource[] = [];
+  readonly #applications: Application[] = [];
+  readonly #receiver: Server;
+  /** User of each event, by its number; undefined: all users. */
+  readonly #pushed: (string | undefined)[] = [];
+  /** Streams that began again. */
+  reopened = 0;
+
+  constructor(site: Site, people: readonly Person[], random: () => number) {
+    this.#site = site;
+    this.#people = people;
+    this.#random = random;
+    this.#receiver = createServer((incoming, response) => {
+      const pieces: Buffer[] = [];
+      incoming.on('data', (piece: Buffer) => pieces.push(piece));
+      incoming.on('end', () => {
+        const at = Number(/[0-9]+$/.exec(incoming.url ?? '')?.[0]);
+        this.#deliver(at, String(incoming.headers['webhook-id']), Buffer.concat(pieces).toString());
+        response.end();
+      });
+    });
+  }
+
+  get pushed(): number {
+    return this.#pushed.length;
+  }
+
+  get delivered(): number {
+    return [...this.#applications, ...this.#streams].reduce((sum, { numbers }) => sum + numbers.length, 0);
+  }
+
+  /** Deliveries that came twice. */
+  get repeated(): number {
+    return this.#applications.reduce((sum, { repeated }) => sum + repeated, 0);
+  }
+
+  async openApplications(count: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#receiver.listen(0, '127.0.0.1', resolve));
+    const { port } = this.#receiver.address() as AddressInfo;
+    for (let at = 0; at < count; at += 1) {
+      const { userId, cookie } = this.#personOf(at);
+      const name = `application ${at}`;
+      this.#applications.push({ name, userId, numbers: [], deliveries: new Map(), repeated: 0 });
+      const body = { name, url: 'https://app.example', webhookUrl: `http://127.0.0.1:${port}/${at}` };
+      const headers = { Cookie: cookie };
+      expectOk(name, await request(`${this.#site.url}/auth/v1/app/upsert_usr_app`, { headers, body }));
+    }
+  }
+
+  /** Resolves when all are open. */
+  async openStreams(count: number): Promise<void> {
+    const opened = Array.from({ length: count }, (_, at) => this.#openStream(at));
+    await Promise.all(opened);
+  }
+
+  #openStream(at: number): Promise<void> {
+    const { userId, cookie } = this.#personOf(at);
+    const stream: Follower = { name: `stream ${at}`, userId, numbers: [] };
+    this.#streams.push(stream);
+    return new Promise((resolve) => {
+      this.#sources.push(
+        new PlainEventSource({
+          url: `${this.#site.url}/auth/v1/events`,
+          cookie,
+          onState: ({ state, opened, failure }) => {
+            if (state === 'open') resolve();
+            if (state === 'open' && opened > 1) this.reopened += 1;
+            if (state === 'failed') this.#site.faults.push(`${stream.name}: ended by HTTP ${failure}`);
+          },
+          onEvent: (type, data) => {
+            if (type === TYPE) stream.numbers.push(numberOf(JSON.parse(data)));
+            else if (type === 'reset') this.#site.faults.push(`${stream.name}: events are missing (reset)`);
+          },
+        }),
+      );
+    });
+  }
+
+  /** Pushes events until the signal, `EVENTS_MIN` at least; a batch without an answer is repeated, as modules do. */
+  async push(until: AbortSignal): Promise<void> {
+    while (!until.aborted || this.pushed < EVENTS_MIN) {
+      const events = Array.from({ length: BATCH_EVENTS }, () => this.#newEvent());
+      await this.#site.through('push', async () => {
+        const headers = { 'X-Module-Key': MODULE_KEY };
+        const url = `${this.#site.gateway.internal}/internal/v1/events`;
+        expectOk('push', await request(url, { headers, body: { events } }));
+      });
+      await pause(BATCH_PAUSE_MS);
+    }
+  }
+
+  #newEvent(): object {
+    const n = this.#pushed.length;
+    const isForAll = n % BROADCAST_EVERY === 0;
+    const userId = isForAll ? undefined : this.#personOf(Math.floor(this.#random() * 1_000_000)).userId;
+    this.#pushed.push(userId);
+    const user = userId === undefined ? {} : { crmId: userId };
+    return { module: 'core', tick: String(1_000 + n), type: TYPE, ...user, data: { id: String(n), n } };
+  }
+
+  #deliver(at: number, webhookId: string, body: string): void {
+    const application = this.#applications[at];
+    if (application === undefined) return;
+    const { deliveries, name, numbers } = application;
+    const hash = createHash('sha256').update(body).digest('hex');
+    const known = deliveries.get(webhookId);
+    if (known !== undefined) {
+      application.repeated += 1;
+      if (known !== hash) this.#site.faults.push(`${name}: ${webhookId} came again with other bytes`);
+      return;
+    }
+    deliveries.set(webhookId, hash);
+    // The sandbox has events of its own.
+    for (const event of [JSON.parse(body)].flat()) if (event.type === TYPE) numbers.push(numberOf(event));
+  }
+
+  /** Waits until all have their last event, then compares every sequence. */
+  async compareAll(): Promise<void> {
+    const followers = [...this.#streams, ...this.#applications];
+    const expected = new Map(this.#people.map(({ userId }) => [userId, this.#numbersOf(userId)]));
+    const endMs = performance.now() + SETTLE_MS;
+    const isWaiting = ({ userId, numbers }: Follower) => numbers.length < (expected.get(userId)?.length ?? 0);
+    while (followers.some(isWaiting) && performance.now() < endMs) await pause(BATCH_PAUSE_MS);
+    // What comes twice comes after the first.
+    await pause(BATCH_PAUSE_MS);
+    for (const { name, userId, numbers } of followers) {
+      const fault = sequenceFault(numbers, expected.get(userId) ?? []);
+      if (fault !== undefined) this.#site.faults.push(`${name}: ${fault}`);
+    }
+  }
+
+  close(): void {
+    for (const source of this.#sources) source.close();
+    this.#receiver.closeAllConnections();
+    this.#receiver.close();
+  }
+
+  #numbersOf(userId: string): number[] {
+    return this.#pushed.flatMap((owner, n) => (owner === undefined || owner === userId ? [n] : []));
+  }
+
+  #personOf(at: number): Person {
+    const person = this.#people[at % this.#people.length];
+    if (person === undefined) throw new Error('a fleet needs people');
+    return person;
+  }
+}
+
+/** What is wrong with the events that were received; undefined when each came once and in order. */
+export function sequenceFault(numbers: readonly number[], wanted: readonly number[]): string | undefined {
+  const at = wanted.findIndex((n, index) => numbers[index] !== n);
+  if (at >= 0) return `event ${numbers[at]} in place of ${wanted[at]}`;
+  const more = numbers.length - wanted.length;
+  return more > 0 ? `${more} events more than were pushed` : undefined;
+}
+
+function numberOf(event: { readonly data: { readonly n: number } }): number {
+  return event.data.n;
+}
+
+function pause(durationMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, durationMs));
+}

@@ -1,0 +1,71 @@
+/** The gateway of a fleet's day as its clients see it: one address, a restart in between, faults that are collected. */
+import { UnexpectedAnswer } from '../agent.ts';
+import type { RunningGateway } from '../launch.ts';
+
+const PAUSE_MS = 50;
+/** How long a client tries again after connections that broke. */
+const REPEATED_MS_MAX = 120_000;
+
+export class Site {
+  readonly faults: string[] = [];
+  /** Acknowledged bytes of uploads, repeated ones included. */
+  uploadedBytes = 0;
+  /** Connections that broke under a client, and calls that were refused while the gateway started. */
+  broken = 0;
+  #gateway: RunningGateway;
+
+  constructor(gateway: RunningGateway) {
+    this.#gateway = gateway;
+  }
+
+  get gateway(): RunningGateway {
+    return this.#gateway;
+  }
+
+  get url(): string {
+    return this.#gateway.url;
+  }
+
+  restarted(gateway: RunningGateway): void {
+    this.#gateway = gateway;
+  }
+
+  /** Repeats `work` after a broken connection or a 503, as a client does. Any other error is a fault of `name`. */
+  async through(name: string, work: () => Promise<void>): Promise<void> {
+    const endMs = performance.now() + REPEATED_MS_MAX;
+    for (;;) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        if (!isPassing(error) || performance.now() > endMs) {
+          this.faults.push(`${name}: ${String(error)}`);
+          return;
+        }
+        this.broken += 1;
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
+    }
+  }
+
+  /** Bytes of an answer; throws unless it has this status. */
+  async fetchBytes(path: string, status: number, headers: Record<string, string> = {}): Promise<Buffer> {
+    const response = await fetch(`${this.url}${path}`, { headers });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    if (response.status !== status) {
+      const text = bytes.toString('utf8', 0, 200);
+      throw new UnexpectedAnswer(path, {
+        status: response.status,
+        headers: response.headers,
+        text,
+        json: {},
+      });
+    }
+    return bytes;
+  }
+}
+
+/** `fetch` throws a TypeError when its connection breaks. */
+function isPassing(error: unknown): boolean {
+  return error instanceof TypeError || (error instanceof UnexpectedAnswer && error.answer.status === 503);
+}
