@@ -182,6 +182,7 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
   'bodies that are refused and go on': [
     'test/io/http/unread-body.test.ts: the flood ends, and the answer is whole',
     'test/io/http/unread-body.test.ts: slow and at full speed, sees every answer',
+    'test/io/http/unread-body.test.ts: unread body: one that no route reads is awaited',
   ],
   'slow bodies': [
     'test/io/http/chunked.test.ts: minimum rate: less than 1 KiB/s over 10 s is 408',

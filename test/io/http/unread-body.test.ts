@@ -4,9 +4,10 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
 import { BytesSource, StreamReply } from '../../../src/io/http/stream.ts';
-import { requestText, startHttp } from '../../support/http.ts';
+import { connectRaw, requestText, startHttp } from '../../support/http.ts';
 
 t.setTimeout(120_000);
 
@@ -65,8 +66,11 @@ const ROUTES: readonly AnyRoute[] = [
   }),
 ];
 
-function start(t: Test) {
-  const fixture = startHttp({ routes: ROUTES });
+function start(t: Test, openBodies?: OpenBodies) {
+  const fixture = startHttp({
+    routes: ROUTES,
+    ...(openBodies === undefined ? {} : { pipeline: { openBodies } }),
+  });
   t.teardown(() => fixture.close());
   return fixture;
 }
@@ -123,6 +127,26 @@ for (const [name, method, path, status] of [
     t.equal(server.counters().open, 0);
     t.same(bugs, []);
   });
+
+t.test('unread body: one that no route reads is awaited, below the minimum rate it is 408', async (t) => {
+  let second: () => void = () => undefined;
+  const openBodies = new OpenBodies((act) => {
+    second = act;
+    return () => undefined;
+  });
+  const { port, finished } = start(t, openBodies);
+  const connection = connectRaw(port);
+  connection.send(requestText('POST', '/none', { 'Content-Length': '20000' }), 'x'.repeat(5_000));
+  connection.send('x'.repeat(15_000));
+  t.equal((await connection.answer()).body, '{"result":"none"}');
+  connection.send(requestText('POST', '/none', { 'Content-Length': '20000' }), 'x'.repeat(5_000));
+  while (finished.length < 2) {
+    await new Promise(setImmediate);
+    second();
+  }
+  t.match(await connection.answer(), { status: 408, body: /"code":1019/ });
+  connection.close();
+});
 
 /** An answer that is complete by its own framing. */
 function isWhole(text: string): boolean {

@@ -111,5 +111,6 @@ function discardBody(exchange: Exchange, onBody: BodyCallback): void {
     ended() {
       if (exchange.phase === 'open') onBody(exchange);
     },
+    failed,
   });
 }
