@@ -26,6 +26,7 @@ import {
   threadFaults,
 } from './tidy/imports.ts';
 import { nameFaults, unusedFaults } from './tidy/names.ts';
+import { RUN_PAGES, runNameFaults } from './tidy/run-names.ts';
 import { listCompiled, listFiles, readFiles } from './tidy/sources.ts';
 import { TEXTS, wordFaults } from './tidy/words.ts';
 
@@ -81,6 +82,35 @@ t.test('tidy: words: a planted one is found in a comment, a name, a title and a 
   for (const [path, text] of planted) t.equal(wordFaults(new Map([[path, text]])).length, 1, text);
   t.same(wordFaults(new Map([['a.md', 'x\nslabs\n']])), ['a.md:2: "slabs", better: shared buffer']);
   t.same(wordFaults(new Map([['src/a.ts', "indoor planes; kind: 'codeDesk'; Outdoors; DOORWAY\n"]])), []);
+});
+
+t.test('tidy: run names: no page tells people to run a name that a foreigner could own', async (t) => {
+  const told = readFiles(files, RUN_PAGES);
+  t.ok(told.size > 100, 'pages and manuals were read');
+  t.same(runNameFaults(told), []);
+});
+
+t.test('tidy: run names: a planted one is found, addresses and files are not', async (t) => {
+  const planted = [
+    'npx -y gatehouse-connect https://gate.example',
+    '{ "command": "npx", "args": ["-y", "gatehouse-connect@1", "https://gate.example"] }',
+    'npm install --global gatehouse',
+    'Run `npx gatehouse serve` once.',
+    'npm exec --package=gatehouse -- gatehouse',
+    'pip install gatehouse',
+  ];
+  t.equal(runNameFaults(new Map([['src/web/a.js', planted.join('\n')]])).length, planted.length);
+  const page = ['Some npx keeps.', 'Run `npx gatehouse serve`.', '```sh', 'npx gatehouse', '```'].join('\n');
+  t.match(runNameFaults(new Map([['README.md', page]])), [/^README.md:2 /, /^README.md:4 /]);
+  const right = [
+    'npx -y https://gate.example/connect/connector.tgz https://gate.example',
+    `npx -y ${'$'}{baseUrl}/connect/connector.tgz`,
+    'npm install --global --omit=dev ./gatehouse-0.2.0.tgz    # made by npm pack',
+    'npx -y @modelcontextprotocol/inspector@2 --cli URL',
+    'npm ci && npm start',
+    'npm install',
+  ];
+  t.same(runNameFaults(new Map([['src/web/a.js', right.join('\n')]])), []);
 });
 
 t.test('tidy: citations: every page, heading, decision, section and file of a comment exists', async (t) => {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { AnyRoute } from '../io/http/route.ts';
 import type { Services } from '../io/http/services.ts';
+import { connectorRoutes } from '../io/web/connector.ts';
 import { type CachedFile, FileCache } from '../io/web/file-cache.ts';
 import { createNotFound } from '../io/web/not-found.ts';
 import { builtInFiles, FolderError, folderFiles, type VendorFile } from '../io/web/page-tree.ts';
@@ -12,6 +13,9 @@ import { FolderUnusable } from './data-directory.ts';
 
 /** From build/src to src/web. */
 const WEB_FOLDER = resolve(dirname(fileURLToPath(import.meta.url)), '../../../src/web');
+
+/** From build/src to build/connector. */
+const CONNECTOR_FOLDER = resolve(dirname(fileURLToPath(import.meta.url)), '../../connector');
 
 /** Library files for browsers: the served name, a module that resolves, and the file beside it. */
 const VENDOR = [
@@ -32,13 +36,13 @@ export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[
   const { files, notFound: page } = builtInFiles(WEB_FOLDER, vendorFiles(), {
     homePage: staticPath === undefined,
   });
-  const builtIn = new FileCache(files);
+  const builtIn = [...new FileCache(files).routes, ...connectorRoutes(CONNECTOR_FOLDER)];
   const notFound = createNotFound(page);
-  if (staticPath === undefined) return { routes: builtIn.routes, notFound };
-  const taken = new Set([...api, ...builtIn.routes].map(({ path }) => path));
+  if (staticPath === undefined) return { routes: builtIn, notFound };
+  const taken = new Set([...api, ...builtIn].map(({ path }) => path));
   // Custom pages have their own content security policy, in a meta element.
   const own = new FileCache(readFolder(staticPath, taken), '');
-  return { routes: [...builtIn.routes, ...own.routes], notFound };
+  return { routes: [...builtIn, ...own.routes], notFound };
 }
 
 function readFolder(path: string, taken: ReadonlySet<string>): CachedFile[] {

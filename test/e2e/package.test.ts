@@ -31,7 +31,8 @@ const needed = Object.entries(lock.packages)
 /** The unpacked package; its only packages are those that a run needs. */
 function install(folder: string): string {
   // `prepack` would remove the build that runs this test: what it writes beside that is written here.
-  execFileSync(process.execPath, ['build/tools/packaging/print-sbom.js'], { env: plainEnvironment() });
+  for (const tool of ['print-sbom', 'pack-connector'])
+    execFileSync(process.execPath, [`build/tools/packaging/${tool}.js`], { env: plainEnvironment() });
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder];
   execFileSync('npm', args, { env: plainEnvironment(), stdio: 'pipe' });
   execFileSync('tar', ['-xzf', join(folder, `gatehouse-${manifest.version}.tgz`), '-C', folder]);
@@ -72,6 +73,7 @@ t.test('package: holds the built program, pages and manuals, no tests, sources o
     [
       'build/src/main.cjs',
       'build/sbom.cdx.json',
+      `build/connector/connector-${manifest.version}.tgz`,
       'src/web/home/main.js',
       'docs/operations.md',
       'README.md',

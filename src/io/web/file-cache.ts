@@ -14,9 +14,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
   '.webmanifest': 'application/manifest+json',
   '.woff2': 'font/woff2',
+  '.tgz': 'application/gzip',
 };
-/** Pictures and fonts are compressed already. */
-const COMPRESSED = new Set(['.png', '.ico', '.woff2']);
+/** Pictures, fonts and packages are compressed already. */
+const COMPRESSED = new Set(['.png', '.ico', '.woff2', '.tgz']);
 
 /**
  * Allows this origin's own scripts, styles and pictures only. The pages use no inline script or style, so injected markup

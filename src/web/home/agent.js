@@ -1,8 +1,8 @@
 /** Connects agents: by address, or in three steps by a header: a key, a session, the configuration of an MCP host. */
-import { post } from '../shared/api.js';
+import { get, post } from '../shared/api.js';
 import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';
-import { Act, Copy, Time } from '../shared/ui.js';
+import { Act, Copy, Time, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { AddressPart } from './address.js';
 import { agentSession, logInAgent, rpc } from './mcp-client.js';
@@ -32,7 +32,7 @@ export function AgentPart({ info }) {
   return html`<h1>Connect an agent</h1>
     <${AddressPart} info=${info} />
     <h2>For hosts that send a header</h2>
-    <p class="soft">Some hosts cannot open a page. Give them a session of a key of their own. A program without a browser uses the connector: <code>gatehouse-connect ${info.baseUrl}</code>. For a shorter list of tools, add <code>?tools=wallet,market_*</code> to the address.</p>
+    <p class="soft">Some hosts cannot open a page. Give them a session of a key of their own. For a shorter list of tools, add <code>?tools=wallet,market_*</code> to the address.</p>
     <ol class="steps">
       <li class=${agent === undefined ? '' : 'done'}><div>
         <h3>Create a key</h3>
@@ -56,7 +56,21 @@ export function AgentPart({ info }) {
               ${agent.secretText !== undefined && html`<${Secret} agent=${agent} />`}`
         }
       </div></li>
-    </ol>`;
+    </ol>
+    <${ConnectorPart} baseUrl=${info.baseUrl} />`;
+}
+
+/** For hosts that start programs: the connector of this gateway, where its build packed one. */
+function ConnectorPart({ baseUrl }) {
+  const { value } = useLoad(() => get('/connect/connector.json'), []);
+  if (value === undefined || value === null) return null;
+  const command = `npx -y ${baseUrl}/connect/connector.tgz ${baseUrl}`;
+  return html`<section id="connector"><h2>For programs without a browser</h2>
+    <p class="soft">The connector of this gateway is a stdio MCP server with a key of its own. At its first start it prints a link and six letters, with which you allow the key.</p>
+    <pre tabindex="0" role="region" aria-label="Command of the connector">${command}</pre>
+    <div class="row"><${Copy} text=${command} label="Copy the command" /></div>
+    <p class="hint">What this address gave once is kept by npx: for a newer version use the address of <a href=${value.path}>version ${value.version}</a>. Its SHA-256 is <span class="mono">${value.sha256}</span>.</p>
+  </section>`;
 }
 
 /** The secret key, shown once and not stored. */

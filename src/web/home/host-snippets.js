@@ -31,8 +31,8 @@ export const HOST_SNIPPETS = [
   },
   {
     name: 'MCP Inspector',
-    where: 'In a shell: lists the tools.',
+    where: 'In a shell: lists the tools. If no browser opens, visit the address that it prints.',
     text: (address) =>
-      `npx @modelcontextprotocol/inspector --cli ${address} --transport http --method tools/list`,
+      `MCP_AUTO_OPEN_ENABLED=true npx -y @modelcontextprotocol/inspector --cli ${address} --transport http --method tools/list`,
   },
 ];

@@ -403,6 +403,11 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/connect/registration.test.ts: request: a private URI is compared exactly',
     'test/domain/oauth/clients.test.ts: OAuthPrivateRedirects: a value has an authority and a plain path',
   ],
+  'a package of a foreign owner under a name that pages tell people to run': [
+    'test/io/web/connector.test.ts: connector: its address has the version',
+    'test/tidy.test.ts: tidy: run names: no page tells people to run a name',
+    'test/tidy.test.ts: tidy: run names: a planted one is found',
+  ],
   'a registration that leads people to another site': [
     'test/io/connect/registration.test.ts: register: in Production loopback, known programs and OAuthClientHosts are kept',
     'test/io/connect/registration.test.ts: request: a registration that is older than the rules leads nowhere',

@@ -74,6 +74,10 @@ export const READINGS_4: Evidence = {
     'test/io/mcp/session-ids.test.ts: Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account',
     'test/io/routes/mcp.test.ts: paths of an authorization server: 404',
   ],
+  '4.1 redirects to the package of the connector': [
+    'test/io/web/connector.test.ts: connector: its address has the version',
+    'test/e2e/connect/connector.test.ts: connector: npx runs what the gateway serves',
+  ],
   '4.1 a message without id': [
     'test/io/routes/mcp.test.ts: notifications and responses of 2024-11-05: 200, Content-Length 0',
     'test/io/routes/mcp.test.ts: notifications and responses with MCP-Protocol-Version: 202',

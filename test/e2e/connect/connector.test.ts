@@ -1,5 +1,5 @@
 /** The connector as a program, with the clients of hosts before it and the real gateway behind it. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +23,7 @@ import {
 } from '../../../tools/agent.ts';
 import { pickPort } from '../../../tools/free-port.ts';
 import { launch, plainEnvironment, type RunningGateway } from '../../../tools/launch.ts';
+import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { INSPECTOR, startPeer, unavailable } from '../../support/connect/peers.ts';
 
 t.setTimeout(120_000);
@@ -202,19 +203,29 @@ t.test('connector: both official clients use its fetch and see no closed session
   t.match(await callBoth(), [AVAILABLE, AVAILABLE], 'after close_sessions');
 });
 
-t.test('connector: the packed package runs with npx, and has types', async (t) => {
+t.test('connector: npx runs what the gateway serves; the package has types and no sources', async (t) => {
+  const path = packConnector();
+  const listed = execFileSync('tar', ['-tzf', path], { encoding: 'utf8' }).trim().split('\n');
+  t.ok(listed.includes('package/dist/index.d.ts'));
+  t.same(
+    listed.filter((name) => /^package\/(?:src|test)\//.test(name)),
+    [],
+  );
+  const { gateway } = await prepare(t);
   const folder = temporaryFolder(t);
-  const environment = { npm_config_cache: join(folder, 'cache'), npm_config_update_notifier: 'false' };
-  const npm = (args: readonly string[], cwd: string) => runTo('npm', args, environment, cwd);
-  const packed = await npm(['pack', '--json', '--pack-destination', folder], 'packages/connect');
-  t.equal(packed.code, 0, packed.stderr);
-  const [tarball] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
-  const file = join(folder, String(tarball));
-  const run = ['exec', '--offline', '--yes', `--package=${file}`, '--', 'gatehouse-connect'];
-  t.match(await npm([...run, '--version'], folder), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
-  t.match(await npm([...run, 'no address'], folder), { code: 2, stderr: /no address of a gateway/ });
-  t.match(packed.stdout, /"dist\/index\.d\.ts"/);
-  t.notMatch(packed.stdout, /"path": "(src|test)\//);
+  const environment = {
+    npm_config_cache: join(folder, 'cache'),
+    npm_config_update_notifier: 'false',
+    XDG_CONFIG_HOME: folder,
+  };
+  const run = (...args: string[]) =>
+    runTo('npx', ['-y', `${gateway.url}/connect/connector.tgz`, ...args], environment, folder);
+  t.match(await run('--version'), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
+  t.match(await run('no address'), { code: 2, stderr: /no address of a gateway/ });
+  t.match(await run('doctor', gateway.url), {
+    code: 1,
+    stdout: /ok {3}Version: .*\n[\s\S]*type the letters [A-Z2-7]{6}/,
+  });
 });
 
 t.test('connector: the inspector lists and calls through it', { skip: unavailable }, async (t) => {

@@ -4,11 +4,13 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { launch } from '../../../tools/launch.ts';
+import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
+packConnector();
 const gateway = await launch({
   args: ['--sandbox'],
   configuration: { McpProfiles: { shop: { tools: ['wallet'], title: 'Shop' } } },
@@ -36,12 +38,20 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await page.locator('.address').getByText(`${HOME}connect/p/shop/mcp`, { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Copy the address of Shop' }).waitFor();
   await page.getByText('?tools=wallet,market_*', { exact: true }).waitFor();
+  t.equal(
+    await page.getByLabel('Command of the connector').textContent(),
+    `npx -y ${HOME}connect/connector.tgz ${HOME.slice(0, -1)}`,
+  );
+  await page.getByText(/SHA-256 is [0-9a-f]{64}/).waitFor();
   await page.getByRole('button', { name: 'Create an agent' }).click();
   await page.getByRole('button', { name: 'Call a tool' }).click();
   const answer = page.getByLabel('Answer of the tool');
   await answer.waitFor();
   t.match(await answer.textContent(), /"loginType": "McpVerified"/);
-  t.match(await page.locator('pre').last().textContent(), /"Authorization": "Bearer [A-Za-z0-9_-]{46}"/);
+  t.match(
+    await page.getByLabel('Configuration', { exact: true }).textContent(),
+    /"Authorization": "Bearer [A-Za-z0-9_-]{46}"/,
+  );
   t.same(await violations(), []);
   await picture('agent');
 
