@@ -83,6 +83,8 @@ export const ERRORS = {
   OAuthConsentRequired: { code: 1030, status: 400, message: 'Consent required', oauth: 'consent_required' },
   /** A request without a live token of the resource. */
   TokenRequired: { code: -32001, status: 401, message: 'Unauthorized', rpc: -32001 },
+  /** A call that a wider scope of the same resource would open (RFC 6750 3.1). */
+  InsufficientScope: { code: -32001, status: 403, message: 'Unauthorized', rpc: -32001 },
   SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },
   AccountNotFound: { code: 1102, status: 401, message: 'Account not found', rpc: -32001 },
   AccessDenied: { code: 1103, status: 401, message: 'Access denied', rpc: -32001 },

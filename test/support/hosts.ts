@@ -73,15 +73,16 @@ export async function decideRequest(
   cookie: string,
   query: string,
   allow = true,
+  access?: string,
 ): Promise<Answer> {
   const shown = expectOk('request', await askRequest(url, cookie, query));
-  const body = { request: query, ...challengeOfView(shown), allow };
+  const body = { request: query, ...challengeOfView(shown), allow, ...(access && { access }) };
   return request(`${url}/connect/decide`, { headers: { cookie, origin: url }, body });
 }
 
-/** Consents, and returns the code. */
-export async function consent(url: string, cookie: string, query: string): Promise<string> {
-  const decided = expectOk('decide', await decideRequest(url, cookie, query));
+/** Consents, and returns the code. `access`: what the person chooses; without it what was asked. */
+export async function consent(url: string, cookie: string, query: string, access?: string): Promise<string> {
+  const decided = expectOk('decide', await decideRequest(url, cookie, query, true, access));
   const redirect = new URL(String(decided.json['result']?.['redirect']));
   return redirect.searchParams.get('code') ?? '';
 }
@@ -127,14 +128,22 @@ export async function connectHost(
   url: string,
   cookie: string,
   changes: Readonly<Record<string, string | undefined>> = {},
+  access?: string,
 ): Promise<{ host: HostClient; tokens: HostTokens }> {
   const host = await registerHost(url);
-  const code = await consent(url, cookie, authorizeQuery(host, changes));
+  const code = await consent(url, cookie, authorizeQuery(host, changes), access);
   return { host, tokens: tokensOf(await exchange(url, host, code)) };
 }
 
-/** One message to /connect/mcp. */
-export function sendMcp(url: string, token: string, message: object): Promise<Answer> {
+/** Names of the tools that the token lists at /connect/mcp. */
+export async function listTools(url: string, token: string): Promise<string[]> {
+  const { json } = expectOk('tools/list', await sendMcp(url, token, { method: 'tools/list' }));
+  const tools = json['result']?.['tools'] as unknown as readonly { name: string }[];
+  return tools.map(({ name }) => name);
+}
+
+/** One message to /connect/mcp, or to the address of a profile. */
+export function sendMcp(url: string, token: string, message: object, path = '/connect/mcp'): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}` };
-  return request(`${url}/connect/mcp`, { headers, body: { jsonrpc: '2.0', id: 1, ...message } });
+  return request(`${url}${path}`, { headers, body: { jsonrpc: '2.0', id: 1, ...message } });
 }

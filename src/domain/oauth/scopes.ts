@@ -1,9 +1,10 @@
 /** Scopes of connected hosts and what each gives: the login type of the sessions, by the widest scope. */
 import type { CallerClass } from '../access.ts';
+import { GatewayError } from '../errors.ts';
 import type { LoginType } from '../sessions.ts';
 
 /** From the narrowest to the widest. `offline_access` changes nothing: every grant has a refresh token. */
-const ACCESS_SCOPES = ['read', 'tools', 'full'] as const;
+export const ACCESS_SCOPES = ['read', 'tools', 'full'] as const;
 export type AccessScope = (typeof ACCESS_SCOPES)[number];
 const OFFLINE_SCOPE = 'offline_access';
 export const SCOPES: readonly string[] = [...ACCESS_SCOPES, OFFLINE_SCOPE];
@@ -45,6 +46,41 @@ export function isWithin(scopes: readonly string[], granted: readonly string[]):
       ? granted.includes(OFFLINE_SCOPE)
       : ACCESS_SCOPES.indexOf(name as AccessScope) <= most,
   );
+}
+
+/** What a person gives who chooses `access`: what the host asked for within it, and it. */
+export function scopesGiven(access: AccessScope, asked: readonly string[]): readonly string[] {
+  const within = asked.filter((name) => name === OFFLINE_SCOPE || isWithin([name], [access]));
+  return SCOPES.filter((name) => name === access || within.includes(name));
+}
+
+/** The scope whose sessions are of this class. */
+export function accessOf(caller: CallerClass): AccessScope | undefined {
+  return ACCESS_SCOPES.find((scope) => CALLERS[scope] === caller);
+}
+
+/** From the next wider one on. */
+export function widerThan(access: AccessScope): readonly AccessScope[] {
+  return ACCESS_SCOPES.slice(ACCESS_SCOPES.indexOf(access) + 1);
+}
+
+/** The narrowest scope beyond that of `caller` that opens what is open to `allowed`. */
+export function scopeThatOpens(
+  allowed: ReadonlySet<CallerClass>,
+  caller: CallerClass,
+): AccessScope | undefined {
+  const access = accessOf(caller);
+  return access && widerThan(access).find((scope) => allowed.has(CALLERS[scope]));
+}
+
+/** A call of a connected host that the scope `needed` would open. */
+export class InsufficientScope extends GatewayError {
+  readonly needed: AccessScope;
+
+  constructor(needed: AccessScope, detail: string) {
+    super('InsufficientScope', detail);
+    this.needed = needed;
+  }
 }
 
 export function loginTypeFor(scopes: readonly string[]): LoginType {

@@ -4,7 +4,13 @@ import { user } from '../../actors/accounts/user.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Destination } from '../../domain/oauth/clients.ts';
 import { CODE_LIFE_MS } from '../../domain/oauth/grants.ts';
-import { type AccessScope, callerClassFor, widestOf } from '../../domain/oauth/scopes.ts';
+import {
+  ACCESS_SCOPES,
+  type AccessScope,
+  callerClassFor,
+  scopesGiven,
+  widestOf,
+} from '../../domain/oauth/scopes.ts';
 import { FRESH_LOGIN_MS, type SessionContext } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
 import {
@@ -38,14 +44,17 @@ export interface ConsentDeps extends AuthorizationDeps {
 }
 
 interface ConsentView {
-  readonly step: 'login' | 'consent' | 'fresh_login' | 'error' | 'redirect';
+  readonly step: 'login' | 'consent' | 'error' | 'redirect';
   readonly error: { readonly code: string; readonly message: string } | null;
   readonly redirect: string | null;
   readonly client: ShownClient | null;
   readonly destination: Destination | null;
   readonly resource: { readonly address: string; readonly name: string } | null;
   readonly scopes: readonly string[];
+  /** What the host asked for; the person chooses. */
   readonly access: AccessScope | null;
+  /** The login is too old to give full access. */
+  readonly fullNeedsLogin: boolean;
   readonly tools: readonly ToolView[];
   readonly account: AccountShown | null;
   readonly challenge: {
@@ -61,6 +70,8 @@ interface ToolView {
   readonly description: string;
   readonly destructive: boolean;
   readonly readOnly: boolean;
+  /** The choices that open it. */
+  readonly access: readonly AccessScope[];
 }
 
 interface AccountShown {
@@ -78,6 +89,7 @@ const NOTHING: Omit<ConsentView, 'step'> = {
   resource: null,
   scopes: [],
   access: null,
+  fullNeedsLogin: false,
   tools: [],
   account: null,
   challenge: null,
@@ -94,10 +106,10 @@ export async function viewConsent(deps: ConsentDeps, context: RouteContext): Pro
   const { request } = result;
   const shown = { ...NOTHING, ...viewOf(deps, context, request), account };
   if (session === undefined) return { ...shown, step: 'login' };
-  if (isStale(context, session, request)) return { ...shown, step: 'fresh_login' };
   const { id, code, expiresMs } = openChallenge(deps.challenges, context, 'consent', digest(rawQuery));
   const challenge = { challengeId: id, code, expiresUtc: toIso(expiresMs) };
-  return { ...shown, step: 'consent', challenge };
+  const fullNeedsLogin = context.nowMs - session.createdMs > FRESH_LOGIN_MS;
+  return { ...shown, step: 'consent', challenge, fullNeedsLogin };
 }
 
 export interface Decision {
@@ -105,6 +117,8 @@ export interface Decision {
   readonly challengeId: string | number;
   readonly code: string;
   readonly allow: boolean;
+  /** What the person chose; without it what the host asked for. */
+  readonly access?: AccessScope;
 }
 
 /** The address that the browser goes to: with a code, or with the refusal. */
@@ -117,7 +131,8 @@ export async function decide(
   const result = await readAuthorization(deps, context, body.request);
   if (result.step !== 'ready') throw new GatewayError('InvalidInput', 'request: is not one to decide');
   const { request } = result;
-  const { client, redirectUri, resource, scopes, state } = request;
+  const { client, redirectUri, resource, state } = request;
+  const access = body.access ?? widestOf(request.scopes) ?? 'read';
   const use = { challengeId: body.challengeId, kinds: ['consent'] as const, subject: digest(body.request) };
   const keyId = await usingChallenge(deps.challenges, context, use, (challenge) => {
     // The id is a number that can be seen; the handle is not.
@@ -127,7 +142,7 @@ export async function decide(
       sessionId: session.id,
       challenge: usedOf(context, challenge),
       allow: body.allow,
-      needsFresh: widestOf(scopes) === 'full',
+      needsFresh: access === 'full',
       appId: client.appId,
       origin: originOf(context),
     });
@@ -149,7 +164,7 @@ export async function decide(
       host: request.destination.host,
       appId: client.appId,
       audience: resource.path,
-      scopes,
+      scopes: scopesGiven(access, request.scopes),
     },
   });
   return answerTo(context, redirectUri, state, { code });
@@ -176,45 +191,33 @@ function shownError(error: unknown): { code: string; message: string } {
   return { code, message: error.detail ?? error.message };
 }
 
-function isStale(
-  { nowMs }: RouteContext,
-  session: SessionContext,
-  { scopes }: AuthorizationRequest,
-): boolean {
-  return widestOf(scopes) === 'full' && nowMs - session.createdMs > FRESH_LOGIN_MS;
-}
-
 function viewOf({ catalog }: ConsentDeps, context: RouteContext, request: AuthorizationRequest) {
   const { client, destination, resource, scopes } = request;
-  const access = widestOf(scopes) ?? 'read';
   const { kind, name, host } = client;
   return {
     client: { kind, name, host },
     destination,
     resource: { address: `${originOfRequest(context)}${resource.path}`, name: resource.name },
     scopes,
-    access,
-    tools: toolsFor(catalog.current, access, resource),
+    access: widestOf(scopes) ?? 'read',
+    tools: toolsAt(catalog.current, resource),
   };
 }
 
-/** The tools that the access opens at the resource, in the order of the catalog. */
-function toolsFor(
-  { tools, whole, profiles }: Catalog,
-  access: AccessScope,
-  { profile }: Resource,
-): ToolView[] {
-  const caller = callerClassFor(access);
+/** The tools that some choice opens at the resource, in the order of the catalog. */
+function toolsAt({ tools, whole, profiles }: Catalog, { profile }: Resource): ToolView[] {
   const view = profile === undefined ? whole : profiles.get(profile);
   return [...tools.values()]
-    .filter(({ name, callers }) => callers.has(caller) && view?.hasTool(name) === true)
-    .map(({ name, row: { title, description, annotations } }) => ({
+    .filter(({ name }) => view?.hasTool(name) === true)
+    .map(({ name, callers, row: { title, description, annotations } }) => ({
       name,
       title: title ?? null,
       description,
       destructive: annotations?.destructiveHint === true,
       readOnly: annotations?.readOnlyHint === true,
-    }));
+      access: ACCESS_SCOPES.filter((access) => callers.has(callerClassFor(access))),
+    }))
+    .filter(({ access }) => access.length > 0);
 }
 
 async function accountOf(

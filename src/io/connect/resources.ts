@@ -2,6 +2,7 @@
  * Resources that a token may be issued for (RFC 8707), by path: one table for their metadata (RFC 9728), the challenges of
  * their endpoints and the audience of tokens.
  */
+import type { AccessScope } from '../../domain/oauth/scopes.ts';
 import type { Site } from '../../domain/site.ts';
 import type { RouteContext } from '../http/route.ts';
 
@@ -87,8 +88,21 @@ export function bearerChallenge(
   path: string,
   dead: boolean,
 ): string {
-  const metadata = `${originOfRequest(context)}${METADATA_PREFIX}${path}`;
-  return `Bearer ${dead ? 'error="invalid_token", ' : ''}resource_metadata="${metadata}", scope="tools"`;
+  const error = dead ? 'error="invalid_token", ' : '';
+  return `Bearer ${error}${metadataField(context, path)}, scope="tools"`;
+}
+
+/** The same for a token whose scope is too narrow: the host may ask the person for `scope`. */
+export function scopeChallenge(
+  context: Pick<RouteContext, 'site' | 'header'>,
+  path: string,
+  scope: AccessScope,
+): string {
+  return `Bearer error="insufficient_scope", scope="${scope}", ${metadataField(context, path)}`;
+}
+
+function metadataField(context: Pick<RouteContext, 'site' | 'header'>, path: string): string {
+  return `resource_metadata="${originOfRequest(context)}${METADATA_PREFIX}${path}"`;
 }
 
 /**

@@ -12,7 +12,7 @@ import { type Catalog, type CatalogView, shownTools, viewAt } from './catalog.ts
 import { codeCredential, deviceCredential } from './credentials.ts';
 import type { HeaderParam } from './header-params.ts';
 import { cancelScope, capabilityScope } from './in-flight.ts';
-import { INSTRUCTIONS } from './instructions.ts';
+import { instructionsFor } from './instructions.ts';
 import type { ListChanges } from './list-changes.ts';
 import type { NodeSignals } from './node-signals.ts';
 import type { ProgressStream } from './progress.ts';
@@ -75,7 +75,7 @@ export class McpDispatcher {
   ): Answer {
     switch (request.method) {
       case 'initialize':
-        return resultEnvelope(request.id, initialized(context, this.viewOf(context)));
+        return resultEnvelope(request.id, initialized(context, this.viewOf(context), authentication));
       case 'ping':
         return resultEnvelope(request.id, '{}');
       case 'tools/list':
@@ -225,11 +225,11 @@ export function serverInfo({ site }: RouteContext, { title }: CatalogView) {
   return { name: site.project, ...(title === undefined ? {} : { title }), version: site.version };
 }
 
-function initialized(context: RouteContext, view: CatalogView): string {
+function initialized(context: RouteContext, view: CatalogView, authentication: Authentication): string {
   return JSON.stringify({
     protocolVersion: PROTOCOL_VERSION,
     capabilities: { tools: {}, resources: {} },
     serverInfo: serverInfo(context, view),
-    instructions: view.instructions ?? INSTRUCTIONS,
+    instructions: instructionsFor(view, authentication),
   });
 }

@@ -1,5 +1,7 @@
 /** HTTP answers with JSON-RPC bodies. */
 import { errorRow, GatewayError } from '../../domain/errors.ts';
+import { InsufficientScope } from '../../domain/oauth/scopes.ts';
+import { scopeChallenge } from '../connect/resources.ts';
 import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { failureOf } from './dispatcher.ts';
 import { type RpcAnswer, RpcFailure } from './rpc.ts';
@@ -9,11 +11,18 @@ export function rpcReply(status: number, answer: RpcAnswer, headers: HeaderList 
   return new Reply(status, answer.text, 'application/json', headers, undefined, answer.error);
 }
 
-/** A refusal: a limit is 429 with a JSON-RPC error, an error of MCP 2026-07-28 is 400, anything else HTTP 200 (spec 4.1). */
+/**
+ * A refusal: a limit is 429 with a JSON-RPC error, a scope of a connected host that is too narrow 403, an error of MCP 2026-07-28
+ * 400, anything else HTTP 200 (spec 4.1).
+ */
 export function failureReply(error: unknown, id: string | undefined, context: RouteContext): Reply {
   const answer = failureOf(error, id);
   if (!(error instanceof GatewayError)) return rpcReply(200, answer);
   if (error.row === 'HeaderMismatch') return rpcReply(errorRow(error.row).status, answer);
+  if (error instanceof InsufficientScope)
+    return rpcReply(errorRow(error.row).status, answer, [
+      ['WWW-Authenticate', scopeChallenge(context, context.rawPath, error.needed)],
+    ]);
   if (error.row !== 'AccessRateLimit') return rpcReply(200, answer);
   context.limiter.noteRefusal(error, context.holder);
   return rpcReply(429, answer, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);

@@ -10,7 +10,7 @@ import type { Authentication } from './authenticate.ts';
 import type { CatalogView } from './catalog.ts';
 import { type McpDispatcher, serverInfo } from './dispatcher.ts';
 import { requireHeaderParams } from './header-params.ts';
-import { INSTRUCTIONS } from './instructions.ts';
+import { instructionsFor } from './instructions.ts';
 import { type ProgressStream, progressOf } from './progress.ts';
 import { failureReply, rpcReply } from './replies.ts';
 import { requireMatchingHead } from './request-headers.ts';
@@ -59,7 +59,8 @@ export class StatelessMessages {
     const list: Method = (request, context, authentication) => this.#list(request, context, authentication);
     const call: Method = (...request) => this.#call(...request);
     this.#methods = {
-      'server/discover': ({ id }, context) => resultEnvelope(id, this.#discovered(context)),
+      'server/discover': ({ id }, context, authentication) =>
+        resultEnvelope(id, this.#discovered(context, authentication)),
       'tools/list': list,
       'resources/list': list,
       'resources/templates/list': (request, context) => this.#empty(request, context, 'resourceTemplates'),
@@ -93,10 +94,12 @@ export class StatelessMessages {
     }
   }
 
-  #discovered(context: RouteContext): string {
-    const instructions = this.#dispatcher.viewOf(context).instructions ?? INSTRUCTIONS;
+  #discovered(context: RouteContext, authentication: Authentication): string {
+    const instructions = instructionsFor(this.#dispatcher.viewOf(context), authentication);
     const facts = { supportedVersions: REVISION_NAMES, capabilities: CAPABILITIES, instructions };
-    return `{${this.#membersOf(context).publicLists}${JSON.stringify(facts).slice(1)}`;
+    const { publicLists, privateLists } = this.#membersOf(context);
+    const isConnected = authentication.kind === 'session' && authentication.session.grant !== undefined;
+    return `{${isConnected ? privateLists : publicLists}${JSON.stringify(facts).slice(1)}`;
   }
 
   #list(request: RpcRequest, context: RouteContext, authentication: Authentication): Answer {

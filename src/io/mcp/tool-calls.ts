@@ -5,6 +5,7 @@
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
+import { InsufficientScope, scopeThatOpens } from '../../domain/oauth/scopes.ts';
 import type { RouteContext } from '../http/route.ts';
 import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
@@ -95,9 +96,7 @@ export class ToolCalls {
     if (entry === undefined)
       throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
     call.context.noteWork(entry.name);
-    this.#authorize(call, entry.callers, 'tool');
-    if (!shownTools(catalog, call.context).has(name))
-      throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this tool');
+    this.#authorize(call, entry.callers, 'tool', shownTools(catalog, call.context).has(name));
     // Null counts as absent: clients in languages without optional fields send it.
     if (given !== undefined && given !== null && !isObject(given))
       throw refused(call, call.record, 'invalid', 'InvalidParams', 'arguments must be an object');
@@ -150,9 +149,7 @@ export class ToolCalls {
     const catalog = this.#options.catalog.current;
     const entry = catalog.resources.get(uri);
     if (entry === undefined) throw refused(call, call.record, 'unknown', 'ResourceNotFound', quoted(uri));
-    this.#authorize(call, entry.readers, 'resource');
-    if (!viewAt(catalog, call.context).hasResource(uri))
-      throw refused(call, call.record, 'denied', 'Unauthorized', 'this address does not list this resource');
+    this.#authorize(call, entry.readers, 'resource', viewAt(catalog, call.context).hasResource(uri));
     const form: ResultForm = {
       wrap: (text, isError, members) => resourceResult(entry, text, isError, members),
     };
@@ -162,9 +159,24 @@ export class ToolCalls {
     return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, call, form);
   }
 
-  #authorize(call: ToolCall, allowed: ReadonlySet<CallerClass>, what: 'tool' | 'resource'): void {
+  /** `isShown`: the address lists it to callers that may use it. */
+  #authorize(
+    call: ToolCall,
+    allowed: ReadonlySet<CallerClass>,
+    what: 'tool' | 'resource',
+    isShown: boolean,
+  ): void {
     const caller = callerClass(call.caller);
-    if (allowed.has(caller)) return;
+    const isAllowed = allowed.has(caller);
+    if (isAllowed && isShown) return;
+    if (isAllowed)
+      throw refused(call, call.record, 'denied', 'Unauthorized', `this address does not list this ${what}`);
+    const isConnected = call.caller.kind === 'session' && call.caller.session.grant !== undefined;
+    const wider = isConnected && isShown ? scopeThatOpens(allowed, caller) : undefined;
+    if (wider !== undefined) {
+      audit(call, call.record, 'denied');
+      throw new InsufficientScope(wider, `this ${what} needs the scope ${wider}, authorize again for it`);
+    }
     const detail =
       caller === 'anonymous'
         ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'

@@ -62,8 +62,9 @@ export function createConnectRoutes(deps: ConnectDeps): AnyRoute[] {
 }
 
 const uri = text({ examples: ['https://host.example/callback'] });
+const access = oneOf(['read', 'tools', 'full']);
 const consentView = object({
-  step: oneOf(['login', 'consent', 'fresh_login', 'error', 'redirect']),
+  step: oneOf(['login', 'consent', 'error', 'redirect']),
   error: nullable(
     object({
       code: text({ examples: ['invalid_client'] }),
@@ -92,7 +93,8 @@ const consentView = object({
   ),
   resource: nullable(object({ address: uri, name: text({ examples: ['demo'] }) })),
   scopes: array(text({ examples: ['tools'] })),
-  access: nullable(oneOf(['read', 'tools', 'full'])),
+  access: nullable(access),
+  fullNeedsLogin: boolean(),
   tools: array(
     object({
       name: text({ examples: ['wallet_get_balance'] }),
@@ -100,6 +102,7 @@ const consentView = object({
       description: text({ examples: ['Balances of the wallet'] }),
       destructive: boolean(),
       readOnly: boolean(),
+      access: array(access),
     }),
   ),
   account: nullable(
@@ -156,7 +159,7 @@ function decideRoute(deps: ConnectDeps): AnyRoute {
     docs: {
       reads: { Origin: 'required' },
       description:
-        'Taken from pages of the gateway itself alone, with the challenge that `/connect/request` gave for this request, once. The answer is the address that the browser goes to.',
+        'Taken from pages of the gateway itself alone, with the challenge that `/connect/request` gave for this request, once. The answer is the address that the browser goes to. `access` is what the person chose, narrower or wider than what was asked, and what was asked without it; `full` needs a login of the last 15 minutes.',
     },
     group: 'connect',
     auth: 'session',
@@ -170,6 +173,7 @@ function decideRoute(deps: ConnectDeps): AnyRoute {
       challengeId: challengeIdSchema,
       code: text({ maxLength: 64, examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'] }),
       allow: boolean(),
+      access: optional(access),
     }),
     result: object({ redirect: text({ examples: ['https://host.example/callback?code=…'] }) }),
     errors: [

@@ -96,7 +96,14 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       docs: { ...describeMcp(BUILT_IN.tools), ...params },
       body: 'raw',
       bodyMaxBytes: BODY_MAX_BYTES,
-      errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge', ...refusals],
+      errors: [
+        'ParseError',
+        'AccessRateLimit',
+        'UnsupportedMediaType',
+        'BodyTooLarge',
+        ...refusals,
+        ...(isProtected ? (['InsufficientScope'] as const) : []),
+      ],
       handle: (context) => transport.post(context, endpoint),
     }),
     defineRoute({

@@ -1,4 +1,4 @@
-/** The consent: where the answer goes, what is asked in plain words, for which account, Agree and Refuse. */
+/** The consent: where the answer goes, what the person lets the program do, for which account, Agree and Refuse. */
 import { post } from '../shared/api.js';
 import { Act, Time } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
@@ -39,39 +39,108 @@ function useEnd(lifeSeconds, expire) {
 
 const KEYS = { FIDO2: 'a passkey', UserKey: 'a software key', PasswordKey: 'a password key' };
 
-export function Consent({ request, info, query, leave, expire, change, again }) {
-  const { account, challenge, tools, scopes } = request;
+/** `chosen` outlives a login in between: the account, the query and the choice are those of one question. */
+export function Consent({ request, info, query, leave, expire, change, again, logIn, chosen, choose }) {
+  const { challenge, access: asked, fullNeedsLogin } = request;
+  const choices = choicesOf(request);
+  const access = chosen ?? suggested(choices, asked);
   const isArmed = useArmed();
   useEnd(info?.limits.challengeSeconds, expire);
   const decide = (allow) => async () => {
     const { challengeId, code } = challenge;
+    const body = { request: query, challengeId, code, allow, ...(allow && { access }) };
     try {
-      leave((await post('/connect/decide', { request: query, challengeId, code, allow })).redirect);
+      leave((await post('/connect/decide', body)).redirect);
     } catch (error) {
-      // Over or used (1104), the session ended (1101), or the login is too old (1110): the gateway says what is next.
+      // Over or used (1104), the login is too old for the choice (1110), or the session ended (1101).
       if (error.code === 1104) expire();
-      else if (error.code === 1101 || error.code === 1110) await again();
+      else if (error.code === 1110) logIn();
+      else if (error.code === 1101) await again();
       else throw error;
     }
   };
-  return html`<section>
-      <h1 tabindex="-1">Connect a program to your account?</h1>
-      <${Client} request=${request} />
-      <${Destination} request=${request} />
-    </section>
-    <section class="card" aria-labelledby="asked">
-      <h2 id="asked">What it may do</h2>
-      <ul class="scopes">${scopes.map((scope) => html`<li key=${scope}>${sentenceOfScope(scope, tools)}</li>`)}</ul>
-      <${Tools} tools=${tools} />
-    </section>
-    <section class="card answer">
-      <p class="who">Logged in as account <span class="mono">${account.userId}</span><span class="soft"> with ${account.keyName === null ? (KEYS[account.keyType] ?? 'a code') : `the key “${account.keyName}”`}, since <${Time} of=${account.loginUtc} />.</span> <button type="button" class="plain" onClick=${change}>Use another account</button></p>
-      <div class="row">
-        <${Act} kind="primary" inline disabled=${!isArmed} run=${decide(true)}>Agree<//>
-        <${Act} inline disabled=${!isArmed} run=${decide(false)}>Refuse<//>
+  const needsLogin = access === 'full' && fullNeedsLogin;
+  return html`<section class="card ask">
+      <div class="part">
+        <h1 tabindex="-1">Connect a program to your account?</h1>
+        <${Client} request=${request} />
+        <${Destination} request=${request} />
       </div>
-      <p class="hint">You can end this at any time on the home page, under “Connected hosts”.</p>
+      <div class="part">
+        <fieldset class="choices">
+          <legend>What it may do</legend>
+          ${choices.map((choice) => html`<${Choice} key=${choice.access} choice=${choice} isAsked=${choice.access === asked} isChosen=${choice.access === access} choose=${choose} />`)}
+        </fieldset>
+        <${Tools} tools=${choices.find((choice) => choice.access === access)?.tools} />
+        <p class="soft small stays">It stays connected until it is unused for 30 days, 180 days at most. You can end it at any time on the home page, under “Connected hosts”.</p>
+      </div>
+      <${Account} account=${request.account} change=${change} />
+      <div class="acts">
+        <${Act} inline disabled=${!isArmed} run=${decide(false)}>Refuse<//>
+        ${
+          needsLogin
+            ? html`<${Act} key="log-in" kind="primary" inline run=${logIn}>Log in again<//>`
+            : html`<${Act} key="agree" kind="primary" inline disabled=${!isArmed || access === undefined} run=${decide(true)}>Agree<//>`
+        }
+      </div>
     </section>`;
+}
+
+/** Full access is never the suggestion: a person who gives it has chosen it. */
+function suggested(choices, asked) {
+  const access = asked === 'full' ? 'tools' : asked;
+  return choices.find((choice) => choice.access === access && choice.tools.length > 0)?.access;
+}
+
+/** What each choice opens here. Statements on changes follow from the list of tools. */
+function choicesOf({ tools, fullNeedsLogin }) {
+  const open = (access) => tools.filter((tool) => tool.access.includes(access));
+  const read = open('read');
+  const acts = open('tools');
+  const full = open('full');
+  const lasting = full.filter(({ destructive, readOnly }) => destructive && !readOnly).length;
+  return [
+    {
+      access: 'read',
+      title: 'Look things up',
+      tools: read,
+      says: changes(read).length === 0 ? 'It cannot change anything.' : actsOf(read),
+    },
+    { access: 'tools', title: 'Look up and act', tools: acts, says: actsOf(acts) },
+    {
+      access: 'full',
+      title: 'Everything you can do',
+      tools: full,
+      says: `As if you had logged in yourself.${lasting === 0 ? '' : ` ${lasting} of them cannot be undone.`}${fullNeedsLogin ? ' You log in again first.' : ''}`,
+    },
+  ];
+}
+
+const changes = (tools) => tools.filter(({ readOnly }) => !readOnly);
+
+function actsOf(tools) {
+  const [first, ...more] = changes(tools);
+  if (first === undefined) return 'No tool that changes anything is open to it.';
+  const name = first.title ?? first.name;
+  return more.length === 0
+    ? `One of them makes changes: ${name}.`
+    : `${more.length + 1} of them make changes, such as ${name}.`;
+}
+
+function Choice({ choice, isAsked, isChosen, choose }) {
+  const { access, title, tools, says } = choice;
+  return html`<label class="choice">
+    <input type="radio" name="access" value=${access} checked=${isChosen} onChange=${() => choose(access)} aria-describedby=${`says-${access}`} />
+    <b>${title}</b>
+    <span class="tag">${tools.length === 1 ? '1 tool' : `${tools.length} tools`}</span>
+    <small id=${`says-${access}`}>${isAsked ? 'It asks for this. ' : ''}${says}</small>
+  </label>`;
+}
+
+function Account({ account, change }) {
+  const { userId, keyName, keyType, loginUtc } = account;
+  const by = keyName === null ? (KEYS[keyType] ?? 'a code') : `the key “${keyName}”`;
+  return html`<p class="part who small"><span>Your account <span class="mono">${userId}</span><span class="soft">, logged in with ${by} since <${Time} of=${loginUtc} /></span></span> <button type="button" class="plain" onClick=${change}>Use another account</button></p>`;
 }
 
 /** What the program says of itself, as its own claim. */
@@ -110,27 +179,6 @@ const WHERE = {
       : `the program ${name} on this computer`,
 };
 
-/** A scope in plain words. Statements on changes follow from the list of tools. */
-function sentenceOfScope(scope, tools) {
-  const changes = tools.some(({ readOnly }) => !readOnly);
-  switch (scope) {
-    case 'read':
-      return changes
-        ? 'Look things up for you, with the tools below.'
-        : 'Look things up for you, with the tools below. It cannot change anything.';
-    case 'tools':
-      return changes
-        ? 'Look things up and act for you, with the tools below. No other tool is open to it.'
-        : 'Use the tools below for you. No other tool is open to it.';
-    case 'full':
-      return 'Use every tool as you, as if you had logged in yourself.';
-    case 'offline_access':
-      return 'Stay connected while you are away. Unused, this ends after 30 days; in any case it ends after 180 days.';
-    default:
-      return scope;
-  }
-}
-
 const GROUPS = [
   {
     title: 'Can make changes that cannot be undone',
@@ -145,18 +193,23 @@ const GROUPS = [
   { title: 'Only look things up', kind: 'good', holds: ({ readOnly }) => readOnly },
 ];
 
-/** All tools by name, those with the largest effect first. */
+/** The tools of the choice by name, those with the largest effect first. */
 function Tools({ tools }) {
-  if (tools.length === 0) return html`<p class="soft">No tools are open to it now.</p>`;
+  if (tools === undefined) return html`<p class="soft small">Choose what it may do.</p>`;
+  if (tools.length === 0) return html`<p class="soft small">No tools are open to it now.</p>`;
   const groups = GROUPS.map((group) => ({ ...group, list: tools.filter(group.holds) }));
-  return html`${groups
-    .filter(({ list }) => list.length > 0)
-    .map(
-      ({
-        title,
-        kind,
-        list,
-      }) => html`<h3 key=${title}>${title} <span class=${`tag ${kind}`}>${list.length}</span></h3>
+  const title = tools.length === 1 ? 'The tool by name' : `The ${tools.length} tools by name`;
+  return html`<details>
+    <summary>${title}</summary>
+    ${groups
+      .filter(({ list }) => list.length > 0)
+      .map(
+        ({
+          title,
+          kind,
+          list,
+        }) => html`<h2 key=${title}>${title} <span class=${`tag ${kind}`}>${list.length}</span></h2>
         <ul class="names">${list.map((tool) => html`<li key=${tool.name} title=${tool.title ?? tool.description}><code>${tool.name}</code></li>`)}</ul>`,
-    )}`;
+      )}
+  </details>`;
 }

@@ -23,8 +23,10 @@ const TITLES = {
 function App() {
   const info = useLoad(() => get('/auth/v1/info'), []);
   const request = useLoad(() => get(`/connect/request${QUERY}`), []);
-  /** `sent` or `expired`: it replaces the step of the request. */
+  /** `sent`, `expired` or `fresh_login`: it replaces the step of the request. */
   const [end, setEnd] = useState(undefined);
+  /** What the person lets the program do. */
+  const [chosen, choose] = useState(undefined);
   const shown = end?.step ?? request.value?.step;
   useEffect(() => {
     document.title = `${TITLES[shown] ?? 'Connect'} · Gatehouse`;
@@ -45,6 +47,7 @@ function App() {
   }, [redirect]);
   const change = async () => {
     await post('/auth/v1/logout', {});
+    choose(undefined);
     await again();
   };
   return html`<header class="bar">
@@ -57,26 +60,26 @@ function App() {
           if (end?.step === 'sent' || value.step === 'redirect') return html`<${Sent} request=${value} />`;
           if (end?.step === 'expired') return html`<${Expired} again=${again} />`;
           if (value.step === 'error') return html`<${Unusable} error=${value.error} />`;
-          if (value.step === 'consent')
-            return html`<${Consent} key=${value.challenge.code} request=${value} info=${info.value} query=${QUERY.slice(1)} leave=${leave} expire=${() => setEnd({ step: 'expired' })} change=${change} again=${again} />`;
-          return html`<${Enter} key=${value.step} request=${value} info=${info.value} again=${again} change=${change} />`;
+          const isAgain = end?.step === 'fresh_login' && value.step === 'consent';
+          if (value.step === 'consent' && !isAgain)
+            return html`<${Consent} key=${value.challenge.code} request=${value} info=${info.value} query=${QUERY.slice(1)} leave=${leave} expire=${() => setEnd({ step: 'expired' })} change=${change} again=${again} logIn=${() => setEnd({ step: 'fresh_login' })} chosen=${chosen} choose=${choose} />`;
+          return html`<${Enter} key=${isAgain} request=${value} info=${info.value} isAgain=${isAgain} again=${again} change=${change} back=${() => setEnd(undefined)} />`;
         }}
       <//>
     </main>
     <${Notices} />`;
 }
 
-/** Without a session, or with one that is too old for what is asked. */
-function Enter({ request, info, again, change }) {
-  const isAgain = request.step === 'fresh_login';
+/** Without a session, or with one that is too old for full access. */
+function Enter({ request, info, isAgain, again, change, back }) {
   return html`<section>
-      <h1 tabindex="-1">${TITLES[request.step]}</h1>
+      <h1 tabindex="-1">${TITLES[isAgain ? 'fresh_login' : 'login']}</h1>
       <${Client} request=${request} />
-      <p>${isAgain ? 'It asks for full access. That needs a login of the last 15 minutes.' : 'After the login this page shows what is asked. Nothing is shared before you agree.'}</p>
+      <p>${isAgain ? 'Full access needs a login of the last 15 minutes. Your choice is kept.' : 'After the login this page shows what is asked. Nothing is shared before you agree.'}</p>
       ${isAgain && request.account !== null && html`<p class="soft">You are logged in as account <span class="mono">${request.account.userId}</span>. <button type="button" class="plain" onClick=${change}>Use another account</button></p>`}
     </section>
     <${LogIn} info=${info} title=${isAgain ? 'Log in again' : 'Log in'} onEnter=${again} />
-    ${!isAgain && html`<${SignUp} onEnter=${again} />`}`;
+    ${isAgain ? html`<section><button type="button" onClick=${back}>Back to the choice</button></section>` : html`<${SignUp} onEnter=${again} />`}`;
 }
 
 /** By the code of RFC 6749; the gateway's message follows, for the developer of the program. */

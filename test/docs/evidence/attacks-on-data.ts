@@ -13,6 +13,10 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/e2e/pages/enroll.test.ts: a link without a whole key says so and sends nothing',
     'test/e2e/pages/admin-keys.test.ts: added by the link of an agent',
   ],
+  'a program that asks for more than the person wants to give': [
+    'test/io/connect/scopes.test.ts: consent: full access needs a login of 15 minutes by what is chosen, not by what is asked',
+    'test/e2e/pages/connect.test.ts: connect: full access wants a login of the last 15 minutes and shows every tool',
+  ],
   'a click meant for another window on the consent': [
     'test/e2e/pages/connect.test.ts: a page in the background takes no answer',
   ],

@@ -222,6 +222,9 @@ export const ERROR_TESTS: Evidence = {
   TokenRequired: [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
   ],
+  InsufficientScope: [
+    'test/io/connect/scopes.test.ts: call beyond the scope: 403 names the narrowest scope that opens it',
+  ],
   Unauthorized: [
     'test/io/routes/mcp.test.ts: bearer: what opens nothing is -32001',
     'test/io/mcp/call.test.ts: known but closed tools -32001',

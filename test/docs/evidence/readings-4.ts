@@ -64,6 +64,13 @@ export const READINGS_4: Evidence = {
     'test/io/connect/life.test.ts: scopes: read lists what McpBasic reads',
     'test/io/connect/life.test.ts: audience: a token of /connect/mcp opens nothing elsewhere',
   ],
+  '4.1 the person chooses the scope': [
+    'test/io/connect/scopes.test.ts: consent: the choice of the person counts, and the answer names what was given',
+    'test/io/connect/scopes.test.ts: call beyond the scope: 403 names the narrowest scope that opens it',
+    'test/io/connect/scopes.test.ts: call beyond the scope: in a batch it is the error of its message',
+    'test/io/connect/scopes.test.ts: instructions: a connection with a narrow scope reads that more exists',
+    'test/e2e/pages/connect.test.ts: connect: full access wants a login of the last 15 minutes and shows every tool',
+  ],
   '4.1 ends the `Mcp-Session-Id`': [
     'test/io/routes/mcp.test.ts: GET: 405 with Allow and a JSON body',
     'test/io/routes/mcp.test.ts: DELETE: 204 with a session id, else 405',

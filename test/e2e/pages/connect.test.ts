@@ -15,6 +15,7 @@ const CHALLENGE_MS = 300_000;
 const host = connectHost(HOME);
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const choice = (page: Page, name: string) => page.getByRole('radio', { name });
 const heading = (page: Page, name: string) => page.getByRole('heading', { name }).waitFor();
 
 t.test(
@@ -46,6 +47,38 @@ t.test(
     t.same(await host.tools(accessToken), shown);
   },
 );
+
+/** By the label of each choice: the granted scope, a tool that it opens, and one that needs the scope that is named. */
+const CHOICES = [
+  { label: 'Look things up', scope: 'read', opens: 'assets', beyond: ['payorder_create', 'tools'] },
+  { label: 'Look up and act', scope: 'tools', opens: 'assets', beyond: ['sessions', 'full'] },
+  { label: 'Everything you can do', scope: 'tools full', opens: 'sessions', beyond: undefined },
+] as const;
+
+for (const { label, scope, opens, beyond } of CHOICES)
+  t.test(`connect: from the address to a called tool with the choice ${label}`, async (t) => {
+    const asked = await host.discover();
+    t.equal(asked, 'tools');
+    const opened = await host.openRequest(t, browser, CLAUDE, { scope: asked });
+    const { page, clientId, landed, complaints } = opened;
+    await button(page, 'Use this browser only').click();
+    await choice(page, label).check();
+    const shown = (await page.locator('.names code').allTextContents()).sort();
+    t.equal(await page.locator('.choice:has(:checked) .tag').textContent(), `${shown.length} tools`);
+    await button(page, 'Agree').click();
+    const redeemed = await host.redeem(clientId, CLAUDE, (await landed()).get('code') ?? '');
+    t.equal(redeemed.scope, scope, 'the answer names what was given');
+    t.same(await host.tools(redeemed.token), shown, 'the tools that the page named');
+    const { result } = (await (await host.call(redeemed.token, opens)).json()) as { result: object };
+    t.match(result, { content: [{ type: 'text' }] });
+    t.notOk('isError' in result, 'a tool of the choice is called');
+    t.same(complaints(), []);
+    if (beyond === undefined) return;
+    const [tool, needed] = beyond;
+    const refused = await host.call(redeemed.token, tool);
+    t.equal(refused.status, 403);
+    t.match(refused.headers.get('www-authenticate'), `error="insufficient_scope", scope="${needed}"`);
+  });
 
 t.test('connect: a refusal leads back with access_denied and no code', async (t) => {
   const { page, violations, picture, landed } = await host.openRequest(
@@ -97,15 +130,21 @@ t.test('connect: full access wants a login of the last 15 minutes and shows ever
   });
   await button(page, 'Sign up with a passkey').click();
   await heading(page, 'Connect a program to your account?');
-  await page.getByText('as if you had logged in yourself').waitFor();
-  await page.getByText('Stay connected while you are away').waitFor();
+  const full = choice(page, 'Everything you can do');
+  await page.getByText('It asks for this. As if you had logged in yourself').waitFor();
+  t.equal(await choice(page, 'Look up and act').isChecked(), true, 'full access is never the suggestion');
+  await full.check();
+  await page.getByText('It stays connected until it is unused').waitFor();
   t.ok((await page.locator('.names code').count()) > 50);
+  await page.getByText('tools by name').click();
   t.same(await violations(), []);
   await picture('connect-full');
 });
 
 t.test('connect: a login that is too old for full access is repeated before the consent', async (t) => {
-  const { page, violations, picture } = await host.openRequest(t, browser, CLAUDE, { scope: 'full' });
+  const { page, violations, picture, clientId, landed } = await host.openRequest(t, browser, CLAUDE, {
+    scope: 'full',
+  });
   // The gateway's answer with an older login: fifteen minutes do not pass in a test.
   await page.route(
     '**/connect/request?*',
@@ -114,20 +153,28 @@ t.test('connect: a login that is too old for full access is repeated before the 
       const { result } = (await response.json()) as { result: object };
       await route.fulfill({
         response,
-        json: { result: { ...result, step: 'fresh_login', challenge: null } },
+        json: { result: { ...result, fullNeedsLogin: true } },
       });
     },
     { times: 1 },
   );
   await button(page, 'Use this browser only').click();
+  await button(page, 'Agree').waitFor();
+  await choice(page, 'Everything you can do').check();
+  await page.getByText('You log in again first.').waitFor();
+  t.equal(await button(page, 'Agree').count(), 0);
+  await button(page, 'Log in again').click();
   await heading(page, 'Log in again to connect');
-  await page.getByText('That needs a login of the last 15 minutes').waitFor();
+  await page.getByText('needs a login of the last 15 minutes').waitFor();
   t.equal(await button(page, 'Sign up with a passkey').count(), 0, 'no other account by accident');
   t.same(await violations(), []);
   await picture('connect-fresh');
   await button(page, "Log in with this browser's key").click();
   await heading(page, 'Connect a program to your account?');
-  await page.getByText('as if you had logged in yourself').waitFor();
+  t.equal(await choice(page, 'Everything you can do').isChecked(), true, 'the choice is kept');
+  await button(page, 'Agree').click();
+  const redeemed = await host.redeem(clientId, CLAUDE, (await landed()).get('code') ?? '');
+  t.equal(redeemed.scope, 'full');
 });
 
 t.test('connect: a question that is over is asked again', async (t) => {
@@ -203,7 +250,7 @@ t.test('connect: the name of an approved application is shown as its own claim',
 });
 
 t.test('connect: usable by keyboard alone, and a page in the background takes no answer', async (t) => {
-  const { page, landed } = await host.openRequest(t, browser, CLAUDE);
+  const { page, landed, clientId } = await host.openRequest(t, browser, CLAUDE);
   const tab = async (name: string) => {
     for (let steps = 0; steps < 30; steps += 1) {
       await page.keyboard.press('Tab');
@@ -222,9 +269,19 @@ t.test('connect: usable by keyboard alone, and a page in the background takes no
   await page.evaluate("document.hasFocus = () => true; dispatchEvent(new Event('focus'))");
   t.equal(await button(page, 'Agree').isDisabled(), true, 'not yet');
   await page.locator('button:enabled', { hasText: 'Agree' }).waitFor();
+  const checked = () => page.evaluate("document.activeElement.value + ' ' + document.activeElement.checked");
+  await heading(page, 'Connect a program to your account?');
+  while ((await page.evaluate('document.activeElement.type')) !== 'radio') await page.keyboard.press('Tab');
+  t.equal(await checked(), 'tools true', 'one stop for the group, at its choice');
+  await page.keyboard.press('ArrowDown');
+  t.equal(await checked(), 'full true');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowUp');
+  t.equal(await checked(), 'read true');
   await tab('Agree');
   await page.keyboard.press('Enter');
-  t.ok((await landed()).get('code'));
+  const code = (await landed()).get('code') ?? '';
+  t.equal((await host.redeem(clientId, CLAUDE, code)).scope, 'read');
 });
 
 t.test('connect: markup in a name is shown as text', async (t) => {

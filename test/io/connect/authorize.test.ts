@@ -210,11 +210,11 @@ t.test('full: only after a login of at most 15 minutes', async (t) => {
   const query = authorizeQuery(host, { scope: 'full' });
   fixture.actors.clock.nowMs += 14 * MINUTE_MS;
   const shown = await askRequest(fixture.url, sid, query);
-  t.match(shown.json, { result: { step: 'consent', access: 'full' } });
+  t.match(shown.json, { result: { step: 'consent', access: 'full', fullNeedsLogin: false } });
   const { challengeId, code } = challengeOfView(shown);
   fixture.actors.clock.nowMs += 2 * MINUTE_MS;
   t.match((await askRequest(fixture.url, sid, query)).json, {
-    result: { step: 'fresh_login', challenge: null },
+    result: { step: 'consent', fullNeedsLogin: true },
   });
   const headers = { cookie: sid, origin: fixture.url };
   const body = { request: query, challengeId, code, allow: true };

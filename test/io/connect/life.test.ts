@@ -11,6 +11,7 @@ import {
   exchange,
   type HostClient,
   type HostTokens,
+  listTools,
   refreshTokens,
   registerHost,
   sendForm,
@@ -35,12 +36,6 @@ const LIST = { method: 'tools/list' };
 /** HTTP status of a list with the token. */
 async function statusWith({ url }: ConnectFixture, token: string): Promise<number> {
   return (await sendMcp(url, token, LIST)).status;
-}
-
-async function toolsWith({ url }: ConnectFixture, token: string): Promise<string[]> {
-  const { json } = await sendMcp(url, token, LIST);
-  const tools = json['result']?.['tools'] as unknown as readonly { name: string }[];
-  return tools.map(({ name }) => name);
 }
 
 function refusedAs(t: Test, answer: Answer, error: string, status = 400): void {
@@ -71,7 +66,7 @@ t.test(
     const fixture = await start(t);
     const of = async (scope: string) => {
       const { tokens } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner), { scope });
-      return toolsWith(fixture, tokens.access);
+      return listTools(fixture.url, tokens.access);
     };
     const read = await of('read');
     t.ok(read.includes('wallet_get_balance'), 'the consent is the proof');
@@ -164,7 +159,7 @@ t.test('refresh: bound to client and resource, never wider than the grant', asyn
   refusedAs(t, await send({ refresh_token: 'unknown' }), 'invalid_grant');
   const narrow = await send({ scope: 'read' });
   t.equal(String(narrow.json['scope']), 'read');
-  t.notOk((await toolsWith(fixture, tokensOf(narrow).access)).includes('payorder_create'));
+  t.notOk((await listTools(fixture.url, tokensOf(narrow).access)).includes('payorder_create'));
 });
 
 t.test('access token: expires after OAuthAccessSeconds', async (t) => {

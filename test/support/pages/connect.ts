@@ -28,8 +28,13 @@ interface ConnectHost {
     more?: Fields,
     name?: string,
   ): Promise<OpenRequest>;
+  /** The scope that the 401 at the address asks for, found as hosts do: challenge, resource, server. */
+  discover(): Promise<string>;
   /** The access token of a code. */
   exchange(clientId: string, redirectUri: string, code: string): Promise<string>;
+  /** The access token of a code, and the scopes that the answer names. */
+  redeem(clientId: string, redirectUri: string, code: string): Promise<{ token: string; scope: string }>;
+  call(accessToken: string, tool: string): Promise<Response>;
   /** Names of the tools at /connect/mcp; the status where they are refused. */
   tools(accessToken: string): Promise<readonly string[] | number>;
 }
@@ -59,6 +64,18 @@ export function connectHost(home: string): ConnectHost {
     });
     return String(clientId);
   };
+  const redeem: ConnectHost['redeem'] = async (clientId, redirectUri, code) => {
+    const body = new URLSearchParams({
+      grant_type: 'authorization_code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      code,
+      code_verifier: VERIFIER,
+      resource,
+    });
+    const { access_token: token, scope } = await answered(`${home}/connect/token`, 200, { body });
+    return { token: String(token), scope: String(scope) };
+  };
   return {
     register,
     authorizeUrl,
@@ -74,18 +91,17 @@ export function connectHost(home: string): ConnectHost {
       };
       return { ...opened, clientId, landed };
     },
-    async exchange(clientId, redirectUri, code) {
-      const body = new URLSearchParams({
-        grant_type: 'authorization_code',
-        client_id: clientId,
-        redirect_uri: redirectUri,
-        code,
-        code_verifier: VERIFIER,
-        resource,
-      });
-      const { access_token: token } = await answered(`${home}/connect/token`, 200, { body });
-      return String(token);
+    discover: () => discover(home),
+    async exchange(...code) {
+      return (await redeem(...code)).token;
     },
+    redeem,
+    call: (accessToken, name) =>
+      fetch(resource, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${accessToken}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } }),
+      }),
     async tools(accessToken) {
       const answer = await fetch(resource, {
         method: 'POST',
@@ -102,6 +118,21 @@ export function connectHost(home: string): ConnectHost {
       return result.tools.map(({ name }) => name).sort();
     },
   };
+}
+
+async function discover(home: string): Promise<string> {
+  const refused = await fetch(`${home}/connect/mcp`, { method: 'POST' });
+  const challenge = refused.headers.get('www-authenticate') ?? '';
+  const field = (name: string) => new RegExp(`${name}="([^"]*)"`).exec(challenge)?.[1] ?? '';
+  const { authorization_servers: servers } = await json(field('resource_metadata'));
+  const [issuer] = servers as string[];
+  const { authorization_endpoint: found } = await json(`${issuer}/.well-known/oauth-authorization-server`);
+  if (found !== `${home}/connect/authorize`) throw new Error(`another page: ${found}`);
+  return field('scope');
+}
+
+async function json(url: string): Promise<Record<string, unknown>> {
+  return (await (await fetch(url)).json()) as Record<string, unknown>;
 }
 
 /** The JSON of a POST with this status. */

@@ -165,7 +165,9 @@ function failureOf(
     'X-Request-Id',
     ...(isCounted(route) ? LIMIT_FIELDS : []),
     ...(waits ? (['Retry-After'] as const) : []),
-    ...(names.includes('TokenRequired') ? (['WWW-Authenticate'] as const) : []),
+    ...(names.includes('TokenRequired') || names.includes('InsufficientScope')
+      ? (['WWW-Authenticate'] as const)
+      : []),
     ...(status === 405 ? (['Allow'] as const) : []),
     ...(names.includes('UnsupportedContentCoding') ? (['Accept-Encoding'] as const) : []),
     ...(status === 416 ? (['Content-Range', 'ETag', 'Last-Modified'] as const) : []),
