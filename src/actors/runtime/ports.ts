@@ -57,6 +57,8 @@ export interface CompleteFile {
   readonly sizeBytes: number;
   /** Unsigned, of all bytes. */
   readonly crc32: number;
+  /** Of all bytes, 64 hexadecimal digits, where the uploader gave it and it was checked. */
+  readonly sha256?: string;
 }
 
 /** Messages of files in the chat module. Every call may be made again with the same outcome. */

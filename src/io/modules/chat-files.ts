@@ -111,11 +111,12 @@ class ChatFileCalls implements ChatFiles {
     return failed(unlinked ? 'LinkedMessageNotFound' : writeFailure(result, [403, 404]));
   }
 
-  async complete({ fileId, userId, sizeBytes, crc32 }: CompleteFile): Promise<PortResult<null>> {
+  async complete({ fileId, userId, sizeBytes, crc32, sha256 }: CompleteFile): Promise<PortResult<null>> {
     const blocked = await this.#isBlocked(userId);
     if (blocked !== false) return failed(blocked === true ? 'Forbidden' : 'ChartApiFileError');
     const content = await this.#options.textOf?.({ owner: userId, fileId });
-    const body = { fileId, sizeBytes, crc32, ...(content === undefined ? {} : { content }) };
+    const digest = sha256 === undefined ? {} : { sha256 };
+    const body = { fileId, sizeBytes, crc32, ...digest, ...(content === undefined ? {} : { content }) };
     const result = await this.#post('files/complete', body);
     return isSuccess(result) ? ok(null) : failed(writeFailure(result, [403]));
   }

@@ -23,6 +23,7 @@ const NAME_CHARACTERS_MAX = 255;
 const TEXT_CHARACTERS_MAX = 4_096;
 /** Of a text file; the sender truncates longer text. */
 const CONTENT_CHARACTERS_MAX = 32_768;
+const SHA256_CHARACTERS = 64;
 const KEY_CHARACTERS_MAX = 64;
 /** A checksum that the uploader declared, in whatever form. */
 const DECLARED_CHARACTERS_MAX = 128;
@@ -101,6 +102,7 @@ export function completeFile(state: ChatState, call: ModuleCall): object {
   if (!isCount(sizeBytes) || !isCount(crc32) || crc32 > 0xffff_ffff)
     throw new SandboxError('BadRequest', 'sizeBytes and crc32 are whole numbers');
   const content = optionalText(call, 'content', CONTENT_CHARACTERS_MAX) ?? null;
+  const sha256 = optionalText(call, 'sha256', SHA256_CHARACTERS) ?? null;
   const file = message?.file ?? null;
   if (message === undefined || file === null || message.deleted) throw new SandboxError('UnknownFile');
   if (file.complete) {
@@ -113,7 +115,7 @@ export function completeFile(state: ChatState, call: ModuleCall): object {
   const eventIds = eventIdsFor(chat, tick, call);
   end(
     call,
-    { fileId: message.id, complete: true, sizeBytes, crc32, content, eventIds },
+    { fileId: message.id, complete: true, sizeBytes, crc32, sha256, content, eventIds },
     eventIds.at(-1) ?? tick,
   );
   return wireFile(message);
@@ -142,7 +144,8 @@ export function describeFile(state: ChatState, call: ModuleCall): object {
   const { members } = state.existing(message.chatId);
   if (reader !== undefined && !members.has(requiredId(reader, 'userId')))
     throw new SandboxError('NotAMember');
-  return wireFile(message);
+  const { sha256 } = message.file;
+  return { ...wireFile(message), ...(sha256 === null ? {} : { sha256 }) };
 }
 
 function end(call: ModuleCall, facts: Omit<FileEnded, 'module' | 'type' | 'tick'>, tick: string): void {

@@ -20,6 +20,8 @@ export interface MessageFile {
   readonly name: string;
   sizeBytes: number | null;
   crc32: number | null;
+  /** Hexadecimal; null where the gateway does not know it. */
+  sha256: string | null;
   /** What the uploader declared, unchecked. */
   readonly declaredCrc32: string | null;
   /** The gateway's name of the upload. */

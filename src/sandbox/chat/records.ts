@@ -110,6 +110,8 @@ export interface FileEnded extends SandboxRecord {
   readonly complete: boolean;
   readonly sizeBytes: number;
   readonly crc32: number;
+  /** Hexadecimal; absent in logs of earlier versions. */
+  readonly sha256?: string | null;
   /** Beginning of a text file; null for others. */
   readonly content: string | null;
   readonly eventIds: readonly string[];

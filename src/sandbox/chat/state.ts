@@ -161,7 +161,7 @@ export class ChatState {
   #createFile(record: FileCreated): void {
     const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
     const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
-    const ended = { crc32: null, complete: false };
+    const ended = { crc32: null, sha256: null, complete: false };
     const file: MessageFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
     const facts = { id, chatId, senderId, utcMs, replyToId, file };
     this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
@@ -175,7 +175,7 @@ export class ChatState {
     if (oldest !== undefined) this.uploads.delete(oldest);
   }
 
-  #endFile({ fileId, complete, sizeBytes, crc32, content, eventIds }: FileEnded): void {
+  #endFile({ fileId, complete, sizeBytes, crc32, sha256 = null, content, eventIds }: FileEnded): void {
     const message = this.messages.get(fileId);
     if (message === undefined || message.file === null)
       throw new Error(`the log names the unknown file ${fileId}`);
@@ -184,7 +184,7 @@ export class ChatState {
       this.#remove(message);
       return;
     }
-    Object.assign(message.file, { complete, sizeBytes, crc32 });
+    Object.assign(message.file, { complete, sizeBytes, crc32, sha256 });
     if (content !== null) this.texts.keep(fileId, content);
     this.#tell(message, eventIds);
   }

@@ -270,6 +270,7 @@ export const READINGS_4: Evidence = {
   ],
   '4.7 downloads of whole files and ranges have': [
     'test/io/routes/downloads.test.ts: digests: CRC-32 and a known SHA-256 of the whole file',
+    'test/e2e/files/downloads.test.ts: digests: a SHA-256 that an upload was checked by',
     'test/domain/files/repr-digest.test.ts: digests: a wish chooses and orders them',
   ],
   '4.7 a date with an unknown weekday': [

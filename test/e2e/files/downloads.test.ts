@@ -2,7 +2,7 @@
  * Downloads of the program with the sandbox: access rules and revocation, agents and users, local storage and storage
  * servers. Ranges are tested in test/io/routes/downloads.test.ts.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -115,6 +115,35 @@ t.test(
     t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
   },
 );
+
+t.test('digests: a SHA-256 that an upload was checked by is sent with its downloads', async (t) => {
+  const { cookie } = await signUp(gateway.url);
+  const bytes = randomBytes(50_000);
+  const sha256 = `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`;
+  const half = bytes.length / 2;
+  const pieces: Record<string, [headers: Record<string, string>, body: Buffer][]> = {
+    'Repr-Digest': [[{ 'Repr-Digest': sha256 }, bytes]],
+    'Content-Digest': [[{ 'Content-Digest': sha256 }, bytes]],
+    'in two pieces': [
+      [{ Range: `bytes=0-${half - 1}` }, bytes.subarray(0, half)],
+      [{ Range: `bytes=${half}-`, 'Repr-Digest': sha256 }, bytes.subarray(half)],
+    ],
+    none: [[{}, bytes]],
+  };
+  for (const [name, requests] of Object.entries(pieces)) {
+    const path = `/auth/v2/file/create_draft?fileName=a.bin&fileSize=${bytes.length}`;
+    const draft = await request(`${gateway.url}${path}`, { method: 'POST', headers: { Cookie: cookie } });
+    const [fileId, code] = String(draft.json['result']).split(':');
+    for (const [headers, body] of requests) {
+      const url = `${gateway.url}/auth/v2/file/stream_upload/${fileId}`;
+      const all = { Cookie: cookie, ...headers };
+      const answer = await fetch(url, { method: 'POST', headers: all, body: Uint8Array.from(body) });
+      t.equal(answer.status, 200, `${name}: ${await answer.text()}`);
+    }
+    const { headers } = await get(`/auth/v2/file/${code}`, { 'Want-Repr-Digest': 'sha-256=1' });
+    t.equal(headers.get('repr-digest'), name === 'none' ? null : sha256, name);
+  }
+});
 
 t.test('a blocked user is refused every download', async (t) => {
   const person = await signUp(gateway.url);

@@ -61,13 +61,15 @@ t.test('chat files: created, completed, described; each call may be repeated', a
   t.same(await files.create(file), created, 'the same key');
   const fileId = created.ok ? created.value.fileId : '';
   t.same(await files.describe(fileId, null), refused('FileNotFound'), 'pending');
-  const complete = { fileId, userId: '7', sizeBytes: 5, crc32: 0xffff_ffff };
+  const sha256 = 'ab'.repeat(32);
+  const complete = { fileId, userId: '7', sizeBytes: 5, crc32: 0xffff_ffff, sha256 };
   t.same(await files.complete(complete), { ok: true, value: null });
   t.same(await files.complete(complete), { ok: true, value: null }, 'again');
   t.match(await ask('7', `files/text?fileId=${fileId}`), { result: { text: 'the beginning' } });
   const described = { fileId, ownerId: '7', name: 'a.txt', sizeBytes: 5, crc32: 0xffff_ffff };
   const read = await files.describe(fileId, null);
   t.match(read, { ok: true, value: described });
+  t.equal(read.ok && read.value.sha256?.toString('hex'), sha256);
   t.ok(read.ok && Math.abs(read.value.sentMs - Date.now()) < 60_000, 'when it was sent');
   const { result } = await ask('7', 'messages/list?chatId=1');
   t.match(result['messages'], [{ id: fileId, text: 'here', replyToId: linkedMessageId }, { text: 'look' }]);

@@ -94,7 +94,8 @@ async function publishAndComplete(
   draft: Draft,
   restarted: boolean,
 ): Promise<PortResult<null>> {
-  const { ownerId, fileId, receivedBytes, crc32 } = draft;
+  const { ownerId, fileId, receivedBytes, crc32, sha256 } = draft;
+  const digest = sha256 === undefined ? {} : { sha256 };
   if (fileId === null || files === undefined) return NO_STORAGE;
   if (chatFiles === undefined) return NO_MODULE;
   const key = { owner: ownerId, fileId };
@@ -107,7 +108,7 @@ async function publishAndComplete(
   }
   const published = await files.publish(key, receivedBytes);
   if (!published.ok) return published;
-  return await chatFiles.complete({ fileId, userId: ownerId, sizeBytes: receivedBytes, crc32 });
+  return await chatFiles.complete({ fileId, userId: ownerId, sizeBytes: receivedBytes, crc32, ...digest });
 }
 
 export function draftCompleted(

@@ -34,6 +34,8 @@ export interface Draft extends DraftFacts {
   /** Bytes from the beginning on that are kept, and their checksum, unsigned. */
   readonly receivedBytes: number;
   readonly crc32: number;
+  /** Of the whole file, hexadecimal; absent where it is not known. */
+  readonly sha256?: string;
   /** The running stream keeps its bytes when it breaks off (resume); otherwise its end is the draft's. */
   readonly keeps: boolean;
   /** The command that waits for the completion. */
@@ -77,6 +79,7 @@ export type DraftEvent =
       readonly type: 'bodyFinished';
       readonly sizeBytes: number;
       readonly crc32: number;
+      readonly sha256?: string;
       readonly waiter: string;
     }
   | { readonly type: 'draftGivenUp' }
@@ -123,8 +126,10 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
       return { ...state, phase, draft: { ...draft, receivedBytes, crc32 } };
     }
     case 'bodyFinished': {
-      const { sizeBytes, crc32, waiter } = event;
-      return { ...state, phase: 'completing', draft: { ...draft, receivedBytes: sizeBytes, crc32, waiter } };
+      const { sizeBytes, crc32, sha256, waiter } = event;
+      const digest = sha256 === undefined ? {} : { sha256 };
+      const whole = { ...draft, receivedBytes: sizeBytes, crc32, ...digest, waiter };
+      return { ...state, phase: 'completing', draft: whole };
     }
     case 'draftGivenUp':
       return { ...state, phase: 'removing', draft: { ...draft, waiter: null } };

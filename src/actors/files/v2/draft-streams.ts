@@ -63,6 +63,8 @@ interface FinishBody extends FromStream {
   readonly type: 'finishBody';
   readonly sizeBytes: number;
   readonly crc32: number;
+  /** Hexadecimal, where it was computed. */
+  readonly sha256?: string;
 }
 
 /** Broken off or refused, with nothing to keep: the draft goes with it. */
@@ -168,12 +170,13 @@ export function finishBody(
 ): Outcome<DraftEvent, UploadedFile> | Refusal {
   const fault = faultOf(state, command);
   if (fault !== undefined) return fault;
-  const { sizeBytes, crc32 } = command;
+  const { sizeBytes, crc32, sha256 } = command;
+  const digest = sha256 === undefined ? {} : { sha256 };
   const declared = state.draft?.sizeBytes ?? null;
   const refusal = sizeRefusal(sizeBytes, declared, fileSizeMaxBytes(turn.settings));
   if (refusal !== undefined) return giveUp(state, [{ commandId: turn.commandId, refusal }]);
   return {
-    events: [{ type: 'bodyFinished', sizeBytes, crc32, waiter: turn.commandId }],
+    events: [{ type: 'bodyFinished', sizeBytes, crc32, ...digest, waiter: turn.commandId }],
     send: [messageOf(state, 'completeDraft')],
     reply: new Later(turn.commandId),
   };

@@ -68,6 +68,8 @@ interface PartContent {
   readonly ended: Received['ended'];
   readonly sizeBytes: number;
   readonly crc32: number;
+  /** Of a whole file, where it was computed. */
+  readonly sha256?: Buffer | undefined;
 }
 
 const truncate = promisify(ftruncate);
@@ -178,9 +180,10 @@ export class DraftUploads {
       else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       throw error;
     }
-    const { ended, sizeBytes, crc32 } = content;
+    const { ended, sizeBytes, crc32, sha256 } = content;
     if (ended === 'complete' && completes(plan, bounds, sizeBytes)) {
-      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32 };
+      const digest = sha256 === undefined ? {} : { sha256: sha256.toString('hex') };
+      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32, ...digest };
       return { end: 'complete', file: await actors.ask(draft, slot, finish) };
     }
     if (keeps) await keep(sizeBytes, crc32);
@@ -212,6 +215,7 @@ export class DraftUploads {
         const sha256 = offsetBytes === 0 ? body.sha256 : undefined;
         if (completes(plan, bounds, sizeBytes)) {
           await checkFile(plan.fileDigests, { sizeBytes, crc32, sha256 }, { lease, workers });
+          return { ended: body.ended, sizeBytes, crc32, sha256: plan.fileDigests.sha256 ?? sha256 };
         }
       }
       return { ended: body.ended, sizeBytes, crc32 };
