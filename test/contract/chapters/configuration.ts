@@ -4,7 +4,7 @@ import type { Check } from '../check.ts';
 import { customRows } from '../custom-rows.ts';
 import { passkeyOptions, registerPasskey } from '../unshown.ts';
 
-const ADDRESS = 'https://gate.example/entry';
+const ADDRESS = 'https://gate.example';
 
 const ORIGINS = ['http://localhost:7777', 'http://localhost:8888'];
 /** Keys of section 2.8. */

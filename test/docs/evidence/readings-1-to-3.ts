@@ -2,6 +2,7 @@
 import { type Evidence, REGISTRATION_TESTS } from './evidence.ts';
 
 export const READINGS_1_TO_3: Evidence = {
+  '1 is an origin': ['test/config/exposure.test.ts: BaseUrl: a path, a query or a user ends with 78'],
   '1 are proxied to the module': [
     'test/io/proxy/stream.test.ts: streams: long answers arrive whole',
     'test/io/proxy/stream.test.ts: streams: long requests arrive whole',
