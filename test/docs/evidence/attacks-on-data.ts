@@ -164,6 +164,8 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/e2e/journal/copies.test.ts: receipt: a journal of another backup in its place is refused',
   ],
   'damaged pages of the engine': [
+    'test/e2e/journal/damages.test.ts: damages: check finds each',
+    'test/e2e/journal/damages.test.ts: a start after a crash ends with 70 and one sentence',
     'test/e2e/journal/damaged-pages.test.ts: ends the run with 70 and one line, and no start follows',
     'test/e2e/check.test.ts: check: no zeroed page changes what is read without a finding',
     'test/e2e/check.test.ts: check: no flipped bit changes what is read without a finding',
