@@ -24,6 +24,11 @@ export const { version: VERSION } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
 
+// A reader that left (`gatehouse … | head -1`, a supervisor that closed the pipe) is no fault of this program.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 export function print(text: string): void {
   process.stdout.write(text);
 }

@@ -88,6 +88,20 @@ t.test(
   },
 );
 
+t.test(
+  'start: a gateway whose standard output has lost its reader starts, serves and stops with 0',
+  async (t) => {
+    const start = await hold(t);
+    start.child.stdout?.destroy();
+    const started = start.said(/http library loaded/);
+    start.goOn();
+    await started;
+    t.equal(await knock(start.port), 'open');
+    start.child.kill('SIGTERM');
+    t.same(await start.exited, { code: 0, signal: null });
+  },
+);
+
 t.test('start: SIGTERM during a start ends the program at once with 0', async (t) => {
   const start = await hold(t);
   start.child.kill('SIGTERM');
