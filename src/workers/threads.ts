@@ -13,6 +13,9 @@ import { READY_ID, type ThreadAnswer, type ThreadRequest } from './thread.ts';
  */
 const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 4, publish: 8 };
 
+/** Of one thread. */
+const HEAP_MIB_MAX = 256;
+
 const QUEUES: readonly QueueName[] = ['compute', 'make', 'publish'];
 
 export interface ThreadTask {
@@ -58,6 +61,8 @@ export class Threads {
       name: 'serve',
       minThreads: options.threads,
       maxThreads: options.threads,
+      // A task that fills its heap ends its own thread, not the memory of the machine. Buffers of bytes do not count.
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
       // Descriptors that a task returns outlive their thread.
       trackUnmanagedFds: false,
       // Piscina's own queue holds lasting tasks only, while their threads start.

@@ -189,6 +189,14 @@ t.test('pool: tasks of a thread that died free their places in the queue', async
   t.match(pool.counters(), { overloaded: 1, failed: 32, pending: 0 });
 });
 
+t.test('pool: a task that fills the heap of 256 MB ends its thread, the next task is served', async (t) => {
+  const pool = makePool(t, { taskFile: DYING });
+  t.same(await pool.run('verifyEd25519', signed('heap')), { ok: true, value: 256 });
+  t.same(await pool.run('verifyEd25519', signed('fill')), INTERNAL_ERROR);
+  t.same(await pool.run('verifyEd25519', signed('after')), { ok: true, value: true });
+  t.equal(pool.counters().threadsLost, 1);
+});
+
 t.test('pool: an asynchronous task does not delay the tasks behind it', async (t) => {
   const pool = makePool(t, { taskFile: DYING });
   const late = pool.run('verifyEd25519', signed('late'));
