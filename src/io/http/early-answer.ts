@@ -44,42 +44,42 @@ export function answerEarly(
   });
 }
 
-/** Closes the connection of a complete answer that stays pending, unless the client does so before. */
+/** Closes the connection of a complete answer that stays pending, unless its client does so before. */
 export class ConnectionCloser {
   readonly #response: HttpResponse;
   #timer: NodeJS.Timeout | undefined;
-  #isGone = false;
 
-  constructor(response: HttpResponse) {
+  private constructor(response: HttpResponse, timeoutMs: number) {
     this.#response = response;
+    this.wait(timeoutMs);
   }
 
   /** Of a short answer. Unless the request's body `ended`, no more of it is read. */
-  closeShort(ended: boolean): void {
-    this.#closeIn(ended ? KEEP_OPEN_MS : UNREAD_OPEN_MS);
+  static ofShort(response: HttpResponse, ended: boolean): ConnectionCloser {
+    return new ConnectionCloser(response, ended ? KEEP_OPEN_MS : UNREAD_OPEN_MS);
   }
 
   /** Of any answer. `rest` is read on within the bounds of an early answer. */
-  closeAfter(rest: RemainingBody | undefined): void {
-    this.#closeIn(KEEP_OPEN_MS);
-    if (rest === undefined) return;
+  static of(response: HttpResponse, rest: RemainingBody | undefined): ConnectionCloser {
+    const closer = new ConnectionCloser(response, KEEP_OPEN_MS);
+    if (rest === undefined) return closer;
     discardWithin(rest, (ended) => {
       if (ended) return;
-      this.#response.pause();
-      this.#closeIn(UNREAD_LONG_OPEN_MS);
+      response.pause();
+      closer.wait(UNREAD_LONG_OPEN_MS);
     });
+    return closer;
+  }
+
+  /** Begins to wait anew. */
+  wait(timeoutMs = KEEP_OPEN_MS): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#response.close(), timeoutMs);
   }
 
   /** The connection is gone. */
   cancel(): void {
-    this.#isGone = true;
     clearTimeout(this.#timer);
-  }
-
-  #closeIn(timeoutMs: number): void {
-    if (this.#isGone) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#response.close(), timeoutMs);
   }
 }
 

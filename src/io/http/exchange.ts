@@ -96,7 +96,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   #error: ErrorName | undefined;
   #remaining: RemainingBody | undefined;
   #outgoing: OutgoingStream | undefined;
-  readonly #closer: ConnectionCloser;
+  #closer: ConnectionCloser | undefined;
 
   constructor(
     response: HttpResponse,
@@ -109,7 +109,6 @@ export class Exchange implements RouteContext, InFlightRequest {
     startedMs: number,
   ) {
     this.#response = response;
-    this.#closer = new ConnectionCloser(response);
     this.#listener = listener;
     this.#openBodies = services.openBodies ?? OPEN_BODIES;
     this.startedMs = startedMs;
@@ -199,7 +198,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
 
   #onAborted(): void {
-    this.#closer.cancel();
+    this.#closer?.cancel();
     this.#listener.closed(this);
     const before = this.#phase;
     this.#phase = 'aborted';
@@ -304,7 +303,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     }
     this.sentBytes = this.#corked(reply, options);
     this.#phase = 'ended';
-    if (!short) this.#closer.closeAfter(this.#remaining);
+    if (!short) this.#closer = ConnectionCloser.of(this.#response, this.#remaining);
   }
 
   #corked(reply: Reply, options: ResponseOptions): number {
@@ -326,7 +325,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.#remaining ??= new IncomingStream(this.#response, undefined, DISCARD, this.#openBodies);
     answerEarly(this.#response, this.#remaining, body, this.last, (ended) => {
       this.#phase = 'ended';
-      if (this.last || !ended) this.#closer.closeShort(ended);
+      if (this.last || !ended) this.#closer = ConnectionCloser.ofShort(this.#response, ended);
     });
   }
 
@@ -359,7 +358,8 @@ export class Exchange implements RouteContext, InFlightRequest {
       },
       ended: (sentBytes: number) => {
         this.sentBytes = sentBytes;
-        if (this.#phase === 'headersSent' && stays) this.#closer.closeAfter(this.#remaining);
+        const closes = this.#phase === 'headersSent' && stays;
+        if (closes) this.#closer = ConnectionCloser.of(this.#response, this.#remaining);
         if (this.#phase === 'headersSent') this.#phase = 'ended';
         this.#listener.over(this);
       },
@@ -367,7 +367,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       cut: (error: ErrorName) => {
         this.#error = error;
       },
-      progress: () => this.#closer.closeAfter(undefined),
+      progress: () => this.#closer?.wait(),
     };
     const outgoing = new OutgoingStream(this.#response, source, limits, hooks, pending);
     this.#outgoing = outgoing;
