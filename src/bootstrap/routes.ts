@@ -21,6 +21,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
     deps.metrics.observeCall(call);
     dashboard.observeCall(call);
   };
+  const onFieldsDropped = deps.metrics.observeFieldsDropped;
   return createRoutes({
     health,
     accounts: {
@@ -63,6 +64,6 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       operations: { administration, dashboard, nodes, eventLog: events.log, staff },
       catalog: { catalog, nodes },
     },
-    proxy: { modules, moduleAddresses, publicPaths, catalog, onCall },
+    proxy: { modules, moduleAddresses, publicPaths, catalog, onCall, onFieldsDropped },
   });
 }

@@ -55,6 +55,7 @@ export interface ProxyFixtureOptions {
   readonly personalReads?: boolean;
   readonly proxyTimeoutMs?: number;
   readonly onCall?: CallObserver;
+  readonly onFieldsDropped?: (count: number) => void;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   /** What a record that is awaited waits for. */
   readonly storage?: () => Promise<void>;
@@ -98,6 +99,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
       catalog: catalogOf(address, options.personalReads ?? true),
       publicPaths: new Map([['core', options.publicPaths ?? []]]),
       onCall: options.onCall,
+      onFieldsDropped: options.onFieldsDropped,
       ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),
     }),
     gate: GATE,

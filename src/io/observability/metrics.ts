@@ -26,8 +26,6 @@ export interface CallObservation {
   readonly backendMs: number | undefined;
   /** Reports of progress, where the client asked for them. */
   readonly progress?: { readonly sent: number; readonly dropped: number } | undefined;
-  /** Fields of a proxied request that were dropped because of a character of their name. */
-  readonly fieldsDropped?: number | undefined;
 }
 
 export type CallObserver = (call: CallObservation) => void;
@@ -41,6 +39,8 @@ export interface NodeDurations {
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
+  /** Fields of a proxied request that were dropped because of a character of their name. */
+  readonly observeFieldsDropped: (count: number) => void;
   readonly observeLongTick: (tick: LongTick) => void;
   /** Undefined without `Cluster`. */
   readonly observeNode: NodeDurations | undefined;
@@ -73,11 +73,15 @@ export function createMetrics(
     seconds: seconds({ route, method }),
   }));
   const observeCall = createCallObserver(registry);
+  const fieldsDropped = observedCounter(registry, 'gatehouse_proxied_fields_dropped_total')({});
   const longTicks = observedCounter(registry, 'gatehouse_event_loop_long_ticks_total');
   const sampled = isNode ? { ...SAMPLED_METRICS, ...CLUSTER_SAMPLED_METRICS } : SAMPLED_METRICS;
   const readings = registerSampled(registry, sampled);
   return {
     observeCall,
+    observeFieldsDropped: (count) => {
+      fieldsDropped.value += count;
+    },
     observeLongTick({ route, tool }) {
       longTicks({ route, tool }).value += 1;
     },
@@ -111,14 +115,12 @@ function createCallObserver(registry: Registry): CallObserver {
   const module = observedHistogram(registry, 'gatehouse_call_module_duration_seconds');
   const reports = observedCounter(registry, 'gatehouse_call_progress_reports_total');
   const [sent, dropped] = [reports({ outcome: 'sent' }), reports({ outcome: 'dropped' })];
-  const fields = observedCounter(registry, 'gatehouse_proxied_fields_dropped_total')({});
   const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
     calls: calls({ event, name, outcome }),
     gateway: gateway({ event }),
     module: module({ event }),
   }));
-  return ({ event, name, outcome, elapsedMs, backendMs, progress, fieldsDropped }) => {
-    fields.value += fieldsDropped ?? 0;
+  return ({ event, name, outcome, elapsedMs, backendMs, progress }) => {
     sent.value += progress?.sent ?? 0;
     dropped.value += progress?.dropped ?? 0;
     const found = series.get(event, outcome, name);

@@ -31,6 +31,8 @@ export interface ForwardDeps {
   readonly proxyTimeoutMs?: number;
   /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
+  /** Fields of a request were dropped because of a character of their name. */
+  readonly onFieldsDropped?: ((count: number) => void) | undefined;
 }
 
 /** Bodies are streamed in both directions at the pace of the receiver. Resolves with the head of the answer. */
@@ -41,9 +43,8 @@ export async function forward(deps: ForwardDeps, context: RouteContext, caller: 
     context,
     caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
   };
-  const dropped: DroppedFields = { count: 0 };
-  const record = callRecordOf(deps, context, dropped);
-  const request = requestOf(deps, requestContext, caller, record, dropped);
+  const record = callRecordOf(deps, context);
+  const request = requestOf(deps, requestContext, caller, record);
   // Only the module knows which calls destroy something, so the intent of every call that may write is recorded first.
   const writes = request.method !== 'GET' && request.method !== 'HEAD';
   if (writes && !(await auditAttempt(requestContext, record))) throw new GatewayError('ModuleFailed');
@@ -76,15 +77,9 @@ export function auditUnreached(deps: ForwardDeps, context: RouteContext): void {
 }
 
 /** Paths come from callers, so a metric names the module only. */
-function callRecordOf(
-  { onCall }: ForwardDeps,
-  { method, rawPath }: RouteContext,
-  dropped?: DroppedFields,
-): CallRecord {
+function callRecordOf({ onCall }: ForwardDeps, { method, rawPath }: RouteContext): CallRecord {
   const name = moduleOf(rawPath);
-  return recordOf('rest.call', `${method} ${rawPath}`, (call) =>
-    onCall?.({ ...call, name, fieldsDropped: dropped?.count }),
-  );
+  return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
 }
 
 function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
@@ -103,7 +98,6 @@ function requestOf(
   requestContext: RequestContext,
   caller: Caller,
   record: CallRecord,
-  dropped: DroppedFields,
 ): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
   const { context } = requestContext;
   const { rawPath, incoming } = context;
@@ -117,16 +111,15 @@ function requestOf(
   // A server that ignores the body would parse it as the next request of the connection (request smuggling).
   if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
   const received = [...context.allHeaders()];
+  const dropped: DroppedFields = { count: 0 };
+  const forwarded = forwardedHeaders(received, dropped);
+  if (dropped.count > 0) deps.onFieldsDropped?.(dropped.count);
   const url = proxiedUrl(deps.moduleAddresses.get(moduleOf(rawPath)) ?? '', rawPath, context.rawQuery);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),
     // Merged in place: a spread of three objects costs more than the rest of this function.
-    headers: Object.assign(
-      forwardedHeaders(received, dropped),
-      { via: viaOf(received) },
-      gatewayHeaders(caller, factsOf(context)),
-    ),
+    headers: Object.assign(forwarded, { via: viaOf(received) }, gatewayHeaders(caller, factsOf(context))),
     timeoutMs: deps.proxyTimeoutMs ?? TIMEOUT_MS,
     // Shares the breaker of the tools of that endpoint.
     endpoint: endpointOf(rawPath),

@@ -176,8 +176,8 @@ for (const [name, { program, packageName, start, plain }] of Object.entries(MODU
       const proxy = await startProxy({
         moduleUrl: await addressOf(child),
         publicPaths: ['/core/v1/public'],
-        onCall: (call) => {
-          fieldsDropped += call.fieldsDropped ?? 0;
+        onFieldsDropped: (count) => {
+          fieldsDropped += count;
         },
       });
       t.teardown(() => proxy.close());
