@@ -3,6 +3,7 @@
  * draft-ietf-httpbis-resumable-upload (interop version 8), at the same address.
  */
 import type { DraftView } from '../../actors/files/v2/draft.ts';
+import type { FinishedUpload } from '../../actors/files/v2/draft-state.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { fileSizeMaxBytes } from '../../domain/files/files.ts';
 import {
@@ -16,7 +17,14 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
-import { draftBody, draftQuery, findDraft, openDraft, viewDraft } from '../files/upload/draft-access.ts';
+import {
+  draftBody,
+  draftQuery,
+  findDraft,
+  findUpload,
+  openDraft,
+  viewDraft,
+} from '../files/upload/draft-access.ts';
 import type { DraftUploads, UploadOutcome } from '../files/upload/v2-stream.ts';
 import { checkPlainCoding } from '../http/origin.ts';
 import { errorReply } from '../http/reply.ts';
@@ -138,10 +146,13 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
     refusal: (error, { settings }) =>
       error.row === 'MaxFileSize' ? errorReply(error, [['Upload-Limit', uploadLimit(settings)]]) : undefined,
     async handle(context) {
-      const target = findDraft(context.actors, context.session, context.params['fileId']);
+      const target = await findUpload(context, context.params['fileId']);
       const plan = planOf(context);
       const { incoming, client, span } = context;
-      const outcome = await deps.uploads.upload({ target, plan, incoming, address: client.address, span });
+      const request = { plan, incoming, address: client.address, span };
+      const outcome = await ('slot' in target
+        ? deps.uploads.upload({ ...request, target })
+        : deps.uploads.repeat(target, request));
       return uploadReply(outcome, plan);
     },
   });
@@ -165,8 +176,10 @@ function offsetRoute(deps: DraftDeps): AnyRoute {
     auth: 'either',
     limits: [],
     errors: ['InvalidID', 'Forbidden'],
-    async handle({ actors, session, params, settings, nowMs }) {
-      const target = findDraft(actors, session, params['fileId']);
+    async handle(context) {
+      const { actors, params, settings, nowMs } = context;
+      const target = await findUpload(context, params['fileId']);
+      if (!('slot' in target)) return new Reply(204, null, undefined, finishedFields(target));
       if ((await viewDraft(actors, target)).keeps) await deps.uploads.interrupt(target);
       const view = await viewDraft(actors, target);
       return new Reply(204, null, undefined, offsetFields(view, settings, nowMs));
@@ -231,6 +244,10 @@ function offsetFields(view: DraftView, settings: SettingsReader, nowMs: number):
     ...(sizeBytes === null ? [] : ([['Upload-Length', String(sizeBytes)]] as const)),
     ['Upload-Limit', `max-size=${fileSizeMaxBytes(settings)}, max-age=${leftSeconds}`],
   ];
+}
+
+function finishedFields({ sizeBytes }: FinishedUpload): HeaderList {
+  return [...progressFields(true, sizeBytes), ['Upload-Length', String(sizeBytes)]];
 }
 
 function progressFields(complete: boolean, offsetBytes: number): HeaderList {

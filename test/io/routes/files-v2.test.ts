@@ -225,7 +225,8 @@ t.test('v2 stream: declared and chunked bodies of any type become the file, with
     t.equal(await answer.text(), '', 'an empty body');
     t.ok(fixture.file(fileId)?.equals(bytes), how);
     t.match(fixture.chat.byFile(fileId), { state: 'complete', sizeBytes: bytes.length, crc32: crc32(bytes) });
-    t.equal(await codeOf(await fixture.stream(fileId, { body: bytes })), '404/1305', 'a finished draft');
+    const other = randomBytes(bytes.length);
+    t.equal(await codeOf(await fixture.stream(fileId, { body: other })), '404/1305', 'a finished draft');
   }
   t.same(fixture.http.bugs, []);
   t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
@@ -370,7 +371,6 @@ t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, D
     [200, '?1', '20'],
   );
   t.same(fixture.file(fileId), BYTES);
-  t.equal((await fixture.stream(fileId, { method: 'HEAD' })).status, 404);
   const given = await fixture.create();
   const kept = { body: BYTES, headers: { ...version, 'Upload-Complete': '?0' } };
   t.equal((await fixture.stream(given, kept)).status, 200);
@@ -387,6 +387,86 @@ t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, D
   t.ok(await isGone(fixture, dropped));
   t.same(fixture.names().sort(), [fileId, given].sort());
 });
+
+t.test('v2 stream: the end of a complete upload again gets the first answer for ten minutes', async (t) => {
+  const fixture = await startDrafts(t);
+  const version = { 'Upload-Draft-Interop-Version': '8' };
+  const fileId = await fixture.create({ fileSize: '20' });
+  const send = (headers: Record<string, string>, body?: Buffer) =>
+    fixture.stream(fileId, { headers: { ...version, ...headers }, ...(body === undefined ? {} : { body }) });
+  const more = { 'Upload-Complete': '?0' };
+  const at = (offset: number) => ({ 'Upload-Complete': '?1', 'Upload-Offset': String(offset) });
+  t.equal((await send(more, BYTES.subarray(0, 12))).status, 200);
+  t.equal((await send(at(12), BYTES.subarray(12))).status, 200);
+  const repeats: readonly (readonly [string, Record<string, string>, Buffer?])[] = [
+    ['the last piece', at(12), BYTES.subarray(12)],
+    ['an empty append', at(20)],
+  ];
+  for (const [what, headers, body] of repeats) {
+    const answer = await send(headers, body);
+    t.match(
+      [answer.status, answer.headers.get('upload-complete'), answer.headers.get('upload-offset')],
+      [200, '?1', '20'],
+      what,
+    );
+  }
+  const head = await fixture.stream(fileId, { method: 'HEAD' });
+  t.match(
+    [head.status, head.headers.get('upload-complete'), head.headers.get('upload-offset')],
+    [204, '?1', '20'],
+  );
+  const changed = Buffer.from(BYTES.subarray(12)).fill('x', 0, 1);
+  const refusals: readonly (readonly [string, Record<string, string>, Buffer?])[] = [
+    ['other bytes', at(12), changed],
+    ['a shorter piece', at(12), BYTES.subarray(13)],
+    ['a longer piece', at(12), BYTES],
+    ['a piece before the last', at(0), BYTES.subarray(0, 12)],
+    ['the last piece, with more to come', { ...more, 'Upload-Offset': '12' }, BYTES.subarray(12)],
+    ['an empty append elsewhere', at(19)],
+    ['a piece by Range', { Range: 'bytes=0-9' }, BYTES.subarray(0, 10)],
+  ];
+  for (const [what, headers, body] of refusals)
+    t.equal(await codeOf(await send(headers, body)), '404/1305', what);
+  const asOther = { method: 'HEAD', headers: OTHER_HEADERS };
+  t.equal((await fixture.stream(fileId, asOther)).status, 404, 'another account');
+  t.same(fixture.file(fileId), BYTES, 'the file is as it was');
+  fixture.actors.clock.nowMs += 10 * 60_000;
+  t.equal((await fixture.stream(fileId, { method: 'HEAD' })).status, 404, 'ten minutes later');
+  t.equal(await codeOf(await send(at(12), BYTES.subarray(12))), '404/1305');
+  t.same(fixture.http.bugs, []);
+});
+
+t.test('v2 stream: the last piece by Range again gets the first answer', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create({ fileSize: '20' });
+  const piece = (first: number, last: number) =>
+    fixture.stream(fileId, {
+      body: BYTES.subarray(first, last + 1),
+      headers: { Range: `bytes=${first}-${last}` },
+    });
+  t.equal(await codeOf(await piece(0, 9)), '200/');
+  t.equal(await codeOf(await piece(10, 19)), '200/');
+  t.equal(await codeOf(await piece(10, 19)), '200/', 'again');
+  t.equal(await codeOf(await piece(0, 9)), '404/1305', 'a piece before it');
+});
+
+t.test(
+  'v2 stream: what a complete upload leaves takes no place of a draft and gives way to one',
+  async (t) => {
+    const fixture = await startDrafts(t, { settings: { DraftsPerUser: 2 } });
+    const complete = async () => {
+      const fileId = await fixture.create({ fileSize: '20' });
+      t.equal((await fixture.stream(fileId, { body: BYTES })).status, 200);
+      return fileId;
+    };
+    const known = async (fileId: string) => (await fixture.stream(fileId, { method: 'HEAD' })).status === 204;
+    const [first, second] = [await complete(), await complete()];
+    t.ok((await known(first)) && (await known(second)), 'a new draft takes an empty place first');
+    await fixture.create();
+    await fixture.create();
+    t.notOk((await known(first)) || (await known(second)), 'as many drafts as ever');
+  },
+);
 
 t.test('v2 stream: a file in pieces with a digest of the whole is read once more', async (t) => {
   const fixture = await startDrafts(t);

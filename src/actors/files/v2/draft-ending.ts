@@ -7,7 +7,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, type Message, type Outcome, refuse, runOf, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
 import { messageTo, receiver } from '../../runtime/protocol.ts';
-import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
+import type { Draft, DraftEvent, DraftState, FinishedUpload } from './draft-state.ts';
 
 /** Receives its own messages alone. */
 export const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
@@ -15,6 +15,8 @@ export const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
 /** The timer that ends a draft that is not completed in time. */
 export const EXPIRY = 'expiry';
 const RETRY = 'retry';
+/** A complete upload answers a repeat of its end for so long, as v1 does. */
+const FINISHED_MS = 10 * MINUTE_MS;
 const RETRY_FIRST_MS = 2 * SECOND_MS;
 const RETRY_MAX_MS = 10 * MINUTE_MS;
 /** Doublings after which the longest wait is reached anyway. */
@@ -125,7 +127,7 @@ export function draftCompleted(
   }
   const reply: UploadedFile = { fileId: fileId ?? '', sizeBytes: receivedBytes, crc32 };
   return {
-    ...ended(state),
+    ...ended(state, finishedOf(draft, turn.nowMs)),
     answers: waiter === null ? [] : [{ commandId: waiter, reply }],
     audit: [
       {
@@ -180,11 +182,18 @@ export function draftRemoved(
   };
 }
 
+function finishedOf(draft: Draft, nowMs: number): FinishedUpload | undefined {
+  const { ownerId, fileId, receivedBytes: sizeBytes, crc32, lastOffsetBytes, prefixCrc32 } = draft;
+  if (fileId === null || lastOffsetBytes === undefined || prefixCrc32 === undefined) return undefined;
+  const untilMs = nowMs + FINISHED_MS;
+  return { ownerId, fileId, sizeBytes, crc32, lastOffsetBytes, prefixCrc32, untilMs };
+}
+
 /** Frees the slot and the file id. */
-function ended({ place, draft }: DraftState): Outcome<DraftEvent, never> {
+function ended({ place, draft }: DraftState, finished?: FinishedUpload): Outcome<DraftEvent, never> {
   const fileId = draft?.fileId ?? null;
   return {
-    events: [{ type: 'draftEnded' }],
+    events: [{ type: 'draftEnded', ...(finished === undefined ? {} : { finished }) }],
     claims:
       fileId === null
         ? []

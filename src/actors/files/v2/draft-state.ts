@@ -25,6 +25,20 @@ export interface DraftFacts {
   readonly declaredCrc32: string | null;
 }
 
+/** What a repeat of the end of a complete upload is compared with. */
+export interface FinishedUpload {
+  readonly ownerId: string;
+  readonly fileId: string;
+  readonly sizeBytes: number;
+  /** Unsigned, of the whole file. */
+  readonly crc32: number;
+  /** Where the last stream began, and the checksum of the bytes before it. */
+  readonly lastOffsetBytes: number;
+  readonly prefixCrc32: number;
+  /** It is remembered until then. */
+  readonly untilMs: number;
+}
+
 export interface Draft extends DraftFacts {
   /** The gateway's name of the upload at the chat module. */
   readonly uploadKey: string;
@@ -38,6 +52,9 @@ export interface Draft extends DraftFacts {
   readonly sha256?: string;
   /** The running stream keeps its bytes when it breaks off (resume); otherwise its end is the draft's. */
   readonly keeps: boolean;
+  /** Where the newest stream began, and the checksum of the bytes before it. Absent in snapshots of 0.2.0. */
+  readonly lastOffsetBytes?: number;
+  readonly prefixCrc32?: number;
   /** The command that waits for the completion. */
   readonly waiter: string | null;
   /** Attempts to remove it that failed. */
@@ -51,6 +68,8 @@ export interface DraftState {
   /** Fencing number of the newest stream. It rises through all drafts of this slot, so that no late command counts. */
   readonly stream: number;
   readonly draft: Draft | null;
+  /** Of a free slot: its last draft, if that became complete. It gives way to a new draft. */
+  readonly finished?: FinishedUpload;
 }
 
 export type DraftEvent =
@@ -85,7 +104,7 @@ export type DraftEvent =
   | { readonly type: 'draftGivenUp' }
   | { readonly type: 'removalFailed' }
   /** Complete, removed or never begun: the slot is free. */
-  | { readonly type: 'draftEnded' };
+  | { readonly type: 'draftEnded'; readonly finished?: FinishedUpload };
 
 /** The actor of one of an owner's slots, counted from 0. */
 export function slotIdOf(ownerId: string, slot: number): string {
@@ -96,14 +115,15 @@ export function isSlotOf(place: string, ownerId: string): boolean {
   return place.startsWith(`${ownerId}.`);
 }
 
-export function freeSlot(place: string, stream = 0): DraftState {
-  return { place, phase: 'free', stream, draft: null };
+export function freeSlot(place: string, stream = 0, finished?: FinishedUpload): DraftState {
+  return { place, phase: 'free', stream, draft: null, ...(finished === undefined ? {} : { finished }) };
 }
 
 export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
   if (event.type === 'draftOpened') return openedDraft(state, event);
   const { draft } = state;
-  if (draft === null || event.type === 'draftEnded') return freeSlot(state.place, state.stream);
+  if (event.type === 'draftEnded') return freeSlot(state.place, state.stream, event.finished);
+  if (draft === null) return freeSlot(state.place, state.stream);
   switch (event.type) {
     case 'draftPending':
       return {
@@ -117,7 +137,14 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
         ...state,
         phase: 'receiving',
         stream: state.stream + 1,
-        draft: { ...draft, receivedBytes: offsetBytes, crc32, keeps },
+        draft: {
+          ...draft,
+          receivedBytes: offsetBytes,
+          crc32,
+          keeps,
+          lastOffsetBytes: offsetBytes,
+          prefixCrc32: crc32,
+        },
       };
     }
     case 'bytesKept': {
@@ -141,5 +168,6 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
 function openedDraft(state: DraftState, event: Extract<DraftEvent, { type: 'draftOpened' }>): DraftState {
   const { facts, uploadKey, expiresMs } = event;
   const nothingYet = { fileId: null, receivedBytes: 0, crc32: 0, keeps: false, waiter: null, failures: 0 };
-  return { ...state, phase: 'opening', draft: { ...facts, uploadKey, expiresMs, ...nothingYet } };
+  const { place, stream } = state;
+  return { place, stream, phase: 'opening', draft: { ...facts, uploadKey, expiresMs, ...nothingYet } };
 }

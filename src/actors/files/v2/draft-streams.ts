@@ -84,11 +84,22 @@ export function openDraftOf(
   return isOpen && draft?.ownerId === ownerId && draft.fileId === fileId ? draft : undefined;
 }
 
+/** The same while its file is being published. */
+export function completingDraftOf(
+  { draft, phase }: DraftState,
+  { ownerId, fileId }: { readonly ownerId: string; readonly fileId: string },
+): Draft | undefined {
+  return phase === 'completing' && draft?.ownerId === ownerId && draft.fileId === fileId ? draft : undefined;
+}
+
 export function beginStream(
   state: DraftState,
   command: BeginStream,
 ): Outcome<DraftEvent, StreamBegun, PrefixChecked> | Refusal {
   const draft = openDraftOf(state, command);
+  // The caller asks again when it is complete, and gets the first answer then.
+  if (completingDraftOf(state, command) !== undefined)
+    return refuse('UploadConflict', 'the file is being published');
   if (draft === undefined) return refuse('InvalidID');
   const { uploadKey, receivedBytes: keptBytes } = draft;
   const { offsetBytes, appends } = command;

@@ -28,10 +28,12 @@ import {
   type DraftPhase,
   type DraftState,
   evolveDraft,
+  type FinishedUpload,
   freeSlot,
 } from './draft-state.ts';
 import {
   beginStream,
+  completingDraftOf,
   endStream,
   finishBody,
   keepBytes,
@@ -87,14 +89,17 @@ type DraftCommand =
   | RemoveDraft
   | DraftRemoved;
 
-/** `draft`: the open draft of this file and owner, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
+/** `draft`: the draft of this file and owner that is open or being published, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 type DraftQuery =
+  /** What a free slot remembers of this file; null when it is nothing. */
+  | { readonly type: 'finished'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'part' };
 
-/** Volatile: is this slot free, pending commits included? */
+/** Volatile: is this slot free, pending commits included? `forgets`: also one that remembers a complete upload. */
 export interface IsFree {
   readonly type: 'isFree';
+  readonly forgets: boolean;
 }
 
 export interface DraftView {
@@ -118,7 +123,7 @@ export type DraftProtocol = Protocol<
     readonly dropDraft: null;
   },
   DraftQuery,
-  { readonly draft: DraftView; readonly part: string | null },
+  { readonly finished: FinishedUpload | null; readonly draft: DraftView; readonly part: string | null },
   IsFree,
   { readonly isFree: boolean }
 >;
@@ -147,14 +152,20 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
   },
   query: {
     part: (state) => state.draft?.fileId ?? null,
+    finished({ finished }, { ownerId, fileId }) {
+      return finished?.ownerId === ownerId && finished.fileId === fileId ? finished : null;
+    },
     draft(state, query) {
-      const found = openDraftOf(state, query);
+      const found = openDraftOf(state, query) ?? completingDraftOf(state, query);
       if (found === undefined) return refuse('InvalidID');
       const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
       return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
     },
   },
-  decideNow: { isFree: ({ phase }) => phase === 'free' },
+  decideNow: {
+    isFree: ({ phase, finished }, _volatile, { forgets }) =>
+      phase === 'free' && (forgets || finished === undefined),
+  },
   frees: ({ type }) => type === 'dropDraft' || type === 'endStream',
 });
 

@@ -9,7 +9,7 @@ import {
   type OpenDraft,
   type OpenedDraft,
 } from '../../../actors/files/v2/draft.ts';
-import { isSlotOf, slotIdOf } from '../../../actors/files/v2/draft-state.ts';
+import { type FinishedUpload, isSlotOf, slotIdOf } from '../../../actors/files/v2/draft-state.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { ID_MAX, ID_MIN, parseId } from '../../../domain/ids.ts';
@@ -17,6 +17,7 @@ import { integer, object, optional, type Static, text, union } from '../../../do
 import type { SessionContext } from '../../../domain/sessions.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { askOptions } from '../../accounts/account.ts';
+import type { RouteContext } from '../../http/route.ts';
 
 /** Longest form of a declared checksum that the chat module keeps (docs/modules.md "Files"). */
 const DECLARED_CHARACTERS_MAX = 128;
@@ -56,6 +57,12 @@ export interface DraftSlot {
   readonly fileId: string;
 }
 
+/** The request that asks for a draft. */
+type UploadCall = Pick<
+  RouteContext<unknown, unknown, SessionContext>,
+  'actors' | 'session' | 'settings' | 'nowMs'
+>;
+
 interface DraftCall {
   readonly session: SessionContext;
   readonly query: Static<typeof draftQuery>;
@@ -71,9 +78,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   const command = readCommand(ownerId, mergeFields(call.query, call.body));
   const { actors } = call;
   const options = askOptions('create_draft', { idempotencyKey: call.idempotencyKey, body: command });
-  const slots = Array.from({ length: call.settings.get('DraftsPerUser') }, (_, index) =>
-    slotIdOf(ownerId, index),
-  );
+  const slots = slotsOf(ownerId, call.settings);
   const { idempotencyKey: key } = options;
   const ask = (slot: string) => actors.ask(draft, slot, command, options);
   if (key !== undefined) {
@@ -82,28 +87,59 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
       if (first !== null) return first;
     }
   }
-  for (const slot of slots) {
-    // Within the same event-loop tick, so that no other request takes the slot.
-    if (!actors.now(draft, slot, { type: 'isFree' } satisfies IsFree)) continue;
-    const opened = await ask(slot);
-    if (opened !== null) return opened;
+  for (const forgets of [false, true]) {
+    for (const slot of slots) {
+      // Within the same event-loop tick, so that no other request takes the slot.
+      if (!actors.now(draft, slot, { type: 'isFree', forgets } satisfies IsFree)) continue;
+      const opened = await ask(slot);
+      if (opened !== null) return opened;
+    }
   }
   throw new GatewayError('TooManyDrafts');
 }
 
-/** The open draft of a file id. Throws `InvalidID` for a foreign, unknown or finished one, without a distinction. */
+/** The draft of a file id. Throws `InvalidID` for a foreign, unknown or finished one, without a distinction. */
 export function findDraft(
   actors: ActorSystem,
   session: SessionContext,
   sentId: string | undefined,
 ): DraftSlot {
+  const found = draftOf(actors, session, sentId);
+  if (found === undefined) throw new GatewayError('InvalidID');
+  return found;
+}
+
+/** The draft of a file id, or the upload that became complete shortly before. Throws `InvalidID` where there is neither. */
+export async function findUpload(
+  { actors, session, settings, nowMs }: UploadCall,
+  sentId: string | undefined,
+): Promise<DraftSlot | FinishedUpload> {
+  const found = draftOf(actors, session, sentId);
+  if (found !== undefined) return found;
+  const ownerId = ownerOf(session);
+  const fileId = parseId(sentId);
+  if (fileId === undefined) throw new GatewayError('InvalidID');
+  for (const slot of slotsOf(ownerId, settings)) {
+    const finished = await actors.query(draft, slot, { type: 'finished', ownerId, fileId });
+    if (finished !== null && nowMs < finished.untilMs) return finished;
+  }
+  throw new GatewayError('InvalidID');
+}
+
+function draftOf(
+  actors: ActorSystem,
+  session: SessionContext,
+  sentId: string | undefined,
+): DraftSlot | undefined {
   const ownerId = ownerOf(session);
   const fileId = parseId(sentId);
   const slot = fileId === undefined ? undefined : actors.lookup('draft', fileId);
-  if (fileId === undefined || slot === undefined || !isSlotOf(slot, ownerId)) {
-    throw new GatewayError('InvalidID');
-  }
+  if (fileId === undefined || slot === undefined || !isSlotOf(slot, ownerId)) return undefined;
   return { slot, ownerId, fileId };
+}
+
+function slotsOf(ownerId: string, settings: SettingsReader): string[] {
+  return Array.from({ length: settings.get('DraftsPerUser') }, (_, index) => slotIdOf(ownerId, index));
 }
 
 export async function viewDraft(

@@ -7,6 +7,7 @@ import { ftruncate } from 'node:fs';
 import { promisify } from 'node:util';
 import { draft } from '../../../actors/files/v2/draft.ts';
 import type { UploadedFile } from '../../../actors/files/v2/draft-ending.ts';
+import type { FinishedUpload } from '../../../actors/files/v2/draft-state.ts';
 import type { StreamBegun } from '../../../actors/files/v2/draft-streams.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
@@ -28,6 +29,7 @@ import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
 import type { PrebufferedBody } from './prebuffered-body.ts';
 import type { BodyReceiver } from './receiver.ts';
+import { repeatsEnd } from './repeated-end.ts';
 import { StreamLocks } from './stream-locks.ts';
 
 interface DraftUploadDeps {
@@ -106,6 +108,22 @@ export class DraftUploads {
     return await this.#deps.receiver.prebuffer(incoming, (prebuffered) =>
       this.#upload({ ...request, incoming: prebuffered }),
     );
+  }
+
+  /** Answers the end of a complete upload again. Rejects with `InvalidID` for any other request to it. */
+  async repeat(
+    finished: FinishedUpload,
+    { plan, incoming, address }: Pick<UploadRequest, 'plan' | 'incoming' | 'address'>,
+  ): Promise<UploadOutcome> {
+    const { ownerId: userId, fileId, sizeBytes, crc32 } = finished;
+    const throttled = this.#deps.throttle.open('upload', { userId, address });
+    try {
+      if (!(await repeatsEnd(plan, incoming, finished, throttled))) throw new GatewayError('InvalidID');
+      await throttled.paid();
+    } finally {
+      throttled.leave();
+    }
+    return { end: 'complete', file: { fileId, sizeBytes, crc32 } };
   }
 
   async #upload(request: PrebufferedRequest): Promise<UploadOutcome> {
