@@ -108,7 +108,8 @@ const TOKENS: readonly Token[] = [
     write: (_, high = '', low = '') =>
       codePoint((((parseInt(high, 16) & 0x3ff) << 10) + (parseInt(low, 16) & 0x3ff) + 0x10000).toString(16)),
   },
-  { form: /\\u\{?([0-9A-Fa-f]+)\}?/y, write: (_, hex = '') => codePoint(hex) },
+  { form: /\\u\{([0-9A-Fa-f]+)\}/y, write: (_, hex = '') => codePoint(hex) },
+  { form: /\\u([0-9A-Fa-f]{4})/y, write: (_, hex = '') => codePoint(hex) },
   {
     form: /\\([pP])\{(?:(?:Script|sc|General_Category|gc)=)?(\w+)\}/y,
     write: (_, p = '', name = '') => `\\${p}{${name}}`,

@@ -12,7 +12,7 @@ t.setTimeout(120_000);
  * Number of clients that never read, their memory in all, and the time until they are closed: 12 to 14 s on an idle
  * machine. Without the timeout of uWebSockets.js, those with buffers of 512 KB would stay for 143 s.
  */
-const STALLED = { clients: 200, rssBytesMax: 120 * 1024 * 1024, goneMsMax: 60_000 } as const;
+const STALLED = { clients: 200, rssBytesMax: 120 * 1024 * 1024, goneMsMax: 150_000 } as const;
 
 interface Health {
   readonly rssBytes: number;
