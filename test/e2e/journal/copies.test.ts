@@ -10,7 +10,7 @@ import { count } from '../../support/depth.ts';
 t.setTimeout(300_000);
 
 const PORTS = ['--port', '0', '--internal-port', '0'];
-const KILLS = count(20);
+const KILLS = count(8);
 
 const root = t.testdir({});
 const data = join(root, 'data');
