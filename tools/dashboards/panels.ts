@@ -27,17 +27,17 @@ export const metric = (name: MetricName): MetricName => name;
 /** Rows by the first word of a metric's name; a metric without a row fails the test. */
 const ROWS: readonly (readonly [title: string, names: RegExp])[] = [
   ['HTTP', /^gatehouse_(?:http|connections|log)_/],
-  ['Calls of tools and modules', /^gatehouse_(?:calls?|modules?)_/],
+  ['Calls of tools and modules', /^gatehouse_(?:calls?|modules?|proxied)_/],
   ['Sessions, actors and journal', /^gatehouse_(?:sessions|actors?|mailbox|audit|journal)(?:_|$)/],
   ['Worker threads', /^gatehouse_worker_/],
   ['Files', /^gatehouse_(?:storage|file|throttle|uploads?|drafts?|downloads?)_/],
   ['Limits', /^gatehouse_(?:bound|limiter)_/],
-  ['Events and streams', /^gatehouse_(?:events?|streams?)_/],
+  ['Events and streams', /^gatehouse_(?:events?(?!_loop)|streams?)_/],
   ['Webhooks', /^gatehouse_webhook_/],
   ['Connected hosts', /^gatehouse_oauth_/],
   ['Traces', /^gatehouse_trace_/],
   ['Cluster', /^gatehouse_cluster_/],
-  ['Process', /^gatehouse_(?:process|nodejs)_/],
+  ['Process', /^gatehouse_(?:process|nodejs|event_loop)_/],
 ];
 
 export function rows(): Row[] {

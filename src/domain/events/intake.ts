@@ -11,6 +11,8 @@ import { OWN_MODULE, type StoredEvent } from './events.ts';
 
 /** Bytes of one event's `data`. */
 export const EVENT_DATA_MAX_BYTES = 64 * 1024;
+/** Characters of the JSON of one event: its data escaped, and all else. A longer one is refused unread. */
+const EVENT_MAX_CHARACTERS = 8 * EVENT_DATA_MAX_BYTES;
 const ID_MAX_CHARACTERS = 256;
 /** An event type leaves as a line of the event stream: no blanks, no line breaks. */
 const TYPE_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
@@ -51,6 +53,8 @@ function readEvent(
   ofModule: (name: unknown, path: string) => string,
 ): IncomingEvent {
   if (text.charAt(span.start) !== '{') throw invalid(path, 'an object is required');
+  if (span.end - span.start > EVENT_MAX_CHARACTERS)
+    throw new GatewayError('BodyTooLarge', `${path}: at most ${EVENT_MAX_CHARACTERS} characters`);
   const event = new RawObject(text, span);
   const module = ofModule(event.value('module'), `${path}.module`);
   const tick = event.id('tick');

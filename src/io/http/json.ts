@@ -20,14 +20,14 @@ const RESERVED = new Set(['__proto__', 'constructor', 'prototype']);
 /** A text without any of these cannot hold a reserved key, not even with escapes. */
 const SUSPICIOUS = /__proto__|constructor|prototype|\\u/;
 
-/** Parses a JSON text. Throws `InvalidInput` with the reason. */
-export function parseJson(bytes: Buffer): unknown {
-  return readJson(bytes).value;
+/** Parses a JSON text. Throws `InvalidInput` with the reason; also for more than `valuesMax` values, unparsed. */
+export function parseJson(bytes: Buffer, valuesMax?: number): unknown {
+  return readJson(bytes, valuesMax).value;
 }
 
 /** As `parseJson`, with the text for callers that need numbers as they were written. */
-export function readJson(bytes: Buffer): { text: string; value: unknown } {
-  const read = parseText(bytes);
+export function readJson(bytes: Buffer, valuesMax?: number): { text: string; value: unknown } {
+  const read = parseText(bytes, valuesMax);
   if (SUSPICIOUS.test(read.text) && hasReservedKey(read.value)) {
     throw new GatewayError('InvalidInput', 'body: reserved key');
   }

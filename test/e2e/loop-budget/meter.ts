@@ -1,6 +1,8 @@
 /** Processor time that a program's main thread uses in one turn of its event loop, whatever else the machine does. */
 import { readFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import type { RunningGateway } from '../../../tools/launch.ts';
 
 export interface Sent {
   readonly method: string;
@@ -10,56 +12,56 @@ export interface Sent {
   readonly body?: string;
 }
 
+/** Loaded into the program: measures every tick of its event loop. */
+export const TICK_METER = fileURLToPath(new URL('./tick-meter.cjs', import.meta.url));
+
 export class LoopMeter {
-  readonly #pid: number;
+  readonly #gateway: Pick<RunningGateway, 'process' | 'output'>;
   readonly #url: URL;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  readonly #pingAgent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-  constructor(pid: number, url: string) {
-    this.#pid = pid;
+  /** `gateway` was started with `TICK_METER`; requests go to this address of it. */
+  constructor(gateway: Pick<RunningGateway, 'process' | 'output'>, url: string) {
+    this.#gateway = gateway;
     this.#url = new URL(url);
   }
 
   /** Milliseconds of processor time of the main thread since its start. */
   usedMs(): number {
-    const [nanoseconds] = readFileSync(`/proc/${this.#pid}/task/${this.#pid}/schedstat`, 'utf8').split(' ');
+    const { pid } = this.#gateway.process;
+    const [nanoseconds] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ');
     return Number(nanoseconds) / 1e6;
   }
 
-  /** The status of the answer; 0 when the connection ended without one. Long-lived answers are left. */
-  send(sent: Sent): Promise<number> {
-    return this.#ask(sent, this.#agent);
+  /** The most that the main thread used in one tick of its loop, while `work` ran. */
+  async longestTickMs(work: () => Promise<unknown>): Promise<number> {
+    await this.#signalled(/measuring ticks\n/g);
+    await work();
+    const [, longest] = await this.#signalled(/longest tick ([0-9.]+) ms\n/g);
+    return Number(longest);
   }
 
-  /**
-   * The most that the main thread used between two answers to a second caller, while `work` ran. Each of its requests needs
-   * a turn of the loop, so this is at least the longest turn and at most two turns.
-   */
-  async longestTurnMs(work: () => Promise<unknown>): Promise<number> {
-    let running = true;
-    let longest = 0;
-    let before = this.usedMs();
-    const done = work().finally(() => {
-      running = false;
-    });
-    while (running) {
-      await this.#ask({ method: 'GET', path: '/health?plain=1' }, this.#pingAgent);
-      const after = this.usedMs();
-      longest = Math.max(longest, after - before);
-      before = after;
+  /** Sends the signal and waits for one more match of what the meter says. */
+  async #signalled(said: RegExp): Promise<RegExpMatchArray> {
+    const { process, output } = this.#gateway;
+    const before = [...output().stderr.matchAll(said)].length;
+    process.kill('SIGUSR2');
+    for (;;) {
+      const found = [...output().stderr.matchAll(said)][before];
+      if (found !== undefined) return found;
+      // A turn of the loop of both processes.
+      await this.send({ method: 'GET', path: '/health?plain=1' });
     }
-    await done;
-    return longest;
   }
 
   close(): void {
     this.#agent.destroy();
-    this.#pingAgent.destroy();
   }
 
-  #ask({ method, path, headers = {}, body }: Sent, agent: Agent): Promise<number> {
+  /** The status of the answer; 0 when the connection ended without one. Long-lived answers are left. */
+  send({ method, path, headers = {}, body }: Sent): Promise<number> {
     const { hostname, port } = this.#url;
+    const agent = this.#agent;
     return new Promise((resolve) => {
       const outgoing = request(
         { hostname, port, method, path, headers, agent },

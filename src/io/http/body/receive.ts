@@ -10,6 +10,8 @@ import type { ReadyRoute } from '../router.ts';
 
 /** Work with a longer body is noted for the watchdog of the event loop. */
 const LONG_BODY_BYTES = 4 * 1024;
+/** JSON values of a body that a schema checks: the faults of very many would take long to name. */
+const BODY_VALUES_MAX = 5_000;
 /** Cap of a body if the route names none. */
 export const BODY_BYTES_MAX = 64 * 1024;
 /** The same of a body that no route reads. */
@@ -50,7 +52,7 @@ export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyC
     try {
       if (bodyCheck === undefined) exchange.rawBody = result;
       else {
-        exchange.body = withCurrentNames(route, parseJson(result), 'body');
+        exchange.body = withCurrentNames(route, parseJson(result, BODY_VALUES_MAX), 'body');
         requireValid(bodyCheck, exchange.body, 'body');
       }
       onBody(exchange);
