@@ -23,10 +23,13 @@ export interface DraftKillReport extends KillReport {
   unknownDrafts: number;
 }
 
+type Way = 'whole' | 'pieces' | 'resumable';
+
 interface Upload {
   readonly fileId: string;
   readonly bytes: Buffer;
-  readonly inPieces: boolean;
+  /** `resumable`: in one request whose bytes are kept when it breaks off. */
+  readonly way: Way;
 }
 
 interface Writer {
@@ -38,7 +41,14 @@ interface Writer {
 
 /** Shortest and longest time of uploading before a kill. */
 const UPLOADING_MS = [0, 300] as const;
-const SIZE_MAX_BYTES = 3 * 1024 * 1024;
+const MEGABYTE = 1024 * 1024;
+/** A resumable one has several checkpoints of 8 MiB. */
+const SIZE_MAX_BYTES: Readonly<Record<Way, number>> = {
+  whole: 3 * MEGABYTE,
+  pieces: 3 * MEGABYTE,
+  resumable: 20 * MEGABYTE,
+};
+const WAYS = Object.keys(SIZE_MAX_BYTES) as Way[];
 const PIECE_BYTES = 512 * 1024;
 /** How long a restarted gateway may take to end what it was about. */
 const SETTLE_MS = 10_000;
@@ -86,11 +96,12 @@ async function uploadDrafts(gateway: RunningGateway, writer: Writer, report: Dra
   let asked = false;
   try {
     for (;;) {
-      const bytes = randomBytes(1 + Math.floor(random() * SIZE_MAX_BYTES));
+      const way = WAYS[Math.floor(random() * WAYS.length)] ?? 'whole';
+      const bytes = randomBytes(1 + Math.floor(random() * SIZE_MAX_BYTES[way]));
       asked = true;
       const fileId = await createDraft(gateway, writer.person, bytes.length);
       asked = false;
-      const upload: Upload = { fileId, bytes, inPieces: random() < 0.5 };
+      const upload: Upload = { fileId, bytes, way };
       writer.pending = upload;
       await send(gateway, writer.person, upload, 0);
       writer.acknowledged.push(upload);
@@ -117,12 +128,12 @@ function streamUrl(gateway: RunningGateway, { fileId }: Upload): string {
 
 /** The rest of a file from an offset on. */
 async function send(gateway: RunningGateway, person: Person, upload: Upload, offset: number): Promise<void> {
-  const { bytes, inPieces } = upload;
-  const step = inPieces ? PIECE_BYTES : bytes.length;
+  const { bytes, way } = upload;
+  const step = way === 'pieces' ? PIECE_BYTES : bytes.length;
   for (let at = offset; at < bytes.length; at += step) {
     const piece = bytes.subarray(at, at + step);
     const range = { Range: `bytes=${at}-${at + piece.length - 1}` };
-    const headers = { Cookie: person.cookie, ...(inPieces ? range : {}) };
+    const headers = { Cookie: person.cookie, ...(way === 'whole' ? {} : range) };
     const answer = await fetch(streamUrl(gateway, upload), { method: 'POST', headers, body: piece });
     const text = await answer.text();
     if (answer.status !== 200) throw new Error(`stream_upload at ${at}: ${answer.status} ${text}`);
@@ -140,7 +151,7 @@ async function checkAfterRestart(
     try {
       await finish(gateway, person, pending, report);
     } catch (error) {
-      report.faults.push(`${who}: ${pending.inPieces ? 'pieces' : 'whole'}: ${String(error)}`);
+      report.faults.push(`${who}: ${pending.way}: ${String(error)}`);
     }
     writer.acknowledged.push(pending);
     writer.pending = undefined;

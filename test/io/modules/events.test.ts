@@ -117,7 +117,7 @@ t.test('POST events: refuses invalid and oversized batches', async (t) => {
   const megabyte = `{"module":"wallet","tick":1,"type":"x","data":{"a":"${'x'.repeat(1_000_000)}"}}`;
   t.match(await push(WALLET_KEY, batch(event('wallet', 1), megabyte)), {
     status: 413,
-    error: { code: 1006, detail: 'events.1.data: at most 65536 bytes' },
+    error: { code: 1006, detail: 'events.1: at most 524288 characters' },
   });
   t.match(await push(WALLET_KEY, ' '.repeat(EVENTS_BODY_MAX_BYTES + 1)), { status: 413 });
   const many = Array.from({ length: 1_001 }, (_, index) => event('wallet', index));

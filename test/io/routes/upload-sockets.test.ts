@@ -3,10 +3,16 @@ import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import net from 'node:net';
 import t from 'tap';
+import { draft } from '../../../src/actors/files/v2/draft.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { HOUR_MS } from '../../../src/domain/time.ts';
 import type { FileStorage } from '../../../src/io/files/storage/port.ts';
-import { type DraftFixture, type DraftFixtureOptions, startDrafts } from '../../support/files/drafts.ts';
+import {
+  type DraftFixture,
+  type DraftFixtureOptions,
+  OWNER_ID,
+  startDrafts,
+} from '../../support/files/drafts.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 
 const COOKIE = { Cookie: 'sid=person' };
@@ -182,6 +188,46 @@ t.test('v2 stream: HEAD ends a piece that runs, so that its figure holds, and no
   socket.write('x');
   await until(() => fixture.chat.byFile(whole)?.state === 'complete');
   socket.destroy();
+});
+
+const kept = async ({ actors }: DraftFixture, fileId: string): Promise<number> => {
+  const slot = actors.system.lookup('draft', fileId) ?? '';
+  const asked = { type: 'draft' as const, ownerId: OWNER_ID, fileId };
+  return (await actors.system.query(draft, slot, asked)).receivedBytes;
+};
+
+t.test('v2 stream: the progress of a resumable body is saved every 8 MiB while it runs', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create({ fileSize: String(20 * MEGABYTE) });
+  const headers = { 'Content-Length': String(20 * MEGABYTE), Range: 'bytes=0-' };
+  const socket = await halfWay(fixture, fileId, headers, 'x'.repeat(9 * MEGABYTE));
+  await until(async () => (await kept(fixture, fileId)) >= 8 * MEGABYTE);
+  t.ok(await isRunning(fixture), 'the stream continues');
+  t.ok((await kept(fixture, fileId)) <= 9 * MEGABYTE);
+  socket.destroy();
+  await until(async () => !(await isRunning(fixture)));
+  const whole = Buffer.alloc(20 * MEGABYTE, 'x');
+  const at = await kept(fixture, fileId);
+  const rest = { body: whole.subarray(at), headers: { Range: `bytes=${at}-` } };
+  t.equal((await fixture.stream(fileId, rest)).status, 200);
+  t.ok(fixture.file(fileId)?.equals(whole));
+});
+
+t.test('v2 stream: the progress of a slow resumable body is saved after 2 s, of others never', async (t) => {
+  const fixture = await startDrafts(t);
+  const piece = await fixture.create({ fileSize: '5000' });
+  const whole = await fixture.create({ fileSize: '5000' });
+  const running = [
+    await halfWay(fixture, piece, { 'Content-Length': '5000', Range: 'bytes=0-' }),
+    await halfWay(fixture, whole, { 'Content-Length': '5000' }),
+  ];
+  t.equal(await kept(fixture, piece), 0);
+  await fixture.actors.advance(2_000);
+  await until(async () => (await kept(fixture, piece)) === 1000);
+  await fixture.actors.advance(2_000);
+  t.equal(await kept(fixture, whole), 0, 'its end is the end of the draft');
+  for (const socket of running) socket.destroy();
+  await until(async () => !(await isRunning(fixture)));
 });
 
 t.test('v2 stream: a draft that expires or is given up under a stream leaves nothing', async (t) => {

@@ -8,12 +8,14 @@ import { join } from 'node:path';
 import { copyJournal } from '../../../src/actors/runtime/journal/backup.ts';
 import { makeFolders } from '../../../src/actors/runtime/journal/file.ts';
 import type { DiskJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
+import { DamagedRow } from '../../../src/actors/runtime/journal/port.ts';
 import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { seededNumbers } from '../actors/actors.ts';
 import type { LedgerRequest } from '../actors/ledger-kind.ts';
 import { ACTORS, COPY, ledger, openLedgers, startLedgers } from './ledgers.ts';
 
+const [folder = '', turns = '', fault] = process.argv.slice(2);
 const NAMES = ['x', 'y', 'z'];
 const DELAY_MAX_MS = 20;
 const DRAIN_MS = 5_000;
@@ -36,6 +38,8 @@ class Client {
         await this.#system.ask(ledger, this.#id, this.#command(operation));
         writeSync(1, `acknowledged ${this.#id} ${operation}\n`);
       } catch (error) {
+        // The planted fault: an actor was read again before its last commit was written.
+        if (fault === 'early' && error instanceof DamagedRow) return;
         if (!(error instanceof GatewayError)) throw error;
       }
     }
@@ -63,7 +67,8 @@ function acknowledgeEarly(journal: DiskJournal): () => Promise<void> {
   const commit = journal.commit.bind(journal);
   let last = Promise.resolve();
   journal.commit = (group, done) => {
-    setImmediate(() => done(undefined));
+    // One group early and no more: an actor that is read again would miss several.
+    void last.then(() => setImmediate(() => done(undefined)));
     const written = () =>
       new Promise<void>((resolve, reject) => {
         commit(group, (error) => (error === undefined ? resolve() : reject(error)));
@@ -74,7 +79,6 @@ function acknowledgeEarly(journal: DiskJournal): () => Promise<void> {
   return () => last;
 }
 
-const [folder = '', turns = '', fault] = process.argv.slice(2);
 let operation = 0;
 // Twice: over a journal that is made, and over one that an earlier run has left.
 for (const last of [Number(turns) / 2, Number(turns)]) {

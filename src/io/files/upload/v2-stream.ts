@@ -24,6 +24,7 @@ import { workersBelow } from '../../tracing/traced-ports.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
 import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
+import type { CheckpointOptions } from './checkpoints.ts';
 import { type DraftSlot, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
@@ -224,7 +225,7 @@ export class DraftUploads {
     const lease = await storage.lease(begun.key);
     try {
       if (offsetBytes > 0) await this.#truncatePart(lease, offsetBytes);
-      const body = await this.#receive(request, bounds, lease, signal);
+      const body = await this.#receive(request, bounds, begun, lease, signal);
       const sizeBytes = offsetBytes + body.sizeBytes;
       const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
       if (body.ended === 'complete') {
@@ -251,12 +252,34 @@ export class DraftUploads {
     }
   }
 
+  /** A stream that was superseded, or an account that may not write, has no checkpoints: its end tells the client. */
+  #checkpointOf({ target, span }: UploadRequest, begun: Begun): CheckpointOptions {
+    const actors = actorsBelow(this.#deps.actors, span);
+    const { fileId, slot } = target;
+    const { stream, offsetBytes } = begun;
+    return {
+      timer: this.#deps.timer,
+      async save(sizeBytes, bodyCrc32) {
+        const receivedBytes = offsetBytes + sizeBytes;
+        const crc32 = combineCrc32(begun.crc32, bodyCrc32, sizeBytes);
+        const keep = { type: 'keepBytes' as const, fileId, stream, receivedBytes, crc32, more: true };
+        try {
+          await actors.ask(draft, slot, keep);
+        } catch (error) {
+          if (!(error instanceof GatewayError)) throw error;
+        }
+      },
+    };
+  }
+
   async #receive(
-    { incoming, plan, target, address, span }: UploadRequest,
+    request: UploadRequest,
     bounds: BodyBounds,
+    begun: Begun,
     lease: PartLease,
     signal: AbortSignal,
   ): Promise<Received> {
+    const { incoming, plan, target, address, span } = request;
     const sha256 = plan.contentDigests.sha256 !== undefined || plan.fileDigests.sha256 !== undefined;
     if (incoming === undefined) return EMPTY_BODY;
     const throttled = this.#deps.throttle.open('upload', { userId: target.ownerId, address });
@@ -269,6 +292,7 @@ export class DraftUploads {
         tooLong: bounds.tooLong,
         throttled,
         sha256,
+        checkpoint: plan.keeps ? this.#checkpointOf(request, begun) : undefined,
         span,
         signal,
       });
