@@ -4,7 +4,7 @@
  * says; and no message may stay pending but of drafts whose id the kill swallowed. Loopback only, bounded by the kills.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Person, signUp } from './agent.ts';
@@ -19,6 +19,8 @@ export interface DraftKillReport extends KillReport {
   /** Uploads that went on after a kill, and those of them that did not have to begin anew. */
   continued: number;
   resumed: number;
+  /** Most bytes of a resumable body that were in its part and had to be sent again. */
+  lostBytes: number;
   /** Drafts whose create_draft was not answered: their messages are left to expire. */
   unknownDrafts: number;
 }
@@ -46,8 +48,10 @@ const MEGABYTE = 1024 * 1024;
 const SIZE_MAX_BYTES: Readonly<Record<Way, number>> = {
   whole: 3 * MEGABYTE,
   pieces: 3 * MEGABYTE,
-  resumable: 20 * MEGABYTE,
+  resumable: 60 * MEGABYTE,
 };
+/** What a kill may cost of it: a checkpoint, the pieces that are being written, and the commit of the checkpoint. */
+const LOST_MAX_BYTES = 24 * MEGABYTE;
 const WAYS = Object.keys(SIZE_MAX_BYTES) as Way[];
 const PIECE_BYTES = 512 * 1024;
 /** How long a restarted gateway may take to end what it was about. */
@@ -55,9 +59,20 @@ const SETTLE_MS = 10_000;
 
 export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillReport> {
   const { seed, dataPath } = options;
-  const none = { kills: 0, acknowledged: 0, recovered: 0, continued: 0, resumed: 0, unknownDrafts: 0 };
+  const none = {
+    kills: 0,
+    acknowledged: 0,
+    recovered: 0,
+    continued: 0,
+    resumed: 0,
+    lostBytes: 0,
+    unknownDrafts: 0,
+  };
   const report: DraftKillReport = { seed, ...none, faults: [] };
-  const launching = { args: ['--sandbox'], configuration: { Settings: NO_FILE_LIMITS } };
+  const launching = {
+    args: ['--sandbox'],
+    configuration: { Settings: { ...NO_FILE_LIMITS, FileMaxSizeBytes: 100 * MEGABYTE } },
+  };
   await killLoop(options, launching, report, async ({ url }) => {
     const writers: Writer[] = [];
     for (let at = 0; at < options.clients; at += 1) {
@@ -181,12 +196,22 @@ async function finish(
       const offset = Number(told.headers.get('Upload-Offset'));
       report.continued += 1;
       if (offset > 0) report.resumed += 1;
+      if (upload.way === 'resumable') {
+        const lostBytes = partBytes(gateway, person, upload) - offset;
+        report.lostBytes = Math.max(report.lostBytes, lostBytes);
+        if (lostBytes > LOST_MAX_BYTES) throw new Error(`${lostBytes} bytes were lost`);
+      }
       await send(gateway, person, upload, offset);
       return;
     }
     if (performance.now() > endMs) throw new Error(`neither complete nor a draft: ${told.status}`);
     await pause(20);
   }
+}
+
+function partBytes(gateway: RunningGateway, person: Person, { fileId }: Upload): number {
+  const part = join(gateway.dataPath, 'files', person.userId, `${fileId}.part`);
+  return existsSync(part) ? statSync(part).size : 0;
 }
 
 /** What is wrong with a complete file: its message at the chat module, its bytes on the disk. */
