@@ -13,7 +13,7 @@ import type { TraceSpan } from '../../tracing/span.ts';
 import type { PartLease } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
 import type { SharedBuffer, SharedBuffers } from './buffers.ts';
-import { type CheckpointOptions, Checkpoints } from './checkpoints.ts';
+import { type ProgressOptions, UploadProgress } from './upload-progress.ts';
 
 /** Tasks of one upload at the worker threads; then its client is paused. Fewer while many upload. */
 const TASKS_MAX = 4;
@@ -40,7 +40,7 @@ export interface ReceiveOptions {
   /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only on request. */
   readonly sha256?: boolean;
   /** The progress is saved while the body arrives. */
-  readonly checkpoint?: CheckpointOptions | undefined;
+  readonly checkpoint?: ProgressOptions | undefined;
   /** Of a sampled request. */
   readonly span?: TraceSpan | undefined;
   /** Stops the upload; bytes that arrived until then are in the part. */
@@ -84,7 +84,7 @@ export class BodyWriter implements IncomingSink {
   #ended: Received['ended'] | undefined;
   #failure: GatewayError | undefined;
   #onSettled: () => void = () => undefined;
-  readonly #checkpoints: Checkpoints | undefined;
+  readonly #progress: UploadProgress | undefined;
   /** Pieces at the beginning that are all written, their bytes and checksum. */
   #written = { pieces: 0, sizeBytes: 0, crc32: 0 };
 
@@ -100,7 +100,7 @@ export class BodyWriter implements IncomingSink {
     this.#totals = totals;
     this.#hash = options.sha256 === true ? createHash('sha256') : undefined;
     const { checkpoint } = options;
-    if (checkpoint !== undefined) this.#checkpoints = new Checkpoints(checkpoint, () => this.#flush());
+    if (checkpoint !== undefined) this.#progress = new UploadProgress(checkpoint, () => this.#flush());
   }
 
   async run(): Promise<Received> {
@@ -114,7 +114,7 @@ export class BodyWriter implements IncomingSink {
       else body.read(this);
     });
     signal?.removeEventListener('abort', stop);
-    this.#checkpoints?.end();
+    this.#progress?.end();
     const received: Received = {
       ended: this.#ended ?? 'lost',
       sizeBytes: this.#sizeBytes,
@@ -258,7 +258,7 @@ export class BodyWriter implements IncomingSink {
   #onWritten(piece: Piece, crc32: number): void {
     piece.crc32 = crc32;
     piece.isWritten = true;
-    if (this.#checkpoints === undefined) return;
+    if (this.#progress === undefined) return;
     let { pieces, sizeBytes, crc32: before } = this.#written;
     for (let next = this.#pieces[pieces]; next?.isWritten === true; next = this.#pieces[pieces]) {
       before = combineCrc32(before, next.crc32, next.sizeBytes);
@@ -267,7 +267,7 @@ export class BodyWriter implements IncomingSink {
     }
     if (pieces === this.#written.pieces) return;
     this.#written = { pieces, sizeBytes, crc32: before };
-    this.#checkpoints.reached(sizeBytes, before);
+    this.#progress.reached(sizeBytes, before);
   }
 
   /** What waits for a full buffer is written now. */

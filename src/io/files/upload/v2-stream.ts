@@ -24,7 +24,6 @@ import { workersBelow } from '../../tracing/traced-ports.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
 import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
-import type { CheckpointOptions } from './checkpoints.ts';
 import { type DraftSlot, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
@@ -32,6 +31,7 @@ import type { PrebufferedBody } from './prebuffered-body.ts';
 import type { BodyReceiver } from './receiver.ts';
 import { repeatsEnd } from './repeated-end.ts';
 import { StreamLocks } from './stream-locks.ts';
+import type { ProgressOptions } from './upload-progress.ts';
 
 interface DraftUploadDeps {
   readonly actors: ActorSystem;
@@ -253,7 +253,7 @@ export class DraftUploads {
   }
 
   /** A stream that was superseded, or an account that may not write, has no checkpoints: its end tells the client. */
-  #checkpointOf({ target, span }: UploadRequest, begun: Begun): CheckpointOptions {
+  #checkpointOf({ target, span }: UploadRequest, begun: Begun): ProgressOptions {
     const actors = actorsBelow(this.#deps.actors, span);
     const { fileId, slot } = target;
     const { stream, offsetBytes } = begun;

@@ -5,18 +5,18 @@
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { ThrottleTimer } from '../throttle.ts';
 
-/** Bytes between two checkpoints. */
-export const CHECKPOINT_BYTES = 8 * 1024 * 1024;
-const CHECKPOINT_MS = 2 * SECOND_MS;
+/** Bytes between two saves. */
+const SAVE_BYTES = 8 * 1024 * 1024;
+const SAVE_MS = 2 * SECOND_MS;
 
-export interface CheckpointOptions {
+export interface ProgressOptions {
   readonly timer: ThrottleTimer;
   /** The first `sizeBytes` of the body are in the part and have this CRC-32. Never rejects for an expected failure. */
   save(sizeBytes: number, crc32: number): Promise<void>;
 }
 
-export class Checkpoints {
-  readonly #options: CheckpointOptions;
+export class UploadProgress {
+  readonly #options: ProgressOptions;
   readonly #flush: () => void;
   #cancel: () => void;
   #latest = { sizeBytes: 0, crc32: 0 };
@@ -26,7 +26,7 @@ export class Checkpoints {
   #isOver = false;
 
   /** `flush`: bytes that wait in memory go to the part; `reached` follows when they are there. */
-  constructor(options: CheckpointOptions, flush: () => void) {
+  constructor(options: ProgressOptions, flush: () => void) {
     this.#options = options;
     this.#flush = flush;
     this.#cancel = this.#begin();
@@ -45,7 +45,7 @@ export class Checkpoints {
   }
 
   #begin(): () => void {
-    return this.#options.timer(CHECKPOINT_MS, () => {
+    return this.#options.timer(SAVE_MS, () => {
       this.#cancel = this.#begin();
       this.#isDue = true;
       this.#flush();
@@ -56,7 +56,7 @@ export class Checkpoints {
   #save(): void {
     const { sizeBytes, crc32 } = this.#latest;
     const newBytes = sizeBytes - this.#savedBytes;
-    const isReady = newBytes >= CHECKPOINT_BYTES || (this.#isDue && newBytes > 0);
+    const isReady = newBytes >= SAVE_BYTES || (this.#isDue && newBytes > 0);
     if (!isReady || this.#isSaving || this.#isOver) return;
     this.#isSaving = true;
     this.#isDue = false;
