@@ -105,7 +105,7 @@ export const ERRORS = {
   SetupLinkOver: { code: 1114, status: 410, message: 'Set-up link is over' },
   MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
   /** The same number for a size of zero: no other size limit would help (design of the file transport). */
-  EmptyFile: { code: 1301, status: 400, message: 'Max file size' },
+  EmptyFile: { code: 1301, status: 400, message: 'File is empty' },
   AlreadyDownload: { code: 1302, status: 409, message: 'Already download' },
   TooManyDownloads: { code: 1303, status: 503, message: 'Too many downloads', retryAfterSeconds: 5 },
   CRC32AlreadyUsed: { code: 1304, status: 409, message: 'CRC32 already used' },

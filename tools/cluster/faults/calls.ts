@@ -13,6 +13,8 @@ const RETRY_MS = 100;
 /** Without an answer for so long the service is not back. */
 export const GIVE_UP_MS = 40_000;
 const UNAVAILABLE = 503;
+/** Of a write to something that an earlier write made: the node does not know that write. */
+const NOT_FOUND = 404;
 /** Code of an answer to a session that is closed, or a key that no account has. */
 const SESSION_NOT_FOUND = '1101';
 /** Public text of an answer that is kept in the history. */
@@ -124,6 +126,8 @@ export class NodeCalls {
       const answered = await this.call(who, node, asked);
       if (answered?.json['error']?.['code']?.toString() === SESSION_NOT_FOUND)
         throw this.stale(who, node, 'a live session is refused', answered);
+      if (answered?.status === NOT_FOUND)
+        throw this.stale(who, node, 'what was acknowledged is not there', answered);
       isRepeated ||= answered === undefined;
       return answered;
     });
