@@ -4,12 +4,15 @@
  */
 import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, type Person, signUp, updateKey } from '../../../tools/agent.ts';
-import { agree, disconnect } from '../../../tools/connect/consent.ts';
+import { agree, disconnect, hostsOf } from '../../../tools/connect/consent.ts';
 import { launch } from '../../../tools/launch.ts';
+import { unavailable } from '../../support/connect/peers.ts';
 import {
   AVAILABLE,
   BALANCE,
   clientTwo,
+  connectedHost,
+  formerClient,
   HostMemory,
   liveAsHost,
   UNAUTHORIZED,
@@ -20,8 +23,8 @@ t.setTimeout(120_000);
 
 /** The clients ask for all metadata again at each step. */
 const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
-async function startHosts(t: Test): Promise<{ url: string; person: Person }> {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings } });
+async function startHosts(t: Test, further: object = {}): Promise<{ url: string; person: Person }> {
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings, ...further } });
   t.teardown(() => gateway.stop());
   return { url: gateway.url, person: await signUp(gateway.url) };
 }
@@ -35,6 +38,76 @@ for (const [name, clientOf] of Object.entries(VERSIONS)) {
     },
   );
 }
+
+/** By their names in test/e2e/peers. Hosts are built on these releases; before 1.16 they look for metadata at the root alone. */
+for (const name of ['sdk-1.11', 'sdk-1.15', 'sdk-1.17']) {
+  t.test(
+    `connect, ${name}: from the address to a tool, a refresh, a revocation, a new consent`,
+    { skip: unavailable },
+    async (t) => {
+      const { url, person } = await startHosts(t);
+      await liveAsHost(t, await formerClient(name), { url, address: new URL(`${url}/connect/mcp`), person });
+    },
+  );
+}
+
+t.test(
+  'connect, sdk-1.15: without the metadata at the root it finds no login, and sdk-1.17 does',
+  { skip: unavailable },
+  async (t) => {
+    const { url, person } = await startHosts(t, { OAuthRootMetadata: false });
+    const address = new URL(`${url}/connect/mcp`);
+    const client = (await formerClient('sdk-1.15'))(address, new HostMemory());
+    await t.rejects(client.connect(), { message: /registration failed/ });
+    await connectedHost(t, await formerClient('sdk-1.17'), new HostMemory(), { url, address, person });
+  },
+);
+
+const SESSIONS = { name: 'sessions', arguments: {} };
+
+t.test(
+  'connect, client 2: a call beyond its scope leads to the consent for the wider one, and then works',
+  async (t) => {
+    const { url, person } = await startHosts(t);
+    const memory = new HostMemory();
+    const address = new URL(`${url}/connect/mcp`);
+    const client = await connectedHost(t, clientTwo, memory, { url, address, person });
+    t.equal(memory.tokens()?.scope, 'tools offline_access');
+    memory.asked = undefined;
+    await t.rejects(client.call(SESSIONS), UNAUTHORIZED);
+    const asked = memory.asked ?? new URL(url);
+    t.equal(asked.searchParams.get('scope'), 'tools offline_access full');
+    t.match(await client.call(), AVAILABLE, 'the connection is as before until then');
+    await client.finish(await agree(url, person, asked));
+    t.match(memory.tokens()?.scope, /\bfull\b/);
+    t.match(await client.call(SESSIONS), { content: [{ type: 'text', text: /sessionId|created/ }] });
+    t.equal(memory.registrations, 1, 'the host is the same client');
+    const connections = await hostsOf(url, person);
+    t.same(
+      connections.map(({ scopes }) => scopes.includes('full')),
+      [true, false],
+      'the narrow connection stays listed',
+    );
+  },
+);
+
+t.test(
+  'connect, client 1: a call beyond its scope is refreshed once, refused, and leaves the connection as it is',
+  async (t) => {
+    const { url, person } = await startHosts(t);
+    const memory = new HostMemory();
+    const address = new URL(`${url}/connect/mcp`);
+    const client = await connectedHost(t, VERSIONS['client 1'], memory, { url, address, person });
+    memory.asked = undefined;
+    await t.rejects(client.call(SESSIONS), { message: /403 after trying upscoping/ });
+    t.equal(memory.asked, undefined, 'it has a refresh token, so it does not ask the person');
+    t.strictSame(
+      memory.saved.map(({ scope }) => scope),
+      ['tools', 'tools'],
+    );
+    t.match(await client.call(), AVAILABLE);
+  },
+);
 
 t.test('connect: a client with a header at /mcp is as before beside a connected host', async (t) => {
   const { url, person } = await startHosts(t);

