@@ -33,7 +33,7 @@ export function resolveSite(
     origins: new Set([...configured, ...own]),
     // Where a proxy ends TLS, only the proxy knows whether all its host names use TLS.
     strictTransport: configuration.production && configuration.listen.tls !== undefined,
-    secureCookies: configuration.production || configured.some((origin) => origin.startsWith('https:')),
+    secureCookies: configuration.production || base.protocol === 'https:',
     fido2: {
       rpId: configuration.fido2.serverDomain ?? base.hostname,
       rpName: configuration.fido2.serverName,

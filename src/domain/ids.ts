@@ -102,8 +102,13 @@ export function makeToken(userId: string, random: Uint8Array): string {
   return bytes.toString('base64url');
 }
 
+/** Has a text the form of a session token? */
+export function isToken(text: string): boolean {
+  return text.length === TOKEN_LENGTH && TOKEN_PATTERN.test(text);
+}
+
 /** SHA-256 of a token in base64url: the only form in which it is stored. Undefined when it cannot be a token. */
 export function hashToken(token: string): string | undefined {
-  if (token.length !== TOKEN_LENGTH || !TOKEN_PATTERN.test(token)) return undefined;
+  if (!isToken(token)) return undefined;
   return hash('sha256', token, 'base64url');
 }

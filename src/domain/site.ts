@@ -24,7 +24,7 @@ export interface Site {
   readonly origins: ReadonlySet<string>;
   /** Answers require TLS of browsers (RFC 6797). */
   readonly strictTransport: boolean;
-  /** `Secure` on cookies: off only when every configured origin is http. */
+  /** `Secure` on cookies: in production, and where `BaseUrl` is https. */
   readonly secureCookies: boolean;
   readonly fido2: {
     readonly rpId: string;

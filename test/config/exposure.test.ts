@@ -62,6 +62,20 @@ t.test('OAuthRootMetadata: the issuer is BaseUrl, or BaseUrl/connect where it is
   t.equal(issuerOf({}), 'http://localhost:8080');
 });
 
+t.test(
+  'secure cookies: the scheme of BaseUrl decides outside production, not that of another origin',
+  async (t) => {
+    const isSecure = (content: object) => {
+      const loaded = load(content);
+      return loaded.ok && resolveSite(loaded.configuration, '1.0.0', 8080, false).secureCookies;
+    };
+    const Fido2 = { origins: ['https://pages.example'], serverDomain: 'pages.example' };
+    t.equal(isSecure({ BaseUrl: 'http://gate.example', Fido2 }), false);
+    t.equal(isSecure({ BaseUrl: 'http://gate.example', AllowedOrigins: ['https://pages.example'] }), false);
+    t.equal(isSecure({ BaseUrl: 'https://gate.example' }), true);
+  },
+);
+
 t.test('production: a sandbox without --sandbox ends the start with 78 and one sentence', async (t) => {
   const run = await runToEnd(['--check-config'], { GATEHOUSE_PRODUCTION: 'true' });
   t.match(run, {

@@ -1,14 +1,14 @@
 /** Access to a route: its session rule, the limits that it is charged for (spec 8.1), and its schemas. */
 import { GatewayError } from '../../domain/errors.ts';
 import { readFormerNames } from '../../domain/former-names.ts';
-import { decodeBase64url } from '../../domain/ids.ts';
+import { decodeBase64url, isToken } from '../../domain/ids.ts';
 import { type Role, reaches } from '../../domain/roles.ts';
 import type { CompiledSchema } from '../../domain/schema.ts';
 import { anyOriginHeaders, isPreflight, preflight } from './cors.ts';
 import type { Exchange } from './exchange.ts';
 import { checkCaller } from './origin.ts';
 import { errorReply } from './reply.ts';
-import { readBearer, sidOf } from './request.ts';
+import { readBearer, sidsOf } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
 import type { Match, ReadyRoute } from './router.ts';
 import { checkSession } from './session-check.ts';
@@ -73,7 +73,7 @@ function requireUsableKey(exchange: Exchange): void {
  * unless the route ignores it. A missing but required session is charged to connection and address on every route.
  */
 function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, counted: boolean): void {
-  const token = bearer ? readBearer(exchange.head.header('authorization')) : sidOf(exchange.head);
+  const token = bearer ? readBearer(exchange.head.header('authorization')) : liveSidOf(exchange);
   const charge = counted ? ({ scope: 's', cost: 1 } as const) : undefined;
   const authenticated =
     token === undefined
@@ -93,9 +93,23 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
   throw new GatewayError('SessionNotFound');
 }
 
-/** Does the request name an expired session on a route that may not treat its caller as unauthenticated? */
+/** The `sid` of the request. Of several, the only one that opens a session; undefined when two do. */
+function liveSidOf(exchange: Exchange): string | undefined {
+  const sids = sidsOf(exchange.head);
+  if (sids.length < 2) return sids[0];
+  const { sessionLookup } = exchange.services;
+  const live = sids.filter((sid) => checkSession(sessionLookup, exchange, sid, 'browser', undefined));
+  return live.length === 1 ? live[0] : undefined;
+}
+
+/**
+ * Does the request name an expired session on a route that may not treat its caller as unauthenticated? A cookie without
+ * the form of a token is another site's, which no answer can clear.
+ */
 function isStale(exchange: Exchange, route: AnyRoute): boolean {
-  return route.strictSession === true && exchange.session === undefined && sidOf(exchange.head) !== undefined;
+  return (
+    route.strictSession === true && exchange.session === undefined && sidsOf(exchange.head).some(isToken)
+  );
 }
 
 /** The error in the route's own form. A refused expired cookie is cleared, so that a repeated request signs up. */

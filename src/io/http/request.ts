@@ -9,6 +9,7 @@ import type { HttpRequest } from './server.ts';
 const USER_AGENT_MAX = 256;
 const QUERY_FIELDS_MAX = 100;
 const NO_HEADERS: ReadonlySet<string> = new Set();
+const NO_SIDS: readonly string[] = [];
 /** Shared, so never added to. */
 const NO_FIELDS = new Map<string, string>();
 const FORBIDDEN_NAMES = new Set(['__proto__', 'constructor', 'prototype']);
@@ -149,22 +150,22 @@ function canonicalMethod(method: string): string {
   }
 }
 
-/** The `sid` cookie; undefined when there is none or more than one. */
-export function readSid(cookies: string | undefined): string | undefined {
-  if (cookies === undefined || !cookies.includes('sid=')) return undefined;
-  if (cookies.startsWith('sid=') && !cookies.includes(';')) return cookies.slice(4).trimEnd() || undefined;
-  let found: string | undefined;
-  for (const part of cookies.split(';')) {
-    const pair = part.trim();
-    if (!pair.startsWith('sid=')) continue;
-    if (found !== undefined) return undefined;
-    found = pair.slice(4);
-  }
-  return found === '' ? undefined : found;
+/** Values of the `sid` cookies, each once: sites of sibling hosts may set cookies of this name for this host too. */
+export function readSids(cookies: string | undefined): readonly string[] {
+  if (cookies === undefined || !cookies.includes('sid=')) return NO_SIDS;
+  if (cookies.startsWith('sid=') && !cookies.includes(';')) return distinct([cookies.slice(4).trimEnd()]);
+  const pairs = cookies.split(';').map((part) => part.trim());
+  return distinct(pairs.filter((pair) => pair.startsWith('sid=')).map((pair) => pair.slice(4)));
 }
 
-export function sidOf(head: IncomingHead): string | undefined {
-  return readSid(head.joined('cookie', '; '));
+function distinct(values: readonly string[]): readonly string[] {
+  const [only = ''] = values;
+  if (values.length === 1) return only === '' ? NO_SIDS : values;
+  return [...new Set(values)].filter((value) => value !== '');
+}
+
+export function sidsOf(head: IncomingHead): readonly string[] {
+  return readSids(head.joined('cookie', '; '));
 }
 
 /** The token of `Authorization: Bearer`; undefined if the field is absent or has another scheme. */

@@ -331,12 +331,15 @@ t.test('login: opens a session with the key, ends the one that came with it', as
   t.notOk(JSON.stringify(answer.result).includes(sid));
   t.equal(await alive(account.sid), false, 'the old sid is unknown');
   t.equal((await sessions(sid)).length, 1);
+  const other = (await signUp()).sid;
+  for (const dead of [account.sid, 'of-a-sibling'])
+    t.equal((await sessions(`${dead}; sid=${sid}`)).length, 1, 'a sid that opens nothing does not count');
   refused(
     t,
-    await get('/auth/v1/sessions', { Cookie: `sid=${sid}; sid=${sid}` }),
+    await get('/auth/v1/sessions', { Cookie: `sid=${sid}; sid=${other}` }),
     401,
     1101,
-    'two sid cookies are none',
+    'two live sids are none',
   );
   refused(
     t,
@@ -427,7 +430,6 @@ t.test(
     const { sid, key } = await signUp();
     t.equal((await post('/auth/v1/logout', undefined, cookie(sid))).status, 200);
     await dead(sid, 'logged out');
-    await dead('x', 'no sid at all');
     const idle = sidOf(await login(key)) ?? '';
     actors.clock.nowMs += 86_400_001;
     await dead(idle, 'expired');
@@ -435,8 +437,10 @@ t.test(
     t.ok((await challenge('register', live)).challengeId, 'a live one is taken');
     t.equal((await get('/auth/v1/login_options', cookie(sid))).status, 200, 'a login does not mind');
     t.equal((await login(key, cookie(sid))).status, 200);
-    const twice = { Cookie: `sid=${sid}; sid=${sid}` };
-    t.equal((await get('/auth/v1/register_options', twice)).status, 200, 'two are none');
+    await dead(`${sid}; sid=of-a-sibling`, 'logged out, beside the cookie of another site');
+    const foreign = await signUpBody(makeKey());
+    t.equal((await get('/auth/v1/register_options', cookie('of-a-sibling'))).status, 200);
+    t.equal((await post(REGISTER, foreign, cookie('of-a-sibling'))).status, 200, 'of another site alone');
   },
 );
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { JSON_DEPTH_MAX, parseJson, shapeFault } from '../../../src/io/http/json.ts';
 import { createAddressReader, parseAddress } from '../../../src/io/http/listen/client-address.ts';
-import { decodeSegment, parseQuery, readBearer, readSid } from '../../../src/io/http/request.ts';
+import { decodeSegment, parseQuery, readBearer, readSids } from '../../../src/io/http/request.ts';
 import { seededNumbers } from '../../support/actors/actors.ts';
 import { count, depth, runs } from '../../support/depth.ts';
 
@@ -40,12 +40,15 @@ function agree(actual: unknown, expected: unknown): void {
   if (a !== b) throw new Error(`${a} instead of ${b}`);
 }
 
-t.test('parsers: exactly one sid cookie counts', async (t) => {
+t.test('parsers: each value of the sid cookies is read once, and other cookies are not', async (t) => {
   rounds(['sid=', 'sid', '=', ';', '; ', 'abc', 'xsid=', 'SID=', ' ', '"'], (cookies) => {
     const values = [...cookies.matchAll(/(?:^|;)\s*sid=([^;]*)/g)].map(([, value = '']) => value.trimEnd());
-    agree(readSid(cookies), values.length === 1 && values[0] !== '' ? values[0] : undefined);
+    agree(
+      readSids(cookies),
+      [...new Set(values)].filter((value) => value !== ''),
+    );
   });
-  t.equal(readSid(undefined), undefined);
+  t.same(readSids(undefined), []);
 });
 
 t.test('parsers: a bearer is one token after the scheme', async (t) => {

@@ -363,13 +363,20 @@ t.test('pipeline: the session comes from the cookie or the bearer that the route
   const cookie = { Cookie: 'a=b; sid=alice; c=d' };
   const bearer = { Authorization: 'Bearer agent' };
   t.equal((await get('/mine', cookie)).body, '{"result":"42"}');
+  t.equal((await get('/mine', { Cookie: 'sid=alice; sid=alice' })).body, '{"result":"42"}');
+  t.equal(
+    (await get('/mine', { Cookie: 'sid=of-a-sibling; sid=alice; sid=old' })).body,
+    '{"result":"42"}',
+    'values that open nothing do not count',
+  );
   t.equal((await get('/either', cookie)).body, '{"result":"browser"}');
   t.equal((await get('/either', { ...cookie, ...bearer })).body, '{"result":"mcp"}');
   t.equal((await get('/either', { ...cookie, Authorization: 'Basic x' })).body, '{"result":"browser"}');
   for (const [path, headers] of [
     ['/mine', {}],
     ['/mine', bearer],
-    ['/mine', { Cookie: 'sid=alice; sid=alice' }],
+    ['/mine', { Cookie: 'sid=alice; sid=root' }],
+    ['/mine', { Cookie: 'sid=mallory; sid=eve' }],
     ['/mine', { Cookie: 'sid=mallory' }],
     ['/mine', { Cookie: 'sid=' }],
     ['/mine', { Cookie: 'xsid=alice' }],
@@ -385,7 +392,7 @@ t.test('pipeline: the session comes from the cookie or the bearer that the route
     );
   }
   const twice = 'GET /mine HTTP/1.1\r\nHost: localhost\r\nCookie: sid=alice\r\nCookie: sid=root\r\n\r\n';
-  t.equal((await sendRaw(port, twice)).status, 401, 'two cookie fields with a sid each');
+  t.equal((await sendRaw(port, twice)).status, 401, 'two cookie fields with a live sid each');
   t.equal((await get('/admin', cookie)).status, 403);
   t.equal((await get('/admin', { Cookie: 'sid=root' })).body, '{"result":"admin"}');
   const outside = start(t, { site: { adminAllow: ['10.0.0.0/8'] } });

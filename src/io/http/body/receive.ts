@@ -4,7 +4,7 @@ import { requireValid, withCurrentNames } from '../access.ts';
 import type { Exchange } from '../exchange.ts';
 import { parseJson } from '../json.ts';
 import { checkJsonType, checkPlainCoding } from '../origin.ts';
-import { sidOf } from '../request.ts';
+import { sidsOf } from '../request.ts';
 import type { AnyRoute } from '../route.ts';
 import type { ReadyRoute } from '../router.ts';
 
@@ -29,7 +29,7 @@ export function receiveBody(exchange: Exchange, ready: ReadyRoute, onBody: BodyC
   const maxBytes = maxBytesOf(route);
   // A streamed body is the business of its route: the proxy passes every coding on.
   if (route.body !== undefined && route.body !== 'stream') checkPlainCoding(exchange.head);
-  if (bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
+  if (bodyCheck !== undefined) checkJsonType(exchange.head, sidsOf(exchange.head).length > 0);
   if ((exchange.head.contentLength ?? 0) > maxBytes) throw new GatewayError('BodyTooLarge');
   if (route.body === undefined) {
     discardBody(exchange, onBody);
