@@ -81,6 +81,10 @@ export const ERRORS = {
   },
   OAuthRegistrationOff: { code: 1029, status: 403, message: 'Registration is off', oauth: 'access_denied' },
   OAuthConsentRequired: { code: 1030, status: 400, message: 'Consent required', oauth: 'consent_required' },
+  /** A field of a proxied request (RFC 6585 5). The detail names it. */
+  FieldTooLong: { code: 1031, status: 431, message: 'Header field too long' },
+  /** The library drops trailers (docs/known-gaps.md), and a module would take what is left for the whole. */
+  TrailersNotSupported: { code: 1032, status: 501, message: 'Trailers not supported' },
   /** A request without a live token of the resource. */
   TokenRequired: { code: -32001, status: 401, message: 'Unauthorized', rpc: -32001 },
   /** A call that a wider scope of the same resource would open (RFC 6750 3.1). */

@@ -5,7 +5,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: '8.1',
     sentence: 'Connection | id of the connection',
-    gap: 'The transport does not identify a connection. All connections of one address share a pool of N quotas, where N counts the connections that it opened in this window or already had, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy only the address scope counts.',
+    gap: 'The transport does not identify a connection. All connections of one address share a pool of N quotas, where N counts the connections that it opened in this window or already had, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. So it is with Node 20 and with glibc below 2.38; where the transport names the port of the peer (Node 22 and later with glibc 2.38), a connection has exactly one quota, and `r` is its true remainder. Behind a trusted proxy only the address scope counts.',
   },
   {
     section: '6.2',
@@ -15,7 +15,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: 'Intro',
     sentence: 'a gateway for authentication and reverse proxying, placed in front of backend modules.',
-    gap: 'WebSocket upgrades are refused, trailers are dropped, and an answer of a module that ends with its connection (neither `Content-Length` nor chunked) cannot be told from a cut one.',
+    gap: 'WebSocket upgrades are refused. With `Cluster`, files, events and webhooks answer 1018 ([cluster.md](cluster.md)).',
   },
   {
     section: '2.7',
@@ -35,6 +35,24 @@ export const STANDARD_GAPS = [
     standard: 'RFC 9112 7.1.1',
     sentence: 'A recipient MUST ignore unrecognized chunk extensions.',
     gap: 'uWebSockets.js reads an extension as digits of the size: the last chunk `0;a` has 186 bytes. No byte of the extension reaches the gateway, so it cannot refuse the request at once. It waits for the rest of the body and answers 408 below the minimum rate; the connection carries no further request ([0090](decisions/0090-chunked-and-proxy-protocol-connections-carry-one-request.md)). Common clients send no extensions.',
+  },
+  {
+    standard: 'RFC 9112 7.1.2',
+    sentence:
+      'A recipient that removes the chunked coding MAY selectively retain or discard the received trailer fields.',
+    gap: 'uWebSockets.js reads trailers as the head of another request. A request that announces them with `Trailer` gets 501 (1032) before its module is called; where head and trailers arrive in one packet, and for trailers that no `Trailer` announces, the library writes its own 505 in HTML and closes. nginx in front removes trailers: `proxy_request_buffering on;` (its default) sends the body with a length.',
+  },
+  {
+    standard: 'RFC 9112 3.2.2, 2.2',
+    sentence:
+      'A server MUST accept the absolute-form in requests; a server SHOULD ignore at least one empty line before the request-line.',
+    gap: 'uWebSockets.js answers 505 in HTML to the absolute form and closes the connection at an empty line; no handler sees either. Clients send the absolute form to forward proxies alone. nginx and HAProxy in front rewrite both.',
+  },
+  {
+    standard: 'RFC 9110 5.5',
+    sentence:
+      'A recipient SHOULD treat other allowed octets in field content (i.e., obs-text) as opaque data.',
+    gap: 'UTF-8 inside the value of a field passes; other bytes above ASCII are 400 in a proxied request. uWebSockets.js removes such bytes at either end of a value, as it does with blanks.',
   },
 ];
 

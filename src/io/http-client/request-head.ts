@@ -12,6 +12,8 @@ export interface RequestLine {
   readonly url: Target;
   /** Hop-by-hop ones are left out (RFC 9110 7.6.1). */
   readonly headers: Readonly<Record<string, string>>;
+  /** Values may hold bytes above ASCII, one character each: the head is written as latin1. */
+  readonly hasBytes?: true;
 }
 
 /** Bytes of the body; `chunked` for an unknown length; undefined without a body. */
@@ -20,14 +22,15 @@ type BodySize = number | 'chunked' | undefined;
 const TARGET = /^\/[\x21-\x7e]*$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
+const VALUE_OF_BYTES = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Cache of the text before a header's value; '' for a header that is not forwarded. */
 const beginnings = new Map<string, string>();
 const BEGINNINGS_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
 
-/** ASCII, up to and with the empty line. Undefined when a part of it cannot be written safely. */
+/** Up to and with the empty line; ASCII without `hasBytes`. Undefined when a part of it cannot be written safely. */
 export function requestHead(
-  { method, url, headers }: RequestLine,
+  { method, url, headers, hasBytes }: RequestLine,
   host: string,
   size: BodySize,
 ): string | undefined {
@@ -35,12 +38,13 @@ export function requestHead(
   if (!TARGET.test(target)) return undefined;
   // A server that sends a body after HEAD would spoil the connection for the next request.
   const connection = method === 'HEAD' ? 'close' : 'keep-alive';
+  const allowed = hasBytes === true ? VALUE_OF_BYTES : VALUE;
   let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}`;
   for (const name in headers) {
     const value = headers[name];
     const beginning = value === undefined ? '' : beginningOf(name);
     if (beginning === '') continue;
-    if (value === undefined || beginning === undefined || !VALUE.test(value)) return undefined;
+    if (value === undefined || beginning === undefined || !allowed.test(value)) return undefined;
     head += beginning + value;
   }
   // No content coding is requested, because none is decoded.

@@ -20,7 +20,7 @@ export function guard(head: IncomingHead): GuardDecision {
   if (repeated.size > 0 && (repeated.has('content-length') || repeated.has('transfer-encoding')))
     return 'close';
   if (length !== undefined && (encoding !== undefined || !LENGTH_PATTERN.test(length))) return 'close';
-  if (encoding !== undefined && encoding !== 'chunked') return 'close';
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') return 'close';
   if (repeated.has('host')) return 'close';
   if (head.path.length + head.rawQuery.length > URL_LENGTH_MAX || head.headerCount > HEADERS_MAX) {
     return 'tooLarge';

@@ -47,6 +47,7 @@ const ARGUMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const EMPTY_SEGMENT = /\/(?:\/|(?:;|%3b))/i;
 /** Cannot be written as UTF-8, so it cannot be encoded. */
 const LONE_SURROGATE = /\p{Cs}/u;
+const ENCODED_TWICE = /%(?:25)*(?:2[ef]|5c)/i;
 const URL_MAX_CHARACTERS = 8_192;
 const bases = new Map<string, Pick<Target, 'origin' | 'pathname'>>();
 const BASES_MAX = 1_000;
@@ -131,8 +132,6 @@ export function proxiedUrl(base: string, rawPath: string, rawQuery: string): Pro
   if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
   if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
   const query = rawQuery === '' ? '' : `?${rawQuery}`;
-  // Characters that `URL` would encode.
-  if (/["'<>]/.test(query)) return new URL(`${withoutTrailing(base, '/')}${rawPath}${query}`);
   const { origin, pathname } = parsedBase(base);
   const path = pathname + rawPath;
   return { origin, pathname: path, search: query, href: origin + path + query };
@@ -148,9 +147,26 @@ function parsedBase(base: string): Pick<Target, 'origin' | 'pathname'> {
   return parsed;
 }
 
-/** Dot segments in any spelling, encoded separators and control characters, and percent signs that encode nothing. */
+/** Without the escapes of ASCII; others stay. */
+export function decodeAscii(text: string): string {
+  return text.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/**
+ * Dot segments in any spelling, encoded separators and control characters, percent signs that encode nothing, and what
+ * a server that decodes more than once would read as a dot or a separator.
+ */
 function hasDotSegments(path: string): boolean {
-  if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:2f|5c|[01][0-9a-f]|7f|25)/i.test(path)) return true;
+  if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:2f|5c|[01][0-9a-f]|7f)/i.test(path)) return true;
+  if (isClimbing(path)) return true;
+  if (!path.includes('%25')) return false;
+  const decoded = decodeAscii(path);
+  return ENCODED_TWICE.test(decoded) || isClimbing(decoded);
+}
+
+function isClimbing(path: string): boolean {
   return path.split('/').some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment));
 }
 
@@ -159,7 +175,7 @@ function segmentOf(value: unknown): string | undefined {
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
   if (typeof text !== 'string' || text === '' || LONE_SURROGATE.test(text)) return undefined;
   // Some servers decode a second time before they split, so separators and control characters are refused.
-  if (/[/\\%]|\p{Cc}/u.test(text)) return undefined;
+  if (/[/\\]|\p{Cc}/u.test(text)) return undefined;
   return encodeURIComponent(text);
 }
 

@@ -19,6 +19,8 @@ export interface CallFacts {
   readonly requestId: string;
   /** Address of the client, as limits count it; undefined for the gateway's own calls. */
   readonly clientAddress?: string;
+  /** The origin that clients use. Undefined for the gateway's own calls. */
+  readonly baseUrl?: string;
   /** W3C Trace Context, for the backend's span. */
   readonly traceparent?: string | undefined;
   readonly tracestate?: string | undefined;
@@ -26,6 +28,11 @@ export interface CallFacts {
 
 const VALUE_CHARACTERS_MAX = 512;
 const PLAIN = /^[\x20-\x7e]+$/;
+/** Characters of a client's field. */
+const FIELD_CHARACTERS_MAX = 8 * 1024;
+const ASCII_FIELD = /^[\t\x20-\x7e]*$/;
+/** DEL, and what stands for bytes that are not UTF-8. The library lets no other control character through. */
+const UNWRITABLE_FIELD = /[\x7f\ufffd]/;
 /** Cached names of clients' headers; the same few come with every call. */
 const NAMES_KNOWN_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
@@ -41,8 +48,9 @@ export interface DroppedFields {
 
 /**
  * The part of a client's headers that may go to a module: without the gateway's names, those of `NAMES_KEPT_BACK`,
- * hop-by-hop headers and those that the client's `Connection` names. Names come out in lower case; unsafe values are left
- * out. A name with other characters than letters, digits and `-` is left out and counted.
+ * hop-by-hop headers and those that the client's `Connection` names. Names come out in lower case, values as they came,
+ * one character a byte. A name with other characters than letters, digits and `-` is left out and counted. Throws
+ * `FieldTooLong` above 8 KiB, and `InvalidInput` for bytes that are not UTF-8.
  */
 export function forwardedHeaders(
   headers: readonly (readonly [name: string, value: string])[],
@@ -54,9 +62,18 @@ export function forwardedHeaders(
     const key = forwardedName(name);
     if (key === undefined) {
       if (dropped !== undefined) dropped.count += 1;
-    } else if (key !== '' && isSafe(value) && named?.has(key) !== true) kept[key] = value;
+    } else if (key !== '' && named?.has(key) !== true) kept[key] = fieldBytes(name, value);
   }
   return kept;
+}
+
+/** The bytes of a field's value, one character each. Throws as `forwardedHeaders`. */
+function fieldBytes(name: string, value: string): string {
+  if (value.length > FIELD_CHARACTERS_MAX)
+    throw new GatewayError('FieldTooLong', `${name}: at most ${FIELD_CHARACTERS_MAX} characters`);
+  if (ASCII_FIELD.test(value)) return value;
+  if (UNWRITABLE_FIELD.test(value)) throw new GatewayError('InvalidInput', `${name}: expected UTF-8 text`);
+  return Buffer.from(value, 'utf8').toString('latin1');
 }
 
 function namedByConnection(
@@ -85,10 +102,8 @@ function forwardedName(name: string): string | undefined {
 
 /** `Via` of a proxied call: the client's hops and the gateway (RFC 9110 7.6.3). */
 export function viaOf(headers: readonly (readonly [name: string, value: string])[]): string {
-  const hops = headers.filter(([name, value]) => name.toLowerCase() === 'via' && isSafe(value));
-  if (hops.length === 0) return VIA;
-  const via = [...hops.map(([, value]) => value), VIA].join(', ');
-  return isSafe(via) ? via : VIA;
+  const hops = headers.filter(([name]) => name.toLowerCase() === 'via');
+  return [...hops.map(([name, value]) => fieldBytes(name, value)), VIA].join(', ');
 }
 
 /** The facts of a module call for this request. */
@@ -96,7 +111,8 @@ export function factsOf(
   context: Pick<RouteContext, 'site' | 'requestId' | 'client' | 'traceparent' | 'header'>,
 ): CallFacts {
   const { site, requestId, client, traceparent } = context;
-  const facts = { project: site.project, requestId, clientAddress: client.address, traceparent };
+  const { project, baseUrl } = site;
+  const facts = { project, baseUrl, requestId, clientAddress: client.address, traceparent };
   const tracestate = tracestateOf(context);
   return tracestate === undefined ? facts : { ...facts, tracestate };
 }
@@ -116,8 +132,7 @@ export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<s
     'x-project': safe('X-Project', facts.project),
     'x-request-id': safe('X-Request-Id', facts.requestId),
   };
-  if (facts.clientAddress !== undefined)
-    headers['x-forwarded-for'] = safe('X-Forwarded-For', facts.clientAddress);
+  if (facts.clientAddress !== undefined) addForwarded(headers, facts.clientAddress, facts.baseUrl);
   if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
   if (facts.tracestate !== undefined) headers['tracestate'] = safe('tracestate', facts.tracestate);
   if (caller.kind === 'anonymous') return headers;
@@ -134,6 +149,19 @@ export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<s
   if (session.loginType === 'McpApp' && session.appId !== null)
     headers['x-mcp-app-id'] = safe('X-MCP-App-Id', session.appId);
   return headers;
+}
+
+/** The client and the public address, each also as RFC 7239 writes it. The client's own `Host` is no part of them. */
+function addForwarded(headers: Record<string, string>, client: string, baseUrl: string | undefined): void {
+  headers['x-forwarded-for'] = safe('X-Forwarded-For', client);
+  if (baseUrl === undefined) return;
+  const at = baseUrl.indexOf('://');
+  const scheme = baseUrl.slice(0, at);
+  const host = baseUrl.slice(at + 3);
+  headers['x-forwarded-host'] = host;
+  headers['x-forwarded-proto'] = scheme;
+  const node = client.includes(':') ? `"[${client}]"` : client;
+  headers['forwarded'] = `for=${node};host="${host}";proto=${scheme}`;
 }
 
 /** Visible ASCII with inner spaces only: nothing that could end the line or the header. */

@@ -110,16 +110,27 @@ function requestOf(
     refuse('upgrade: WebSocket connections are not proxied');
   // A server that ignores the body would parse it as the next request of the connection (request smuggling).
   if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
-  const received = [...context.allHeaders()];
+  if (incoming !== undefined && context.header('trailer') !== undefined) {
+    audit(requestContext, record, 'invalid');
+    throw new GatewayError('TrailersNotSupported');
+  }
   const dropped: DroppedFields = { count: 0 };
-  const forwarded = forwardedHeaders(received, dropped);
+  let forwarded: Record<string, string>;
+  try {
+    const received = [...context.allHeaders()];
+    // Merged in place: a spread of objects costs more than the rest of this function.
+    forwarded = Object.assign(forwardedHeaders(received, dropped), { via: viaOf(received) });
+  } catch (error) {
+    audit(requestContext, record, 'invalid');
+    throw error;
+  }
   if (dropped.count > 0) deps.onFieldsDropped?.(dropped.count);
   const url = proxiedUrl(deps.moduleAddresses.get(moduleOf(rawPath)) ?? '', rawPath, context.rawQuery);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),
-    // Merged in place: a spread of three objects costs more than the rest of this function.
-    headers: Object.assign(forwarded, { via: viaOf(received) }, gatewayHeaders(caller, factsOf(context))),
+    headers: Object.assign(forwarded, gatewayHeaders(caller, factsOf(context))),
+    hasBytes: true,
     timeoutMs: deps.proxyTimeoutMs ?? TIMEOUT_MS,
     // Shares the breaker of the tools of that endpoint.
     endpoint: endpointOf(rawPath),

@@ -4,7 +4,7 @@ import { withoutTrailing } from '../../domain/host-port.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { Catalog } from '../mcp/catalog.ts';
-import { withoutParameters } from '../modules/endpoint.ts';
+import { decodeAscii, withoutParameters } from '../modules/endpoint.ts';
 
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
 /**
@@ -13,6 +13,9 @@ const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
  */
 const GATEWAY_ONLY =
   /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
+
+/** Most times that a path is decoded in search of `GATEWAY_ONLY`. */
+const DECODINGS_MAX = 4;
 
 export interface ReachDeps {
   /** Base address by module name. */
@@ -39,21 +42,24 @@ export function isProxied({ moduleAddresses }: Pick<ReachDeps, 'moduleAddresses'
   return module !== '' && moduleAddresses.has(module) && !isGatewayOnly(rawPath);
 }
 
-/** Escapes outside ASCII stay encoded: a path that does not decode is refused later (`proxiedUrl`). */
+/**
+ * Also as a module reads the path that decodes it several times; one that is encoded more often belongs to no module.
+ * Escapes outside ASCII stay encoded: a path that does not decode is refused later (`proxiedUrl`).
+ */
 function isGatewayOnly(rawPath: string): boolean {
-  if (GATEWAY_ONLY.test(plainPath(rawPath))) return true;
-  return /%(?![89a-f])/i.test(rawPath) && GATEWAY_ONLY.test(plainPath(decodeAscii(rawPath)));
+  let path = rawPath;
+  for (let decodings = 0; decodings <= DECODINGS_MAX; decodings += 1) {
+    if (GATEWAY_ONLY.test(plainPath(path))) return true;
+    const decoded = path.includes('%') ? decodeAscii(path) : path;
+    if (decoded === path) return false;
+    path = decoded;
+  }
+  return true;
 }
 
 /** As a module might read the path: without parameters and empty segments. */
 function plainPath(path: string): string {
   return withoutParameters(path).replace(/\/{2,}/g, '/');
-}
-
-function decodeAscii(text: string): string {
-  return text.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
 }
 
 /** A prefix ends at a segment: `/core/v1/news` opens `/core/v1/news/today` and not `/core/v1/newsroom`. */

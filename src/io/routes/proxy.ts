@@ -25,7 +25,15 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
       auth: 'either',
       limits: [],
       body: 'stream',
-      errors: ['Forbidden', 'NotFound', 'ModuleFailed', 'ModuleTimedOut', 'ModuleUnavailable'],
+      errors: [
+        'Forbidden',
+        'NotFound',
+        'FieldTooLong',
+        'TrailersNotSupported',
+        'ModuleFailed',
+        'ModuleTimedOut',
+        'ModuleUnavailable',
+      ],
       serves: (rawPath) => isProxied(deps, rawPath),
       isPublic: (rawPath) => isPublicPath(deps, rawPath),
       refusal(error, context) {

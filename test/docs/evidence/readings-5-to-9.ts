@@ -51,7 +51,7 @@ export const READINGS_5_TO_9: Evidence = {
   '5.3 issues a new `sid`': [
     'test/io/accounts/accounts.test.ts: login: opens a session with the key, ends the one that came with it',
     'test/actors/accounts/user.test.ts: secrets: no row, snapshot, index, mail or audit record',
-    'test/io/http/parsers.test.ts: parsers: exactly one sid cookie counts',
+    'test/io/http/parsers.test.ts: parsers: each value of the sid cookies is read once',
     'test/io/accounts/accounts.test.ts: login: opens a session with the key',
     'test/io/http/pipeline.test.ts: pipeline: the session comes from the cookie or the bearer that the route reads',
     'test/io/http/origin.test.ts: on a loopback bind /mcp refuses a foreign Origin',

@@ -118,6 +118,8 @@ t.test(
 t.test('endpoint: a path argument stays one segment, or is refused by name', async (t) => {
   const reference = 'wallet:/files/{id}/get';
   t.equal(urlOf(reference, { id: 'a b?c#d' }), 'http://10.0.0.5:9000/files/a%20b%3Fc%23d/get');
+  t.equal(urlOf(reference, { id: '100%' }), 'http://10.0.0.5:9000/files/100%25/get');
+  t.equal(urlOf(reference, { id: '%2f' }), 'refused: id', 'a separator for a server that decodes twice');
   t.equal(urlOf(reference, { id: 7 }), 'http://10.0.0.5:9000/files/7/get');
   t.equal(urlOf(reference, { id: '$&$1' }), 'http://10.0.0.5:9000/files/%24%26%241/get');
   const refused = ['', '.', '..', 'a/b', '..\\x', '%2e%2e', 'a\nb', 'a\u0000', '\udc00', null, {}, ['a']];
@@ -175,8 +177,11 @@ t.test('proxied path: passes unchanged, or is refused when ambiguous', async (t)
     '/w/..',
   ];
   const empty = ['/w/;/x', '/w/;a=1/x', '/w/%3B/x', '/w/x/;'];
-  const hidden = ['/w/a%2fb', '/w/a%5Cb', '/w//x', '//evil.example/x', '/w\\x', '/w/%00', '/w/%252e%252e/x'];
-  const paths = [...climbing, ...empty, ...hidden];
+  const hidden = ['/w/a%2fb', '/w/a%5Cb', '/w//x', '//evil.example/x', '/w\\x', '/w/%00'];
+  const twice = ['%252e%252e/x', 'a%252Fb', 'a%255cb', 'a%25252fb', 'a%25%32%66b', '..%253bx/y', 'a%25%32'];
+  const paths = [...climbing, ...empty, ...hidden, ...twice.slice(0, -1).map((path) => `/w/${path}`)];
+  t.equal(proxiedUrl(base, `/w/${twice.at(-1)}`, '')?.pathname, '/w/a%25%32', 'no dot and no separator');
+  t.equal(proxiedUrl(base, '/w/100%25/a%2520b', '')?.pathname, '/w/100%25/a%2520b');
   paths.push('w/x', '', '/w/%', '/w/ä', '/w/{id}', '/w/x?y', '/w/x#y');
   t.same(
     paths.filter((path) => proxiedUrl(base, path, '') !== undefined),
@@ -205,11 +210,14 @@ t.test('proxied path: equals the URL of base, path and query', async (t) => {
       const made = proxiedUrl(base, path, query);
       if (made === undefined) return true;
       taken += 1;
-      const { origin, pathname, search, href } = new URL(
-        `${base.replace(/\/+$/, '')}${path}${query === '' ? '' : `?${query}`}`,
-      );
+      const { origin, pathname } = new URL(`${base.replace(/\/+$/, '')}${path}`);
+      // The query stays as it came: `URL` would encode quotes and angle brackets.
+      const search = query === '' ? '' : `?${query}`;
       return (
-        made.origin === origin && made.pathname === pathname && made.search === search && made.href === href
+        made.origin === origin &&
+        made.pathname === pathname &&
+        made.search === search &&
+        made.href === origin + pathname + search
       );
     }),
     runs(20_000),
@@ -272,12 +280,58 @@ t.test('client headers: credentials, hop-by-hop and named ones are removed, othe
       ['Host', 'gate.example'],
       ['Sec-Fetch-Site', 'same-origin'],
       ['X-Odd', 'ä'],
+      ['X-Empty', ''],
+      ['X-Tab', 'a\tb'],
+      ['Baggage', 'x'.repeat(8_192)],
     ]),
     {
       accept: 'application/json',
       'accept-language': 'de',
       'content-type': 'application/json',
       'if-none-match': '"a"',
+      'x-odd': '\u00c3\u00a4',
+      'x-empty': '',
+      'x-tab': 'a\tb',
+      baggage: 'x'.repeat(8_192),
     },
   );
+});
+
+t.test(
+  'client headers: a value of more than 8 KiB, or not in UTF-8, is refused with the name of its field',
+  async (t) => {
+    const fault = (value: string) => {
+      try {
+        return forwardedHeaders([['X-Token', value]]);
+      } catch (error) {
+        return error instanceof GatewayError ? [error.row, error.detail?.split(':')[0]] : error;
+      }
+    };
+    t.same(fault('x'.repeat(8_193)), ['FieldTooLong', 'X-Token']);
+    t.same(fault('a\ufffdb'), ['InvalidInput', 'X-Token']);
+    t.same(fault('a\u007fb'), ['InvalidInput', 'X-Token']);
+    t.same(
+      forwardedHeaders([['Cookie', 'x'.repeat(9_000)]]),
+      {},
+      'a field that is not passed on has no limit',
+    );
+  },
+);
+
+t.test('gateway headers: the public address is that of BaseUrl, also in the form of RFC 7239', async (t) => {
+  const of = (clientAddress: string, baseUrl: string) => {
+    const facts = { project: 'demo', requestId: 'r-1', clientAddress, baseUrl };
+    const headers = gatewayHeaders({ kind: 'anonymous' }, facts);
+    return [headers['x-forwarded-host'], headers['x-forwarded-proto'], headers['forwarded']];
+  };
+  t.same(of('192.0.2.1', 'https://gate.example'), [
+    'gate.example',
+    'https',
+    'for=192.0.2.1;host="gate.example";proto=https',
+  ]);
+  t.same(of('2001:db8::1', 'http://gate.example:8080'), [
+    'gate.example:8080',
+    'http',
+    'for="[2001:db8::1]";host="gate.example:8080";proto=http',
+  ]);
 });
