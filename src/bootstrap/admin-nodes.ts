@@ -15,7 +15,7 @@ import type { Log } from '../io/observability/log.ts';
 import type { OpenedCluster } from './cluster/open.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
-interface ReloadDeps extends Omit<Started, 'production'> {
+interface ReloadDeps extends Pick<Started, 'addresses'> {
   /** Reads the file and the environment as at the start. */
   readonly read: () => ConfigurationResult;
   /** The configuration of this start. */
@@ -28,8 +28,8 @@ interface ReloadDeps extends Omit<Started, 'production'> {
 /** Returns and logs all faults of the file. With any fault the current catalog stays unchanged. */
 function createReload(deps: ReloadDeps): Reload {
   const { read, configuration, catalog, log, addresses, cluster } = deps;
-  const { production } = configuration;
-  const started: Started = { addresses, production };
+  const { production, modules } = configuration;
+  const started: Started = { addresses, production, modules };
   return () => {
     const result = read();
     const keys = result.ok ? keysForRestart(configuration, result.configuration) : [];

@@ -33,7 +33,7 @@ import { checkJournal, checkPages } from './journal.ts';
 import { dropReceipt } from './journal-copy.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import { moduleAddresses, openCatalog, publicPaths, startSandbox } from './modules.ts';
+import { moduleAddresses, openCatalog, startSandbox } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
 import { addressOf, resolveSite } from './site.ts';
@@ -126,7 +126,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     site,
     ...staff,
     moduleAddresses: addresses,
-    publicPaths: publicPaths(configuration),
+    moduleRules: new Map(Object.entries(configuration.modules)),
     catalog,
     listChanges: openListChanges(actors, catalog, bounds),
     ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),

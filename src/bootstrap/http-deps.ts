@@ -16,6 +16,7 @@ import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { ListChanges } from '../io/mcp/list-changes.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
+import type { ModuleRules } from '../io/proxy/reach.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { WorkerPool } from '../workers/pool.ts';
@@ -47,7 +48,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly drafts: DraftDeps;
   readonly site: Site;
   readonly moduleAddresses: ReadonlyMap<string, string>;
-  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   readonly catalog: LiveCatalog;
   readonly listChanges: ListChanges;
   readonly reload: Reload;

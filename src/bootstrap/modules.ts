@@ -55,9 +55,14 @@ function sandboxNames(configuration: Configuration): SandboxModuleName[] {
     : [];
 }
 
-/** `production` is the value at the start: a change in the file needs a restart. */
-function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: boolean): AccessPolicy {
-  return { personalReads: mcpBasicPersonalReads ?? !production };
+/** `started` has the values of the start: a change of them in the file needs a restart. */
+function accessPolicy(
+  { mcpBasicPersonalReads }: Configuration,
+  { production, modules }: Omit<Started, 'addresses'>,
+): AccessPolicy {
+  const named = Object.entries(modules).filter(([, { encodedSlashes }]) => encodedSlashes);
+  const encodedSlashes = new Set(named.map(([name]) => name));
+  return { personalReads: mcpBasicPersonalReads ?? !production, encodedSlashes };
 }
 
 /** In production mode a public key, which is no secret, should open only public data (decision 0094). */
@@ -69,14 +74,10 @@ export function warnOfPersonalReads({ policy }: Catalog, production: boolean, lo
   });
 }
 
-function catalogOf(
-  configuration: Configuration,
-  addresses: ReadonlyMap<string, string>,
-  production: boolean,
-): CatalogResult {
+function catalogOf(configuration: Configuration, started: Started): CatalogResult {
   const { mcpTools: tools, mcpResources: resources, mcpProfiles: profiles } = configuration;
   const rows = { tools, resources, profiles };
-  return loadCatalog(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
+  return loadCatalog(BUILT_IN, rows, started.addresses, accessPolicy(configuration, started));
 }
 
 /** The configuration was checked at load, so a fault here is a bug. */
@@ -85,7 +86,7 @@ export function openCatalog(
   addresses: ReadonlyMap<string, string>,
   log: Log,
 ): LiveCatalog {
-  const loaded = catalogOf(configuration, addresses, configuration.production);
+  const loaded = catalogOf(configuration, { ...configuration, addresses });
   if (!loaded.ok) throw new Error(`the catalog was checked at load: ${JSON.stringify(faultsOf(loaded))}`);
   warnOfPersonalReads(loaded.catalog, configuration.production, log);
   return new LiveCatalog(loaded.catalog);
@@ -96,17 +97,18 @@ export interface Started {
   /** Base address by module name. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly production: boolean;
+  readonly modules: Configuration['modules'];
 }
 
 /** Replaces the catalog after a reload of the configuration. Returns the faults when the current one stays. */
 export function reloadCatalog(
   catalog: LiveCatalog,
   configuration: Configuration,
-  { addresses, production }: Started,
+  started: Started,
 ): readonly Fault[] {
-  const faults = newModules(configuration, addresses);
+  const faults = newModules(configuration, started.addresses);
   if (faults.length > 0) return faults;
-  const result = catalogOf(configuration, addresses, production);
+  const result = catalogOf(configuration, started);
   catalog.reload(result);
   return faultsOf(result);
 }
@@ -169,10 +171,4 @@ export function eventModulesOf(
     poll: true,
   }));
   return [...sandboxed, ...configured];
-}
-
-/** Path prefixes that are proxied without a session, by module name. */
-export function publicPaths(configuration: Configuration): Map<string, readonly string[]> {
-  const modules = Object.entries(configuration.modules);
-  return new Map(modules.map(([name, module]) => [name, module.public]));
 }

@@ -15,7 +15,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
   const { actors, bounds, catalog, cipher, dashboard, events, fileCodes, files, modules, staff } = deps;
   const { nodes, settings } = deps;
   const { administration } = actors;
-  const { moduleAddresses, publicPaths } = deps;
+  const { moduleAddresses, moduleRules } = deps;
   const { ownerApi } = deps.webhooks;
   const onCall: CallObserver = (call) => {
     deps.metrics.observeCall(call);
@@ -64,6 +64,6 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       operations: { administration, dashboard, nodes, eventLog: events.log, staff },
       catalog: { catalog, nodes },
     },
-    proxy: { modules, moduleAddresses, publicPaths, catalog, onCall, onFieldsDropped },
+    proxy: { modules, moduleAddresses, moduleRules, catalog, onCall, onFieldsDropped },
   });
 }

@@ -265,8 +265,9 @@ function resolve(
 
 function resolveModules(file: ConfigurationFile): Record<string, ModuleConfiguration> {
   const modules = Object.entries(file.Modules ?? {}).map(([name, given]) => {
-    const { key, poll = false, public: open = [] } = given;
-    return [name, { url: withoutTrailing(given.url, '/'), key, poll, public: open }] as const;
+    const { key, poll = false, public: open = [], methods = [], encodedSlashes = false } = given;
+    const url = withoutTrailing(given.url, '/');
+    return [name, { url, key, poll, public: open, methods, encodedSlashes }] as const;
   });
   return Object.fromEntries(modules);
 }

@@ -47,6 +47,8 @@ export interface ToolAccess {
 export interface AccessPolicy {
   /** `McpBasicPersonalReads`: sessions without proof of the key read balances, history, addresses. */
   readonly personalReads: boolean;
+  /** `Modules.<name>.encodedSlashes`: names of modules with it. Absent: none. */
+  readonly encodedSlashes?: ReadonlySet<string>;
 }
 
 export interface ResourceAccess extends ToolAccess {

@@ -11,6 +11,7 @@ import { type Catalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
+import type { ModuleRules } from '../../src/io/proxy/reach.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
 import { NO_LIMITS } from '../../tools/launch.ts';
 import { type HttpFixture, startHttp } from './http.ts';
@@ -50,7 +51,8 @@ export interface ProxyFixtureOptions {
   readonly serve?: http.RequestListener;
   /** Another module than the one of `answer`. */
   readonly moduleUrl?: string;
-  readonly publicPaths?: readonly string[];
+  /** `Modules.core` of the configuration. */
+  readonly rules?: ModuleRules;
   /** `McpBasicPersonalReads`; true unless given. */
   readonly personalReads?: boolean;
   readonly proxyTimeoutMs?: number;
@@ -97,7 +99,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
         ['wallet', address],
       ]),
       catalog: catalogOf(address, options.personalReads ?? true),
-      publicPaths: new Map([['core', options.publicPaths ?? []]]),
+      moduleRules: new Map([['core', options.rules ?? {}]]),
       onCall: options.onCall,
       onFieldsDropped: options.onFieldsDropped,
       ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),

@@ -28,7 +28,7 @@ export function routeTable(): AnyRoute[] {
     mcp: { signals: new NodeSignals() },
     connect: none,
     admin,
-    proxy: none,
+    proxy: { moduleRules: new Map() },
   };
   return createRoutes(deps as unknown as RouteDeps);
 }

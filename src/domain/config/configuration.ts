@@ -63,11 +63,17 @@ export const DEFAULTS = {
   'Telemetry.sampleRatio': 0,
 } as const;
 
+/** Methods that reach a module only where it asks for them: those of WebDAV, and OPTIONS. Never CONNECT and TRACE. */
+export const ASKED_METHODS = ['OPTIONS', 'PROPFIND', 'PROPPATCH', 'REPORT', 'MKCOL', 'COPY', 'MOVE'] as const;
+export type AskedMethod = (typeof ASKED_METHODS)[number];
+
 export interface ModuleConfiguration {
   readonly url: string;
   readonly key: string | undefined;
   readonly poll: boolean;
   readonly public: readonly string[];
+  readonly methods: readonly AskedMethod[];
+  readonly encodedSlashes: boolean;
 }
 
 /** This process is one of several nodes. */

@@ -16,6 +16,7 @@ import {
   union,
   unknown,
 } from '../schema.ts';
+import { ASKED_METHODS } from './configuration.ts';
 import { oauthKeys } from './oauth-keys.ts';
 
 const closed = { additionalProperties: false };
@@ -40,6 +41,16 @@ export const moduleSchema = object(
     public: optional(
       array(text({ pattern: '^/', form: 'a path that begins with /' }), {
         description: 'Path prefixes that are proxied without a session.',
+      }),
+    ),
+    methods: optional(
+      array(oneOf(ASKED_METHODS), {
+        description: 'Methods that are proxied besides GET, HEAD, POST, PUT, PATCH and DELETE.',
+      }),
+    ),
+    encodedSlashes: optional(
+      boolean({
+        description: 'Proxied paths and path arguments of tools may hold an encoded slash (`%2F`).',
       }),
     ),
   },

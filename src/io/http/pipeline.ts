@@ -14,7 +14,7 @@ import {
   withCurrentNames,
 } from './access.ts';
 import { type BodyCallback, receiveBody } from './body/receive.ts';
-import { anyOriginHeaders, corsHeaders } from './cors.ts';
+import { anyOriginHeaders, corsHeaders, isPreflight } from './cors.ts';
 import { isShort } from './early-answer.ts';
 import { Exchange, type ExchangeListener } from './exchange.ts';
 import { recordOf } from './finished.ts';
@@ -185,7 +185,7 @@ class RequestPipeline implements Pipeline {
     }
     if (site.checkHost) this.#checkHost(head);
     exchange.cors = corsHeaders(site, head);
-    const match = this.#router.match(head.method, head.path);
+    const match = this.#router.match(head.method, head.path, isPreflight(head));
     if (match.found !== 'route') {
       this.#finish(exchange, answerUnrouted(exchange, match), false);
       return;

@@ -3,6 +3,7 @@
  * and OpenAPI describes it.
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { AskedMethod } from '../../domain/config/configuration.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Feature } from '../../domain/features.ts';
 import type { FormerNames } from '../../domain/former-names.ts';
@@ -210,7 +211,7 @@ interface RouteDefinition<
   B extends TSchema = TSchema,
   A extends AuthRule = AuthRule,
 > {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | AskedMethod;
   /** `:name` marks a parameter. */
   readonly path: string;
   /** People type the address: with a slash at its end it is the same. */
@@ -261,6 +262,8 @@ interface RouteDefinition<
   offers?(settings: SettingsReader): HeaderList;
   /** Undecoded paths that the route serves; its last parameter is all the rest, and `params` stays empty (proxy). */
   serves?(rawPath: string): boolean;
+  /** Of the paths that `serves` takes, those that have this method too. Absent: all. Not in the API description. */
+  asksFor?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */
   isPublic?(rawPath: string): boolean;
   /** With `eitherOptional`: parameters with which a bearer of no live session is ignored (spec 4.7 rule 3). */

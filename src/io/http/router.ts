@@ -37,8 +37,11 @@ interface PathEntry {
 }
 
 export interface Router {
-  /** HEAD falls back to GET. Throws `InvalidInput` for a parameter that does not decode. */
-  match(method: string, path: string): Match;
+  /**
+   * HEAD falls back to GET, and a preflight finds the path alone. Throws `InvalidInput` for a parameter that does not
+   * decode.
+   */
+  match(method: string, path: string, isPreflight?: boolean): Match;
 }
 
 /** Throws on two routes for one method and path. */
@@ -60,13 +63,13 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
   }
   const patterns = byLength([...parameterized.values()].sort(literalsFirst));
   return {
-    match(method, path) {
+    match(method, path, isPreflight = false) {
       const entry = fixed.get(path);
       if (entry !== undefined) return pick(entry, method, NO_VALUES);
       const segments = path.split('/');
       for (const pattern of patterns[segments.length] ?? NONE)
         if (matchesSegments(pattern.segments, segments)) return pickParameterized(pattern, method, segments);
-      return matchOpen(open, method, path);
+      return matchOpen(open, isPreflight ? '' : method, path);
     },
   };
 }
@@ -75,7 +78,7 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
 function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: string): Match {
   for (const entry of open.values()) {
     const [ready] = entry.routes.values();
-    if (ready?.route.serves?.(path) === true) return pick(entry, method, NO_VALUES);
+    if (ready?.route.serves?.(path) === true) return pick(entry, method, NO_VALUES, path);
   }
   return NOTHING;
 }
@@ -91,11 +94,11 @@ function prepare(route: AnyRoute): ReadyRoute {
   };
 }
 
-function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
+function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>, path = ''): Match {
   const ready = entry.routes.get(method) ?? (method === 'HEAD' ? entry.routes.get('GET') : undefined);
-  if (ready !== undefined) return { found: 'route', ready, params };
+  if (ready !== undefined && ready.route.asksFor?.(path) !== false) return { found: 'route', ready, params };
   const routes = [...entry.routes.values()].map(({ route }) => route);
-  const offered = routes.filter((route) => route.notOffered !== true);
+  const offered = routes.filter((route) => route.notOffered !== true && route.asksFor?.(path) !== false);
   const methods: string[] = offered.map(({ method }) => method);
   if (methods.includes('GET') && !methods.includes('HEAD')) methods.push('HEAD');
   return { found: 'path', methods, offered };

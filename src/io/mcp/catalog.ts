@@ -121,7 +121,7 @@ export function loadCatalog(
     const path = rowPath('McpTools', name);
     const found = toolFaults(name, row);
     if (tools.has(name)) found.push({ path: '', message: 'is the name of a built-in tool' });
-    const endpoint = configuredEndpoint(row, modules, found);
+    const endpoint = configuredEndpoint(row, modules, policy, found);
     for (const argument of endpoint?.pathArguments ?? [])
       found.push(...argumentFaults(row, '/endpoint', argument));
     faults.push(...found.map((fault) => within(path, fault)));
@@ -131,7 +131,7 @@ export function loadCatalog(
     const path = rowPath('McpResources', uri);
     const found = resourceFaults(uri, row);
     if (resources.has(uri)) found.push({ path: '', message: 'is the URI of a built-in resource' });
-    const endpoint = configuredEndpoint(row, modules, found);
+    const endpoint = configuredEndpoint(row, modules, policy, found);
     if (endpoint !== undefined && endpoint.pathArguments.length > 0)
       found.push({ path: '/endpoint', message: 'has a path placeholder, and a resource has no arguments' });
     faults.push(...found.map((fault) => within(path, fault)));
@@ -209,11 +209,16 @@ function builtInEndpoint(row: { endpoint: string }, modules: ModuleAddresses): E
   return parsed.ok ? parsed.endpoint : undefined;
 }
 
-function configuredEndpoint(row: unknown, modules: ModuleAddresses, faults: Fault[]): Endpoint | undefined {
+function configuredEndpoint(
+  row: unknown,
+  modules: ModuleAddresses,
+  { encodedSlashes }: AccessPolicy,
+  faults: Fault[],
+): Endpoint | undefined {
   const reference = isObject(row) ? row['endpoint'] : undefined;
   // The schema reports a missing one.
   if (typeof reference !== 'string' || reference === '') return undefined;
-  const parsed = parseEndpoint(reference, modules);
+  const parsed = parseEndpoint(reference, modules, encodedSlashes);
   if (parsed.ok) return parsed.endpoint;
   faults.push({ path: '/endpoint', message: parsed.fault });
   return undefined;

@@ -31,6 +31,7 @@ const PASSED: ReadonlySet<string> = new Set([
   'content-language',
   'content-location',
   'content-range',
+  'dav',
   'deprecation',
   'digest',
   'etag',

@@ -21,6 +21,8 @@ export interface Endpoint {
   readonly query: string;
   /** Names of the arguments in the path, in order. */
   readonly pathArguments: readonly string[];
+  /** An argument in the path may hold a slash: the module decodes it after it has split the path. */
+  readonly encodedSlashes: boolean;
 }
 
 type EndpointResult =
@@ -54,9 +56,13 @@ const BASES_MAX = 1_000;
 
 /**
  * Parses `wallet:/wallet/v1/balance/get` (a configured module and a path) or an http(s) URL. `fault` describes an invalid
- * reference.
+ * reference. `slashes`: names of modules with `encodedSlashes`.
  */
-export function parseEndpoint(reference: string, modules: ModuleAddresses): EndpointResult {
+export function parseEndpoint(
+  reference: string,
+  modules: ModuleAddresses,
+  slashes?: ReadonlySet<string>,
+): EndpointResult {
   const named = REFERENCE.exec(reference);
   const [, module = null, rest = ''] = named ?? [];
   const base = module === null ? undefined : modules.get(module);
@@ -76,7 +82,8 @@ export function parseEndpoint(reference: string, modules: ModuleAddresses): Endp
   const pathArguments = [...path.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
   if (!pathArguments.every((name) => ARGUMENT_NAME.test(name)) || /[{}]/.test(path.replace(PLACEHOLDER, '')))
     return { ok: false, fault: 'has a path placeholder that is not {name}' };
-  return { ok: true, endpoint: { reference, module, origin, path, query, pathArguments } };
+  const encodedSlashes = module !== null && slashes?.has(module) === true;
+  return { ok: true, endpoint: { reference, module, origin, path, query, pathArguments, encodedSlashes } };
 }
 
 /**
@@ -88,12 +95,13 @@ export function endpointUrl(
   values: Readonly<Record<string, unknown>> = {},
   query: Readonly<Record<string, unknown>> = {},
 ): UrlResult {
+  const { encodedSlashes } = endpoint;
   let path = endpoint.path;
   for (const name of endpoint.pathArguments) {
-    const segment = segmentOf(Object.hasOwn(values, name) ? values[name] : undefined);
+    const segment = segmentOf(Object.hasOwn(values, name) ? values[name] : undefined, encodedSlashes);
     if (segment === undefined) return { ok: false, argument: name };
     path = path.replace(`{${name}}`, () => segment);
-    if (hasDotSegments(path)) return { ok: false, argument: name };
+    if (hasDotSegments(path, encodedSlashes)) return { ok: false, argument: name };
   }
   if (path.length > URL_MAX_CHARACTERS) return { ok: false, argument: endpoint.pathArguments[0] ?? '' };
   const search = new QueryText(endpoint.query, URL_MAX_CHARACTERS - path.length);
@@ -124,11 +132,17 @@ export function withoutParameters(path: string): string {
 
 /**
  * The URL of a proxied REST call: the client's path under the module's base address, untouched, parameters included.
- * Undefined for a path with dot segments, an empty segment, an encoded separator or other unusual characters.
+ * Undefined for a path with dot segments, an empty segment, an encoded separator (`slashes` allows `%2F`) or other unusual
+ * characters.
  */
-export function proxiedUrl(base: string, rawPath: string, rawQuery: string): ProxiedTarget | undefined {
-  if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || hasDotSegments(rawPath) || EMPTY_SEGMENT.test(rawPath))
-    return undefined;
+export function proxiedUrl(
+  base: string,
+  rawPath: string,
+  rawQuery: string,
+  slashes = false,
+): ProxiedTarget | undefined {
+  if (!PATH.test(rawPath) || /[{}]/.test(rawPath)) return undefined;
+  if (hasDotSegments(rawPath, slashes) || EMPTY_SEGMENT.test(rawPath)) return undefined;
   if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
   if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
   const query = rawQuery === '' ? '' : `?${rawQuery}`;
@@ -158,8 +172,9 @@ export function decodeAscii(text: string): string {
  * Dot segments in any spelling, encoded separators and control characters, percent signs that encode nothing, and what
  * a server that decodes more than once would read as a dot or a separator.
  */
-function hasDotSegments(path: string): boolean {
-  if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:2f|5c|[01][0-9a-f]|7f)/i.test(path)) return true;
+function hasDotSegments(path: string, slashes = false): boolean {
+  if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:5c|[01][0-9a-f]|7f)/i.test(path)) return true;
+  if (!slashes && /%2f/i.test(path)) return true;
   if (isClimbing(path)) return true;
   if (!path.includes('%25')) return false;
   const decoded = decodeAscii(path);
@@ -167,15 +182,15 @@ function hasDotSegments(path: string): boolean {
 }
 
 function isClimbing(path: string): boolean {
-  return path.split('/').some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment));
+  return path.split(/\/|%2f/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment));
 }
 
 /** The encoded path segment of an argument; undefined when empty or unsafe. Dot segments are checked on the whole path. */
-function segmentOf(value: unknown): string | undefined {
+function segmentOf(value: unknown, slashes: boolean): string | undefined {
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
   if (typeof text !== 'string' || text === '' || LONE_SURROGATE.test(text)) return undefined;
   // Some servers decode a second time before they split, so separators and control characters are refused.
-  if (/[/\\]|\p{Cc}/u.test(text)) return undefined;
+  if (/\\|\p{Cc}/u.test(text) || (!slashes && text.includes('/'))) return undefined;
   return encodeURIComponent(text);
 }
 

@@ -21,12 +21,13 @@ import type { CallObserver } from '../observability/metrics.ts';
 import { endAnswered, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import type { TraceSpan } from '../tracing/span.ts';
 import { ProxiedCall, type ProxiedEnding } from './answer.ts';
-import { endpointOf, moduleOf } from './reach.ts';
+import { endpointOf, type ModuleRules, moduleOf } from './reach.ts';
 
 export interface ForwardDeps {
   readonly modules: ModuleClient;
   /** Base address by module name. */
   readonly moduleAddresses: ReadonlyMap<string, string>;
+  readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   /** Longest silence of a module in milliseconds; the time-out of tools unless given. */
   readonly proxyTimeoutMs?: number;
   /** Called for every call and every refusal. */
@@ -125,7 +126,9 @@ function requestOf(
     throw error;
   }
   if (dropped.count > 0) deps.onFieldsDropped?.(dropped.count);
-  const url = proxiedUrl(deps.moduleAddresses.get(moduleOf(rawPath)) ?? '', rawPath, context.rawQuery);
+  const module = moduleOf(rawPath);
+  const slashes = deps.moduleRules.get(module)?.encodedSlashes;
+  const url = proxiedUrl(deps.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery, slashes);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),

@@ -1,5 +1,6 @@
 /** Decides which paths are proxied, which of them need no session, and what a session may reach of them. */
 import { type Caller, loginClass } from '../../domain/access.ts';
+import type { ModuleConfiguration } from '../../domain/config/configuration.ts';
 import { withoutTrailing } from '../../domain/host-port.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
@@ -17,11 +18,14 @@ const GATEWAY_ONLY =
 /** Most times that a path is decoded in search of `GATEWAY_ONLY`. */
 const DECODINGS_MAX = 4;
 
+/** `Modules.<name>` of the configuration: prefixes that need no session, further methods, and `%2F` in paths. */
+export type ModuleRules = Partial<Pick<ModuleConfiguration, 'public' | 'methods' | 'encodedSlashes'>>;
+
 export interface ReachDeps {
   /** Base address by module name. */
   readonly moduleAddresses: ReadonlyMap<string, string>;
-  /** Path prefixes by module name that need no session (`Modules.<name>.public`). */
-  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  /** By name, of modules that allow more than the rest. */
+  readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   /** Bounds what McpBasic and McpApp sessions reach. */
   readonly catalog: { readonly current: Catalog };
 }
@@ -62,9 +66,18 @@ function plainPath(path: string): string {
   return withoutParameters(path).replace(/\/{2,}/g, '/');
 }
 
+/** Does the module of this path take the method, which is none of those that all modules take? */
+export function isAskedFor(
+  { moduleRules }: Pick<ReachDeps, 'moduleRules'>,
+  rawPath: string,
+  method: string,
+): boolean {
+  return moduleRules.get(moduleOf(rawPath))?.methods?.some((asked) => asked === method) === true;
+}
+
 /** A prefix ends at a segment: `/core/v1/news` opens `/core/v1/news/today` and not `/core/v1/newsroom`. */
-export function isPublicPath({ publicPaths }: Pick<ReachDeps, 'publicPaths'>, rawPath: string): boolean {
-  const prefixes = publicPaths.get(moduleOf(rawPath)) ?? [];
+export function isPublicPath({ moduleRules }: Pick<ReachDeps, 'moduleRules'>, rawPath: string): boolean {
+  const prefixes = moduleRules.get(moduleOf(rawPath))?.public ?? [];
   const path = withoutParameters(rawPath);
   return prefixes.some((prefix) => {
     const trimmed = withoutTrailing(withoutParameters(prefix), '/');

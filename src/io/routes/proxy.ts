@@ -1,10 +1,11 @@
 /** The reverse proxy of ordinary REST calls: `/{module}/v{n}/…` goes to the module of that name (docs/modules.md). */
+import { ASKED_METHODS } from '../../domain/config/configuration.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { text } from '../../domain/schema.ts';
 import type { RouteDocs } from '../http/openapi/route-docs.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { auditUnreached, type ForwardDeps, forward } from '../proxy/forward.ts';
-import { callerOf, isProxied, isPublicPath, type ReachDeps } from '../proxy/reach.ts';
+import { callerOf, isAskedFor, isProxied, isPublicPath, type ReachDeps } from '../proxy/reach.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
@@ -12,7 +13,9 @@ export interface ProxyDeps extends ForwardDeps, ReachDeps {}
 
 /** One route per method. The router serves HEAD by the GET route. */
 export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
-  return METHODS.map((method) =>
+  const rules = [...deps.moduleRules.values()];
+  const asked = ASKED_METHODS.filter((method) => rules.some(({ methods }) => methods?.includes(method)));
+  return [...METHODS, ...asked].map((method) =>
     defineRoute({
       method,
       path: '/:module/:version/:path',
@@ -35,6 +38,9 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
         'ModuleUnavailable',
       ],
       serves: (rawPath) => isProxied(deps, rawPath),
+      ...(asked.some((each) => each === method) && {
+        asksFor: (rawPath: string) => isAskedFor(deps, rawPath, method),
+      }),
       isPublic: (rawPath) => isPublicPath(deps, rawPath),
       refusal(error, context) {
         if (error.row === 'SessionNotFound' || error.row === 'Forbidden') auditUnreached(deps, context);

@@ -136,6 +136,17 @@ t.test('endpoint: a path argument stays one segment, or is refused by name', asy
   );
 });
 
+t.test(
+  'endpoint: with encodedSlashes a path argument may hold a slash and still climbs nowhere',
+  async (t) => {
+    const parsed = parseEndpoint('wallet:/repos/{name}/raw', MODULES, new Set(['wallet']));
+    const made = (name: string) => parsed.ok && endpointUrl(parsed.endpoint, { name });
+    t.match(made('group/name'), { ok: true, url: { pathname: '/repos/group%2Fname/raw' } });
+    for (const name of ['../x', 'a/..', 'a/../b', 'a\\b', '%2f'])
+      t.match(made(name), { ok: false, argument: 'name' }, name);
+  },
+);
+
 t.test('endpoint: whatever the arguments are, host and path shape do not change', async (t) => {
   const target = endpoint('wallet:/a/{one}/b/{two}');
   fc.assert(

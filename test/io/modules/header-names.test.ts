@@ -175,7 +175,7 @@ for (const [name, { program, packageName, start, plain }] of Object.entries(MODU
       let fieldsDropped = 0;
       const proxy = await startProxy({
         moduleUrl: await addressOf(child),
-        publicPaths: ['/core/v1/public'],
+        rules: { public: ['/core/v1/public'] },
         onFieldsDropped: (count) => {
           fieldsDropped += count;
         },

@@ -162,7 +162,7 @@ t.test(
 t.test(
   'proxy: without a session, or with one that opens nothing, a call is 1101 and never reaches the module',
   async (t) => {
-    const proxy = await proxyOf(t, { publicPaths: ['/core/v1/news'] });
+    const proxy = await proxyOf(t, { rules: { public: ['/core/v1/news'] } });
     const attempts: Record<string, string>[] = [
       {},
       { cookie: 'sid=stale' },
@@ -190,7 +190,7 @@ t.test(
 );
 
 t.test('proxy: a public path needs no session, in one spelling, up to the end of a segment', async (t) => {
-  const proxy = await proxyOf(t, { publicPaths: ['/core/v1/news/'] });
+  const proxy = await proxyOf(t, { rules: { public: ['/core/v1/news/'] } });
   const open = await proxy.send('/core/v1/news/today?x=1', { headers: { cookie: 'sid=stale' } });
   t.equal(open.status, 200);
   t.equal(proxy.asked[0]?.headers['x-crm'], undefined);
@@ -212,7 +212,7 @@ t.test('proxy: a public path needs no session, in one spelling, up to the end of
 t.test(
   'proxy: path parameters neither hide a path for the gateway alone nor make another path',
   async (t) => {
-    const proxy = await proxyOf(t, { publicPaths: ['/core/v1/news', '/chat/v1'] });
+    const proxy = await proxyOf(t, { rules: { public: ['/core/v1/news', '/chat/v1'] } });
     const reserved = [
       '/chat/v1/files;x/create',
       '/chat/v1/files;x=1;y/create;z',
@@ -266,7 +266,7 @@ t.test(
 );
 
 t.test('proxy: a path of no module, without a version, or for the gateway alone is 404', async (t) => {
-  const proxy = await proxyOf(t, { publicPaths: ['/core/v1'] });
+  const proxy = await proxyOf(t, { rules: { public: ['/core/v1'] } });
   const paths = [
     '/other/v1/a/b',
     '/core/v0/a',
@@ -366,6 +366,57 @@ t.test('proxy: the coding chunked is taken in any case', async (t) => {
   );
   t.equal(sent.status, 200);
   t.equal(proxy.asked[0]?.body.toString(), 'abc');
+});
+
+t.test('proxy: a method of WebDAV reaches a module that asks for it, any other is 405', async (t) => {
+  const proxy = await proxyOf(t, {
+    rules: { methods: ['PROPFIND', 'OPTIONS'] },
+    answer: (_asked, response) => response.writeHead(207, { dav: '1, 2' }).end('<multistatus/>'),
+  });
+  const send = (method: string, path: string, more: Record<string, string> = {}) =>
+    sendRaw(
+      proxy.http.port,
+      requestText(method, path, { Authorization: `Bearer ${BEARER}`, Depth: '1', ...more }),
+    );
+  const found = await send('PROPFIND', '/core/v1/files/all');
+  t.same([found.status, found.headers['dav'], found.body], [207, '1, 2', '<multistatus/>']);
+  t.match(proxy.asked[0], { method: 'PROPFIND', headers: { depth: '1' } });
+  t.equal((await send('OPTIONS', '/core/v1/files/all')).status, 207);
+  for (const [method, path] of [
+    ['MOVE', '/core/v1/files/all'],
+    ['PROPFIND', '/chat/v1/files/all'],
+    ['TRACE', '/core/v1/files/all'],
+  ] as const) {
+    const refused = await send(method, path);
+    t.equal(refused.status, 405, `${method} ${path}`);
+    t.equal(refused.headers['allow']?.includes('PROPFIND'), path.startsWith('/core/'), `${method} ${path}`);
+  }
+  const preflight = { Origin: 'http://localhost', 'Access-Control-Request-Method': 'PROPFIND' };
+  await send('OPTIONS', '/core/v1/files/all', preflight);
+  t.same(
+    proxy.asked.map(({ method }) => method),
+    ['PROPFIND', 'OPTIONS'],
+    'a preflight stays with the gateway',
+  );
+});
+
+t.test('proxy: an encoded slash reaches a module that takes it, and climbs nowhere', async (t) => {
+  const proxy = await proxyOf(t, { rules: { encodedSlashes: true } });
+  const status = async (path: string) => (await proxy.send(path, { headers: TOKEN })).status;
+  t.equal(await status('/core/v1/repos/group%2Fname/raw'), 200);
+  t.equal(proxy.asked[0]?.url, '/base/core/v1/repos/group%2Fname/raw');
+  for (const path of [
+    '/core/v1/repos/%2e%2e%2Fsecret',
+    '/core/v1/repos/a%2F..%2Fsecret',
+    '/core/v1/repos/a%2F%2e%2e',
+    '/core/v1/repos/a%252Fb',
+    '/core/v1/repos/a%5cb',
+    '/chat/v1/repos/group%2Fname',
+  ])
+    t.equal(await status(path), 400, path);
+  t.equal(await status('/core/v1%2Fcapability%2Fresolve'), 404, 'for the gateway alone');
+  t.equal(await status('/core/v1/capability%2Fresolve'), 404, 'for the gateway alone');
+  t.equal(proxy.asked.length, 1);
 });
 
 t.test('proxy: a GET with a body is refused; a body beyond what tools may send arrives whole', async (t) => {
@@ -500,7 +551,7 @@ t.test(
   'proxy: no shared cache may keep what was asked with a session; without one the module decides',
   async (t) => {
     const proxy = await proxyOf(t, {
-      publicPaths: ['/core/v1/news'],
+      rules: { public: ['/core/v1/news'] },
       answer: (_asked, response) =>
         response
           .writeHead(200, {
@@ -560,7 +611,7 @@ t.test(
 );
 
 t.test('proxy: calls without a session are limited by connection', async (t) => {
-  const proxy = await proxyOf(t, { publicPaths: ['/core/v1'], settings: { ApiRPSLimit: 1 } });
+  const proxy = await proxyOf(t, { rules: { public: ['/core/v1'] }, settings: { ApiRPSLimit: 1 } });
   const statuses: number[] = [];
   for (let call = 0; call < 12; call += 1) statuses.push((await proxy.send('/core/v1/a/b')).status);
   t.ok(statuses.includes(429), statuses.join(' '));
@@ -570,7 +621,7 @@ t.test('proxy: calls without a session are limited by connection', async (t) => 
 t.test(
   'proxy: McpBasic and McpApp reach by REST what their tools and resources reach, and nothing else',
   async (t) => {
-    const proxy = await proxyOf(t, { publicPaths: ['/core/v1/open'] });
+    const proxy = await proxyOf(t, { rules: { public: ['/core/v1/open'] } });
     const cases: [method: string, path: string, basic: number, app: number][] = [
       ['GET', '/core/v1/news/list', 200, 403],
       ['HEAD', '/core/v1/news/list', 200, 403],
@@ -667,7 +718,7 @@ t.test(
   'proxy: a public path names no account that nothing proved, where personal reads are closed',
   async (t) => {
     for (const personalReads of [true, false]) {
-      const proxy = await proxyOf(t, { personalReads, publicPaths: ['/core/v1/open'] });
+      const proxy = await proxyOf(t, { personalReads, rules: { public: ['/core/v1/open'] } });
       const told: Record<string, [unknown, unknown]> = {};
       for (const token of [BASIC_BEARER, APP_BEARER, SIGNED_APP_BEARER, BEARER]) {
         const answer = await proxy.send('/core/v1/open/page', {

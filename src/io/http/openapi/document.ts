@@ -59,7 +59,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
 
 /** The document as plain JSON. Throws if two schemas have the same name. */
 export function describeApi(table: readonly AnyRoute[], info: ApiInfo): object {
-  const routes = table.filter(({ notOffered, isFile }) => notOffered !== true && isFile !== true);
+  const routes = table.filter(({ notOffered, isFile, asksFor }) => !(notOffered || isFile || asksFor));
   const registry = new SchemaRegistry();
   registry.register('Error', errorSchema());
   const paths: Record<string, Record<string, object>> = {};
