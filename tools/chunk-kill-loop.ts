@@ -18,6 +18,9 @@ export interface ChunkKillLoopReport extends KillReport {
   /** Chunks that were answered, and those of them that a kill met while their upload was open. */
   acknowledged: number;
   atKills: number;
+  /** Chunks that were answered with other bytes first, and those of them that a kill met before the file's were. */
+  replaced: number;
+  replacing: number;
 }
 
 interface ChunkKillOptions extends KillOptions {
@@ -40,6 +43,8 @@ interface Uploader {
   bytes: Buffer | undefined;
   /** Its chunks that were answered. */
   readonly acknowledged: Set<number>;
+  /** It was sent with other bytes, and is not answered with the file's yet. */
+  replacing: number | undefined;
   opened: boolean;
   lastSent: number;
 }
@@ -47,6 +52,8 @@ interface Uploader {
 const CHUNK_BYTES = 256 * 1024;
 const CHUNKS_MAX = 2.5;
 const MANY_CHUNKS_MAX = 40;
+/** Share of the chunks that come with other bytes first. */
+const REPLACED_SHARE = 0.3;
 const SETTINGS = {
   ApiRPSLimit: 100_000,
   IpRPSLimit: 100_000,
@@ -70,6 +77,8 @@ export async function runChunkKillLoop(options: ChunkKillOptions): Promise<Chunk
     caught,
     acknowledged: 0,
     atKills: 0,
+    replaced: 0,
+    replacing: 0,
     faults: [],
   };
   const launching = { args: ['--sandbox'], configuration: { Settings: SETTINGS } };
@@ -111,7 +120,7 @@ export async function runManyChunksLoop(options: KillOptions): Promise<ChunkKill
 
 function newUploader(person: Person, random: () => number, chunksMax: number): Uploader {
   const { cookie } = person;
-  const none = { url: '', bytes: undefined, opened: false, lastSent: 0 };
+  const none = { url: '', bytes: undefined, opened: false, lastSent: 0, replacing: undefined };
   return {
     person,
     cookie,
@@ -148,6 +157,7 @@ async function uploadFiles(
     uploader.bytes = randomBytes(1 + Math.floor(uploader.random() * uploader.chunksMax * CHUNK_BYTES));
     uploader.opened = false;
     uploader.acknowledged.clear();
+    uploader.replacing = undefined;
     await upload(uploader, uploader.bytes, onLast, report);
   }
 }
@@ -165,9 +175,24 @@ async function upload(
   for (const at of chunks) {
     uploader.lastSent = at;
     if (at === chunks.length - 1) onLast();
+    else if (uploader.random() < REPLACED_SHARE) await sendOther(uploader, bytes, at, report);
     await send(uploader, bytes, at, report);
   }
   if (uploader.bytes !== undefined) throw new Error('the last chunk did not complete the upload');
+}
+
+async function sendOther(
+  uploader: Uploader,
+  bytes: Buffer,
+  at: number,
+  report: ChunkKillLoopReport,
+): Promise<void> {
+  uploader.replacing = at;
+  const other = randomBytes(chunksOf(bytes)[at]?.length ?? 0);
+  const query = { uploadId: uploadIdOf(bytes), chunkNumber: at, chunkCrc32: crc32(other) };
+  const answer = await sendPart(uploader, query, other);
+  if (answer.status !== 200) throw new Error(`upload_part with other bytes: ${answer.status} ${answer.text}`);
+  report.replaced += 1;
 }
 
 async function send(
@@ -180,6 +205,7 @@ async function send(
   if (answer.status !== 200) throw new Error(`upload_part: ${answer.status} ${answer.text}`);
   report.acknowledged += 1;
   uploader.acknowledged.add(at);
+  if (uploader.replacing === at) uploader.replacing = undefined;
   const { fileId } = answer.json['result'] as unknown as PartAnswer;
   if (fileId === null) return;
   uploader.files.set(fileId, bytes);
@@ -228,7 +254,12 @@ async function goOn(uploader: Uploader, report: ChunkKillLoopReport): Promise<vo
     const lost = missing.filter((at) => uploader.acknowledged.has(at));
     if (lost.length > 0)
       report.faults.push(`${who}: chunks ${lost.join(' ')} were acknowledged and are missing`);
-    for (const at of missing) await send(uploader, bytes, at, report);
+    const { replacing } = uploader;
+    if (replacing !== undefined) {
+      report.replacing += 1;
+      await send(uploader, bytes, replacing, report);
+    }
+    for (const at of missing) if (at !== replacing) await send(uploader, bytes, at, report);
     if (uploader.bytes !== undefined) await send(uploader, bytes, lastSent, report);
   } else if (opened) {
     // Completed by a message that the restart delivered, or before the kill: the memory of its last part answers.

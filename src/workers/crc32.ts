@@ -14,7 +14,8 @@ export interface WriteBufferTask {
   readonly sharedBuffer: SharedArrayBuffer;
   /** Number of bytes, from the beginning of the buffer. */
   readonly length: number;
-  readonly fd: number;
+  /** Null: the bytes are hashed alone. */
+  readonly fd: number | null;
   /** Offset in the file, in bytes. */
   readonly position: number;
   /** When the bytes have another CRC-32, they are not written and that CRC-32 is the result. */
@@ -23,8 +24,13 @@ export interface WriteBufferTask {
   readonly entry?: ChunkEntry;
 }
 
+/** Another file gets the bytes of the range, at the same offset. */
+export interface CopyRangeTask extends FileRangeTask {
+  readonly toFd: number;
+}
+
 /** A system error of a write: a full disk is no bug of the task. */
-interface SystemFault {
+export interface SystemFault {
   /** For example `ENOSPC`. */
   readonly code: string;
   readonly message: string;
@@ -61,7 +67,7 @@ export function crc32InScript(bytes: Uint8Array, previous = 0): number {
   return CRC32.buf(bytes, previous) >>> 0;
 }
 
-/** A number is the CRC-32 of the bytes. They are written unless another one was expected. */
+/** A number is the CRC-32 of the bytes. They are written unless another one was expected, or there is no file. */
 export function writeBuffer({
   sharedBuffer,
   length,
@@ -72,14 +78,13 @@ export function writeBuffer({
 }: WriteBufferTask): WriteBufferResult {
   const bytes = new Uint8Array(sharedBuffer, 0, length);
   const crc = crc32(bytes);
-  if (expectedCrc32 !== undefined && expectedCrc32 !== crc) return crc;
+  if (fd === null || (expectedCrc32 !== undefined && expectedCrc32 !== crc)) return crc;
   try {
     writeFully(fd, bytes, position);
     if (entry !== undefined) writeFully(fd, packChunkEntry(entry, crc), entry.position);
     return crc;
   } catch (error) {
-    if (!(error instanceof Error) || !('code' in error)) throw error;
-    return { code: String(error.code), message: error.message };
+    return systemFault(error);
   }
 }
 
@@ -90,6 +95,28 @@ export function hashRange(task: FileRangeTask): number | undefined {
     crc = crc32(bytes, crc);
   });
   return isWhole ? crc : undefined;
+}
+
+/** CRC-32 of the bytes as they were copied; undefined when the file ends before the range does. */
+export function copyRange(task: CopyRangeTask): number | undefined | SystemFault {
+  let crc = 0;
+  let position = task.position;
+  try {
+    const isWhole = readRange(task, (bytes) => {
+      crc = crc32(bytes, crc);
+      writeFully(task.toFd, bytes, position);
+      position += bytes.length;
+    });
+    return isWhole ? crc : undefined;
+  } catch (error) {
+    return systemFault(error);
+  }
+}
+
+/** Anything else is a bug. */
+function systemFault(error: unknown): SystemFault {
+  if (!(error instanceof Error) || !('code' in error)) throw error;
+  return { code: String(error.code), message: error.message };
 }
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {

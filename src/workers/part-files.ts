@@ -13,6 +13,7 @@ import {
   openSync,
   readSync,
   renameSync,
+  unlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -39,6 +40,8 @@ export interface MakePartTask extends PartPlace {
 export interface PublishPartTask extends PartPlace, PartBounds {
   /** Name of the published file. */
   readonly file: string;
+  /** Removed after the rename: `part` is a copy of it. */
+  readonly original?: string;
 }
 
 /** A system error, or a part that is not what it should be: no bug of the task. */
@@ -101,6 +104,7 @@ export async function publishPart(task: PublishPartTask): Promise<PublishPartRes
       if (fd === undefined) return await publishedEarlier(folder, file, task);
       const preview = await settleBytes(fd, task);
       renameSync(part, file);
+      if (task.original !== undefined) unlinkIfPresent(pathInFolder(folder, path, task.original));
       await sync(folder);
       return { published: true, preview };
     } finally {
@@ -167,6 +171,14 @@ function openIfPresent(path: string, flags: number): number | undefined {
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
+  }
+}
+
+function unlinkIfPresent(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error;
   }
 }
 

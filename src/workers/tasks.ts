@@ -2,7 +2,15 @@
  * The worker tasks, with plain data as input and output. A task is one entry of `WorkerTasks`, one entry of `TASKS` and one
  * function in a file of its own.
  */
-import { hashRange, type WriteBufferResult, type WriteBufferTask, writeBuffer } from './crc32.ts';
+import {
+  type CopyRangeTask,
+  copyRange,
+  hashRange,
+  type SystemFault,
+  type WriteBufferResult,
+  type WriteBufferTask,
+  writeBuffer,
+} from './crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
 import {
   type AuthenticationResult,
@@ -39,6 +47,8 @@ export interface WorkerTasks {
   writeBuffer: { input: WriteBufferTask; output: WriteBufferResult };
   /** CRC-32 of a range of a file; undefined when the file is shorter. */
   hashRange: { input: FileRangeTask; output: number | undefined };
+  /** Copies a range into another file; as `hashRange`, of the bytes that were copied. */
+  copyRange: { input: CopyRangeTask; output: number | undefined | SystemFault };
   /** SHA-256 of the same, base64url. */
   sha256Range: { input: FileRangeTask; output: string | undefined };
   /** Creates an empty part; its open descriptor. */
@@ -105,6 +115,7 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
   }),
   writeBuffer: define<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
   hashRange: define<'hashRange', FileRangeTask>({ pack: (task) => task, run: hashRange }),
+  copyRange: define<'copyRange', CopyRangeTask>({ pack: (task) => task, run: copyRange }),
   sha256Range: define<'sha256Range', FileRangeTask>({ pack: (task) => task, run: sha256Range }),
   makePart: define<'makePart', MakePartTask>({ queue: 'make', pack: (task) => task, run: makePart }),
   publishPart: define<'publishPart', PublishPartTask>({

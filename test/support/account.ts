@@ -21,7 +21,7 @@ import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import { createKeyRoutes } from '../../src/io/routes/keys.ts';
 import { mcpLogin } from '../../src/io/routes/mcp-login.ts';
 import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/sessions.ts';
-import { hashRange, writeBuffer } from '../../src/workers/crc32.ts';
+import { copyRange, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
 import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido2.ts';
 import { makePart, publishPart } from '../../src/workers/part-files.ts';
@@ -80,6 +80,7 @@ export function inlineWorkers(gate: { wait?: () => Promise<void> } = {}): Ports 
     verifyAuthentication,
     writeBuffer,
     hashRange,
+    copyRange,
     sha256Range,
     makePart,
     publishPart,

@@ -1,10 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { packChunkEntry } from '../../src/domain/files/chunk-entry.ts';
 import { chunkEntry } from '../../src/domain/files/chunk-table.ts';
-import { crc32, crc32InScript, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
+import { copyRange, crc32, crc32InScript, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
 import { runs } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
@@ -118,4 +119,20 @@ t.test('hashRange: a range that the file does not have in full is undefined', as
   t.equal(hashRange({ fd, position: 90, length: 1 }), undefined);
   t.equal(hashRange({ fd, position: 0, length: 0 }), 0);
   closeSync(fd);
+});
+
+t.test('copyRange: the checksum is of the bytes that were copied; a full disk is a fault', async (t) => {
+  const bytes = randomBytes(600_000);
+  const folder = temporaryFolder(t);
+  const [from, to] = [join(folder, 'from'), join(folder, 'to')];
+  writeFileSync(from, bytes);
+  const fd = openSync(from, 'r');
+  const toFd = openSync(to, 'w');
+  const fullFd = openSync('/dev/full', 'w');
+  const range = bytes.subarray(5, 590_005);
+  t.equal(copyRange({ fd, toFd, position: 5, length: 590_000 }), crc32(range));
+  t.ok(readFileSync(to).equals(Buffer.concat([Buffer.alloc(5), range])));
+  t.equal(copyRange({ fd, toFd, position: 599_999, length: 2 }), undefined, 'shorter');
+  t.match(copyRange({ fd, toFd: fullFd, position: 0, length: 10 }), { code: 'ENOSPC' });
+  for (const one of [fd, toFd, fullFd]) closeSync(one);
 });

@@ -1,7 +1,7 @@
 /** What actors may ask of the outside. Types only: io implements them, the entry plugs them in. */
 import type { ContactChannel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
-import type { FileKey } from '../../domain/files/files.ts';
+import type { ChunkBytes, FileKey } from '../../domain/files/files.ts';
 import type { WebhookNotice } from '../../domain/webhooks/types.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
@@ -81,6 +81,8 @@ export interface ChatFilePort {
 export interface FilePort {
   create(key: FileKey): Promise<PortResult<null>>;
   publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<PortResult<null>>;
+  /** Numbers of the chunks that have other bytes: then nothing is published. */
+  publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<PortResult<readonly number[]>>;
   remove(key: FileKey): Promise<PortResult<null>>;
   reserve(holder: string, sizeBytes: number): Promise<PortResult<null>>;
   release(holder: string): void;

@@ -22,6 +22,16 @@ export interface FileKey {
   readonly fileId: string;
 }
 
+/** What a chunk of a file should be. */
+export interface ChunkBytes {
+  readonly sizeBytes: number;
+  readonly crc32: number;
+}
+
+export function fileBytes(chunks: readonly ChunkBytes[]): number {
+  return chunks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
 /** Refusals of the completion that keep their own number. */
 const COMPLETION_REFUSALS: ReadonlySet<ErrorName> = new Set([
   'Forbidden',

@@ -23,6 +23,8 @@ const CUT_RUNS = 80;
 const USERS = ['1001', '1002', '1003'];
 /** Two of them have a CRC-32 of their own, one is a file that does not have the checksum it declares. */
 const FILES = [new SampleFile(1, 1), new SampleFile(2, 2), new SampleFile(3, 3), lying(new SampleFile(4, 2))];
+/** Of any other bytes. */
+const OTHER_CRC = 7;
 const INACTIVITY_MS = 60 * SECOND_MS;
 const MEMORY_MS = 10 * MINUTE_MS;
 
@@ -32,13 +34,22 @@ function lying(file: SampleFile): SampleFile {
 
 type Step =
   | { do: 'init'; who: number; file: number }
+  /** Not `good`: other bytes, with their right checksum. */
   | { do: 'part'; who: number; file: number; chunk: number; good: boolean }
   | { do: 'cancel'; who: number; file: number }
   | { do: 'advance'; seconds: number }
   | { do: 'fault'; call: UploadCall | null }
   | { do: 'restart' }
   /** A kill between the bytes of a missing chunk and its turn; with `twice` another one right after the restart. */
-  | { do: 'cut'; upload: number; chunk: number; twice: boolean };
+  | { do: 'cut'; upload: number; chunk: number; twice: boolean }
+  /** A kill after a stored chunk was announced with other bytes, before they are written. */
+  | { do: 'cutReplacing'; upload: number; chunk: number }
+  /** A late writer puts the former bytes of a replaced chunk into the part. */
+  | { do: 'late'; upload: number; chunk: number }
+  /** A chunk comes with other bytes, then with the file's, then the first write ends late. */
+  | { do: 'swap'; upload: number; chunk: number }
+  /** Every chunk that is missing, or has other bytes, is sent. */
+  | { do: 'finish'; upload: number; chunk: number };
 
 const who = fc.nat({ max: USERS.length - 1 });
 const file = fc.nat({ max: FILES.length - 1 });
@@ -61,7 +72,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 20,
     arbitrary: fc.record({ do: fc.constant('part' as const), who, file, chunk, good: fc.constant(true) }),
   },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('part' as const), who, file, chunk, good }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('part' as const), who, file, chunk, good }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), who, file }) },
   {
     weight: 2,
@@ -81,11 +92,22 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       twice: fc.boolean(),
     }),
   },
+  {
+    weight: 16,
+    arbitrary: fc.record({
+      do: fc.constantFrom('cutReplacing' as const, 'late' as const, 'swap' as const, 'finish' as const),
+      upload: who,
+      chunk: fc.nat({ max: 2 }),
+    }),
+  },
 );
 
 interface Active {
   readonly file: SampleFile;
-  readonly stored: Set<number>;
+  /** Chunk to whether its bytes are the file's, as they were acknowledged; as they are on the disk; as they may be. */
+  readonly stored: Map<number, boolean>;
+  readonly disk: Map<number, boolean>;
+  readonly announced: Map<number, boolean>;
   activeMs: number;
 }
 
@@ -114,21 +136,40 @@ class Reference {
     if (this.fault === 'reserve') return 'StorageFull';
     if (this.fault === 'create') return 'ChartApiFileError';
     if (this.fault === 'createPart') return 'FileStorageFailed';
-    this.active.set(userId, { file: wanted, stored: new Set(), activeMs: this.nowMs });
+    const none = { stored: new Map(), disk: new Map(), announced: new Map() };
+    this.active.set(userId, { file: wanted, ...none, activeMs: this.nowMs });
     this.finished.delete(`${userId} ${wanted.uploadId}`);
     return 'open';
   }
 
-  /** Of one active upload a missing chunk, whose bytes a restart finds in the part. Undefined when there is none. */
-  write(upload: number, chunk: number): [userId: string, sent: SampleFile, chunk: number] | undefined {
+  /** Of one active upload one chunk that `isWanted`. Undefined when there is none. */
+  pick(
+    { upload, chunk }: { readonly upload: number; readonly chunk: number },
+    isWanted: (active: Active, at: number) => boolean,
+  ): [userId: string, active: Active, chunk: number] | undefined {
     const [userId, active] = [...this.active].at(upload % this.active.size) ?? [];
     if (userId === undefined || active === undefined) return undefined;
-    const missing = [...active.file.chunks.keys()].filter((at) => !active.stored.has(at));
-    const at = missing[chunk % missing.length];
-    if (at === undefined) return undefined;
-    active.stored.add(at);
+    const wanted = [...active.file.chunks.keys()].filter((at) => isWanted(active, at));
+    const at = wanted[chunk % wanted.length];
+    return at === undefined ? undefined : [userId, active, at];
+  }
+
+  /** What it wrote is in the part. */
+  write(active: Active, at: number, isGood: boolean): void {
+    if ((active.stored.get(at) ?? active.announced.get(at) ?? isGood) !== isGood)
+      active.announced.set(at, isGood);
+    active.stored.set(at, isGood);
+    active.disk.set(at, isGood);
     active.activeMs = this.nowMs;
-    return [userId, active.file, at];
+  }
+
+  restart(): void {
+    for (const active of this.active.values()) {
+      this.#lose(active);
+      // Announced bytes that are there count, whichever write brought them.
+      for (const [at, isGood] of active.announced)
+        if (!active.stored.has(at) && active.disk.get(at) === isGood) this.write(active, at, isGood);
+    }
   }
 
   part(userId: string, sent: SampleFile, at: number, isGood: boolean): string {
@@ -139,19 +180,36 @@ class Reference {
       return remembered ? 'file' : 'InvalidID';
     }
     if (at < 0 || at >= sent.chunks.length) return 'InvalidPart';
-    if (active.stored.has(at) && !isGood) return 'ChecksumError';
+    const isFull = active.stored.size === sent.chunks.length;
+    if (active.stored.get(at) !== isGood) this.write(active, at, isGood);
     // One that a kill left full completes at any repeat.
-    if (active.stored.has(at) && active.stored.size < sent.chunks.length) return 'stored';
-    active.stored.add(at);
+    else if (!isFull) return 'stored';
     active.activeMs = this.nowMs;
     if (active.stored.size < sent.chunks.length) return 'stored';
+    return this.#complete(userId, active, at);
+  }
+
+  #complete(userId: string, active: Active, at: number): string {
+    const { file: sent, stored, announced } = active;
     this.active.delete(userId);
-    if (sent.uploadId === 99) return 'ChecksumError';
+    if (sent.uploadId === 99 || [...stored.values()].includes(false)) return 'ChecksumError';
     if (this.fault === 'publish') return 'FileStorageFailed';
+    if (announced.size > 0 && this.#lose(active) > 0) {
+      this.active.set(userId, active);
+      return 'ChecksumError';
+    }
     if (this.fault === 'complete') return 'ChartApiFileError';
     this.finished.set(`${userId} ${sent.uploadId}`, { chunk: at, untilMs: this.nowMs + MEMORY_MS });
     this.completed += 1;
     return 'file';
+  }
+
+  /** Chunks whose bytes on the disk are others than those acknowledged. */
+  #lose(active: Active): number {
+    const lost = [...active.stored].filter(([at, isGood]) => active.disk.get(at) !== isGood);
+    for (const [at] of lost) active.stored.delete(at);
+    if (lost.length > 0) active.activeMs = this.nowMs;
+    return lost.length;
   }
 
   cancel(userId: string, wanted: SampleFile): string {
@@ -185,16 +243,64 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
 }
 
 type Call = Extract<Step, { who: number }>;
+type SimpleStep = Exclude<Step, { do: 'swap' | 'finish' }>;
 
-async function cut(
+function simpleSteps(reference: Reference, one: Step): SimpleStep[] {
+  if (one.do !== 'swap' && one.do !== 'finish') return [one];
+  const picked = reference.pick(one, () => true);
+  if (picked === undefined) return [];
+  const [userId, { file: sample, stored }, chunk] = picked;
+  const part = (at: number, isGood: boolean): SimpleStep => {
+    const ids = { who: USERS.indexOf(userId), file: FILES.indexOf(sample) };
+    return { do: 'part', ...ids, chunk: at, good: isGood };
+  };
+  if (one.do === 'swap') return [part(chunk, false), part(chunk, true), { ...one, do: 'late' }];
+  return [...sample.chunks.keys()].filter((at) => stored.get(at) !== true).map((at) => part(at, true));
+}
+
+/** Each is expanded when its turn comes. */
+function* eachSimple(steps: readonly Step[], reference: Reference): Generator<[number, SimpleStep]> {
+  for (const [at, one] of steps.entries())
+    for (const simple of simpleSteps(reference, one)) yield [at, simple];
+}
+
+type Cut = Extract<Step, { do: 'cut' | 'cutReplacing' | 'late' }>;
+
+const crcFor = (sample: SampleFile, at: number, isGood: boolean) => (isGood ? sample.crcOf(at) : OTHER_CRC);
+
+/** Steps that the actors do not see, or not to their end. Parts that a late writer had open are added to `written`. */
+async function interrupt(
   uploads: UploadActors,
-  one: Extract<Step, { do: 'cut' }>,
-  reference?: Reference,
+  one: Cut,
+  reference: Reference,
+  written: Set<Map<number, number>>,
 ): Promise<void> {
-  const written = reference?.write(one.upload, one.chunk);
-  if (written !== undefined) uploads.write(...written);
+  const picked = reference.pick(one, ({ stored, announced }, at) =>
+    one.do === 'late' ? announced.has(at) : stored.has(at) === (one.do === 'cutReplacing'),
+  );
+  if (picked !== undefined) {
+    const [userId, active, at] = picked;
+    const { file: sample, stored, announced, disk } = active;
+    if (one.do === 'cut') {
+      await uploads.write(userId, sample, at);
+      reference.write(active, at, true);
+    } else if (one.do === 'cutReplacing') {
+      const isGood = stored.get(at) !== true;
+      await uploads.announce(userId, sample, at, crcFor(sample, at, isGood));
+      stored.delete(at);
+      announced.set(at, isGood);
+    } else {
+      const isGood = announced.get(at) !== true;
+      const { fileId } = await uploads.announce(userId, sample, at, crcFor(sample, at, !isGood));
+      uploads.world.write(userId, fileId, at, crcFor(sample, at, isGood));
+      disk.set(at, isGood);
+      written.add(uploads.world.parts.get(`${userId}/${fileId}`) ?? new Map());
+    }
+  }
+  if (one.do === 'late') return;
   await restart(uploads);
-  if (one.twice) await restart(uploads);
+  if (one.do === 'cut' && one.twice) await restart(uploads);
+  reference.restart();
 }
 
 function act(uploads: UploadActors, one: Call): Promise<unknown> {
@@ -203,14 +309,7 @@ function act(uploads: UploadActors, one: Call): Promise<unknown> {
   if (sample === undefined) throw new Error('there are files');
   if (one.do === 'init') return uploads.init(userId, sample);
   if (one.do === 'cancel') return uploads.cancel(userId, sample.uploadId);
-  return uploads.part(userId, sample, one.chunk, one.good ? sample.crcOf(one.chunk) : 7);
-}
-
-/** The route checks the checksum of a new chunk before the actor gets it: the model asks for stored ones alone. */
-function isForRoute(reference: Reference, one: Step): boolean {
-  if (one.do !== 'part' || one.good) return false;
-  const active = reference.active.get(USERS[one.who] ?? '');
-  return active?.file === FILES[one.file] && !active?.stored.has(one.chunk);
+  return uploads.part(userId, sample, one.chunk, one.good ? sample.crcOf(one.chunk) : OTHER_CRC);
 }
 
 function expectedOf(reference: Reference, one: Call): string {
@@ -247,17 +346,20 @@ t.test('uploads: any history ends as in the reference', async (t) => {
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }), async (steps) => {
       const uploads = createUploadActors({ settings: settings() });
       const reference = new Reference(uploads.actors.clock.nowMs);
-      for (const [at, one] of steps.entries()) {
-        if (isForRoute(reference, one)) continue;
+      const written = new Set<Map<number, number>>();
+      for (const [at, one] of eachSimple(steps, reference)) {
         if (one.do === 'advance') {
           await uploads.actors.advance(one.seconds * SECOND_MS);
           reference.tick(one.seconds);
         } else if (one.do === 'fault') {
           setFault(uploads, one.call);
           reference.fault = one.call;
-        } else if (one.do === 'restart' || one.do === 'cut') {
-          if (one.do === 'cut') await cut(uploads, one, reference);
-          else await restart(uploads);
+        } else if (one.do === 'restart' || 'upload' in one) {
+          if ('upload' in one) await interrupt(uploads, one, reference, written);
+          else {
+            await restart(uploads);
+            reference.restart();
+          }
           for (const [userId, { file: open, stored }] of reference.active) {
             const missing = (await uploads.missing(userId, open)).join();
             const expected = [...open.chunks.keys()].filter((chunk) => !stored.has(chunk)).join();
@@ -274,6 +376,8 @@ t.test('uploads: any history ends as in the reference', async (t) => {
         if (slots.join() !== expectedSlots.join()) throw new Error(`step ${at}: slots of ${slots.join()}`);
         await uploads.actors.settle();
       }
+      // The late writers are not over yet.
+      for (const part of written) part.set(0, OTHER_CRC);
       const faults = await toTheEnd(uploads);
       if (faults.length > 0) throw new Error(faults.join('; '));
       if (uploads.world.published.size !== reference.completed) throw new Error('a file too many or too few');
@@ -297,9 +401,8 @@ t.test(
           for (const [at, one] of steps.entries()) {
             if (one.do === 'advance') await uploads.actors.advance(one.seconds * SECOND_MS);
             else if (one.do === 'fault') setFault(uploads, one.call);
-            else if (one.do === 'restart') await restart(uploads);
-            else if (one.do === 'cut') await cut(uploads, one);
-            else if (one.do !== 'part' || one.good) {
+            else if (one.do === 'restart' || 'upload' in one) await restart(uploads);
+            else {
               // No caller waits for it: the next step, a crash perhaps, comes in the middle.
               act(uploads, one).then(
                 (reply) => {

@@ -80,12 +80,32 @@ t.test('upload: a chunk that was lost and sent with other bytes is found as it w
   t.same(await restart(uploads), { lost: 1, found: 0 });
   await uploads.part(ADA, file, 0, 42);
   t.same(await restart(uploads), { lost: 0, found: 1 });
-  await rejectsWith(t, uploads.part(ADA, file, 0), 'ChecksumError');
+  t.equal((await uploads.announce(ADA, file, 0, 42)).known, true);
 });
+
+t.test(
+  'upload: a kill before announced bytes are written leaves the chunk missing, and later it is found',
+  async (t) => {
+    const { uploads, file } = await opened(3);
+    await uploads.part(ADA, file, 0, 42);
+    await uploads.announce(ADA, file, 0);
+    t.same(await restart(uploads), { lost: 0, found: 0 }, 'the part has the former bytes, with their entry');
+    t.same(await uploads.missing(ADA, file), [0, 1, 2]);
+    await uploads.write(ADA, file, 0);
+    t.same(await restart(uploads), { lost: 0, found: 1 });
+    await uploads.part(ADA, file, 0, 42);
+    t.same(await restart(uploads), { lost: 0, found: 1 }, 'acknowledged once more with the first bytes');
+    await uploads.part(ADA, file, 0);
+    for (const at of [1, 2]) await uploads.part(ADA, file, at);
+    await uploads.actors.settle();
+    t.same(uploads.world.faults(), []);
+    t.equal(uploads.world.published.size, 1);
+  },
+);
 
 t.test('upload: after a clean stop the table is not read', async (t) => {
   const { uploads, file } = await opened(2);
-  uploads.write(ADA, file, 0);
+  await uploads.write(ADA, file, 0);
   const [slot] = await uploads.slots();
   const command = { type: 'checkUpload' as const, uploadKey: slot?.uploadKey ?? '', rehash: false };
   t.same(await uploads.actors.system.ask(upload, ADA, command), { lost: 0, found: 0 });
@@ -96,7 +116,7 @@ t.test('upload: one that a kill left full completes when any of its chunks is re
   for (const repeated of [0, 1, 2]) {
     const { uploads, file } = await opened(3);
     for (const at of [0, 1]) await uploads.part(ADA, file, at);
-    uploads.write(ADA, file, 2);
+    await uploads.write(ADA, file, 2);
     t.same(await restart(uploads), { lost: 0, found: 3 });
     t.same(await uploads.missing(ADA, file), [], 'its last chunk was written and not answered');
     t.match(await uploads.part(ADA, file, repeated), { chunkNumber: repeated, fileId: '1001' });
@@ -110,7 +130,7 @@ t.test('upload: one that a kill left full completes when any of its chunks is re
 t.test('upload: one that a kill left full with another checksum ends at the repeat', async (t) => {
   const { uploads, file } = await opened(2);
   await uploads.part(ADA, file, 0);
-  uploads.write(ADA, file, 1, 77);
+  await uploads.write(ADA, file, 1, 77);
   t.same(await restart(uploads), { lost: 0, found: 2 });
   await rejectsWith(t, uploads.part(ADA, file, 0), 'ChecksumError');
   await uploads.actors.settle();
@@ -120,17 +140,10 @@ t.test('upload: one that a kill left full with another checksum ends at the repe
 
 t.test('upload: a chunk of a cancelled upload is none of the next one with the same checksum', async (t) => {
   const { uploads, file } = await opened(2);
-  const { uploadKey } = uploads.write(ADA, file, 0);
+  const { uploadKey } = await uploads.write(ADA, file, 0);
   await uploads.cancel(ADA, file.uploadId);
   await uploads.init(ADA, file);
-  const late = uploads.actors.system.ask(upload, ADA, {
-    type: 'storeChunk',
-    uploadKey,
-    uploadId: file.uploadId,
-    chunkNumber: 0,
-    crc32: file.crcOf(0),
-  });
-  await rejectsWith(t, late, 'InvalidID');
+  await rejectsWith(t, uploads.store(ADA, uploadKey, file, 0), 'InvalidID');
   t.same(await uploads.missing(ADA, file), [0, 1]);
   t.same(uploads.world.tables.get(`${ADA}/1002`), new Map(), 'the new part begins with an empty table');
 });

@@ -160,10 +160,79 @@ t.test('upload: parts refuse 1305, 1306, 1308; a foreign id is like an unknown o
   await rejectsWith(t, uploads.cancel(BOB, file.uploadId), 'InvalidID');
   for (const at of [-1, 3, 2 ** 53, 1.5, Number.NaN])
     await rejectsWith(t, uploads.part(ADA, file, at, 7), 'InvalidPart');
-  await uploads.part(ADA, file, 0);
-  await rejectsWith(t, uploads.part(ADA, file, 0, 7), 'ChecksumError');
-  t.equal(uploads.world.parts.get(`${ADA}/1001`)?.get(0), file.crcOf(0), 'what is stored is not touched');
   t.notOk(uploads.actors.system.exists(upload, BOB), 'asking creates nothing');
+});
+
+/** As the route asks before it writes. */
+const replacing = (uploads: UploadActors, { uploadId }: SampleFile, chunkNumber: number, uploadKey: string) =>
+  uploads.actors.system.ask(upload, ADA, {
+    type: 'replaceChunk',
+    uploadKey,
+    uploadId,
+    chunkNumber,
+    crc32: chunkNumber + 7,
+  });
+
+t.test(
+  'upload: an announced chunk is missing until it is written; the announcement is refused 1305, 1306, 1308',
+  async (t) => {
+    const uploads = createUploadActors();
+    const file = new SampleFile(1, 3);
+    await uploads.init(ADA, file);
+    const { uploadKey } = await uploads.write(ADA, file, 0);
+    await rejectsWith(t, replacing(uploads, file, 3, uploadKey), 'InvalidPart');
+    await rejectsWith(t, replacing(uploads, file, 0, 'another'), 'InvalidID');
+    await uploads.part(ADA, file, 0);
+    await uploads.announce(ADA, file, 0, 7);
+    t.same(await uploads.missing(ADA, file), [0, 1, 2]);
+    await rejectsWith(t, uploads.store(ADA, uploadKey, file, 0), 'ChecksumError');
+    await uploads.part(ADA, file, 0, 7);
+    for (let times = 1; times < 400; times += 1) await uploads.announce(ADA, file, 0, 8 + times);
+    await rejectsWith(t, uploads.announce(ADA, file, 0), 'ChecksumError');
+    await uploads.cancel(ADA, file.uploadId);
+    await rejectsWith(t, replacing(uploads, file, 0, uploadKey), 'InvalidID');
+    await isClean(t, uploads);
+  },
+);
+
+t.test('upload: while a file is being published its chunks are not replaced', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 2);
+  await uploads.init(ADA, file);
+  const { uploadKey } = await uploads.write(ADA, file, 0);
+  await uploads.part(ADA, file, 0);
+  let go: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  uploads.world.hold = (call) => (call === 'publish' ? held : undefined);
+  const last = uploads.part(ADA, file, 1);
+  await uploads.actors.settle();
+  await rejectsWith(t, uploads.part(ADA, file, 0, 7), 'ChecksumError');
+  await rejectsWith(t, replacing(uploads, file, 0, uploadKey), 'ChecksumError');
+  go();
+  t.match(await last, { fileId: String });
+  await isClean(t, uploads, 1);
+});
+
+t.test('upload: a chunk that two nodes wrote is the one reported last, if the copy shows it', async (t) => {
+  for (const isWrittenLast of [true, false]) {
+    const uploads = createUploadActors();
+    const file = new SampleFile(1, 2);
+    await uploads.init(ADA, file);
+    const { uploadKey, fileId } = await uploads.write(ADA, file, 0);
+    // The other node found the chunk missing too.
+    await uploads.part(ADA, file, 0, 7);
+    if (isWrittenLast) uploads.world.write(ADA, fileId, 0, file.crcOf(0));
+    await uploads.store(ADA, uploadKey, file, 0);
+    const last = uploads.part(ADA, file, 1);
+    if (!isWrittenLast) {
+      await rejectsWith(t, last, 'ChecksumError');
+      t.same(await uploads.missing(ADA, file), [0]);
+      t.match(await uploads.part(ADA, file, 0), { fileId: String });
+    } else t.match(await last, { fileId: String });
+    await isClean(t, uploads, 1);
+  }
 });
 
 t.test('upload: a full-file mismatch is 1308 and ends it', async (t) => {

@@ -185,6 +185,11 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/actors/files/upload.test.ts: a crash before every call, and after it',
     'test/actors/files/upload-recovery.test.ts: a kill takes no acknowledged chunk, nor does a second kill',
   ],
+  'A late write of bytes that a v1 upload has replaced': [
+    'test/io/files/upload/v1-parts.test.ts: a chunk again with other bytes replaces the former; no late write is published',
+    'test/io/files/storage/storage.test.ts: a copy of a part is published whole, or not at all',
+    'test/actors/files/upload-model.test.ts: uploads: any history ends as in the reference',
+  ],
   '`kill -9` during a v2 upload': [
     'test/e2e/files/drafts.test.ts: kill -9 loop: every upload is complete or resumable after each kill',
     'test/actors/files/draft.test.ts: a crash after the last byte, at any step',

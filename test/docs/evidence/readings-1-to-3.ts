@@ -211,6 +211,8 @@ export const READINGS_1_TO_3: Evidence = {
   '3 a chunk may be sent again': [
     'test/actors/files/upload.test.ts: a crash before every call, and after it',
     'test/actors/files/upload.test.ts: the finishing part again within 10 minutes',
+    'test/actors/files/upload.test.ts: an announced chunk is missing until it is written',
+    'test/io/files/upload/v1-parts.test.ts: a chunk again with other bytes replaces the former; no late write is published',
     'test/e2e/files/uploads.test.ts: upload: parts arrive in any order and in parallel; the file, its message and its code exist',
     'test/e2e/files/uploads.test.ts: part: 1307 for a chunk of wrong length, 1308 for a wrong CRC-32, after which it may be sent again',
     'test/io/routes/files-v2.test.ts: digests of body and file are checked',

@@ -58,6 +58,8 @@ t.test('kill -9 loop of chunks: no acknowledged chunk is missing after a restart
   t.same(report.faults, []);
   t.equal(report.kills, kills);
   t.ok(report.atKills > 2 * kills, 'uploads were under way, with chunks that were acknowledged');
+  t.ok(report.replaced > kills, 'chunks were being replaced');
+  if (kills >= CHUNK_KILLS) t.ok(report.replacing > 0, 'kills met some of them');
 });
 
 t.test('kill -9 loop of chunks: without the tables of the parts it finds missing chunks', async (t) => {

@@ -285,6 +285,9 @@ t.test(
     t.match(await raw(chunked), /^HTTP\/1\.1 413[\s\S]*"code":1307/, 'chunked, without a declared length');
     t.equal((await uploadPart(ada, bytes, 0)).status, 200);
     t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308], 'stored');
+    const other = randomBytes(CHUNK);
+    t.equal((await sendPart(ada, as(0, other), other)).status, 200, 'it replaces the former');
+    t.equal((await uploadPart(ada, bytes, 0)).status, 200, 'and is replaced');
     t.equal((await uploadPart(ada, bytes, 1)).status, 200);
     t.equal((await uploadPart(ada, bytes, 2)).status, 200);
     t.equal(last.length, 5);

@@ -26,6 +26,7 @@ t.test(
       files: {
         create: async () => ({ ok: true, value: null }),
         publish: async () => ({ ok: false, error: 'StorageFull' }),
+        publishCopy: async () => ({ ok: true, value: [] }),
         remove: async () => ({ ok: true, value: null }),
         reserve: async () => ({ ok: true, value: null }),
         release: (holder) => void released.push(holder),

@@ -117,6 +117,11 @@ export class FakeDisk implements FilePort {
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
   }
 
+  /** No chunk of a draft is replaced. */
+  async publishCopy(): Promise<PortResult<readonly number[]>> {
+    return fail('FileStorageFailed');
+  }
+
   /** No draft has a table. */
   async readTable(): Promise<PortResult<readonly (number | null)[]>> {
     return { ok: true, value: [] };

@@ -8,7 +8,8 @@ import type { StoredChunk } from '../../../src/actors/files/v1/upload-messages.t
 import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import type { ChatFilePort, FilePort, PortResult, Ports } from '../../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
-import { CHUNK_BYTES, chunkCount, type FileKey } from '../../../src/domain/files/files.ts';
+import { combineCrc32 } from '../../../src/domain/files/crc32-combine.ts';
+import { CHUNK_BYTES, chunkCount, chunkSizeBytes, type FileKey } from '../../../src/domain/files/files.ts';
 import type { Network } from '../../../src/domain/limits/networks.ts';
 import { createTestActors, type TestActors, type TestActorsOptions } from '../actors/actors.ts';
 
@@ -30,6 +31,10 @@ export class UploadWorld {
   readonly tables = new Map<string, Map<number, number>>();
   /** Size, by file. */
   readonly published = new Map<string, number>();
+  /** Chunk to checksum, by published file. A late writer of a part that was published itself has the same map. */
+  readonly bytes = new Map<string, Map<number, number>>();
+  /** What the chat module has of a complete file. */
+  readonly completed = new Map<string, { readonly crc32: number; readonly sizeBytes: number }>();
   readonly messages = new Map<string, Message>();
   readonly reserved = new Map<string, number>();
   readonly cancelledKeys = new Set<string>();
@@ -54,14 +59,23 @@ export class UploadWorld {
       }),
     publish: (key, sizeBytes) =>
       this.#call('publish', () => {
-        const name = nameOf(key);
-        if (!this.parts.has(name))
-          return this.published.get(name) === sizeBytes ? undefined : 'FileStorageFailed';
-        this.parts.delete(name);
-        this.tables.delete(name);
-        this.published.set(name, sizeBytes);
+        const part = this.parts.get(nameOf(key));
+        if (part === undefined) return this.#isPublished(key, sizeBytes);
+        this.#publish(key, sizeBytes, part);
         return undefined;
       }),
+    publishCopy: async (key, chunks) => {
+      let wrong: number[] = [];
+      const result = await this.#call('publish', () => {
+        const part = this.parts.get(nameOf(key));
+        const sizeBytes = chunks.reduce((sum, chunk) => sum + chunk.sizeBytes, 0);
+        if (part === undefined) return this.#isPublished(key, sizeBytes);
+        wrong = chunks.flatMap(({ crc32 }, at) => (part.get(at) === crc32 ? [] : [at]));
+        if (wrong.length === 0) this.#publish(key, sizeBytes, new Map(part));
+        return undefined;
+      });
+      return result.ok ? { ok: true, value: wrong } : result;
+    },
     remove: (key) =>
       this.#call('remove', () => {
         this.parts.delete(nameOf(key));
@@ -94,11 +108,12 @@ export class UploadWorld {
       const fileId = this.messages.get(uploadKey)?.fileId ?? '';
       return result.ok ? { ok: true, value: { fileId } } : result;
     },
-    complete: ({ fileId }) =>
+    complete: ({ fileId, userId, sizeBytes, crc32 }) =>
       this.#call('complete', () => {
         const message = [...this.messages.values()].find((one) => one.fileId === fileId);
         if (message === undefined) return 'ChartApiFileError';
         message.complete = true;
+        this.completed.set(nameOf({ owner: userId, fileId }), { sizeBytes, crc32 });
         return undefined;
       }),
     cancel: (uploadKey) =>
@@ -114,6 +129,18 @@ export class UploadWorld {
     chatFiles: this.chatFiles,
   };
 
+  #publish(key: FileKey, sizeBytes: number, bytes: Map<number, number>): void {
+    const name = nameOf(key);
+    this.parts.delete(name);
+    this.tables.delete(name);
+    this.published.set(name, sizeBytes);
+    this.bytes.set(name, bytes);
+  }
+
+  #isPublished(key: FileKey, sizeBytes: number): ErrorName | undefined {
+    return this.published.get(nameOf(key)) === sizeBytes ? undefined : 'FileStorageFailed';
+  }
+
   async #call(call: UploadCall, work: () => unknown): Promise<PortResult<null>> {
     await this.hold(call);
     this.calls.push(call);
@@ -123,6 +150,12 @@ export class UploadWorld {
     if (this.swallow(call)) return await new Promise<never>(() => {});
     if (fault !== undefined) return { ok: false, error: fault.error };
     return typeof refused === 'string' ? { ok: false, error: refused as ErrorName } : OK;
+  }
+
+  /** As a thread writes a chunk, into the part and its table. */
+  write(userId: string, fileId: string, chunkNumber: number, crc32: number): void {
+    const name = nameOf({ owner: userId, fileId });
+    for (const written of [this.parts, this.tables]) written.get(name)?.set(chunkNumber, crc32);
   }
 
   /** What is there besides complete files with their messages; nothing when all is well. */
@@ -135,6 +168,15 @@ export class UploadWorld {
       if (!complete) faults.push(`pending message ${fileId}`);
       else if (!this.published.has(`${userId}/${fileId}`)) faults.push(`message ${fileId} without a file`);
       visible.add(`${userId}/${fileId}`);
+    }
+    for (const [name, { crc32, sizeBytes }] of this.completed) {
+      const crc32s = this.bytes.get(name) ?? new Map<number, number>();
+      const sizes = Array.from(
+        { length: chunkCount(sizeBytes) },
+        (_, at) => chunkSizeBytes(at, sizeBytes) ?? 0,
+      );
+      const whole = sizes.reduce((crc, size, at) => combineCrc32(crc, crc32s.get(at) ?? 0, size), 0);
+      if (whole !== crc32) faults.push(`file ${name} with other bytes`);
     }
     for (const name of this.published.keys())
       if (!visible.has(name)) faults.push(`file ${name} without a message`);
@@ -166,9 +208,19 @@ export interface UploadActors {
   readonly actors: TestActors;
   readonly world: UploadWorld;
   init(userId: string, file: SampleFile, name?: string, networks?: readonly Network[]): Promise<unknown>;
-  /** Looks for the place of the chunk, writes it into the part and its table. */
-  write(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): ChunkPosition;
-  /** The same, and stores it. */
+  /** Looks for the place of the chunk, and announces it if it replaces other bytes. */
+  announce(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<ChunkPosition>;
+  /** The same, and writes it into the part and its table. */
+  write(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<ChunkPosition>;
+  /** Reports a chunk as written, perhaps late. */
+  store(
+    userId: string,
+    uploadKey: string,
+    file: SampleFile,
+    chunkNumber: number,
+    crc32?: number,
+  ): Promise<StoredChunk>;
+  /** Writes a chunk and reports it. */
   part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
   cancel(userId: string, uploadId: number): Promise<unknown>;
   /** Chunks that `upload_status` names. */
@@ -183,15 +235,31 @@ export interface UploadActors {
 export function createUploadActors(options: Partial<TestActorsOptions> = {}): UploadActors {
   const world = new UploadWorld();
   const actors = createTestActors({ kinds: [upload, uploadSlots], ports: world.ports, ...options });
-  const write = (userId: string, file: SampleFile, chunkNumber: number, crc32 = file.crcOf(chunkNumber)) => {
-    const { uploadId } = file;
-    const command = { type: 'findPosition' as const, uploadId, chunkNumber, crc32 };
-    const position = actors.system.now(upload, userId, command);
-    const name = `${userId}/${position.fileId}`;
-    if (!position.known)
-      for (const written of [world.parts, world.tables]) written.get(name)?.set(chunkNumber, crc32);
+  const announce: UploadActors['announce'] = async (
+    userId,
+    file,
+    chunkNumber,
+    crc32 = file.crcOf(chunkNumber),
+  ) => {
+    const chunk = { uploadId: file.uploadId, chunkNumber, crc32 };
+    const position = actors.system.now(upload, userId, { type: 'findPosition', ...chunk });
+    const { uploadKey, replaces } = position;
+    if (replaces) await actors.system.ask(upload, userId, { type: 'replaceChunk', uploadKey, ...chunk });
     return position;
   };
+  const write: UploadActors['write'] = async (userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) => {
+    const position = await announce(userId, file, chunkNumber, crc32);
+    if (!position.known) world.write(userId, position.fileId, chunkNumber, crc32);
+    return position;
+  };
+  const store: UploadActors['store'] = (userId, uploadKey, file, chunkNumber, crc32) =>
+    actors.system.ask(upload, userId, {
+      type: 'storeChunk',
+      uploadKey,
+      uploadId: file.uploadId,
+      chunkNumber,
+      crc32: crc32 ?? file.crcOf(chunkNumber),
+    });
   return {
     actors,
     world,
@@ -207,12 +275,12 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
         message: null,
         linkedMessageId: null,
       }),
+    announce,
     write,
+    store,
     async part(userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) {
-      const { uploadId } = file;
-      const { uploadKey } = write(userId, file, chunkNumber, crc32);
-      const command = { type: 'storeChunk' as const, uploadKey, uploadId, chunkNumber, crc32 };
-      return await actors.system.ask(upload, userId, command);
+      const { uploadKey } = await write(userId, file, chunkNumber, crc32);
+      return await store(userId, uploadKey, file, chunkNumber, crc32);
     },
     cancel: (userId, uploadId) => actors.system.ask(upload, userId, { type: 'cancelUpload', uploadId }),
     async missing(userId, { uploadId }) {

@@ -5,7 +5,7 @@
 import { chunkOffsetBytes, chunkSizeBytes, type FileKey } from '../../../domain/files/files.ts';
 import type { Outcome, Turn } from '../../runtime/actor.ts';
 import type { FilePort } from '../../runtime/ports.ts';
-import type { Upload, UploadEvent, UploadState } from './upload-state.ts';
+import { isReplaced, type Upload, type UploadEvent, type UploadState } from './upload-state.ts';
 
 export interface CheckUpload {
   readonly type: 'checkUpload';
@@ -77,12 +77,17 @@ export function uploadChecked(
   return { events, reply: { lost: lost.length, found: found.length } };
 }
 
-/** Chunks of the part's table that the journal does not know and whose bytes match. An entry alone proves nothing. */
+/**
+ * Chunks of the part's table that the journal does not know and whose bytes match. An entry alone proves nothing, nor do
+ * bytes that were being replaced.
+ */
 async function foundChunks(files: FilePort, key: FileKey, upload: Upload): Promise<WrittenChunk[]> {
   const table = await files.readTable(key, upload.sizeBytes);
   if (!table.ok) return [];
   const unknown = table.value.flatMap((crc32, chunkNumber) =>
-    crc32 === null || upload.chunks[chunkNumber] !== null ? [] : [{ chunkNumber, crc32 }],
+    crc32 === null || upload.chunks[chunkNumber] !== null || isReplaced(upload, { chunkNumber, crc32 })
+      ? []
+      : [{ chunkNumber, crc32 }],
   );
   const hashes = await hashesOf(files, key, upload, unknown);
   return unknown.filter(({ crc32 }, at) => hashes?.[at] === crc32);

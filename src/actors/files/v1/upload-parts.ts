@@ -1,7 +1,13 @@
 /** Chunks of a v1 upload that are stored, and the completion that follows from the last one. */
 import type { ErrorName } from '../../../domain/errors.ts';
 import { chunkedPartBytesMax } from '../../../domain/files/chunk-table.ts';
-import { completionRefusal } from '../../../domain/files/files.ts';
+import {
+  CHUNK_BYTES,
+  chunkSizeBytes,
+  completionRefusal,
+  FILE_HARD_CAP_BYTES,
+  type FileKey,
+} from '../../../domain/files/files.ts';
 import type { AuditRecord } from '../../runtime/actor.ts';
 import {
   Later,
@@ -12,7 +18,7 @@ import {
   runOf,
   type Turn,
 } from '../../runtime/actor.ts';
-import type { Ports } from '../../runtime/ports.ts';
+import type { FilePort, PortResult, Ports } from '../../runtime/ports.ts';
 import { messageTo } from '../../runtime/protocol.ts';
 import { storedChunks } from './upload-check.ts';
 import { EXPIRY_TIMER, type ExpireUpload, endUpload } from './upload-ending.ts';
@@ -22,12 +28,18 @@ import {
   activeUpload,
   evolveUpload,
   finishedBy,
+  isReplaced,
   missingChunks,
   type Upload,
   type UploadEvent,
   type UploadState,
   wholeCrc32,
 } from './upload-state.ts';
+
+/** Of one upload; as many as the largest file has chunks. Each takes a commit, and keeps the upload from its expiry. */
+const REPLACEMENTS_MAX = FILE_HARD_CAP_BYTES / CHUNK_BYTES;
+const OTHER_BYTES = 'the file has other bytes than those acknowledged; send its missing chunks again';
+export const IS_COMPLETE = 'the file is complete, with another checksum of this chunk';
 
 /** Callers that may wait for one completion. */
 const WAITERS_MAX = 16;
@@ -42,10 +54,18 @@ export interface StoreChunk {
   readonly crc32: number;
 }
 
+/**
+ * The chunk will get other bytes, which are whole and have this CRC-32. Once it is answered it is missing, so that a crash
+ * cannot leave the former checksum with the new bytes.
+ */
+export interface ReplaceChunk extends Omit<StoreChunk, 'type'> {
+  readonly type: 'replaceChunk';
+}
+
 export interface Published {
   readonly type: 'published';
   readonly uploadKey: string;
-  /** Chunks that a crash took; nothing was published then. */
+  /** Chunks that a crash took, or a late writer; nothing was published then. */
   readonly lost: readonly number[];
   readonly error: ErrorName | null;
 }
@@ -55,20 +75,54 @@ export function storeChunk(
   command: StoreChunk,
   turn: Turn,
 ): Outcome<UploadEvent, StoredChunk> | Refusal {
-  const { uploadKey, uploadId, chunkNumber, crc32 } = command;
+  const { uploadKey, uploadId, chunkNumber } = command;
   const active = activeUpload(state, uploadId, turn);
   if (active === undefined) return remembered(state, command, turn);
   if (active.uploadKey !== uploadKey) return refuse('InvalidID');
   const stored = active.chunks[chunkNumber];
   if (stored === undefined) return refuse('InvalidPart');
+  if (isReplaced(active, command)) return storeLate(state, active, command, turn);
   if (stored === null) return storeNew(state, active, command, turn);
-  if (stored !== crc32) return refuse('ChecksumError');
   // Found whole by a restart: its last chunk was written, the answer and the completion were not.
   if (active.phase === 'open' && missingChunks(active).length === 0)
     return storeNew(state, active, command, turn);
   if (active.phase !== 'completing' || active.lastChunk !== chunkNumber)
     return { reply: noFileYet(chunkNumber), unawaited: true };
   return waitForEnd(state, turn);
+}
+
+/**
+ * Written without an announcement, so while the chunk was missing: another node has stored other bytes since. Which of
+ * them the part has, its copy will show. After an announcement the announced bytes are there, or will be.
+ */
+function storeLate(
+  state: UploadState,
+  { phase, replacing }: Upload,
+  command: StoreChunk,
+  turn: Turn,
+): Outcome<UploadEvent, StoredChunk> | Refusal {
+  const { chunkNumber, crc32 } = command;
+  const event: UploadEvent = { type: 'chunkReplaced', chunkNumber, crc32 };
+  const marked = evolveUpload(state, event);
+  if (phase !== 'open' || replacing?.crc32s[chunkNumber] !== undefined || marked.current === null)
+    return refuse('ChecksumError', 'other bytes have replaced these');
+  const { unawaited: _, ...stored } = storeNew(marked, marked.current, command, turn);
+  return { ...stored, events: [event, ...(stored.events ?? [])] };
+}
+
+export function replaceChunk(
+  state: UploadState,
+  command: ReplaceChunk,
+  turn: Turn,
+): Outcome<UploadEvent, null> | Refusal {
+  const { uploadKey, uploadId, chunkNumber, crc32 } = command;
+  const active = activeUpload(state, uploadId, turn);
+  if (active?.uploadKey !== uploadKey) return refuse('InvalidID');
+  if (active.phase !== 'open') return refuse('ChecksumError', IS_COMPLETE);
+  if (active.chunks[chunkNumber] === undefined) return refuse('InvalidPart');
+  if ((active.replacing?.times ?? 0) >= REPLACEMENTS_MAX)
+    return refuse('ChecksumError', 'too many chunks were replaced');
+  return { events: [{ type: 'chunkReplaced', chunkNumber, crc32 }], reply: null };
 }
 
 /** The part that finished an upload, sent again. */
@@ -151,23 +205,39 @@ async function publish(
     error,
   });
   const { files, chatFiles } = ports;
-  const partBytesMax = chunkedPartBytesMax(sizeBytes);
   if (files === undefined || chatFiles === undefined) return result('ChartApiFileError');
   const key = { owner: userId, fileId };
   if (restarted) {
     const { lost, isPartGone } = await storedChunks(files, key, current);
     // Perhaps the part is gone because it was published: then publishing succeeds once more.
-    if (lost.length > 0 && !(isPartGone && (await files.publish(key, sizeBytes, partBytesMax)).ok)) {
+    if (lost.length > 0 && !(isPartGone && (await publishBytes(files, key, current)).ok)) {
       if (lost.length === current.chunks.length) await files.create(key);
       return result(null, lost);
     }
   }
-  const published = await files.publish(key, sizeBytes, partBytesMax);
+  const published = await publishBytes(files, key, current);
   if (!published.ok) return result(published.error);
+  if (published.value.length > 0) return result(null, published.value);
   const completed = await chatFiles.complete({ fileId, userId, sizeBytes, crc32 });
   if (!completed.ok) return result(completed.error);
   files.release(uploadKey);
   return result(null);
+}
+
+/** Numbers of the chunks that have other bytes than those acknowledged last. */
+async function publishBytes(
+  files: FilePort,
+  key: FileKey,
+  { chunks, sizeBytes, replacing }: Upload,
+): Promise<PortResult<readonly number[]>> {
+  if (replacing === undefined) {
+    const published = await files.publish(key, sizeBytes, chunkedPartBytesMax(sizeBytes));
+    return published.ok ? { ok: true, value: [] } : published;
+  }
+  return await files.publishCopy(
+    key,
+    chunks.map((crc32, at) => ({ crc32: crc32 ?? 0, sizeBytes: chunkSizeBytes(at, sizeBytes) ?? 0 })),
+  );
 }
 
 export function published(
@@ -179,7 +249,14 @@ export function published(
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   if (lost.length > 0) {
     const event: UploadEvent = { type: 'chunksLost', chunks: lost, utcMs: turn.nowMs };
-    return { events: [event], timers: expiryTimer(evolveUpload(state, event), turn) };
+    return {
+      events: [event],
+      timers: expiryTimer(evolveUpload(state, event), turn),
+      answers: current.waiters.map((commandId) => ({
+        commandId,
+        refusal: refuse('ChecksumError', OTHER_BYTES),
+      })),
+    };
   }
   if (error !== null) return endUpload(state, current, completionRefusal(error));
   const { fileId, sizeBytes, uploadId: crc32 } = current;

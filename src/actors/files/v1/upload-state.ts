@@ -33,6 +33,13 @@ export interface UploadFacts {
 /** How an upload ended; an error name is reported to the uploader. */
 export type UploadEnding = 'complete' | 'cancelled' | 'expired' | ErrorName;
 
+/** Chunks whose bytes were replaced. Their part may have a late writer of former bytes, so it is never published itself. */
+interface Replacing {
+  /** CRC-32 that each may have, by its number: what a part has of another one is from before. */
+  readonly crc32s: Readonly<Record<number, number>>;
+  readonly times: number;
+}
+
 /**
  * - `open`: chunks may come. `completing`: all are there, bytes and message are being published.
  * - `leaving`: ended; waiting callers are answered once UploadSlots has freed the slot.
@@ -45,6 +52,8 @@ export interface Upload {
   readonly fileId: string;
   /** CRC-32 of each chunk that is stored, null for those that are missing. */
   readonly chunks: readonly (number | null)[];
+  /** Absent before the first chunk is sent again with other bytes. */
+  readonly replacing?: Replacing;
   /** When it was opened or got its last chunk. */
   readonly activeMs: number;
   /** The chunk that completed it. */
@@ -92,7 +101,9 @@ export type UploadEvent =
       readonly crc32: number;
       readonly utcMs: number;
     }
-  /** A crash took them. An upload that was completing is open again. */
+  /** It is missing until bytes with this CRC-32 are written. */
+  | { readonly type: 'chunkReplaced'; readonly chunkNumber: number; readonly crc32: number }
+  /** The part has other bytes. An upload that was completing is open again. */
   | { readonly type: 'chunksLost'; readonly chunks: readonly number[]; readonly utcMs: number }
   | { readonly type: 'allStored'; readonly chunkNumber: number }
   | { readonly type: 'waiterJoined'; readonly commandId: string }
@@ -149,7 +160,7 @@ function opened(state: UploadState, event: Extract<UploadEvent, { type: 'uploadO
 
 type ChangeEvent = Extract<
   UploadEvent,
-  { type: 'chunkStored' | 'chunksLost' | 'allStored' | 'waiterJoined' | 'uploadEnded' }
+  { type: 'chunkStored' | 'chunkReplaced' | 'chunksLost' | 'allStored' | 'waiterJoined' | 'uploadEnded' }
 >;
 
 function changed(current: Upload, event: ChangeEvent): Upload {
@@ -160,6 +171,14 @@ function changed(current: Upload, event: ChangeEvent): Upload {
         chunks: current.chunks.with(event.chunkNumber, event.crc32),
         activeMs: event.utcMs,
       };
+    case 'chunkReplaced': {
+      const { crc32s, times } = current.replacing ?? { crc32s: {}, times: 0 };
+      return {
+        ...current,
+        chunks: current.chunks.with(event.chunkNumber, null),
+        replacing: { crc32s: { ...crc32s, [event.chunkNumber]: event.crc32 }, times: times + 1 },
+      };
+    }
     case 'chunksLost': {
       const lost = new Set(event.chunks);
       const chunks = current.chunks.map((crc32, at) => (lost.has(at) ? null : crc32));
@@ -222,6 +241,14 @@ export function finishedBy(
 /** Numbers of the chunks that are missing, in order. */
 export function missingChunks({ chunks }: Upload): number[] {
   return chunks.flatMap((crc32, at) => (crc32 === null ? [at] : []));
+}
+
+/** The chunk is written, or may be written: bytes with another CRC-32 replace it, and have to be announced. */
+export function isReplaced(
+  { chunks, replacing }: Upload,
+  { chunkNumber, crc32 }: { readonly chunkNumber: number; readonly crc32: number },
+): boolean {
+  return (chunks[chunkNumber] ?? replacing?.crc32s[chunkNumber] ?? crc32) !== crc32;
 }
 
 /** CRC-32 of the whole file once every chunk is stored. */

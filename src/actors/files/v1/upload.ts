@@ -32,12 +32,22 @@ import {
 } from './upload-ending.ts';
 import { type StoredChunk, UPLOAD, type UploadMessage } from './upload-messages.ts';
 import { openUpload, type Prepared, prepared } from './upload-opening.ts';
-import { finishUpload, type Published, published, type StoreChunk, storeChunk } from './upload-parts.ts';
+import {
+  finishUpload,
+  IS_COMPLETE,
+  type Published,
+  published,
+  type ReplaceChunk,
+  replaceChunk,
+  type StoreChunk,
+  storeChunk,
+} from './upload-parts.ts';
 import {
   activeUpload,
   evolveUpload,
   expiryMs,
   finishedBy,
+  isReplaced,
   missingChunks,
   type UploadEvent,
   type UploadState,
@@ -52,6 +62,7 @@ type UploadCommand =
   | UploadMessage
   | Prepared
   | StoreChunk
+  | ReplaceChunk
   | Published
   | CancelUpload
   | ExpireUpload
@@ -82,6 +93,8 @@ export interface ChunkPosition {
   /** Of the whole file. */
   readonly fileBytes: number;
   readonly known: boolean;
+  /** The chunk has other bytes: the actor is asked before these are written. */
+  readonly replaces: boolean;
 }
 
 interface UploadStatus {
@@ -95,6 +108,7 @@ export type UploadProtocol = Protocol<
   UploadCommand,
   {
     readonly storeChunk: StoredChunk;
+    readonly replaceChunk: null;
     readonly cancelUpload: null;
     readonly expireUpload: null;
     readonly checkUpload: CheckedChunks;
@@ -116,6 +130,7 @@ export const upload = defineActor<UploadState, UploadProtocol, UploadEvent>({
     openUpload,
     prepared,
     storeChunk,
+    replaceChunk,
     finishUpload,
     published,
     cancelUpload: cancel,
@@ -149,19 +164,19 @@ function cancel(
 
 /** In the order of refusals: 1305, 1306; then the route judges the bytes: 1307, 1308. */
 function positionOf(state: UploadState, command: FindPosition, turn: Turn): ChunkPosition | Refusal {
-  const { uploadId, chunkNumber, crc32 } = command;
+  const { uploadId, chunkNumber } = command;
   const active = activeUpload(state, uploadId, turn);
   if (active === undefined) {
     const finished = finishedBy(state, command, turn.nowMs);
     if (finished === undefined) return refuse('InvalidID');
     const { fileId } = finished;
-    return { uploadKey: '', fileId, positionBytes: 0, sizeBytes: 0, fileBytes: 0, known: true };
+    const nothing = { uploadKey: '', positionBytes: 0, sizeBytes: 0, fileBytes: 0 };
+    return { ...nothing, fileId, known: true, replaces: false };
   }
   const sizeBytes = chunkSizeBytes(chunkNumber, active.sizeBytes);
   if (sizeBytes === undefined) return refuse('InvalidPart');
-  const stored = active.chunks[chunkNumber] ?? null;
-  if (stored !== null && stored !== crc32)
-    return refuse('ChecksumError', 'the chunk is stored with another one');
+  const replaces = isReplaced(active, command);
+  if (replaces && active.phase !== 'open') return refuse('ChecksumError', IS_COMPLETE);
   const { uploadKey, fileId } = active;
   return {
     uploadKey,
@@ -169,7 +184,8 @@ function positionOf(state: UploadState, command: FindPosition, turn: Turn): Chun
     positionBytes: chunkOffsetBytes(chunkNumber),
     sizeBytes,
     fileBytes: active.sizeBytes,
-    known: stored !== null,
+    known: active.chunks[chunkNumber] === command.crc32,
+    replaces,
   };
 }
 

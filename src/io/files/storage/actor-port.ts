@@ -11,6 +11,7 @@ export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
   return {
     create: (key) => result(storage.create(key)),
     publish: (key, sizeBytes, partBytesMax) => result(storage.publish(key, sizeBytes, partBytesMax)),
+    publishCopy: (key, chunks) => settled(storage.publishCopy(key, chunks)),
     remove: (key) => result(storage.remove(key)),
     reserve: (holder, sizeBytes) => result(storage.reserve(holder, sizeBytes)),
     release: (holder) => storage.release(holder),
@@ -19,10 +20,13 @@ export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
   };
 }
 
-async function result(work: Promise<void>): Promise<PortResult<null>> {
+function result(work: Promise<void>): Promise<PortResult<null>> {
+  return settled(work.then(() => null));
+}
+
+async function settled<T>(work: Promise<T>): Promise<PortResult<T>> {
   try {
-    await work;
-    return { ok: true, value: null };
+    return { ok: true, value: await work };
   } catch (error) {
     return failure(error);
   }

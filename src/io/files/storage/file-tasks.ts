@@ -4,7 +4,7 @@ import { GatewayError } from '../../../domain/errors.ts';
 import type { FileFault } from '../../../workers/part-files.ts';
 import type { TaskInput, TaskOutput } from '../../../workers/tasks.ts';
 
-type FileTask = 'makePart' | 'publishPart';
+type FileTask = 'makePart' | 'publishPart' | 'copyRange';
 
 export async function runFileTask<N extends FileTask>(
   workers: WorkerPort,

@@ -51,6 +51,16 @@ export class FreeSpace {
     this.#held.delete(holder);
   }
 
+  /** Reserves for the time of `work`. Rejects as `reserve` does. */
+  async use<T>(holder: string, sizeBytes: number, work: () => Promise<T>): Promise<T> {
+    await this.reserve(holder, sizeBytes);
+    try {
+      return await work();
+    } finally {
+      this.release(holder);
+    }
+  }
+
   /** Rejects with `FileStorageFailed`. */
   freeBytes(): Promise<number> {
     return this.#withFreeBytes((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));

@@ -3,13 +3,21 @@
  * directory (spec 4.8). For the order of syncs see workers/part-files.ts.
  */
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
-import type { FileKey } from '../../../domain/files/files.ts';
+import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
+import type { PublishPartTask } from '../../../workers/part-files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { runFileTask } from './file-tasks.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import { fileName, isPresent, OwnerFolders, ownerName, type Readers } from './owner-folders.ts';
-import { Parts, partName, unlinkIfPresent } from './parts.ts';
+import {
+  fileName,
+  isPresent,
+  OwnerFolders,
+  ownerName,
+  type Readers,
+  unlinkIfPresent,
+} from './owner-folders.ts';
+import { Parts, partName } from './parts.ts';
 import type {
   FilePreview,
   FileStorage,
@@ -83,23 +91,34 @@ export class LocalStorage implements FileStorage {
   }
 
   publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
-    return this.#guard('publishing', key, async () => {
-      const task = {
-        root: this.#folders.root,
-        owner: ownerName(key),
-        part: partName(key),
-        file: fileName(key),
-        sizeBytes,
-        partBytesMax,
-      };
-      const { published, preview } = await this.#parts.exclusively(key, () =>
-        runFileTask(this.#workers, 'publishPart', task),
-      );
-      if (!published) throw new Error('there is neither a part nor a file');
-      if (preview !== undefined) this.#previews.put(key, preview);
-      this.#parts.ended(key);
-      this.#published += 1;
-    });
+    const part = partName(key);
+    return this.#guard('publishing', key, () =>
+      this.#parts.exclusively(key, () => this.#publish(key, { part, sizeBytes, partBytesMax })),
+    );
+  }
+
+  publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
+    const original = partName(key);
+    const sizeBytes = fileBytes(chunks);
+    return this.#guard('publishing a copy of', key, () =>
+      this.#space.use(original, sizeBytes, () =>
+        this.#parts.publishCopy(key, chunks, (part) =>
+          this.#publish(key, { part, original, sizeBytes, partBytesMax: sizeBytes }),
+        ),
+      ),
+    );
+  }
+
+  async #publish(
+    key: FileKey,
+    source: Pick<PublishPartTask, 'part' | 'original' | 'sizeBytes' | 'partBytesMax'>,
+  ): Promise<void> {
+    const task = { root: this.#folders.root, owner: ownerName(key), file: fileName(key), ...source };
+    const { published, preview } = await runFileTask(this.#workers, 'publishPart', task);
+    if (!published) throw new Error('there is neither a part nor a file');
+    if (preview !== undefined) this.#previews.put(key, preview);
+    this.#parts.ended(key);
+    this.#published += 1;
   }
 
   remove(key: FileKey): Promise<void> {

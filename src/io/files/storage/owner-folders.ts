@@ -1,5 +1,5 @@
 /** One folder per owner below a root, opened without following symbolic links (domain/files/folder-access.ts). */
-import { type FileHandle, lstat, open } from 'node:fs/promises';
+import { type FileHandle, lstat, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
@@ -48,6 +48,17 @@ export function fileName(key: FileKey): string {
 
 export function ownerName(key: FileKey): string {
   return fileSafe(key.owner);
+}
+
+/** False when there was nothing to remove. */
+export async function unlinkIfPresent(path: string): Promise<boolean> {
+  try {
+    await unlink(path);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
+  }
 }
 
 /** Undefined when the name does not exist. */

@@ -3,17 +3,25 @@
  * no lease is given while they wait.
  */
 import { close, constants } from 'node:fs';
-import { type FileHandle, lstat, opendir, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, opendir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import { GatewayError } from '../../../domain/errors.ts';
-import type { FileKey } from '../../../domain/files/files.ts';
+import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
 import { parseId } from '../../../domain/ids.ts';
 import type { StorageFaults } from './faults.ts';
 import { runFileTask } from './file-tasks.ts';
-import { fileName, type OwnerFolder, type OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
+import {
+  fileName,
+  type OwnerFolder,
+  type OwnerFolders,
+  openIfPresent,
+  ownerName,
+  unlinkIfPresent,
+} from './owner-folders.ts';
+import { PartCopies } from './part-copies.ts';
 import type { PartLease, SweepScope, WantedFiles } from './port.ts';
 
 const PART_SUFFIX = '.part';
@@ -43,6 +51,7 @@ interface PartUse {
 }
 
 export class Parts {
+  readonly #copies: PartCopies;
   readonly #folders: OwnerFolders;
   readonly #workers: WorkerPort;
   readonly #faults: StorageFaults;
@@ -56,6 +65,7 @@ export class Parts {
     this.#folders = folders;
     this.#workers = workers;
     this.#faults = faults;
+    this.#copies = new PartCopies(folders, workers);
   }
 
   get leases(): number {
@@ -142,6 +152,23 @@ export class Parts {
     }
   }
 
+  /**
+   * Runs `publish` with the name of a copy of the part if every chunk is as expected; with the part's when there is none.
+   * Resolves with the numbers of chunks that are not.
+   */
+  publishCopy(
+    key: FileKey,
+    chunks: readonly ChunkBytes[],
+    publish: (name: string) => Promise<void>,
+  ): Promise<readonly number[]> {
+    const part = partName(key);
+    return this.exclusively(key, async () => {
+      const wrong = await this.#copies.publish(key, part, chunks, publish);
+      if (wrong === undefined) await publish(part);
+      return wrong ?? [];
+    });
+  }
+
   /** Closes unused descriptors. */
   async close(): Promise<void> {
     const idle = [...this.#uses.values()].filter(({ leases }) => leases === 0);
@@ -159,13 +186,17 @@ export class Parts {
     return unlinkIfPresent(folder.pathOf(partName(key)));
   }
 
-  /** Removes parts that are not wanted and not created since the start. Resolves with their number. */
+  /**
+   * Removes parts that are not wanted and not created since the start, and copies that a crash left. Resolves with the
+   * number of parts.
+   */
   async sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
     let removed = 0;
     for await (const owner of await opendir(this.#folders.root)) {
       if (!owner.isDirectory() || parseId(owner.name) === undefined) continue;
       if (scope?.includes(owner.name) === false) continue;
-      for (const fileId of await this.#partsOf(owner.name, scope?.keepSinceMs)) {
+      const { parts, copies } = await this.#leftIn(owner.name, scope?.keepSinceMs);
+      for (const fileId of parts) {
         if (wanted.has(fileId) || this.#made.has(fileId)) continue;
         const key = { owner: owner.name, fileId };
         const gone = await this.exclusively(key, () =>
@@ -173,21 +204,27 @@ export class Parts {
         );
         if (gone === true) removed += 1;
       }
+      for (const name of copies)
+        await this.#folders.use(owner.name, (folder) => unlinkIfPresent(folder.pathOf(name)));
     }
     return removed;
   }
 
   /** Those that were last written before `beforeMs`, or all. */
-  async #partsOf(owner: string, beforeMs?: number): Promise<string[]> {
-    const found: string[] = [];
+  async #leftIn(owner: string, beforeMs?: number): Promise<{ parts: string[]; copies: string[] }> {
+    const parts: string[] = [];
+    const copies: string[] = [];
     await this.#folders.use(owner, async (folder) => {
       for await (const { name } of await opendir(folder.pathOf('.'))) {
         const fileId = name.endsWith(PART_SUFFIX) ? parseId(name.slice(0, -PART_SUFFIX.length)) : undefined;
-        if (fileId === undefined) continue;
-        if (beforeMs === undefined || (await writtenMs(folder.pathOf(name))) < beforeMs) found.push(fileId);
+        const isCopy = this.#copies.isLeftOver(name);
+        if (fileId === undefined && !isCopy) continue;
+        if (beforeMs !== undefined && (await writtenMs(folder.pathOf(name))) >= beforeMs) continue;
+        if (fileId === undefined) copies.push(name);
+        else parts.push(fileId);
       }
     });
-    return found;
+    return { parts, copies };
   }
 
   #useOf(key: FileKey): PartUse {
@@ -263,17 +300,6 @@ async function writtenMs(path: string): Promise<number> {
     return (await lstat(path)).mtimeMs;
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return Number.POSITIVE_INFINITY;
-    throw error;
-  }
-}
-
-/** False when there was nothing to remove. */
-export async function unlinkIfPresent(path: string): Promise<boolean> {
-  try {
-    await unlink(path);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return false;
     throw error;
   }
 }

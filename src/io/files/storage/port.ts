@@ -3,7 +3,7 @@
  * tests both (test/io/files/storage/storage.test.ts).
  */
 import type { GatewayError } from '../../../domain/errors.ts';
-import type { FileKey } from '../../../domain/files/files.ts';
+import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 
 /** Beginning of a finished file; `text` is undefined for files that are no text. */
 export interface FilePreview {
@@ -83,6 +83,11 @@ export interface FileStorage {
    * up to `partBytesMax` bytes, `sizeBytes` unless given: what is behind the file's bytes is cut off first.
    */
   publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<void>;
+  /**
+   * Publishes a copy of the part, hashed as it is written: of `chunks` one after the other, which are the file. Then no
+   * writer has the file open. Resolves with the numbers of chunks that have other bytes; without any, the part is gone.
+   */
+  publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]>;
   /** Removes file and part once no lease is left. Succeeds when neither exists. */
   remove(key: FileKey): Promise<void>;
 

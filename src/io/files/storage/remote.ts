@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
-import type { FileKey } from '../../../domain/files/files.ts';
+import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
 import type { PartBounds } from '../../../domain/files/part-bounds.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
@@ -85,16 +85,31 @@ export class RemoteStorage implements FileStorage {
   }
 
   publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
-    return this.#guard('publishing', key, async () => {
-      await this.#parts.exclusively(key, async () => {
-        const sent = await this.#send(key, { sizeBytes, partBytesMax });
-        const stored = await this.#serverOf(key).sizeOf(pathOf(key));
-        if (stored !== sizeBytes)
-          throw new Error(`the server has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
-        if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key));
-      });
-      this.#published += 1;
-    });
+    return this.#guard('publishing', key, () =>
+      this.#parts.exclusively(key, () => this.#publish(key, partName(key), { sizeBytes, partBytesMax })),
+    );
+  }
+
+  publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
+    const sizeBytes = fileBytes(chunks);
+    return this.#guard('publishing a copy of', key, () =>
+      this.#space.use(partName(key), sizeBytes, () =>
+        this.#parts.publishCopy(key, chunks, (name) =>
+          this.#publish(key, name, { sizeBytes, partBytesMax: sizeBytes }),
+        ),
+      ),
+    );
+  }
+
+  /** `name` is of the part, or of a copy of it. */
+  async #publish(key: FileKey, name: string, bounds: PartBounds): Promise<void> {
+    const { sizeBytes } = bounds;
+    const sent = await this.#send(key, name, bounds);
+    const stored = await this.#serverOf(key).sizeOf(pathOf(key));
+    if (stored !== sizeBytes)
+      throw new Error(`the server has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
+    if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key));
+    this.#published += 1;
   }
 
   remove(key: FileKey): Promise<void> {
@@ -152,9 +167,9 @@ export class RemoteStorage implements FileStorage {
   }
 
   /** False when there is no part: an earlier run may have sent it, which the server knows. */
-  async #send(key: FileKey, bounds: PartBounds): Promise<boolean> {
+  async #send(key: FileKey, name: string, bounds: PartBounds): Promise<boolean> {
     const handle = await this.#folders.use(key.owner, (folder) =>
-      openIfPresent(folder.pathOf(partName(key)), constants.O_RDWR | constants.O_NOFOLLOW),
+      openIfPresent(folder.pathOf(name), constants.O_RDWR | constants.O_NOFOLLOW),
     );
     if (handle === undefined) return false;
     try {

@@ -4,10 +4,11 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import type { WorkerPort } from '../../../actors/runtime/ports.ts';
+import type { PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
 import { type ChunkEntry, packChunkEntry } from '../../../domain/files/chunk-entry.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
+import type { WriteBufferResult, WriteBufferTask } from '../../../workers/crc32.ts';
 import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 import type { TraceSpan } from '../../tracing/span.ts';
 import type { PartLease } from '../storage/port.ts';
@@ -35,6 +36,11 @@ export interface ReceiveOptions {
   readonly expectedCrc32?: number;
   /** Of a chunk: written once all `maxBytes` bytes are in the part and have `expectedCrc32`. */
   readonly entry?: ChunkEntry;
+  /**
+   * Of bytes that replace others: `receive` waits for it once the body has all `maxBytes` bytes and `expectedCrc32`, and
+   * writes afterwards. Any other body writes nothing, and one that finds no free buffer is `Overloaded`.
+   */
+  readonly beforeWrite?: (() => Promise<void>) | undefined;
   /** The caller calls `leave`. */
   readonly throttled?: ThrottledStream;
   /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only on request. */
@@ -157,7 +163,8 @@ export class BodyWriter implements IncomingSink {
     while (rest.length > 0 && !this.#isOver) {
       const sharedBuffer = this.#takeBuffer();
       if (sharedBuffer === undefined) {
-        this.#writeOverflow(rest);
+        if (this.#options.beforeWrite === undefined) this.#writeOverflow(rest);
+        else this.#fail(new GatewayError('Overloaded'));
         return;
       }
       const taken = sharedBuffer.fill(rest);
@@ -181,17 +188,30 @@ export class BodyWriter implements IncomingSink {
     if (sharedBuffer === undefined) return;
     this.#buffer = undefined;
     const { memory, filledBytes: length } = sharedBuffer;
-    const { lease, positionBytes } = this.#options;
+    const { lease, positionBytes, beforeWrite } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
     const expected = expectedCrc32 === undefined ? {} : { expectedCrc32, ...this.#entryOfBody() };
-    const task = this.#workers.run('writeBuffer', {
-      sharedBuffer: memory,
-      length,
-      fd: lease.fd,
-      position,
-      ...expected,
-    });
+    const input = { sharedBuffer: memory, length, fd: lease.fd, position, ...expected };
+    const task =
+      beforeWrite === undefined ? this.#workers.run('writeBuffer', input) : this.#replace(input, beforeWrite);
     this.#follow(length, task, () => this.#buffers.giveBack(sharedBuffer));
+  }
+
+  async #replace(
+    input: WriteBufferTask,
+    beforeWrite: () => Promise<void>,
+  ): Promise<PortResult<WriteBufferResult>> {
+    const hashed = await this.#workers.run('writeBuffer', { ...input, fd: null });
+    const isRight = hashed.ok && hashed.value === input.expectedCrc32 && input.entry !== undefined;
+    if (!isRight) return hashed;
+    try {
+      await beforeWrite();
+    } catch (error) {
+      const failure = error instanceof GatewayError ? error : new GatewayError('InternalError');
+      this.#fail(failure);
+      return { ok: false, error: failure.row };
+    }
+    return await this.#workers.run('writeBuffer', input);
   }
 
   /** A body in this buffer alone: short of `maxBytes` it is no chunk. */

@@ -1,11 +1,11 @@
 /**
  * Receives the chunks of v1 uploads. The upload actor gives a chunk's position and records it when its bytes are written.
- * One request at a time writes a chunk, so that acknowledged bytes are never overwritten.
+ * One request at a time writes a chunk. Acknowledged bytes are overwritten only after the actor has recorded it.
  */
 
 import { type ChunkPosition, type FindPosition, upload } from '../../../actors/files/v1/upload.ts';
 import type { StoredChunk } from '../../../actors/files/v1/upload-messages.ts';
-import type { StoreChunk } from '../../../actors/files/v1/upload-parts.ts';
+import type { ReplaceChunk, StoreChunk } from '../../../actors/files/v1/upload-parts.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { chunkEntry } from '../../../domain/files/chunk-table.ts';
@@ -82,7 +82,7 @@ export class PartUploads {
 
   /** The lease is released before the actor records the chunk: publish waits for the last lease. */
   async #receive(part: PartRequest, position: ChunkPosition): Promise<void> {
-    const { fileId, positionBytes, sizeBytes, fileBytes } = position;
+    const { fileId, positionBytes, sizeBytes, fileBytes, replaces } = position;
     const { body, userId, chunkNumber, crc32, span } = part;
     if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw shortPartError(sizeBytes);
     const { storage, receiver } = this.#options;
@@ -97,6 +97,7 @@ export class PartUploads {
         tooLong: 'WrongPart',
         expectedCrc32: crc32,
         entry: chunkEntry(chunkNumber, fileBytes),
+        beforeWrite: replaces ? () => replaceChunk(part, position) : undefined,
         throttled,
         span,
       });
@@ -132,6 +133,12 @@ export class PartUploads {
 function findPosition({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): ChunkPosition {
   const command: FindPosition = { type: 'findPosition', uploadId, chunkNumber, crc32 };
   return actors.now(upload, userId, command);
+}
+
+async function replaceChunk(part: PartRequest, { uploadKey }: ChunkPosition): Promise<void> {
+  const { actors, userId, uploadId, chunkNumber, crc32 } = part;
+  const command: ReplaceChunk = { type: 'replaceChunk', uploadKey, uploadId, chunkNumber, crc32 };
+  await actors.ask(upload, userId, command);
 }
 
 function recordChunk(part: PartRequest, { uploadKey }: ChunkPosition): Promise<StoredChunk> {

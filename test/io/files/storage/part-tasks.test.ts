@@ -1,5 +1,5 @@
 /** What a storage makes of the results of worker tasks that make and publish parts. */
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
@@ -43,7 +43,7 @@ t.test(
   'part tasks: a full disk is StorageFull, another system error FileStorageFailed; both are logged',
   async (t) => {
     for (const [code, row] of FAULTS) {
-      const { storage, faults, plant, heal } = startStorage(t);
+      const { root, storage, faults, plant, heal } = startStorage(t);
       const fault = { ok: true, value: { code, message: `${code}: planted` } } as const;
       plant('makePart', fault);
       await rejectsWith(t, storage.create(KEY), row);
@@ -54,6 +54,11 @@ t.test(
       await rejectsWith(t, storage.publish(KEY, BYTES.length), row);
       t.match(faults, [/^making a part of 7\/1001 in .*: planted$/, /^publishing 7\/1001 in .*: planted$/]);
       t.match(storage.counters(), row === 'StorageFull' ? { full: 2, failed: 0 } : { full: 0, failed: 2 });
+      heal();
+      plant('copyRange', fault);
+      await rejectsWith(t, storage.publishCopy(KEY, [{ sizeBytes: BYTES.length, crc32: 1 }]), row);
+      t.same(readdirSync(join(root, KEY.owner)), ['1001.part'], 'no copy is left');
+      t.equal(storage.counters().reservedBytes, 0);
       heal();
       await storage.publish(KEY, BYTES.length);
       t.same(await readStored(storage, KEY), BYTES, 'a later publish succeeds');
@@ -80,6 +85,14 @@ t.test(
     }
   },
 );
+
+t.test('part tasks: a start removes copies that a kill left, and no file with such an end', async (t) => {
+  const { root, storage } = startStorage(t);
+  await storage.create(KEY);
+  for (const name of ['1001.5.copy', '1001.copying']) writeFileSync(join(root, KEY.owner, name), 'bytes');
+  t.equal(await storage.sweep(new Set(['1001'])), 0);
+  t.same(readdirSync(join(root, KEY.owner)).sort(), ['1001.copying', '1001.part']);
+});
 
 t.test('part tasks: a removal while its part is made leaves nothing', async (t) => {
   const { root, storage } = startStorage(t);

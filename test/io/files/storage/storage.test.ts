@@ -11,10 +11,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import { HOUR_MS } from '../../../../src/domain/time.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
+import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
@@ -101,6 +103,39 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await writePart(storage, KEY, text('d'), 3);
     await storage.publish(KEY, 4);
     t.same(await readStored(storage, KEY), text('abcd'));
+    await storage.close();
+  },
+
+  'a copy of a part is published whole, or not at all; a writer of the part does not reach it': async (
+    t,
+    { storage, restart },
+  ) => {
+    const bytes = Buffer.alloc(CHUNK_BYTES + 3, 'abcdefg');
+    const chunks = [bytes.subarray(0, CHUNK_BYTES), bytes.subarray(CHUNK_BYTES)].map((chunk) => ({
+      sizeBytes: chunk.length,
+      crc32: crc32(chunk),
+    }));
+    await storage.create(KEY);
+    await writePart(storage, KEY, bytes);
+    await writePart(storage, KEY, text('table'), 2 * CHUNK_BYTES);
+    await writePart(storage, KEY, text('x'), CHUNK_BYTES + 1);
+    t.same(await storage.publishCopy(KEY, chunks), [1], 'the second chunk has other bytes');
+    t.equal(await storage.open(KEY), undefined);
+    await writePart(storage, KEY, bytes.subarray(CHUNK_BYTES), CHUNK_BYTES);
+    t.same(
+      await storage.publishCopy(KEY, [...chunks, { sizeBytes: CHUNK_BYTES, crc32: 1 }]),
+      [2],
+      'too short',
+    );
+    t.same(await storage.publishCopy(KEY, chunks), []);
+    t.ok((await readStored(storage, KEY))?.equals(bytes));
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    t.equal(storage.counters().reservedBytes, 0);
+    const after = restart();
+    t.same(await after.publishCopy(KEY, chunks), [], 'repeated after a restart');
+    await after.remove(KEY);
+    await rejectsWith(t, after.publishCopy(KEY, chunks), 'FileStorageFailed');
+    await after.close();
     await storage.close();
   },
 

@@ -3,7 +3,7 @@
  * charges of the bandwidth limiter.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
@@ -12,8 +12,10 @@ import { filePort } from '../../../../src/io/files/storage/actor-port.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
+import { SharedBuffers } from '../../../../src/io/files/upload/buffers.ts';
 import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { PartUploads } from '../../../../src/io/files/upload/v1-parts.ts';
+import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { ManualClock } from '../../../support/actors/actors.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
@@ -26,10 +28,11 @@ const ADA = '1001';
 interface SetUpOptions {
   readonly quota?: number;
   readonly lease?: FileStorage['lease'];
+  readonly buffersMax?: number;
 }
 
 /** The actors of uploads over a real folder. */
-async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptions = {}) {
+async function setUp(t: Test, file: SampleFile, { quota = 0, lease, buffersMax = 8 }: SetUpOptions = {}) {
   const folder = temporaryFolder(t);
   const storage = new LocalStorage({
     workers: inlineWorkers().workers,
@@ -43,7 +46,8 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptio
   const uploads = createUploadActors({ ports, settings });
   const time = new ManualClock();
   const throttle = new Throttle({ settings, elapsed: time.read, timer: time.timer });
-  const receiver = new BodyReceiver(workers, { folder: temporaryFolder(t) });
+  const sharedBuffers = new SharedBuffers(buffersMax);
+  const receiver = new BodyReceiver(workers, { folder: temporaryFolder(t), sharedBuffers });
   const parts = new PartUploads({
     storage: lease === undefined ? storage : { lease },
     receiver,
@@ -197,6 +201,108 @@ t.test('part uploads: a part of 0.1.0, which has no table, completes', async (t)
   t.match(await store(2, sent(file, 2)), { fileId: String });
   t.ok(readFileSync(join(folder, ADA, names()[0] ?? '')).equals(Buffer.concat(file.chunks)));
 });
+
+const OTHER = randomBytes(CHUNK_BYTES);
+const OTHER_CRC = crc32(OTHER);
+
+t.test(
+  'part uploads: a chunk again with other bytes replaces the former; no late write is published',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { store, names, folder, uploads } = await setUp(t, file);
+    await store(0, wholeBody(OTHER), OTHER_CRC);
+    const [part = ''] = names();
+    const late = openSync(join(folder, ADA, part), 'r+');
+    t.same(await store(0, sent(file, 0)), { chunkNumber: 0, fileId: null });
+    writeSync(late, OTHER, 0, CHUNK_BYTES, 0);
+    await rejectsWith(t, store(1, sent(file, 1)), 'ChecksumError');
+    t.same(await uploads.missing(ADA, file), [0], 'a late write before the end is found by the copy');
+    t.same(names(), [part], 'no copy is left');
+    const { fileId } = await store(0, sent(file, 0));
+    writeSync(late, OTHER, 0, CHUNK_BYTES, 0);
+    closeSync(late);
+    t.same(names(), [fileId]);
+    t.ok(readFileSync(join(folder, ADA, fileId ?? '')).equals(Buffer.concat(file.chunks)));
+  },
+);
+
+t.test(
+  'part uploads: other bytes that are cut off, short, long, wrong or without a buffer leave the former',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { store, names, folder, uploads, receiving } = await setUp(t, file);
+    await store(0, sent(file, 0));
+    const cut = new FakeBody();
+    const answer = store(0, cut, OTHER_CRC);
+    await receiving(1);
+    cut.send(OTHER.subarray(0, 1000));
+    cut.lose();
+    await rejectsWith(t, answer, 'InvalidInput');
+    const short = OTHER.subarray(0, 1000);
+    const undeclared = new FakeBody();
+    const shortAnswer = store(0, undeclared, crc32(short));
+    await receiving(1);
+    undeclared.send(short);
+    undeclared.end();
+    await rejectsWith(t, shortAnswer, 'ShortPart');
+    await rejectsWith(t, store(0, new FakeBody(CHUNK_BYTES + 1), OTHER_CRC), 'WrongPart');
+    await rejectsWith(t, store(0, sent(file, 0), OTHER_CRC), 'ChecksumError');
+    t.same(await uploads.missing(ADA, file), [1]);
+    const { fileId } = await store(1, sent(file, 1));
+    t.ok(readFileSync(join(folder, ADA, fileId ?? '')).equals(Buffer.concat(file.chunks)));
+    t.same(names(), [fileId]);
+
+    const none = await setUp(t, file, { buffersMax: 0 });
+    await none.store(0, sent(file, 0));
+    await rejectsWith(t, none.store(0, wholeBody(OTHER), OTHER_CRC), 'Overloaded');
+    t.same(await none.uploads.missing(ADA, file), [1]);
+    t.match(await none.store(1, sent(file, 1)), { fileId: String });
+  },
+);
+
+t.test(
+  'part uploads: a second write of a chunk waits for the one that replaces it; the last one counts',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { store, names, folder, settle, receiver, receiving } = await setUp(t, file);
+    await store(0, sent(file, 0));
+    const [first, second] = [new FakeBody(CHUNK_BYTES), new FakeBody(CHUNK_BYTES)];
+    const other = store(0, first, OTHER_CRC);
+    await receiving(1);
+    const third = store(0, second, crc32(randomBytes(8)));
+    const again = store(0, sent(file, 0));
+    t.same(await again, { chunkNumber: 0, fileId: null }, 'what is stored still is answered at once');
+    await settle();
+    t.equal(receiver.counters().active, 1, 'the second waits');
+    first.send(OTHER);
+    first.end();
+    await other;
+    await receiving(1);
+    second.send(OTHER);
+    second.end();
+    await rejectsWith(t, third, 'ChecksumError');
+    await store(0, sent(file, 0));
+    const { fileId } = await store(1, sent(file, 1));
+    t.ok(readFileSync(join(folder, ADA, fileId ?? '')).equals(Buffer.concat(file.chunks)));
+    t.same(names(), [fileId]);
+  },
+);
+
+t.test(
+  'part uploads: a kill before announced bytes are written: a real part gives no former chunk',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { uploads, store, names, folder } = await setUp(t, file);
+    await store(0, wholeBody(OTHER), OTHER_CRC);
+    await uploads.announce(ADA, file, 0);
+    await uploads.actors.restart();
+    const [slot] = await uploads.slots();
+    t.same(await uploads.check(ADA, slot?.uploadKey ?? ''), { lost: 0, found: 0 });
+    t.same(await uploads.missing(ADA, file), [0, 1]);
+    for (const at of [1, 0]) await store(at, sent(file, at));
+    t.ok(readFileSync(join(folder, ADA, names()[0] ?? '')).equals(Buffer.concat(file.chunks)));
+  },
+);
 
 t.test('part uploads: cancelled while a body arrives: 1305, and no part stays', async (t) => {
   const file = new SampleFile(1, 2);
