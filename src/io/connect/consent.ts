@@ -97,7 +97,8 @@ const NOTHING: Omit<ConsentView, 'step'> = {
 
 export async function viewConsent(deps: ConsentDeps, context: RouteContext): Promise<ConsentView> {
   requireOwnPage(context, false);
-  const { rawQuery, session } = context;
+  const { session } = context;
+  const rawQuery = context.search.slice(1);
   const result = await readAuthorization(deps, context, rawQuery).catch(shownError);
   const account = session === undefined ? null : await accountOf(context, session);
   if ('code' in result) return { ...NOTHING, step: 'error', error: result, account };

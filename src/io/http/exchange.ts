@@ -143,8 +143,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   get error(): ErrorName | undefined {
     return this.#error;
   }
-  get rawQuery(): string {
-    return this.head.rawQuery;
+  get search(): string {
+    return this.head.search;
   }
   get rawPath(): string {
     return this.head.path;

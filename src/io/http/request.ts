@@ -31,6 +31,7 @@ export class IncomingHead {
   readonly path: string;
   /** Undecoded, without `?`. */
   readonly rawQuery: string;
+  readonly #hasEmptyQuery: boolean;
   readonly headerCount: number;
   #headers: Map<string, string>;
   #repeated: Map<string, string[]> | undefined;
@@ -39,7 +40,10 @@ export class IncomingHead {
   constructor(request: HttpRequest) {
     this.method = canonicalMethod(request.getCaseSensitiveMethod());
     this.path = request.getUrl();
-    this.rawQuery = request.getQuery() ?? '';
+    // The library's types lack the undefined of a target without `?`.
+    const query: string | undefined = request.getQuery();
+    this.rawQuery = query ?? '';
+    this.#hasEmptyQuery = query === '';
     const headers = new Map<string, string>();
     let repeated: Map<string, string[]> | undefined;
     let count = 0;
@@ -57,6 +61,12 @@ export class IncomingHead {
     this.#headers = headers;
     this.#repeated = repeated;
     this.repeatedHeaders = repeated === undefined ? NO_HEADERS : new Set(repeated.keys());
+  }
+
+  /** The query with its `?`; '' for a target without one. */
+  get search(): string {
+    if (this.#hasEmptyQuery) return '?';
+    return this.rawQuery === '' ? '' : `?${this.rawQuery}`;
   }
 
   /** Releases the fields of a long-lived answer: a fifth of an idle stream's memory, and they hold the session token. */

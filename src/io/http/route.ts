@@ -105,8 +105,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly rawBody: Buffer;
   /** The body as it arrives, if the route's `body` is `stream` and there is one. */
   readonly incoming: PrebufferableBody | undefined;
-  /** Query (without `?`) and path as sent, undecoded. */
-  readonly rawQuery: string;
+  /** Undecoded query with its `?`; '' for a target without one. */
+  readonly search: string;
   readonly rawPath: string;
   readonly method: string;
   readonly session: Session;

@@ -52,9 +52,9 @@ function fromHeader(context: RouteContext, name: string): string | null | undefi
   return context.repeatedHeaders.has(name) ? null : context.header(name);
 }
 
-function fromQuery({ rawQuery }: RouteContext, name: string): string | null | undefined {
-  if (rawQuery === '') return undefined;
-  const [value, ...more] = new URLSearchParams(rawQuery).getAll(name);
+function fromQuery({ search }: RouteContext, name: string): string | null | undefined {
+  if (search === '') return undefined;
+  const [value, ...more] = new URLSearchParams(search).getAll(name);
   return more.length > 0 ? null : value;
 }
 

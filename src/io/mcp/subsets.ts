@@ -90,9 +90,9 @@ export function profileSubset({ tools, resources }: ProfileRow): Subset {
 }
 
 /** The tools that the query of a request asks for; undefined: all. It has no effect on resources, and none at /connect. */
-export function askedTools({ rawQuery, rawPath }: RouteContext): ((name: string) => boolean) | undefined {
-  if (rawQuery === '' || !rawQuery.includes('tools=') || !rawPath.startsWith('/mcp')) return undefined;
-  const lists = new URLSearchParams(rawQuery).getAll('tools');
+export function askedTools({ search, rawPath }: RouteContext): ((name: string) => boolean) | undefined {
+  if (search === '' || !search.includes('tools=') || !rawPath.startsWith('/mcp')) return undefined;
+  const lists = new URLSearchParams(search).getAll('tools');
   if (lists.length === 0) return undefined;
   const asked = lists
     .flatMap((list) => list.split(',', PATTERNS_MAX))

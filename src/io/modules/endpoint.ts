@@ -132,23 +132,23 @@ export function withoutParameters(path: string): string {
 
 /**
  * The URL of a proxied REST call: the client's path under the module's base address, untouched, parameters included.
+ * `search`: the client's query with its `?`, '' without one.
  * Undefined for a path with dot segments, an empty segment, an encoded separator (`slashes` allows `%2F`) or other unusual
  * characters.
  */
 export function proxiedUrl(
   base: string,
   rawPath: string,
-  rawQuery: string,
+  search: string,
   slashes = false,
 ): ProxiedTarget | undefined {
   if (!PATH.test(rawPath) || /[{}]/.test(rawPath)) return undefined;
   if (hasDotSegments(rawPath, slashes) || EMPTY_SEGMENT.test(rawPath)) return undefined;
-  if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
-  if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
-  const query = rawQuery === '' ? '' : `?${rawQuery}`;
+  if (/[^\x21-\x7e]/.test(search) || search.includes('#')) return undefined;
+  if (rawPath.length + search.length > URL_MAX_CHARACTERS) return undefined;
   const { origin, pathname } = parsedBase(base);
   const path = pathname + rawPath;
-  return { origin, pathname: path, search: query, href: origin + path + query };
+  return { origin, pathname: path, search, href: origin + path + search };
 }
 
 /** The address of a module, whose path does not end in a slash. Cached: the same few come with every call. */

@@ -128,7 +128,7 @@ function requestOf(
   if (dropped.count > 0) deps.onFieldsDropped?.(dropped.count);
   const module = moduleOf(rawPath);
   const slashes = deps.moduleRules.get(module)?.encodedSlashes;
-  const url = proxiedUrl(deps.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery, slashes);
+  const url = proxiedUrl(deps.moduleAddresses.get(module) ?? '', rawPath, context.search, slashes);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),

@@ -161,11 +161,11 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
     auth: 'none',
     limits: ['NoRateLimit'],
     errors: [],
-    handle({ rawQuery }) {
+    handle({ search }) {
       const now = facts();
       const status = now.databaseConnected ? 'healthy' : 'unhealthy';
       const code = now.databaseConnected ? 200 : 503;
-      if (new URLSearchParams(rawQuery).get('plain') === '1') return Reply.json(code, { status });
+      if (new URLSearchParams(search).get('plain') === '1') return Reply.json(code, { status });
       return Reply.json(code, {
         status,
         database: now.databaseConnected ? 'connected' : 'disconnected',

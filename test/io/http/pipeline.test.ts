@@ -158,7 +158,7 @@ const ROUTES: AnyRoute[] = [
     method: 'GET',
     path: '/inject',
     auth: 'none',
-    handle: ({ rawQuery }) => Reply.empty(200, [['X-Thing', decodeURIComponent(rawQuery)]]),
+    handle: ({ search }) => Reply.empty(200, [['X-Thing', decodeURIComponent(search.slice(1))]]),
   }),
   defineRoute({
     ...plain,
