@@ -62,7 +62,7 @@ function crc32ByProcessor(): Crc32 | undefined {
   }
 }
 
-/** Without native code; the reference of the tests. */
+/** Without native code: where this Node has no `zlib.crc32` either. The oracle of the tests. */
 export function crc32InScript(bytes: Uint8Array, previous = 0): number {
   return CRC32.buf(bytes, previous) >>> 0;
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,6 +33,32 @@ t.test(
     );
   },
 );
+
+t.test('crc32: without the native package and zlib.crc32 the script hashes', async (t) => {
+  const preload = join(temporaryFolder(t), 'without.cjs');
+  const program = join(temporaryFolder(t), 'program.mjs');
+  const loader = `const Module = require('node:module');
+    const resolve = Module._resolveFilename;
+    Module._resolveFilename = (name, ...rest) => {
+      if (name === '@node-rs/crc32') throw new Error('no build of the package');
+      return resolve(name, ...rest);
+    };
+    delete require('node:zlib').crc32;
+    Module.syncBuiltinESMExports();`;
+  const source = new URL('../../src/workers/crc32.js', import.meta.url).href;
+  writeFileSync(preload, loader);
+  writeFileSync(
+    program,
+    `import * as zlib from 'node:zlib';
+     const { crc32 } = await import('${source}');
+     process.stdout.write(typeof zlib.crc32 + ' ' + crc32(Buffer.from('123456789')).toString(16));`,
+  );
+  const { stdout, stderr } = spawnSync(process.execPath, ['--require', preload, program], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  t.equal(stdout, 'undefined cbf43926', stderr);
+});
 
 t.test(
   'writeBuffer: writes at its position what the buffer holds at the beginning, through the pool',
