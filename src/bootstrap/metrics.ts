@@ -107,10 +107,20 @@ function connectReadings({ connect }: MetricSources) {
 function workerReadings({ workers, files }: MetricSources) {
   const gateway = workers.counters();
   const hashing = files.counters().workers;
-  const tasks = ({ completed, failed, overloaded }: typeof gateway) => ({ completed, failed, overloaded });
+  const tasks = ({ completed, failed, overloaded, timedOut }: typeof gateway) => ({
+    completed,
+    failed,
+    overloaded,
+    timedOut,
+  });
   return {
     gatehouse_worker_tasks_total: { gateway: tasks(gateway), files: tasks(hashing) },
     gatehouse_worker_threads_lost_total: { gateway: gateway.threadsLost, files: hashing.threadsLost },
+    gatehouse_worker_threads_replaced_total: {
+      gateway: gateway.threadsReplaced,
+      files: hashing.threadsReplaced,
+    },
+    gatehouse_worker_stuck: { gateway: gateway.stuck, files: hashing.stuck },
     gatehouse_worker_tasks_pending: { gateway: gateway.pending, files: hashing.pending },
   } satisfies Partial<MetricReadings>;
 }

@@ -85,6 +85,8 @@ export const ERRORS = {
   FieldTooLong: { code: 1031, status: 431, message: 'Header field too long' },
   /** The library drops trailers (docs/known-gaps.md), and a module would take what is left for the whole. */
   TrailersNotSupported: { code: 1032, status: 501, message: 'Trailers not supported' },
+  /** A thread, or the disk that it waits for, stands still. What was begun is not undone: a repeat gets its result. */
+  TaskTimedOut: { code: 1033, status: 503, message: 'Timed out', retryAfterSeconds: 5 },
   /** A request without a live token of the resource. */
   TokenRequired: { code: -32001, status: 401, message: 'Unauthorized', rpc: -32001 },
   /** A call that a wider scope of the same resource would open (RFC 6750 3.1). */

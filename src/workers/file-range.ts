@@ -13,6 +13,13 @@ const STEP_BYTES = 256 * 1024;
 /** One for each thread, which runs one task at a time. */
 const STEP = pageMemory(STEP_BYTES);
 
+let onStep: () => void = () => undefined;
+
+/** A thread that reads a long range shows with each step that it lives. */
+export function onRangeStep(listener: () => void): void {
+  onStep = listener;
+}
+
 /** `take` gets the bytes piece by piece, valid until it returns. False: the file ends before the range does. */
 export function readRange(
   { fd, position, length }: FileRangeTask,
@@ -23,6 +30,7 @@ export function readRange(
     if (got === 0) return false;
     take(STEP.subarray(0, got));
     done += got;
+    onStep();
   }
   return true;
 }

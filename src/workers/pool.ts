@@ -9,7 +9,9 @@ import {
   type TaskOutput,
 } from './tasks.ts';
 import type { ThreadAnswer } from './thread.ts';
-import { Threads, type ThreadTask } from './threads.ts';
+import { SILENT_MAX, Threads, type ThreadTask } from './threads.ts';
+
+const INTERVAL_MS = 1_000;
 
 export interface WorkerPoolOptions {
   /** At least 1. */
@@ -18,8 +20,10 @@ export interface WorkerPoolOptions {
   readonly queueMax: number;
   /** The file whose `serve` the threads call. Tests pass one that dies. */
   readonly taskFile?: URL;
-  /** Called for every dead thread and every task that throws: bugs, which callers see as `InternalError`. */
+  /** Called for every thread that is dead or replaced, and every task that throws. */
   readonly onFault?: (message: string) => void;
+  /** Calls `tick` in intervals until it is cancelled. Every second unless given. */
+  readonly interval?: (tick: () => void) => { cancel(): void };
 }
 
 /** The same shape as `PortResult` of actors/runtime/ports.ts. */
@@ -31,20 +35,31 @@ export interface WorkerCounters {
   readonly completed: number;
   /** Refused because the queue was full. */
   readonly overloaded: number;
-  /** Answered `InternalError`: the task threw or its thread died. */
+  /** Answered `InternalError`: the task threw, or its thread died, twice where it could run again. */
   readonly failed: number;
+  /** Not done in their time. */
+  readonly timedOut: number;
   /** Threads that died since the start. */
   readonly threadsLost: number;
+  /** Threads that were replaced since the start because they showed no sign of life. */
+  readonly threadsReplaced: number;
   /** Waiting or running now. */
   readonly pending: number;
+  /** Not done in their time and not settled yet, threads that show no sign of life, replaced ones that have not ended. */
+  readonly stuck: number;
 }
 
 export interface WorkerPool {
   /**
-   * Never rejects. `Overloaded` when the queue is full, `InternalError` when the task threw or its thread died,
-   * `Stopping` after `close`.
+   * Never rejects. `Overloaded` when the queue is full, `InternalError` when the task threw or its thread died, twice
+   * where it is pure, `TaskTimedOut` when it was not done in its time, `Stopping` after `close`. A task that holds a file
+   * resolves only when no thread uses it any more; `late` is called before, when the caller has waited long enough.
    */
-  run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<WorkerResult<TaskOutput<N>>>;
+  run<N extends TaskName>(
+    name: N,
+    input: TaskInput<N>,
+    late?: () => void,
+  ): Promise<WorkerResult<TaskOutput<N>>>;
   counters(): WorkerCounters;
   /** Refuses new tasks, waits for the accepted ones, then ends the threads. */
   close(): Promise<void>;
@@ -55,9 +70,9 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const queue = new TaskQueue(options);
   let closing: Promise<void> | undefined;
   return {
-    run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<WorkerResult<TaskOutput<N>>> {
-      if (closing !== undefined) return Promise.resolve({ ok: false, error: 'Stopping' });
-      return queue.add(packTask(name, input)) as Promise<WorkerResult<TaskOutput<N>>>;
+    run<N extends TaskName>(name: N, input: TaskInput<N>, late?: () => void) {
+      if (closing !== undefined) return Promise.resolve({ ok: false as const, error: 'Stopping' as const });
+      return queue.add(packTask(name, input), late) as Promise<WorkerResult<TaskOutput<N>>>;
     },
     counters: () => queue.counters(),
     close() {
@@ -70,45 +85,68 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 class TaskQueue {
   readonly #options: WorkerPoolOptions;
   readonly #threads: Threads;
+  readonly #interval: { cancel(): void };
   /** Tasks that no thread can take yet. */
   readonly #waiting: Record<QueueName, ThreadTask[]> = { compute: [], make: [], publish: [] };
   #pending = 0;
+  #lateNow = 0;
   #onIdle: (() => void) | undefined;
   #completed = 0;
   #overloaded = 0;
   #failed = 0;
+  #timedOut = 0;
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
-    const { threads, taskFile = new URL('./thread.js', import.meta.url) } = options;
+    const { threads, taskFile = new URL('./thread.js', import.meta.url), interval = everySecond } = options;
     this.#threads = new Threads({
       threads,
       taskFile,
       onFault: (message) => options.onFault?.(message),
       onFree: (queue) => this.#sendWaiting(queue),
+      onReturned: (tasks) => {
+        // Behind those that no thread had yet; the oldest one, which is the likeliest cause, after all others.
+        for (const sent of tasks.toReversed()) this.#waiting[sent.task.queue].push(sent);
+      },
     });
+    this.#interval = interval(() => this.#tick());
   }
 
-  add(task: PackedTask): Promise<WorkerResult<unknown>> {
+  add(task: PackedTask, late: (() => void) | undefined): Promise<WorkerResult<unknown>> {
     if (this.#pending >= this.#options.queueMax) {
       this.#overloaded += 1;
       return Promise.resolve({ ok: false, error: 'Overloaded' });
     }
     this.#pending += 1;
     return new Promise((resolve) => {
-      const sent = { task, settle: (answer: ThreadAnswer | undefined) => resolve(this.#result(answer)) };
+      const sent: ThreadTask = {
+        task,
+        age: 0,
+        isLate: false,
+        isRepeated: false,
+        settle: (answer) => resolve(this.#result(sent, answer)),
+        late: () => {
+          this.#timedOut += 1;
+          this.#lateNow += 1;
+          late?.();
+        },
+      };
       const waiting = this.#waiting[task.queue];
       if (waiting.length > 0 || !this.#threads.send(sent)) waiting.push(sent);
     });
   }
 
   counters(): WorkerCounters {
+    const { lost, replaced } = this.#threads.ended;
     return {
       completed: this.#completed,
       overloaded: this.#overloaded,
       failed: this.#failed,
-      threadsLost: this.#threads.lost,
+      timedOut: this.#timedOut,
+      threadsLost: lost,
+      threadsReplaced: replaced,
       pending: this.#pending,
+      stuck: this.#lateNow + this.#threads.stuck,
     };
   }
 
@@ -118,7 +156,22 @@ class TaskQueue {
         this.#onIdle = resolve;
       });
     }
+    this.#interval.cancel();
     await this.#threads.close();
+  }
+
+  #tick(): void {
+    this.#threads.tick();
+    for (const queue of Object.values(this.#waiting)) {
+      const expired = queue.filter((sent) => {
+        sent.age += 1;
+        return sent.age > sent.task.limitSeconds + SILENT_MAX;
+      });
+      if (expired.length === 0) continue;
+      const gone = new Set(expired);
+      queue.splice(0, queue.length, ...queue.filter((sent) => !gone.has(sent)));
+      for (const sent of expired) sent.settle('TaskTimedOut');
+    }
   }
 
   #sendWaiting(queue: QueueName): void {
@@ -130,17 +183,25 @@ class TaskQueue {
     }
   }
 
-  #result(answer: ThreadAnswer | undefined): WorkerResult<unknown> {
+  #result({ isLate }: ThreadTask, answer: ThreadAnswer | ErrorName): WorkerResult<unknown> {
     this.#pending -= 1;
     if (this.#pending === 0) this.#onIdle?.();
-    if (answer !== undefined && answer[2] === undefined) {
+    if (isLate) this.#lateNow -= 1;
+    if (answer === 'TaskTimedOut' && !isLate) this.#timedOut += 1;
+    if (typeof answer === 'string' && answer !== 'InternalError') return { ok: false, error: answer };
+    if (typeof answer !== 'string' && answer[2] === undefined) {
       this.#completed += 1;
       return { ok: true, value: answer[1] };
     }
     this.#failed += 1;
-    if (answer?.[2] !== undefined) this.#options.onFault?.(answer[2]);
+    if (typeof answer !== 'string') this.#options.onFault?.(answer[2] ?? '');
     return { ok: false, error: 'InternalError' };
   }
+}
+
+function everySecond(tick: () => void): { cancel(): void } {
+  const timer = setInterval(tick, INTERVAL_MS).unref();
+  return { cancel: () => clearInterval(timer) };
 }
 
 function checkOptions({ threads, queueMax }: WorkerPoolOptions): void {

@@ -67,10 +67,26 @@ export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
  */
 export type QueueName = 'compute' | 'make' | 'publish';
 
+/** What may be done when an answer does not come. */
+interface TaskNature {
+  /** Has no side effect: when its thread dies, it may run again. */
+  readonly isPure: boolean;
+  /** Uses a descriptor or a buffer, which stay taken until its thread has answered or ended. */
+  readonly holdsFile: boolean;
+  /** The caller waits so long, and a second more for each MiB of `bytes`. */
+  readonly limitSeconds: number;
+}
+
+const SIGNATURE: TaskNature = { isPure: true, holdsFile: false, limitSeconds: 5 };
+const HASH: TaskNature = { isPure: true, holdsFile: true, limitSeconds: 60 };
+const WRITE: TaskNature = { isPure: false, holdsFile: true, limitSeconds: 60 };
+
 /** How one task is sent and run. `Packed` crosses the thread boundary. */
-export interface TaskDefinition<N extends TaskName, Packed> {
+export interface TaskDefinition<N extends TaskName, Packed> extends TaskNature {
   /** `compute` unless given. */
   readonly queue?: QueueName;
+  /** Bytes that it reads again or syncs. */
+  readonly bytes?: (input: TaskInput<N>) => number;
   /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
   pack(input: TaskInput<N>): Packed;
   /** On the worker thread. May throw: the caller then gets `InternalError`. */
@@ -78,11 +94,13 @@ export interface TaskDefinition<N extends TaskName, Packed> {
 }
 
 /** One task on its way to a thread. */
-export interface PackedTask {
+export interface PackedTask extends TaskNature {
   readonly name: TaskName;
   readonly queue: QueueName;
   readonly packed: unknown;
 }
+
+const MEBIBYTE = 1024 * 1024;
 
 /**
  * Short byte arrays are sent as one-byte strings: cloning a small Buffer copies the 8 KB pool block that it is part of
@@ -90,6 +108,7 @@ export interface PackedTask {
  */
 const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
   verifyEd25519: define<'verifyEd25519', readonly [string, string, string]>({
+    ...SIGNATURE,
     pack: ({ publicKey, message, signature }) => [toText(publicKey), toText(message), toText(signature)],
     run: ([publicKey, message, signature]) =>
       verifyEd25519({
@@ -99,10 +118,12 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
       }),
   }),
   checkEd25519Key: define<'checkEd25519Key', string>({
+    ...SIGNATURE,
     pack: ({ publicKey }) => toText(publicKey),
     run: (publicKey) => checkEd25519Key({ publicKey: fromText(publicKey) }),
   }),
   verifyRegistration: define<'verifyRegistration', RegistrationTask>({
+    ...SIGNATURE,
     pack: (task) => task,
     run: verifyRegistration,
   }),
@@ -110,24 +131,48 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
     'verifyAuthentication',
     readonly [Omit<AuthenticationTask, 'cosePublicKey'>, string]
   >({
+    ...SIGNATURE,
     pack: ({ cosePublicKey, ...rest }) => [rest, toText(cosePublicKey)],
     run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromText(cosePublicKey) }),
   }),
-  writeBuffer: define<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
-  hashRange: define<'hashRange', FileRangeTask>({ pack: (task) => task, run: hashRange }),
-  copyRange: define<'copyRange', CopyRangeTask>({ pack: (task) => task, run: copyRange }),
-  sha256Range: define<'sha256Range', FileRangeTask>({ pack: (task) => task, run: sha256Range }),
-  makePart: define<'makePart', MakePartTask>({ queue: 'make', pack: (task) => task, run: makePart }),
+  writeBuffer: define<'writeBuffer', WriteBufferTask>({ ...WRITE, pack: (task) => task, run: writeBuffer }),
+  hashRange: define<'hashRange', FileRangeTask>({
+    ...HASH,
+    bytes: ({ length }) => length,
+    pack: (task) => task,
+    run: hashRange,
+  }),
+  copyRange: define<'copyRange', CopyRangeTask>({
+    ...WRITE,
+    bytes: ({ length }) => length,
+    pack: (task) => task,
+    run: copyRange,
+  }),
+  sha256Range: define<'sha256Range', FileRangeTask>({
+    ...HASH,
+    bytes: ({ length }) => length,
+    pack: (task) => task,
+    run: sha256Range,
+  }),
+  makePart: define<'makePart', MakePartTask>({
+    ...WRITE,
+    queue: 'make',
+    pack: (task) => task,
+    run: makePart,
+  }),
   publishPart: define<'publishPart', PublishPartTask>({
+    ...WRITE,
     queue: 'publish',
+    bytes: ({ sizeBytes }) => sizeBytes,
     pack: (task) => task,
     run: publishPart,
   }),
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {
-  const { queue = 'compute', pack } = TASKS[name];
-  return { name, queue, packed: pack(input) };
+  const { queue = 'compute', isPure, holdsFile, limitSeconds: least, bytes, pack } = TASKS[name];
+  const limitSeconds = bytes === undefined ? least : least + Math.ceil(bytes(input) / MEBIBYTE);
+  return { name, queue, isPure, holdsFile, limitSeconds, packed: pack(input) };
 }
 
 /** On a worker thread. May throw or reject. */

@@ -1,9 +1,19 @@
 /** What a thread of the pool runs: it serves tasks from a message port and answers each one, in any order. */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { onRangeStep } from './file-range.ts';
 import { type PackedTask, runTask } from './tasks.ts';
+
+/** What the thread serves, and the word that it counts up as a sign of life. */
+export interface ThreadLife {
+  readonly port: MessagePort;
+  readonly signs: Int32Array;
+}
 
 /** One task on its way to a thread. */
 export type ThreadRequest = readonly [id: number, name: PackedTask['name'], packed: unknown];
+
+/** Asks for a sign of life alone. */
+export const PING = 'ping';
 
 /** `bug` is the message of a thrown error, for the log only. */
 export type ThreadAnswer = readonly [id: number, value: unknown, bug?: string];
@@ -18,17 +28,17 @@ export const READY_ID = 0;
 const ANSWERS_HELD_MS = 0.3;
 
 /** The lasting task of a thread: never resolves. A task that throws does not affect the others. */
-export function serve(
-  { port }: { readonly port: MessagePort },
-  run: typeof runTask = runTask,
-): Promise<never> {
+export function serve({ port, signs }: ThreadLife, run: typeof runTask = runTask): Promise<never> {
+  const showLife = () => void Atomics.add(signs, 0, 1);
+  onRangeStep(showLife);
   const post = (answers: readonly ThreadAnswer[]) => port.postMessage(answers);
-  port.on('message', (first: ThreadRequest) => {
+  port.on('message', (first: ThreadRequest | typeof PING) => {
     const answers: ThreadAnswer[] = [];
     const heldMs = performance.now() + ANSWERS_HELD_MS;
-    let next: ThreadRequest | undefined = first;
+    let next: ThreadRequest | typeof PING | undefined = first;
     while (next !== undefined) {
-      const answer = answerTo(next, run, (late) => post([late]));
+      showLife();
+      const answer = next === PING ? undefined : answerTo(next, run, (late) => post([late]));
       if (answer !== undefined) answers.push(answer);
       if (performance.now() > heldMs) break;
       next = receiveMessageOnPort(port)?.message;

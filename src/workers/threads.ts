@@ -1,11 +1,12 @@
 /**
  * The threads of a pool. Piscina starts and replaces them; each runs one task that serves a message port for as long as the
- * thread lives. The only importer of piscina. A running task is never aborted.
+ * thread lives. The only importer of piscina. A thread that shows no sign of life is replaced.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
+import type { ErrorName } from '../domain/errors.ts';
 import type { PackedTask, QueueName } from './tasks.ts';
-import { READY_ID, type ThreadAnswer, type ThreadRequest } from './thread.ts';
+import { PING, READY_ID, type ThreadAnswer, type ThreadLife, type ThreadRequest } from './thread.ts';
 
 /**
  * Tasks of a queue at one thread. `compute`: enough that the thread is never idle between two answers, few enough that a
@@ -16,12 +17,31 @@ const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 
 /** Of one thread. */
 const HEAP_MIB_MAX = 256;
 
+/**
+ * Intervals, each with a ping, without a sign of life: then the thread is replaced. Intervals are counted instead of time,
+ * so that a process that was suspended finds its threads alive.
+ */
+export const SILENT_MAX = 5;
+/** Tasks of a thread that starts are not late before: it loads its code, perhaps on a busy machine. */
+const STARTING_MAX = 60;
+/** From here on a thread counts as silent: one ping was not answered for a whole interval. */
+const SILENT_FROM = 2;
+/** Replaced threads that have not ended, because a system call holds them. With so many, none is replaced any more. */
+const HELD_MAX = 8;
+
 const QUEUES: readonly QueueName[] = ['compute', 'make', 'publish'];
 
 export interface ThreadTask {
   readonly task: PackedTask;
-  /** Called once: the answer, or undefined when the thread died with the task. */
-  readonly settle: (answer: ThreadAnswer | undefined) => void;
+  /** Called once: the answer, or why there is none. Nothing uses descriptor and buffer of the task any more. */
+  readonly settle: (answer: ThreadAnswer | ErrorName) => void;
+  /** Called once at most, before `settle`: the caller has waited long enough. */
+  readonly late: () => void;
+  /** Intervals since it was taken on, or sent again. */
+  age: number;
+  isLate: boolean;
+  /** Its thread died or stood still with it: it runs once more, alone, so that no other task dies with it. */
+  isRepeated: boolean;
 }
 
 interface ThreadsOptions {
@@ -31,6 +51,8 @@ interface ThreadsOptions {
   readonly onFault: (message: string) => void;
   /** A thread may take more tasks of this queue. */
   readonly onFree: (queue: QueueName) => void;
+  /** These tasks are to be sent again. */
+  readonly onReturned: (tasks: readonly ThreadTask[]) => void;
 }
 
 /** A thread, or the place of one that died. */
@@ -42,9 +64,16 @@ interface Thread {
   readonly inFlight: Map<number, ThreadTask>;
   /** Their number by queue. */
   readonly counts: Record<QueueName, number>;
+  /** How many of them run for the second time: one at most. */
+  repeated: number;
   nextId: number;
-  /** Takes the lasting task back from Piscina's queue. */
+  /** Takes the lasting task back from Piscina: from its queue, or together with the thread. */
   withdraw: AbortController;
+  /** Counted up by the thread with each message and each step of a long read. */
+  signs: Int32Array;
+  lastSign: number;
+  /** Intervals since the last sign. */
+  silent: number;
 }
 
 export class Threads {
@@ -52,6 +81,9 @@ export class Threads {
   readonly #pool: Piscina;
   readonly #threads: readonly Thread[];
   #lost = 0;
+  #replaced = 0;
+  #held = 0;
+  #isReplacing = false;
   #closing = false;
 
   constructor(options: ThreadsOptions) {
@@ -75,34 +107,60 @@ export class Threads {
       port: undefined,
       inFlight: new Map(),
       counts: { compute: 0, make: 0, publish: 0 },
+      repeated: 0,
       nextId: READY_ID + 1,
       withdraw: new AbortController(),
+      signs: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
+      lastSign: 0,
+      silent: 0,
     }));
     for (const thread of this.#threads) this.#start(thread);
   }
 
-  /** Threads that died since the start. */
-  get lost(): number {
-    return this.#lost;
+  /** Since the start: threads that died, and threads that were replaced because they showed no sign of life. */
+  get ended(): { readonly lost: number; readonly replaced: number } {
+    return { lost: this.#lost, replaced: this.#replaced };
+  }
+
+  /** Threads that show no sign of life, and replaced ones that have not ended. */
+  get stuck(): number {
+    return this.#held + this.#threads.filter((thread) => isSilent(thread)).length;
   }
 
   /** Gives the task to the least busy thread. False when none can take it now; `onFree` follows. */
-  send(task: ThreadTask): boolean {
-    const thread = this.#choose(task.task.queue);
+  send(sent: ThreadTask): boolean {
+    const { task } = sent;
+    const thread = this.#choose(sent);
     if (thread === undefined) return false;
     const id = thread.nextId;
     thread.nextId += 1;
-    thread.inFlight.set(id, task);
-    thread.counts[task.task.queue] += 1;
-    const request: ThreadRequest = [id, task.task.name, task.task.packed];
+    thread.inFlight.set(id, sent);
+    thread.counts[task.queue] += 1;
+    if (sent.isRepeated) thread.repeated += 1;
+    const request: ThreadRequest = [id, task.name, task.packed];
     try {
       thread.port?.postMessage(request);
     } catch (error) {
       // Data that cannot be cloned is a bug of the caller.
       take(thread, id);
-      task.settle([id, undefined, `${task.task.name}: ${messageOf(error)}`]);
+      sent.settle([id, undefined, `${task.name}: ${messageOf(error)}`]);
     }
     return true;
+  }
+
+  /** An interval of a second has passed. */
+  tick(): void {
+    for (const thread of this.#threads) {
+      if (thread.state === 'down') continue;
+      const sign = Atomics.load(thread.signs, 0);
+      thread.silent = sign === thread.lastSign ? thread.silent + 1 : 0;
+      thread.lastSign = sign;
+      if (thread.state === 'starting' && thread.silent < STARTING_MAX) continue;
+      this.#ageTasks(thread);
+      if (thread.state === 'starting') continue;
+      if (thread.silent >= SILENT_MAX && this.#held < HELD_MAX) this.#replace(thread);
+      else thread.port?.postMessage(PING);
+    }
   }
 
   /** Call it when no task is left. */
@@ -113,17 +171,17 @@ export class Threads {
   }
 
   /** The least busy thread. One that starts gets tasks only while none serves. */
-  #choose(queue: QueueName): Thread | undefined {
+  #choose({ task: { queue }, isRepeated }: ThreadTask): Thread | undefined {
     let isServed = false;
     for (const thread of this.#threads) {
       if (thread.state === 'down') this.#start(thread);
       isServed ||= thread.state === 'serving';
     }
     let least: Thread | undefined;
-    let leastTasks = IN_FLIGHT_MAX[queue];
+    let leastTasks = isRepeated ? 1 : IN_FLIGHT_MAX[queue];
     for (const thread of this.#threads) {
       if (isServed && thread.state !== 'serving') continue;
-      if (thread.counts[queue] >= leastTasks) continue;
+      if (thread.counts[queue] >= leastTasks || thread.repeated > 0) continue;
       least = thread;
       leastTasks = thread.counts[queue];
     }
@@ -135,20 +193,28 @@ export class Threads {
     thread.state = 'starting';
     thread.port = port1;
     thread.withdraw = new AbortController();
+    thread.signs = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    thread.lastSign = 0;
+    thread.silent = 0;
     port1.on('message', (answers: readonly ThreadAnswer[]) => {
-      for (const answer of answers) this.#onAnswer(thread, answer);
+      if (thread.port === port1) for (const answer of answers) this.#onAnswer(thread, answer);
     });
     const { signal } = thread.withdraw;
-    this.#pool.run({ port: port2 }, { transferList: [port2], signal }).then(
-      () => this.#onEnd(thread, new Error('it stopped serving')),
-      (error: unknown) => this.#onEnd(thread, error),
-    );
+    const life: ThreadLife = { port: port2, signs: thread.signs };
+    const ended = (error: unknown) => {
+      if (thread.port === port1) this.#onEnd(thread, error);
+    };
+    this.#pool
+      .run(life, { transferList: [port2], signal })
+      .then(() => ended(new Error('it stopped serving')), ended);
   }
 
   #onAnswer(thread: Thread, answer: ThreadAnswer): void {
     const [id] = answer;
     if (id === READY_ID) {
       thread.state = 'serving';
+      thread.silent = 0;
+      for (const queue of QUEUES) this.#options.onFree(queue);
       return;
     }
     const sent = take(thread, id);
@@ -161,18 +227,76 @@ export class Threads {
   #onEnd(thread: Thread, error: unknown): void {
     if (this.#closing) return;
     const { state, port } = thread;
-    const lost = [...thread.inFlight.keys()].flatMap((id) => take(thread, id) ?? []);
-    this.#options.onFault(`thread died with ${lost.length} tasks: ${messageOf(error)}`);
+    const tasks = takeAll(thread);
+    this.#options.onFault(`thread died with ${tasks.length} tasks: ${messageOf(error)}`);
     port?.close();
+    thread.port = undefined;
     thread.state = 'down';
     if (state === 'serving') this.#start(thread);
-    for (const { settle } of lost) settle(undefined);
+    this.#giveBack(tasks, 'InternalError');
+  }
+
+  /**
+   * Piscina terminates the thread and starts another one at once. A thread that a system call holds ends when that call
+   * returns: until then its tasks that hold a file are not settled.
+   */
+  #replace(thread: Thread): void {
+    const { port, withdraw, silent } = thread;
+    const tasks = takeAll(thread);
+    const isHolding = ({ task }: ThreadTask) => task.holdsFile;
+    const held = tasks.filter(isHolding);
+    this.#options.onFault(`thread replaced with ${tasks.length} tasks: no sign of life for ${silent} s`);
+    this.#replaced += 1;
+    this.#held += 1;
+    port?.once('close', () => {
+      this.#held -= 1;
+      this.#giveBack(held, 'TaskTimedOut');
+    });
+    port?.unref();
+    this.#start(thread);
+    this.#isReplacing = true;
+    withdraw.abort();
+    this.#isReplacing = false;
+    for (const sent of held) makeLate(sent);
+    this.#giveBack(
+      tasks.filter((sent) => !isHolding(sent)),
+      'TaskTimedOut',
+    );
+  }
+
+  /** Tasks whose thread has ended: pure ones run once more. */
+  #giveBack(tasks: readonly ThreadTask[], error: ErrorName): void {
+    const returned: ThreadTask[] = [];
+    for (const sent of tasks) {
+      if (sent.task.isPure && !sent.isRepeated && !sent.isLate) returned.push(sent);
+      else sent.settle(error);
+    }
+    for (const sent of returned) {
+      sent.isRepeated = true;
+      sent.age = 0;
+    }
+    this.#options.onReturned(returned);
     for (const queue of QUEUES) this.#options.onFree(queue);
+  }
+
+  /** While its thread may be replaced, a pure task waits for that. */
+  #ageTasks(thread: Thread): void {
+    const isReplaceable = thread.state === 'serving' && isSilent(thread) && this.#held < HELD_MAX;
+    for (const [id, sent] of thread.inFlight) {
+      sent.age += 1;
+      if (sent.age <= sent.task.limitSeconds) continue;
+      if (sent.task.holdsFile) makeLate(sent);
+      else if (!isReplaceable) {
+        take(thread, id);
+        sent.settle('TaskTimedOut');
+        this.#options.onFree(sent.task.queue);
+      }
+    }
   }
 
   /** Piscina does not replace a thread that dies while it starts: the lasting tasks that wait for it are taken back. */
   #onDeath(): void {
-    if (this.#closing) return;
+    if (this.#closing || this.#isReplacing) return;
     this.#lost += 1;
     setImmediate(() => {
       const up = this.#threads.filter(({ state }) => state !== 'down');
@@ -182,13 +306,28 @@ export class Threads {
   }
 }
 
+function isSilent({ state, silent }: Thread): boolean {
+  return state === 'serving' ? silent >= SILENT_FROM : silent >= STARTING_MAX;
+}
+
+function makeLate(sent: ThreadTask): void {
+  if (sent.isLate) return;
+  sent.isLate = true;
+  sent.late();
+}
+
 /** The task is with the thread no more. */
 function take(thread: Thread, id: number): ThreadTask | undefined {
   const sent = thread.inFlight.get(id);
   if (sent === undefined) return undefined;
   thread.inFlight.delete(id);
   thread.counts[sent.task.queue] -= 1;
+  if (sent.isRepeated) thread.repeated -= 1;
   return sent;
+}
+
+function takeAll(thread: Thread): ThreadTask[] {
+  return [...thread.inFlight.keys()].flatMap((id) => take(thread, id) ?? []);
 }
 
 function messageOf(error: unknown): string {

@@ -11,8 +11,15 @@ export type PortResult<T> =
   | { readonly ok: false; readonly error: ErrorName };
 
 export interface WorkerPort {
-  /** Refuses with `Overloaded` when the queue is full, with `InternalError` when the worker died. */
-  run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<PortResult<TaskOutput<N>>>;
+  /**
+   * Refuses with `Overloaded` when the queue is full, with `InternalError` when the worker died, with `TaskTimedOut`. A
+   * task that holds a file resolves when nothing uses it any more; `late` tells when its caller has waited long enough.
+   */
+  run<N extends TaskName>(
+    name: N,
+    input: TaskInput<N>,
+    late?: () => void,
+  ): Promise<PortResult<TaskOutput<N>>>;
 }
 
 /** One-time codes: what is secret about them stays behind this port (decision 0014). */

@@ -5,6 +5,7 @@
 import type { ErrorName } from '../errors.ts';
 import { BIDIRECTIONAL_CHARACTERS, CONTROL_CHARACTERS, INVISIBLE_CHARACTERS } from '../schema.ts';
 import type { SettingsReader } from '../settings/settings.ts';
+import { SECOND_MS } from '../time.ts';
 
 /** Bytes per chunk, except the last one. Source: spec 4.6 rule 1. */
 export const CHUNK_BYTES = 256 * 1024;
@@ -45,6 +46,22 @@ const COMPLETION_REFUSALS: ReadonlySet<ErrorName> = new Set([
  */
 export function completionRefusal(error: ErrorName): ErrorName {
   return COMPLETION_REFUSALS.has(error) ? error : 'ChartApiFileError';
+}
+
+/** The work was not done, or is not known to be: it is neither the storage's answer nor the module's. */
+const UNDECIDED: ReadonlySet<ErrorName> = new Set([
+  'TaskTimedOut',
+  'Overloaded',
+  'Stopping',
+  'InternalError',
+]);
+
+/** A completion that ends with this is tried again after so long, and the bytes stay. */
+export const COMPLETION_RETRY_MS = 10 * SECOND_MS;
+
+/** Says nothing about the upload: its end is tried again. */
+export function isUndecided(error: ErrorName): boolean {
+  return UNDECIDED.has(error);
 }
 
 /** Refusals of a pending message after which there is none to take back. */

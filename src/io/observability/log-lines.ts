@@ -215,10 +215,14 @@ export const PROGRAM_LINES = {
   ),
   requestFailed: error('request failed', 'A bug: answered with 500.', 'err', 'requestId'),
   sessionUnwritten: error('session use not written', 'Its last use stays that of before.', 'err'),
-  workerFault: error('worker fault', 'A worker thread ended; another one replaces it.', 'detail'),
+  workerFault: error(
+    'worker fault',
+    'A worker thread ended or showed no sign of life; another one replaces it.',
+    'detail',
+  ),
   fileWorkerFault: error(
     'file worker fault',
-    'A worker thread for files ended; another one replaces it.',
+    'A worker thread for files ended or showed no sign of life; another one replaces it.',
     'detail',
   ),
   storageFault: error('file storage fault', 'Folder or storage server of files.', 'detail'),

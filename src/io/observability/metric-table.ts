@@ -110,11 +110,21 @@ const journal = {
 const workers = {
   gatehouse_worker_tasks_total: counter(
     'tasks',
-    'Tasks of worker threads by outcome; overloaded: refused by a full queue.',
+    'Tasks of worker threads by outcome; overloaded: refused by a full queue; timedOut: their caller got 503.',
     pool,
-    label('outcome', ['completed', 'failed', 'overloaded']),
+    label('outcome', ['completed', 'failed', 'overloaded', 'timedOut']),
   ),
   gatehouse_worker_threads_lost_total: counter('threads', 'Worker threads that died.', pool),
+  gatehouse_worker_threads_replaced_total: counter(
+    'threads',
+    'Worker threads that were replaced because they showed no sign of life.',
+    pool,
+  ),
+  gatehouse_worker_stuck: gauge(
+    'tasks and threads',
+    'Tasks past their time, threads without a sign of life, and replaced threads that have not ended.',
+    pool,
+  ),
   gatehouse_worker_tasks_pending: gauge('tasks', 'Tasks that wait or run.', pool),
 };
 

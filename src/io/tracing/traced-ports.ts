@@ -20,10 +20,10 @@ export function portsBelow(ports: Ports, parent: TraceSpan): Ports {
 export function workersBelow(workers: WorkerPort, parent: TraceSpan | undefined): WorkerPort {
   if (parent === undefined) return workers;
   return {
-    run(name, input) {
+    run(name, input, late) {
       const span = parent.child(`worker ${name}`);
       span.set({ 'gatehouse.worker.task': name });
-      return followed(span, workers.run(name, input));
+      return followed(span, workers.run(name, input, late));
     },
   };
 }

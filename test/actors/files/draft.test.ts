@@ -433,6 +433,30 @@ t.test('draft: one that was completing at a power cut is not published with othe
   }
 });
 
+t.test(
+  'draft: a publish that is not done in time is no failure: 503, then the file is complete',
+  async (t) => {
+    for (const late of [false, true]) {
+      const world = createDraftWorld();
+      const { fileId } = await open(world);
+      const stream = streamOf(await begin(world, fileId));
+      world.disk.write(fileId, 0, BYTES);
+      world.disk.late = late;
+      t.equal(await refused(finish(world, fileId, stream)), 'TaskTimedOut');
+      t.equal(await refused(begin(world, fileId)), 'UploadConflict', 'it is still being published');
+      await world.actors.restart();
+      await world.actors.settle();
+      t.match(await view(world, fileId), { phase: 'completing' });
+      world.disk.late = undefined;
+      await world.actors.advance(10_000);
+      t.same(world.disk.files.get(fileId), BYTES);
+      t.match(world.chat.byFile(fileId), { state: 'complete' });
+      const finished = { type: 'finished' as const, ownerId: OWNER, fileId };
+      t.match(await world.actors.system.query(draft, PLACE, finished), { fileId, sizeBytes: BYTES.length });
+    }
+  },
+);
+
 t.test('draft: an owner gives one up: message and bytes go, also of kept bytes', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);

@@ -404,6 +404,53 @@ t.test(
   },
 );
 
+t.test(
+  'upload: a publish that is not done in time is no failure: 503, and the repeat gets the file',
+  async (t) => {
+    for (const happens of [false, true]) {
+      const uploads = createUploadActors();
+      const file = new SampleFile(1, 2);
+      await uploads.init(ADA, file);
+      uploads.world.fault = (call) =>
+        call === 'publish' ? { error: 'TaskTimedOut' as const, happens } : undefined;
+      await rejectsWith(t, uploaded(uploads, ADA, file), 'TaskTimedOut');
+      await rejectsWith(t, uploads.init(ADA, new SampleFile(2, 1)), 'AlreadyDownload');
+      const repeat = rejectsWith(t, uploads.part(ADA, file, 1), 'TaskTimedOut');
+      await uploads.actors.advance(10 * SECOND_MS);
+      await repeat;
+      // A crash in between forgets nothing.
+      await uploads.actors.restart();
+      await uploads.actors.settle();
+      uploads.world.fault = () => undefined;
+      const again = uploads.part(ADA, file, 1);
+      await uploads.actors.advance(10 * SECOND_MS);
+      t.match(await again, { chunkNumber: 1, fileId: /^[0-9]+$/ });
+      await isClean(t, uploads, 1);
+    }
+  },
+);
+
+t.test('upload: bytes that a restart cannot read yet are neither emptied nor given up', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 2);
+  await uploads.init(ADA, file);
+  uploads.world.hold = (call) => (call === 'publish' ? new Promise<void>(() => {}) : undefined);
+  uploaded(uploads, ADA, file).catch(() => t.fail('a caller of a crash gets no answer'));
+  await uploads.actors.settle();
+  uploads.world.hold = () => undefined;
+  const { hashRanges } = uploads.world.files;
+  const { files } = uploads.world.ports as { files: { hashRanges: typeof hashRanges } };
+  files.hashRanges = async () => ({ ok: false, error: 'TaskTimedOut' });
+  await uploads.actors.restart();
+  await uploads.actors.settle();
+  t.equal(uploads.world.published.size, 0);
+  t.notOk(uploads.world.calls.includes('remove'));
+  t.equal(uploads.world.calls.filter((call) => call === 'createPart').length, 1, 'at the opening alone');
+  files.hashRanges = hashRanges;
+  await uploads.actors.advance(10 * SECOND_MS);
+  await isClean(t, uploads, 1);
+});
+
 t.test('upload: what cannot be cleaned up is tried until it can, and holds up no new upload', async (t) => {
   const uploads = createUploadActors();
   const file = new SampleFile(1, 1);

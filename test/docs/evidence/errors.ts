@@ -221,6 +221,9 @@ export const ERROR_TESTS: Evidence = {
   FieldTooLong: ['test/io/proxy/proxy.test.ts: proxy: a field above 8 KiB is 431 and names the field'],
   TrailersNotSupported: ['test/io/proxy/proxy.test.ts: proxy: a request that announces trailers is 501'],
   OAuthConsentRequired: ['test/io/connect/authorize.test.ts: request: other faults go to the redirect URI'],
+  TaskTimedOut: [
+    'test/workers/standstill.test.ts: pool: a verification that its thread does not finish in 5 s is TaskTimedOut',
+  ],
   TokenRequired: [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
   ],

@@ -85,6 +85,8 @@ export class FakeDisk implements FilePort {
   mode: Mode = 'ok';
   /** False: publishing never ends, as a crash leaves it. */
   publishes = true;
+  /** The publish is not done in time; with `true` it was done all the same. */
+  late: boolean | undefined;
 
   /** What a stream writes. */
   write(fileId: string, positionBytes: number, bytes: Uint8Array): void {
@@ -109,11 +111,13 @@ export class FakeDisk implements FilePort {
   async publish({ fileId }: FileKey, sizeBytes: number): Promise<PortResult<null>> {
     if (this.mode === 'down') return fail('StorageFull');
     if (!this.publishes) return await new Promise<never>(() => {});
+    if (this.late === false) return fail('TaskTimedOut');
     const part = this.parts.get(fileId);
     if (part !== undefined && part.length === sizeBytes) {
       this.files.set(fileId, part);
       this.parts.delete(fileId);
     } else if (this.files.get(fileId)?.length !== sizeBytes) return fail('FileStorageFailed');
+    if (this.late === true) return fail('TaskTimedOut');
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
   }
 

@@ -2,9 +2,9 @@
  * Check of a v1 upload after a restart, before it continues. Its disk space is reserved again. After an unclean stop its
  * chunks are hashed: those of the journal, which were not synced, and those of the part's table, which it may not know.
  */
-import { chunkOffsetBytes, chunkSizeBytes, type FileKey } from '../../../domain/files/files.ts';
+import { chunkOffsetBytes, chunkSizeBytes, type FileKey, isUndecided } from '../../../domain/files/files.ts';
 import type { Outcome, Turn } from '../../runtime/actor.ts';
-import type { FilePort } from '../../runtime/ports.ts';
+import type { FilePort, PortResult } from '../../runtime/ports.ts';
 import { isReplaced, type Upload, type UploadEvent, type UploadState } from './upload-state.ts';
 
 export interface CheckUpload {
@@ -32,6 +32,8 @@ interface StoredChunks {
   readonly lost: readonly number[];
   /** There is no part, or none of its chunks in full. One with other bytes is there: it must not be published. */
   readonly isPartGone: boolean;
+  /** The part was not read, and this says nothing about its bytes. */
+  readonly isUnread: boolean;
 }
 
 /** A chunk whose bytes the part should have. */
@@ -41,7 +43,7 @@ interface WrittenChunk {
 }
 
 const NOTHING: CheckedChunks = { lost: 0, found: 0 };
-const ALL_THERE: StoredChunks = { lost: [], isPartGone: false };
+const ALL_THERE: StoredChunks = { lost: [], isPartGone: false, isUnread: false };
 
 /** The completion checks an upload that was completing. */
 export function checkUpload(
@@ -54,11 +56,12 @@ export function checkUpload(
       const key = { owner: userId, fileId: current.fileId };
       // It was accepted while there was room; that others have filled the disk since shows when it is written.
       await files?.reserve(uploadKey, current.sizeBytes);
-      const { lost } = rehash && files !== undefined ? await storedChunks(files, key, current) : ALL_THERE;
+      const { lost, isUnread } =
+        rehash && files !== undefined ? await storedChunks(files, key, current) : ALL_THERE;
       const found = rehash && files !== undefined ? await foundChunks(files, key, current) : [];
       const stored = current.chunks.filter((crc32) => crc32 !== null).length;
       // Nothing of the part is worth keeping, and perhaps there is none: its name was not synced either.
-      if (rehash && lost.length === stored && found.length === 0) await files?.create(key);
+      if (rehash && !isUnread && lost.length === stored && found.length === 0) await files?.create(key);
       return { type: 'uploadChecked', uploadKey, lost, found };
     },
   };
@@ -90,7 +93,7 @@ async function foundChunks(files: FilePort, key: FileKey, upload: Upload): Promi
       : [{ chunkNumber, crc32 }],
   );
   const hashes = await hashesOf(files, key, upload, unknown);
-  return unknown.filter(({ crc32 }, at) => hashes?.[at] === crc32);
+  return unknown.filter(({ crc32 }, at) => hashes.ok && hashes.value[at] === crc32);
 }
 
 /** Lost are those that are not in the part as they were acknowledged; all of them when it cannot be read. */
@@ -98,24 +101,24 @@ export async function storedChunks(files: FilePort, key: FileKey, upload: Upload
   const stored = upload.chunks.flatMap((crc32, chunkNumber) =>
     crc32 === null ? [] : [{ chunkNumber, crc32 }],
   );
-  const hashes = await hashesOf(files, key, upload, stored);
+  const hashed = await hashesOf(files, key, upload, stored);
+  const hashes = hashed.ok ? hashed.value : undefined;
   return {
     lost: stored.filter(({ crc32 }, at) => hashes?.[at] !== crc32).map(({ chunkNumber }) => chunkNumber),
     isPartGone: hashes?.every((hash) => hash === undefined) === true,
+    isUnread: !hashed.ok && isUndecided(hashed.error),
   };
 }
 
-/** Undefined when the part cannot be read. */
-async function hashesOf(
+function hashesOf(
   files: FilePort,
   key: FileKey,
   { sizeBytes }: Upload,
   chunks: readonly WrittenChunk[],
-): Promise<readonly (number | undefined)[] | undefined> {
+): Promise<PortResult<readonly (number | undefined)[]>> {
   const ranges = chunks.map(({ chunkNumber }) => ({
     positionBytes: chunkOffsetBytes(chunkNumber),
     lengthBytes: chunkSizeBytes(chunkNumber, sizeBytes) ?? 0,
   }));
-  const result = await files.hashRanges(key, ranges);
-  return result.ok ? result.value : undefined;
+  return files.hashRanges(key, ranges);
 }

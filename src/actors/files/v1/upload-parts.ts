@@ -3,10 +3,12 @@ import type { ErrorName } from '../../../domain/errors.ts';
 import { chunkedPartBytesMax } from '../../../domain/files/chunk-table.ts';
 import {
   CHUNK_BYTES,
+  COMPLETION_RETRY_MS,
   chunkSizeBytes,
   completionRefusal,
   FILE_HARD_CAP_BYTES,
   type FileKey,
+  isUndecided,
 } from '../../../domain/files/files.ts';
 import type { AuditRecord } from '../../runtime/actor.ts';
 import {
@@ -41,6 +43,7 @@ const REPLACEMENTS_MAX = FILE_HARD_CAP_BYTES / CHUNK_BYTES;
 const OTHER_BYTES = 'the file has other bytes than those acknowledged; send its missing chunks again';
 export const IS_COMPLETE = 'the file is complete, with another checksum of this chunk';
 
+const FINISH_TIMER = 'finish';
 /** Callers that may wait for one completion. */
 const WAITERS_MAX = 16;
 
@@ -65,6 +68,8 @@ export interface ReplaceChunk extends Omit<StoreChunk, 'type'> {
 export interface Published {
   readonly type: 'published';
   readonly uploadKey: string;
+  /** As in `FinishUpload`. */
+  readonly storedBy: string;
   /** Chunks that a crash took, or a late writer; nothing was published then. */
   readonly lost: readonly number[];
   readonly error: ErrorName | null;
@@ -188,7 +193,14 @@ export function finishUpload(
 ): Outcome<UploadEvent, null, Published> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   const restarted = runOf(storedBy) !== runOf(turn.commandId);
-  return { next: (ports) => publish(userId, current, restarted, ports) };
+  return {
+    next: async (ports) => ({
+      type: 'published',
+      uploadKey,
+      storedBy,
+      ...(await publish(userId, current, restarted, ports)),
+    }),
+  };
 }
 
 async function publish(
@@ -196,21 +208,19 @@ async function publish(
   current: Upload,
   restarted: boolean,
   ports: Ports,
-): Promise<Published> {
+): Promise<Pick<Published, 'lost' | 'error'>> {
   const { uploadKey, fileId, sizeBytes, uploadId: crc32 } = current;
-  const result = (error: ErrorName | null, lost: readonly number[] = []): Published => ({
-    type: 'published',
-    uploadKey,
-    lost,
-    error,
-  });
+  const result = (error: ErrorName | null, lost: readonly number[] = []) => ({ lost, error });
   const { files, chatFiles } = ports;
   if (files === undefined || chatFiles === undefined) return result('ChartApiFileError');
   const key = { owner: userId, fileId };
   if (restarted) {
-    const { lost, isPartGone } = await storedChunks(files, key, current);
+    const { lost, isPartGone, isUnread } = await storedChunks(files, key, current);
+    if (isUnread) return result('TaskTimedOut');
     // Perhaps the part is gone because it was published: then publishing succeeds once more.
-    if (lost.length > 0 && !(isPartGone && (await publishBytes(files, key, current)).ok)) {
+    const earlier = lost.length > 0 && isPartGone ? await publishBytes(files, key, current) : undefined;
+    if (earlier?.ok === false && isUndecided(earlier.error)) return result(earlier.error);
+    if (lost.length > 0 && earlier?.ok !== true) {
       if (lost.length === current.chunks.length) await files.create(key);
       return result(null, lost);
     }
@@ -242,9 +252,9 @@ async function publishBytes(
 
 export function published(
   state: UploadState,
-  { uploadKey, lost, error }: Published,
+  { uploadKey, storedBy, lost, error }: Published,
   turn: Turn,
-): Outcome<UploadEvent, null, ExpireUpload> {
+): Outcome<UploadEvent, null, ExpireUpload | FinishUpload> {
   const { userId, current } = state;
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   if (lost.length > 0) {
@@ -256,6 +266,14 @@ export function published(
         commandId,
         refusal: refuse('ChecksumError', OTHER_BYTES),
       })),
+    };
+  }
+  if (error !== null && isUndecided(error)) {
+    const command: FinishUpload = { type: 'finishUpload', uploadKey, storedBy };
+    const refusal = refuse('TaskTimedOut');
+    return {
+      answers: current.waiters.map((commandId) => ({ commandId, refusal })),
+      timers: [{ name: FINISH_TIMER, dueMs: turn.nowMs + COMPLETION_RETRY_MS, command }],
     };
   }
   if (error !== null) return endUpload(state, current, completionRefusal(error));

@@ -2,7 +2,7 @@
  * How a v2 upload ends: its bytes are published and its message completed, or both are removed. Each way is a durable
  * message of the draft to itself whose work may be repeated; a removal is tried until it has succeeded.
  */
-import { completionRefusal } from '../../../domain/files/files.ts';
+import { COMPLETION_RETRY_MS, completionRefusal, isUndecided } from '../../../domain/files/files.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, type Message, type Outcome, refuse, runOf, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
@@ -117,13 +117,17 @@ export function draftCompleted(
   state: DraftState,
   { uploadKey, result }: DraftCompleted,
   turn: Turn,
-): Outcome<DraftEvent, null, never, UploadedFile> {
+): Outcome<DraftEvent, null, CompleteDraft, UploadedFile> {
   const { draft, phase } = state;
   if (phase !== 'completing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
   const { waiter, fileId, ownerId, receivedBytes, crc32 } = draft;
   if (!result.ok) {
-    const row = completionRefusal(result.error);
-    return giveUp(state, waiter === null ? [] : [{ commandId: waiter, refusal: refuse(row) }]);
+    const again = isUndecided(result.error);
+    const refusal = refuse(again ? 'TaskTimedOut' : completionRefusal(result.error));
+    const answers = waiter === null ? [] : [{ commandId: waiter, refusal }];
+    if (!again) return giveUp(state, answers);
+    const dueMs = turn.nowMs + COMPLETION_RETRY_MS;
+    return { answers, timers: [{ name: RETRY, dueMs, command: { type: 'completeDraft', uploadKey } }] };
   }
   const reply: UploadedFile = { fileId: fileId ?? '', sizeBytes: receivedBytes, crc32 };
   return {
