@@ -3,12 +3,8 @@
  * output.
  */
 import { writeFileSync } from 'node:fs';
-import {
-  LOG_FIELDS,
-  type LogLineDefinition,
-  PROGRAM_LINES,
-  TRAFFIC_LINES,
-} from '../src/io/observability/log-lines.ts';
+import { LOG_FIELDS } from '../src/io/observability/log-fields.ts';
+import { type LogLineDefinition, PROGRAM_LINES, TRAFFIC_LINES } from '../src/io/observability/log-lines.ts';
 
 function section(title: string, text: string, lines: Readonly<Record<string, LogLineDefinition>>): string[] {
   const rows = Object.values(lines).map(({ level, message, help, fields }) => {

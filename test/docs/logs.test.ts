@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { configurationSchema } from '../../src/domain/config/file.ts';
 import type { Log } from '../../src/io/observability/log.ts';
+import { LOG_FIELDS } from '../../src/io/observability/log-fields.ts';
 import {
-  LOG_FIELDS,
   type LogLineDefinition,
   PROGRAM_LINES,
   type ProgramFields,
