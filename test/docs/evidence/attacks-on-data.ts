@@ -235,8 +235,12 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/bootstrap/files.test.ts: a folder that cannot be made or written names its key',
   ],
   'A worker thread that dies, a full queue': [
-    'test/workers/pool.test.ts: deaths under load lose only the tasks',
+    'test/workers/pool.test.ts: deaths under load fail the tasks alone that cause them',
     'test/workers/pool.test.ts: a full queue refuses with Overloaded',
+  ],
+  'A worker thread that stands still': [
+    'test/workers/standstill.test.ts: pool: a thread that stands still is replaced after 5 s and its tasks run again',
+    'test/workers/standstill.test.ts: a task that holds a file is late at a replacement',
   ],
   'A clock that goes back': [
     'test/actors/runtime/lifecycle.test.ts: ids: stay unique over a restart with the clock set back',
