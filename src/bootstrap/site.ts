@@ -3,7 +3,7 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import { offeredFeatures } from '../domain/features.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import { authMethods } from '../domain/sessions.ts';
-import type { Site } from '../domain/site.ts';
+import { isPageOrigin, type Site } from '../domain/site.ts';
 
 const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -18,8 +18,14 @@ export function resolveSite(
   const baseUrl = configuration.baseUrl ?? `${scheme}://localhost:${port}`;
   const base = new URL(baseUrl);
   const hosts = [base.hostname.toLowerCase(), ...OWN_HOSTS];
-  const fido2Origins = configuration.fido2.origins?.map(originOf) ?? [base.origin];
-  const configured = [base.origin, ...fido2Origins, ...configuration.allowedOrigins.map(originOf)];
+  const fido2Origins = configuration.fido2.origins?.map((each) =>
+    isPageOrigin(each) ? originOf(each) : each,
+  ) ?? [base.origin];
+  const configured = [
+    base.origin,
+    ...fido2Origins.filter(isPageOrigin),
+    ...configuration.allowedOrigins.map(originOf),
+  ];
   const own = OWN_HOSTS.map((host) => `${scheme}://${host}:${port}`);
   return {
     project: configuration.project,

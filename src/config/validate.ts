@@ -10,6 +10,7 @@ import { decodeBase64url } from '../domain/ids.ts';
 import { isPrivateRedirect } from '../domain/oauth/clients.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
+import { isPageOrigin } from '../domain/site.ts';
 import { isRecord } from './environment.ts';
 import { oauthFaults } from './oauth.ts';
 
@@ -100,7 +101,7 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['OAuthDocumentAllow.*', isRange],
   ['OAuthPrivateRedirects.*', isPrivate],
   ['Fido2.serverDomain', isHost],
-  ['Fido2.origins.*', isOrigin],
+  ['Fido2.origins.*', (value) => (isPageOrigin(value) ? isOrigin(value) : undefined)],
   ['FileServers.!', isThreshold],
   ['FileServers.*.Host', isUrl],
   ['SendfileBehind.header', isFreeField],

@@ -44,3 +44,8 @@ export interface Site {
   /** Ranges from which admin routes answer. */
   readonly adminAllow: readonly string[];
 }
+
+/** Is this origin of passkeys that of a page, not of a native app? */
+export function isPageOrigin(origin: string): boolean {
+  return /^https?:/i.test(origin);
+}

@@ -207,9 +207,10 @@ t.test('configuration: a module of any name, from the file and by the environmen
   });
   t.ok(result.ok);
   if (!result.ok) return;
+  const defaults = { key: undefined, poll: false, public: [], methods: [], encodedSlashes: false };
   t.strictSame(result.configuration.modules, {
-    'my-shop2': { url, key: undefined, poll: true, public: ['/my-shop2/v1/news'] },
-    wallet: { url, key: undefined, poll: false, public: [] },
+    'my-shop2': { ...defaults, url, poll: true, public: ['/my-shop2/v1/news'] },
+    wallet: { ...defaults, url },
   });
 });
 

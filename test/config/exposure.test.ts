@@ -76,6 +76,25 @@ t.test(
   },
 );
 
+t.test('Fido2.origins: pages and native apps are taken, other schemes are faults', async (t) => {
+  const of = (origin: string) => {
+    const loaded = load({ BaseUrl: 'https://gate.example', Fido2: { origins: [origin] } });
+    return loaded.ok ? resolveSite(loaded.configuration, '1.0.0', 8080, false) : undefined;
+  };
+  for (const app of [`android:apk-key-hash:${'aB_-'.repeat(10)}abc`, 'ios:bundle-id:com.example.app']) {
+    const site = of(app);
+    t.same(site?.fido2.origins, [app]);
+    t.notOk(site?.origins.has(app), 'it may not send cookies');
+  }
+  for (const wrong of [
+    'android:apk-key-hash:short',
+    'ios:bundle-id:',
+    'custom:app',
+    'https://a.example/path',
+  ])
+    t.equal(of(wrong), undefined, wrong);
+});
+
 t.test('production: a sandbox without --sandbox ends the start with 78 and one sentence', async (t) => {
   const run = await runToEnd(['--check-config'], { GATEHOUSE_PRODUCTION: 'true' });
   t.match(run, {

@@ -30,6 +30,14 @@ const url = (description: string) =>
     maxLength: 2048,
     description,
   });
+/** Of a page, or of a native app as its system names it in `clientDataJSON`. */
+const passkeyOrigin = text({
+  pattern:
+    '^(?:https?://[^\\s/][^\\s]*|android:apk-key-hash:[A-Za-z0-9_-]{43}|ios:bundle-id:[A-Za-z0-9.-]+)$',
+  form: 'an http or https address, android:apk-key-hash:… with 43 characters, or ios:bundle-id:…',
+  maxLength: 2048,
+  description: 'Allowed origin.',
+});
 const range = text({ maxLength: 64 });
 const sealKey = text({ minLength: 1, maxLength: 64 });
 
@@ -152,8 +160,9 @@ export const configurationSchema = object(
           timestampDriftTolerance: optional(upTo(3_600_000, 'Clock drift tolerance in milliseconds.')),
           serverIcon: optional(text({ maxLength: 2048, description: 'Icon URL shown by authenticators.' })),
           origins: optional(
-            array(url('Allowed origin.'), {
-              description: 'Allowed origins. Left out: the origin of BaseUrl.',
+            array(passkeyOrigin, {
+              description:
+                'Origins whose passkeys are taken: pages, and native apps (`android:apk-key-hash:…`, `ios:bundle-id:…`). Left out: the origin of BaseUrl.',
             }),
           ),
         },

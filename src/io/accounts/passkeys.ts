@@ -41,7 +41,9 @@ export const attestationSchema = named(
     response: object({
       clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
       attestationObject: base64urlText(ATTESTATION_BYTES_MAX),
-      transports: optional(array(text({ maxLength: 64, examples: ['internal'] }), { maxItems: 16 })),
+      transports: optional(
+        nullable(array(text({ maxLength: 64, examples: ['internal'] }), { maxItems: 16 })),
+      ),
     }),
   }),
 );
@@ -57,7 +59,8 @@ export const assertionSchema = named(
       clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
       authenticatorData: base64urlText(AUTHENTICATOR_DATA_BYTES_MAX),
       signature: base64urlText(SIGNATURE_BYTES_MAX),
-      userHandle: optional(nullable(base64urlText(HANDLE_BYTES_MAX))),
+      /** Safari sends an empty one where the authenticator named no user. */
+      userHandle: optional(nullable(base64urlText(HANDLE_BYTES_MAX, 0))),
     }),
   }),
 );
@@ -98,7 +101,7 @@ export function checkAttestation(sent: AttestationJson): void {
 /** The same for a login. */
 export function checkAssertion(sent: AssertionJson): void {
   const { clientDataJSON, authenticatorData, signature, userHandle } = sent.response;
-  const handle = typeof userHandle === 'string' ? { userHandle } : {};
+  const handle = userHandle ? { userHandle } : {};
   checkSpelling(sent, { clientDataJSON, authenticatorData, signature, ...handle });
 }
 
@@ -111,10 +114,10 @@ export function ceremonyOf({ fido2 }: Site, { challenge }: Challenge): Ceremony 
 export const NO_CEREMONY: Ceremony = { challenge: '', rpId: '', origins: [] };
 
 export function readAttestation(ceremony: Ceremony, sent: AttestationJson): PasskeyOffer {
-  const { clientDataJSON, attestationObject, transports = [] } = sent.response;
+  const { clientDataJSON, attestationObject, transports } = sent.response;
   return {
     attestation: { credentialId: sent.id, clientDataJSON, attestationObject, ...ceremony },
-    transports: TRANSPORTS.filter((each) => transports.includes(each)),
+    transports: TRANSPORTS.filter((each) => transports?.includes(each)),
   };
 }
 
@@ -125,7 +128,7 @@ export function readAssertion(ceremony: Ceremony, sent: AssertionJson): Assertio
     clientDataJSON,
     authenticatorData,
     signature,
-    userHandle: userHandle ?? undefined,
+    userHandle: userHandle || undefined,
     ...ceremony,
   };
 }
@@ -191,8 +194,8 @@ function checkSpelling(
   }
 }
 
-function base64urlText(bytesMax: number) {
+function base64urlText(bytesMax: number, minLength = 1) {
   const maxLength = Math.ceil((bytesMax * 4) / 3);
   const form = 'base64url without padding';
-  return text({ minLength: 1, maxLength, pattern: '^[A-Za-z0-9_-]+$', form, examples: ['AQIDBAUGBwg'] });
+  return text({ minLength, maxLength, pattern: '^[A-Za-z0-9_-]*$', form, examples: ['AQIDBAUGBwg'] });
 }

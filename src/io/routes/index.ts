@@ -18,7 +18,7 @@ import { createDownloadRoutes, type DownloadDeps } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
 import { createV1UploadRoutes, type V1UploadDeps } from './files-v1.ts';
 import { createDraftRoutes, type DraftDeps } from './files-v2.ts';
-import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
+import { createHealthRoute, getInfo, type HealthFacts, info, relatedOrigins } from './info.ts';
 import { createKeyRoutes } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
 import { mcpLogin } from './mcp-login.ts';
@@ -46,6 +46,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
   const routes = [
     createHealthRoute(deps.health),
     getInfo,
+    relatedOrigins,
     info,
     ...createAuthRoutes(deps.accounts),
     loginPhone,

@@ -16,7 +16,7 @@ import {
   utcText,
 } from '../../domain/schema.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
-import type { Site } from '../../domain/site.ts';
+import { isPageOrigin, type Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
@@ -46,6 +46,28 @@ export const getInfo = defineRoute({
   }),
   errors: [],
   handle: ({ site, nowMs }) => ({ project: site.project, version: site.version, utcNow: toIso(nowMs) }),
+});
+
+/** Asked of the host of the relying party by browsers, where a page of another origin uses its passkeys. */
+export const relatedOrigins = defineRoute({
+  method: 'GET',
+  path: '/.well-known/webauthn',
+  summary: 'Origins that may use the passkeys of this relying party (WebAuthn 5.11)',
+  docs: {
+    description: 'Pages of `Fido2.origins`, without native apps.',
+    answers: {
+      200: {
+        description: 'The origins',
+        type: 'application/json',
+        schema: object({ origins: array(text({ examples: ['https://shop.example'] })) }),
+      },
+    },
+  },
+  group: 'info',
+  auth: 'none',
+  limits: [],
+  errors: [],
+  handle: ({ site }) => Reply.json(200, { origins: site.fido2.origins.filter(isPageOrigin) }),
 });
 
 const limitsShape = object({

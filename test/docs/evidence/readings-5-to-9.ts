@@ -48,6 +48,12 @@ export const READINGS_5_TO_9: Evidence = {
     'test/io/mcp/capability.test.ts: capability: uses of a code and wrong codes of an address are limited',
     'test/io/mcp/capability.test.ts: capability: the code is injected in the body of a POST, its root, and the query of a GET',
   ],
+  '5.3 may name native apps': [
+    'test/io/accounts/passkeys.test.ts: passkey: an app of a phone logs in where its origin is configured',
+    'test/io/accounts/passkeys.test.ts: passkey: transports of null and an empty userHandle count as absent',
+    'test/config/exposure.test.ts: Fido2.origins: pages and native apps are taken',
+    'test/io/routes/info.test.ts: related origins: pages that may use the passkeys',
+  ],
   '5.3 issues a new `sid`': [
     'test/io/accounts/accounts.test.ts: login: opens a session with the key, ends the one that came with it',
     'test/actors/accounts/user.test.ts: secrets: no row, snapshot, index, mail or audit record',

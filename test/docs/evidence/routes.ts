@@ -6,6 +6,9 @@ export const ROUTE_TESTS: Evidence = {
     'test/io/routes/info.test.ts: health: database, memory and sessions',
     'test/e2e/program.test.ts: the first line says where it listens',
   ],
+  'GET /.well-known/webauthn': [
+    'test/io/routes/info.test.ts: related origins: pages that may use the passkeys',
+  ],
   'GET /auth/v1/get_info': ['test/io/routes/info.test.ts: get_info: project, version of three numbers'],
   'GET /auth/v1/info': [
     'test/io/routes/info.test.ts: info: version, ways to log in',

@@ -17,6 +17,7 @@ import {
 import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../../support/account.ts';
 import { startChat } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';
+import { makeSite } from '../../support/http.ts';
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
@@ -104,6 +105,30 @@ for (const name of ['EdDSA', 'ES256', 'RS256'] satisfies KeyName[]) {
     t.ok(await alive(sidFrom(loggedIn)));
   });
 }
+
+t.test('passkey: transports of null and an empty userHandle count as absent', async (t) => {
+  const { registration, assertion, post } = start(t);
+  const passkey = makePasskey();
+  const made = await registration(passkey);
+  const credential = { ...made.credential, response: { ...made.credential.response, transports: null } };
+  t.equal((await post(REGISTER, { ...made, credential })).status, 200);
+  for (const userHandle of ['', null]) {
+    const answered = await assertion(passkey);
+    const { response } = answered.credential;
+    const sent = { ...answered.credential, response: { ...response, userHandle } };
+    t.equal((await post(LOGIN, { ...answered, credential: sent })).status, 200, JSON.stringify(userHandle));
+  }
+});
+
+t.test('passkey: an app of a phone logs in where its origin is configured, and not elsewhere', async (t) => {
+  const android = `android:apk-key-hash:${'A'.repeat(43)}`;
+  const { register, signIn } = start(t, { site: { fido2: { ...makeSite(0).fido2, origins: [android] } } });
+  const passkey = makePasskey();
+  sidFrom(await register(passkey, { origin: android }));
+  sidFrom(await signIn(passkey, { origin: android, counter: 2 }));
+  const other = { origin: android.replace('AA', 'AB'), counter: 3 };
+  refused(t, await signIn(passkey, other), 401, 1105);
+});
 
 t.test('passkey: mcpAccess is stored as supplied and opens no MCP session', async (t) => {
   const { register, keysOf, post, mcpLogin } = start(t);
@@ -332,7 +357,6 @@ t.test('login: whatever the ceremony was not made for is 1105', async (t) => {
     ...good,
     credential: { ...credential, response: { ...credential.response, ...more } },
   });
-  refused(t, await post(LOGIN, change({ userHandle: '' })), 400, 1001, 'empty handle');
   refused(t, await post(LOGIN, change({ signature: 'A'.repeat(2_000) })), 400, 1001, 'long signature');
   refused(t, await post(LOGIN, { ...good, publicKey: makeKey().publicKey }), 400, 1001, 'with a key');
   const loggedIn = await post(LOGIN, good);

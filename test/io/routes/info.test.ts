@@ -8,8 +8,14 @@ import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { SessionLookup } from '../../../src/io/http/route.ts';
 import { createAdminSettingRoutes } from '../../../src/io/routes/admin/settings.ts';
-import { createHealthRoute, getInfo, type HealthFacts, info } from '../../../src/io/routes/info.ts';
-import { requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
+import {
+  createHealthRoute,
+  getInfo,
+  type HealthFacts,
+  info,
+  relatedOrigins,
+} from '../../../src/io/routes/info.ts';
+import { makeSite, requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 
 const HEALTHY: HealthFacts = { databaseConnected: true, activeSessions: 3, rssBytes: 5_000 };
 const ADMIN: SessionContext = {
@@ -39,6 +45,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
   const live = new LiveSettings({ ApiRPSLimit: 0, IpRPSLimit: 0 });
   const routes = [
     getInfo,
+    relatedOrigins,
     info,
     createHealthRoute(facts),
     ...createAdminSettingRoutes({ settings: live, reload: () => undefined, bounds: new SharedBounds(live) }),
@@ -57,6 +64,16 @@ t.test('get_info: project, version of three numbers and the time in UTC, nothing
   t.strictSame(await get('/auth/v1/get_info'), {
     status: 200,
     json: { result: { project: 'shop', version: '1.22.3', utcNow: new Date(time.nowMs).toISOString() } },
+  });
+});
+
+t.test('related origins: pages that may use the passkeys, without native apps', async (t) => {
+  const { fido2 } = makeSite(0);
+  const origins = ['https://gate.example', 'https://shop.example', `android:apk-key-hash:${'A'.repeat(43)}`];
+  const { get } = start(t, undefined, { fido2: { ...fido2, origins } });
+  t.strictSame(await get('/.well-known/webauthn'), {
+    status: 200,
+    json: { origins: ['https://gate.example', 'https://shop.example'] },
   });
 });
 
