@@ -32,6 +32,12 @@ export const GAPS: readonly Gap[] = [
 /** Sentences of standards that the HTTP library does not meet and the gateway cannot. */
 export const STANDARD_GAPS = [
   {
+    standard: 'RFC 9110 10.1.1',
+    sentence:
+      'An origin server MUST send either an immediate response with a final status code, if that status can be determined by examining just the method, target URI, and header section, or an immediate 100 (Continue) response.',
+    gap: 'uWebSockets.js answers the exact `Expect: 100-continue` with 100 before any handler sees the head, so a refusal that the head shows, as 404 for an upload to an unknown draft, follows that 100. Any other case of the word, such as `100-Continue`, gets 100 when the body is wanted, and a refusal alone.',
+  },
+  {
     standard: 'RFC 9112 7.1.1',
     sentence: 'A recipient MUST ignore unrecognized chunk extensions.',
     gap: 'uWebSockets.js reads an extension as digits of the size: the last chunk `0;a` has 186 bytes. No byte of the extension reaches the gateway, so it cannot refuse the request at once. It waits for the rest of the body and answers 408 below the minimum rate; the connection carries no further request ([0090](decisions/0090-chunked-and-proxy-protocol-connections-carry-one-request.md)). Common clients send no extensions.',

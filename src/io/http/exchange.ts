@@ -227,8 +227,8 @@ export class Exchange implements RouteContext, InFlightRequest {
 
   /** Reads the body whole, up to `maxBytes`; see `readWholeBody`. */
   readBody(maxBytes: number, isKept: boolean, onResult: (result: BodyResult) => void): void {
-    const reserve = (sizeBytes: number) => this.reserve(sizeBytes, maxBytes);
-    this.#remaining = readWholeBody(this.#response, { reserve, isKept }, this.#openBodies, onResult);
+    const options = { reserve: (sizeBytes: number) => this.reserve(sizeBytes, maxBytes), isKept };
+    this.#remaining = readWholeBody(this.#response, this.head, options, this.#openBodies, onResult);
   }
 
   /** Opens the body for a route that reads it as it arrives. */
@@ -238,7 +238,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       resumed: () => this.#outgoing?.scheduleRetry(),
       waits: () => this.#outgoing?.waiting === true,
     };
-    this.incoming = new IncomingStream(this.#response, this.head.contentLength, all, this.#openBodies);
+    this.incoming = new IncomingStream(this.#response, this.head, all, this.#openBodies);
     this.#remaining = this.incoming;
   }
 
@@ -250,7 +250,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       hooks.ended?.();
     };
     const all = { ...DISCARD, ...hooks, ended };
-    this.#remaining ??= new IncomingStream(this.#response, undefined, all, this.#openBodies);
+    this.#remaining ??= new IncomingStream(this.#response, this.head, all, this.#openBodies);
   }
 
   /** Counts bytes of the body before they are kept. Throws `BodyTooLarge`, or the error of the shared bound. */
@@ -322,7 +322,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.watch();
     this.#phase = 'headersSent';
     this.sentBytes = body.length;
-    this.#remaining ??= new IncomingStream(this.#response, undefined, DISCARD, this.#openBodies);
+    this.#remaining ??= new IncomingStream(this.#response, this.head, DISCARD, this.#openBodies);
     answerEarly(this.#response, this.#remaining, body, this.last, (ended) => {
       this.#phase = 'ended';
       if (this.last || !ended) this.#closer = ConnectionCloser.ofShort(this.#response, ended);

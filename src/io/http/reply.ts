@@ -5,6 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
 import type { QuotaResult } from '../../domain/limits/quotas.ts';
+import { isContinued } from './body/continue.ts';
 import { HandedOverReply, type HeaderList, Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 
@@ -80,10 +81,12 @@ function writeFields(response: HttpResponse, reply: Reply, options: ResponseOpti
   if (options.strictTransport) rest += STRICT_TRANSPORT;
   if (cors.length > 0) rest += fieldLines(cors);
   if (quotaResult !== undefined) rest += limitLines(quotaResult, options.windowSeconds);
+  let first = '';
+  if (isContinued(response)) first = `HTTP/1.1 ${statusLine(status)}\r\n`;
   // uWS itself writes 200 with the first field.
-  if (status !== 200) response.writeStatus(statusLine(status));
-  if (contentType === undefined) response.writeHeader('X-Content-Type-Options', rest);
-  else response.writeHeader('Content-Type', `${contentType}\r\nX-Content-Type-Options: ${rest}`);
+  else if (status !== 200) response.writeStatus(statusLine(status));
+  if (contentType === undefined) response.writeHeader(`${first}X-Content-Type-Options`, rest);
+  else response.writeHeader(`${first}Content-Type`, `${contentType}\r\nX-Content-Type-Options: ${rest}`);
 }
 
 function fieldLines(headers: HeaderList): string {

@@ -10,6 +10,8 @@ const USER_AGENT_MAX = 256;
 const QUERY_FIELDS_MAX = 100;
 const NO_HEADERS: ReadonlySet<string> = new Set();
 const NO_SIDS: readonly string[] = [];
+/** RFC 9110 10.1.1; compared without case. */
+const CONTINUE = '100-continue';
 /** Shared, so never added to. */
 const NO_FIELDS = new Map<string, string>();
 const FORBIDDEN_NAMES = new Set(['__proto__', 'constructor', 'prototype']);
@@ -107,6 +109,14 @@ export class IncomingHead {
   get contentLength(): number | undefined {
     const length = this.#headers.get('content-length');
     return length === undefined ? undefined : Number(length);
+  }
+
+  /** Does the client wait for `100 Continue`? uWebSockets.js answers the exact `100-continue` before any handler. */
+  get awaitsContinue(): boolean {
+    const expected = this.#headers.get('expect');
+    return (
+      expected !== undefined && expected !== CONTINUE && expected.toLowerCase() === CONTINUE && this.hasBody
+    );
   }
 
   /** The caller's own id of the request, if well formed. */

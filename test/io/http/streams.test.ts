@@ -242,7 +242,7 @@ t.test('a silent client is closed after 30 intervals of a second, a paused one i
   } as unknown as HttpResponse;
   const nothing = () => undefined;
   const hooks = { keep: () => true, release: nothing, ended: nothing, failed: nothing };
-  const body = new IncomingStream(response, 100, hooks);
+  const body = new IncomingStream(response, { contentLength: 100, awaitsContinue: false }, hooks);
   body.read({ data: () => undefined, end: () => undefined, lost: () => undefined });
   for (let second = 0; second < 29; second += 1) body.onInterval();
   t.notOk(calls.includes('close'));

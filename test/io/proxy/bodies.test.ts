@@ -180,7 +180,11 @@ function bodyOf(hasFloor: boolean) {
     waits: () => rearmed.waits,
   };
   const slow = { slow: () => void told.push('slow') };
-  const body = new IncomingStream(response, 1_000_000, hasFloor ? { ...hooks, ...slow } : hooks);
+  const body = new IncomingStream(
+    response,
+    { contentLength: 1_000_000, awaitsContinue: false },
+    hasFloor ? { ...hooks, ...slow } : hooks,
+  );
   const read = () => body.read({ data: nothing, end: nothing, lost: () => void told.push('lost') });
   const second = (sizeBytes: number) => {
     if (sizeBytes > 0) deliver(new ArrayBuffer(sizeBytes), false);

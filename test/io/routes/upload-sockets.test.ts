@@ -60,6 +60,31 @@ function isGone({ chat, names }: DraftFixture, fileId: string): boolean {
   return chat.byFile(fileId)?.state === 'cancelled' && !names().some((name) => name.startsWith(fileId));
 }
 
+t.test(
+  'v2 stream: with Expect, an upload to an unknown draft is refused before its body is asked for',
+  async (t) => {
+    const fixture = await startDrafts(t);
+    const fileId = await fixture.create();
+    const headers = { Expect: '100-Continue', 'Content-Length': '5' };
+    for (const [id, cookie, status] of [
+      ['4711', COOKIE, 404],
+      [fileId, {}, 401],
+    ] as const) {
+      const refused = connectRaw(fixture.http.port);
+      refused.send(requestText('POST', path(id), { ...cookie, ...headers }));
+      t.equal((await refused.answer()).status, status);
+      refused.close();
+    }
+    const accepted = connectRaw(fixture.http.port);
+    accepted.send(head(fileId, headers));
+    t.equal((await accepted.answer()).status, 100);
+    accepted.send('hello');
+    t.equal((await accepted.answer()).status, 200);
+    accepted.close();
+    t.equal(fixture.chat.byFile(fileId)?.state, 'complete');
+  },
+);
+
 const LEAVES: Readonly<Record<string, (socket: net.Socket) => void>> = {
   FIN: (socket) => socket.end(),
   RST: (socket) => socket.resetAndDestroy(),

@@ -10,6 +10,7 @@ export class FakeBody implements PrebufferableBody {
   sink: IncomingSink | undefined;
   paused = false;
   discarded = false;
+  invited = false;
   /** How often the client was asked to wait. */
   pauses = 0;
   onResume: (() => void) | undefined;
@@ -22,6 +23,10 @@ export class FakeBody implements PrebufferableBody {
   gathers = false;
   ended = false;
   gathered: ((found: PrebufferResult) => void) | undefined;
+
+  invite(): void {
+    this.invited = true;
+  }
 
   prebuffer(_sizeBytes: number, ready: (found: PrebufferResult) => void): void {
     if (this.gathers) this.gathered = ready;

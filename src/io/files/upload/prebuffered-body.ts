@@ -60,7 +60,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     this.#body = body;
     this.#bounds = bounds;
     this.#totals = totals;
-    body.read(this);
+    body.read(this, 'early');
   }
 
   /** Throws `StorageFull`, `Overloaded` or `FileStorageFailed` when bytes that arrived could not be kept. */
@@ -82,7 +82,12 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
   read(sink: IncomingSink): void {
     this.check();
     this.#sink = sink;
+    this.invite();
     this.#deliver();
+  }
+
+  invite(): void {
+    this.#body.invite();
   }
 
   pause(): void {

@@ -16,8 +16,13 @@ export type PrebufferResult = 'enough' | 'gone';
 export interface IncomingBody {
   /** `Content-Length`; undefined for a chunked body. */
   readonly declaredBytes: number | undefined;
-  /** Passes the buffered pieces and all later ones to the sink. Called once. */
-  read(sink: IncomingSink): void;
+  /**
+   * Passes the buffered pieces and all later ones to the sink. Called once. Invites the body, unless `early`: then it may
+   * still be refused.
+   */
+  read(sink: IncomingSink, early?: 'early'): void;
+  /** The body is wanted: a client that waits for `100 Continue` gets it. */
+  invite(): void;
   /** Asks the client to wait. Not immediate: uWS may still deliver megabytes (docs/optimizations.md, `SO_RCVBUF`). */
   pause(): void;
   resume(): void;
@@ -30,7 +35,7 @@ export interface PrebufferableBody extends IncomingBody {
   /** All of it has arrived. */
   readonly ended: boolean;
   /**
-   * Buffers up to `sizeBytes` and one more piece until the body is read. `ready` is called once: with 'enough' when they
+   * Invites the body, and buffers up to `sizeBytes` and one more piece until it is read. `ready` is called once: with 'enough' when they
    * or the whole body have arrived, with 'gone' when nothing more will arrive.
    */
   prebuffer(sizeBytes: number, ready: (found: PrebufferResult) => void): void;

@@ -5,6 +5,7 @@
 
 import type { HttpResponse } from '../server.ts';
 import type { RemainingBody } from '../stream.ts';
+import { type BodyHead, invite } from './continue.ts';
 import type { IncomingSink, PrebufferableBody, PrebufferResult } from './incoming-body.ts';
 import { MinimumRate, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_INTERVALS } from './open-bodies.ts';
 import { BodyPrebuffer } from './prebuffer.ts';
@@ -23,6 +24,8 @@ export interface IncomingHooks {
   resumed?(): void;
   /** Does an answer wait for room? Then uWS's own write timeout applies. */
   waits?(): boolean;
+  /** An answer waits for it, though no route reads it. */
+  readonly isAwaited?: true;
   /** The sink threw: a bug. The rest of the body is discarded. */
   failed(error: unknown): void;
   /** The client sends less than the minimum rate; the sink has received `lost`. Absent: the route has its own rate. */
@@ -40,6 +43,7 @@ export const DISCARD: IncomingHooks = {
 export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBody {
   readonly declaredBytes: number | undefined;
   readonly #response: HttpResponse;
+  readonly #head: BodyHead;
   readonly #hooks: IncomingHooks;
   readonly #open: OpenBodies;
   readonly #minimumRate: MinimumRate | undefined;
@@ -53,6 +57,8 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
   /** The end of the body resumed the connection, so uWS's idle timeout runs while the answer is awaited. */
   #clockRuns = false;
   #ended = false;
+  /** Invited, or here without it. */
+  #began = false;
   /** The sink receives nothing more: the body is over, the client gone, or the rest discarded. */
   #closed = false;
   /** The client left before the route read. */
@@ -61,17 +67,13 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
   #intervals = 0;
 
   /** Must be called in the request's own callback: uWS delivers only to listeners that are registered by then. */
-  constructor(
-    response: HttpResponse,
-    declaredBytes: number | undefined,
-    hooks: IncomingHooks,
-    open: OpenBodies = OPEN_BODIES,
-  ) {
+  constructor(response: HttpResponse, head: BodyHead, hooks: IncomingHooks, open: OpenBodies = OPEN_BODIES) {
     this.#response = response;
+    this.#head = head;
     this.#hooks = hooks;
     this.#open = open;
     this.#minimumRate = hooks.slow === undefined ? undefined : new MinimumRate();
-    this.declaredBytes = declaredBytes;
+    this.declaredBytes = head.contentLength;
     // A throw may not cross the native frame.
     response.onData((chunk, isLast) => {
       try {
@@ -82,20 +84,28 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
       }
     });
     open.add(this);
+    if (hooks.isAwaited === true) this.invite();
   }
 
   get ended(): boolean {
     return this.#ended;
   }
 
+  invite(): void {
+    if (this.#began || this.#closed || this.#diverted) return;
+    this.#began = true;
+    invite(this.#response, this.#head);
+  }
+
   prebuffer(sizeBytes: number, ready: (found: PrebufferResult) => void): void {
+    this.invite();
     this.#prebuffer.expect(sizeBytes, ready);
     if (this.#closed || this.#diverted) this.#prebuffer.notify('gone');
     else if (this.#ended || this.#prebuffer.isEnough) this.#prebuffer.notify('enough');
     else this.resume();
   }
 
-  read(sink: IncomingSink): void {
+  read(sink: IncomingSink, early?: 'early'): void {
     // The answer was sent before the route read.
     if (this.#diverted) {
       sink.lost();
@@ -103,6 +113,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     }
     if (this.#sink !== undefined) throw new Error('a body is read once');
     this.#sink = sink;
+    if (early === undefined) this.invite();
     const held = this.#prebuffer.take();
     // Before the first piece, at which the sink may pause.
     this.resume();
@@ -213,6 +224,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.#ended) return;
+    this.#began ||= chunk.byteLength > 0;
     if (!this.#closed && chunk.byteLength > 0) this.#deliver(chunk, isLast);
     if (!isLast) return;
     // A paused connection would never read its next request.

@@ -104,6 +104,7 @@ function discardBody(exchange: Exchange, onBody: BodyCallback): void {
   const failed = (error: unknown) => onBody(exchange, { error });
   let sizeBytes = 0;
   exchange.ignoreBody({
+    isAwaited: true,
     keep(pieceBytes) {
       sizeBytes += pieceBytes;
       if (sizeBytes > IGNORED_BYTES_MAX) failed(new GatewayError('BodyTooLarge'));

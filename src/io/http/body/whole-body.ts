@@ -3,6 +3,7 @@
 import { GatewayError } from '../../../domain/errors.ts';
 import type { HttpResponse } from '../server.ts';
 import type { RemainingBody } from '../stream.ts';
+import { type BodyHead, invite } from './continue.ts';
 import type { IncomingSink } from './incoming-body.ts';
 import { MinimumRate, type OpenBodies, type OpenBody, REARM_INTERVALS, rearm } from './open-bodies.ts';
 
@@ -19,10 +20,12 @@ interface WholeBodyOptions {
 /** Calls `onResult` once, with all bytes or the reason why they were not read. */
 export function readWholeBody(
   response: HttpResponse,
+  head: BodyHead,
   options: WholeBodyOptions,
   open: OpenBodies,
   onResult: (result: BodyResult) => void,
 ): RemainingBody {
+  invite(response, head);
   const reader = new WholeBodyReader(response, options, open, onResult);
   response.onData((chunk, isLast) => reader.take(chunk, isLast));
   return reader;

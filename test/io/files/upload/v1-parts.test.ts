@@ -126,6 +126,10 @@ t.test(
     await rejectsWith(t, store(0, new FakeBody(CHUNK_BYTES + 1)), 'WrongPart');
     await rejectsWith(t, store(0, new FakeBody(CHUNK_BYTES - 1)), 'ShortPart');
     await rejectsWith(t, store(0, undefined), 'ShortPart');
+    const [refused, wanted] = [new FakeBody(CHUNK_BYTES), sent(file, 0)];
+    await rejectsWith(t, store(2, refused, 0), 'InvalidPart');
+    await rejectsWith(t, store(0, wanted, 8), 'ChecksumError');
+    t.same([refused.invited, wanted.invited], [false, true], 'a refused body is not asked for');
     await rejectsWith(t, store(0, sent(file, 0), -1), 'InvalidInput');
     await rejectsWith(t, store(0, sent(file, 0), 7), 'ChecksumError');
     for (const [sizeBytes, row] of [
