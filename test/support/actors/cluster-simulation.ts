@@ -97,6 +97,7 @@ class History {
     this.#isGated = seed % 3 !== 0;
     const kind = ledgerKind(
       (operation) => this.#slow({ type: 'receive', operation }),
+      (operation) => this.#trace(`notified ${operation}`),
       () => this.#cluster.nowMs,
     );
     this.#kind = this.#isGated ? { ...kind, gated: true } : kind;
@@ -155,6 +156,7 @@ class History {
 
   /** Slow work that the simulation ends when it likes. */
   #slow<Command extends LedgerCommand>(command: Command): Promise<Command> {
+    this.#trace(`calls ${command.type} ${command.operation}`);
     return new Promise((resolve) => this.#works.push(() => resolve(command)));
   }
 
@@ -287,6 +289,8 @@ class History {
   #keepRows(): void {
     const { rows, position } = this.#cluster.log;
     for (const row of rows.slice(rows.length - (position - this.#archive.length))) {
+      if (this.#options.trace !== undefined)
+        this.#trace(`written ${row.position} by ${row.node}: ${Buffer.from(row.body).toString('base64')}`);
       this.#archive.push(row);
       this.#owners.read(row);
     }

@@ -89,8 +89,11 @@ type Decision = Outcome<LedgerEvent, number, LedgerCommand, number>;
 /** Of a command that a client applies: `applied` and the reply are added. */
 type Effect = Omit<Decision, 'reply'>;
 
-/** `clock`: of audit records, the same at every node; without it there are none. */
-export function ledgerKind(fetch: Fetch, clock?: () => number) {
+/**
+ * `notified` hears of each `apply` that has taken effect. `clock`: of audit records, the same at every node; without it
+ * there are none.
+ */
+export function ledgerKind(fetch: Fetch, notified: (operation: number) => void, clock?: () => number) {
   const applying = <Command extends { readonly operation: number }>(effectOf: EffectOf<Command>) =>
     recordedBy(clock, effectOf);
   return defineActor<LedgerState, LedgerProtocol, LedgerEvent, { hits: number }>({
@@ -127,7 +130,7 @@ export function ledgerKind(fetch: Fetch, clock?: () => number) {
         if (state.applied.includes(operation)) return { reply: operation };
         return { events: [{ type: 'queued', operation, commandId }], reply: new Later(commandId) };
       },
-      apply: applying(() => ({})),
+      apply: applying((_state, { operation }) => ({ notify: () => notified(operation) })),
       send: applying((_state, { operation, toId, how }) => ({
         events: [{ type: 'sent', operation }],
         send: [messageTo(LEDGER, toId, { type: how, operation })],

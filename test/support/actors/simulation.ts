@@ -5,7 +5,11 @@
  */
 import { Cell } from '../../../src/actors/runtime/cell.ts';
 import { MemoryJournal, type MemoryJournalOptions } from '../../../src/actors/runtime/journal/memory.ts';
-import { DamagedRow, JournalTaken } from '../../../src/actors/runtime/journal/port.ts';
+import {
+  DamagedRow,
+  type Operation as JournalOperation,
+  JournalTaken,
+} from '../../../src/actors/runtime/journal/port.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes, seededNumbers } from './actors.ts';
@@ -59,12 +63,21 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   }
 }
 
+function printed(operation: JournalOperation): string {
+  return JSON.stringify(operation, (_, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+}
+
 class Simulation {
   readonly #random: () => number;
   readonly #bytes: (length: number) => Uint8Array;
   readonly #clock = new ManualClock();
   readonly #journal: MemoryJournal;
-  readonly #kind = ledgerKind((operation) => this.#slow({ type: 'receive', operation }));
+  readonly #kind = ledgerKind(
+    (operation) => this.#slow({ type: 'receive', operation }),
+    (operation) => this.#trace(`notified ${operation}`),
+  );
   readonly #trace: (line: string) => void;
   readonly #operations: Operation[] = [];
   #immediates: (() => void)[] = [];
@@ -86,7 +99,11 @@ class Simulation {
     this.#random = seededNumbers(seed);
     this.#trace = trace ?? (() => {});
     this.#hasBadDisk = seed % BAD_DISK_SEEDS === 0;
-    this.#journal = new MemoryJournal(faults);
+    const written = (group: readonly JournalOperation[]) => {
+      for (const operation of group) trace?.(`written ${printed(operation)}`);
+      return group;
+    };
+    this.#journal = new MemoryJournal({ ...(trace !== undefined && { tamper: written }), ...faults });
     this.#system = this.#start();
   }
 
@@ -118,6 +135,7 @@ class Simulation {
 
   /** Slow work that the simulation ends when it likes; now and then it breaks the rule and rejects. */
   #slow<Command extends LedgerCommand>(command: Command): Promise<Command> {
+    this.#trace(`calls ${command.type} ${command.operation}`);
     const rejects = this.#random() < 0.1;
     if (rejects) this.#poisoned.add(command.operation);
     return new Promise((resolve, reject) =>

@@ -12,7 +12,10 @@ export const COPY = 'copy';
 const STEP_BYTES = 128 * 1024;
 const MANY = 10_000;
 
-export const ledger = ledgerKind(() => Promise.reject(new Error('not asked for')));
+export const ledger = ledgerKind(
+  () => Promise.reject(new Error('not asked for')),
+  () => undefined,
+);
 
 export function openLedgers(directory: string): Promise<DiskJournal> {
   return openJournal({ directory, stepBytes: STEP_BYTES });

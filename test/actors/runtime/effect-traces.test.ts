@@ -1,0 +1,68 @@
+/**
+ * What leaves the runtime, and in which order, in histories that the simulations repeat exactly: answers, notifications,
+ * slow calls and written rows. New digests, after a change that is meant: `node build/test/actors/runtime/effect-traces.test.js print`.
+ */
+import { createHash } from 'node:crypto';
+import t from 'tap';
+import { simulateCluster } from '../../support/actors/cluster-simulation.ts';
+import { simulate } from '../../support/actors/simulation.ts';
+import { count, everySeed } from '../../support/depth.ts';
+
+/** Histories in all, and in each digest: a quick run compares the first ones. */
+const SEEDS = 1_000;
+const BLOCK_SEEDS = 100;
+const DIGITS = 16;
+
+const isPrinting = process.argv[2] === 'print';
+
+/** Longer than tap's 30 s: the machine may be busy. */
+t.setTimeout(600_000);
+
+// Refusals are expected here by the thousand; their stacks would be half of the work.
+Error.stackTraceLimit = 0;
+
+const DIGESTS: Record<string, readonly string[]> = {
+  'one node': [
+    '3de7417efb1f1ab4',
+    'a279a4424b34a506',
+    '9b73f71c9e477d20',
+    'eaeeeed0ff9f0a37',
+    'd6c3a560184cb613',
+    '044e24a66da750ef',
+    '91301c61ad7efbd4',
+    '5fe09cad46ebd3fb',
+    '2f92bd32118c61a6',
+    '5247eed719f557ce',
+  ],
+  'three nodes': [
+    '039196579dca5c74',
+    'b2d8ba422f842fc7',
+    'c7973253e735d154',
+    'faeab1296fb948e3',
+    'b84c013a05d91136',
+    '227753543ca44e8d',
+    '362e5fdcc970ff5b',
+    'cbe65dfc161cf9e4',
+    '14d239f5b127cd0a',
+    'ea46054941ca9981',
+  ],
+};
+
+for (const [name, history] of [
+  ['one node', simulate],
+  ['three nodes', simulateCluster],
+] as const) {
+  t.test(`effects: ${name} give the same ones in the same order`, async (t) => {
+    const blocks: string[] = [];
+    let hash = createHash('sha256');
+    const trace = (line: string) => hash.update(`${line}\n`);
+    for (const seed of everySeed(isPrinting ? SEEDS : count(SEEDS))) {
+      t.equal(await history(seed, { trace }), undefined, `seed ${seed}`);
+      if (seed % BLOCK_SEEDS !== 0) continue;
+      blocks.push(hash.digest('hex').slice(0, DIGITS));
+      hash = createHash('sha256');
+    }
+    if (isPrinting) t.comment(blocks.join(' '));
+    else t.strictSame(blocks, DIGESTS[name]?.slice(0, blocks.length));
+  });
+}
