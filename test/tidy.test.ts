@@ -206,6 +206,7 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
     ['depthFaults', 'test/a.test.ts', 'fc.assert(property, { numRuns: 5 });\n'],
     ['depthFaults', 'test/a.test.ts', 'fc.assert(one, runs());\nfc.assert(property);\n'],
     ['forbiddenFaults', 'test/a.test.ts', "t.skip('x');\n"],
+    ['forbiddenFaults', 'test/a.test.ts', "spawnSync('sh');\n"],
     ['forbiddenFaults', 'test/a.test.ts', "t.only('x');\n"],
     ['clientFaults', 'test/contract/chapters/a.ts', "import type { x } from '../../../src/io/x.ts';\n"],
     ['forbiddenFaults', 'src/io/a.ts', '// @ts-ignore\n'],

@@ -1,9 +1,9 @@
 /** The whole of a run as data: what the JSON holds, and what table, HTML and Markdown walk. */
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { request } from '../../tools/agent.ts';
+import { runSync } from '../../tools/programs/run-sync.ts';
 import type { BenchOptions } from '../cli/options.ts';
 import type { GeneratorCheck } from '../load/generator-check.ts';
 import type { Latency, LoadReport } from '../load/plan.ts';
@@ -102,7 +102,7 @@ export async function targetVersion(url: string): Promise<GatewayVersion> {
 export function gatewayVersion(checkout?: string): GatewayVersion {
   const root = checkout === undefined ? new URL('../../../', import.meta.url) : pathToFileURL(`${checkout}/`);
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
-  const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const git = (...args: string[]) => runSync('git', args, { cwd: root });
   const commit = git('rev-parse', '--short=12', 'HEAD');
   if (commit.error !== undefined || commit.status !== 0) return { version };
   const changed = git('status', '--porcelain', '--untracked-files=no').stdout.trim() !== '';

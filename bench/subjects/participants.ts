@@ -2,9 +2,9 @@
  * What the gateway is compared with, one definition each. A floor is what the work costs with nothing around it and always
  * takes part; a peer is another project's server and takes part with `--peers`, as far as it is installed.
  */
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { runSync } from '../../tools/programs/run-sync.ts';
 
 export interface ParticipantRow {
   readonly name: string;
@@ -202,7 +202,7 @@ function versionsOf(...names: readonly string[]): string | undefined {
 
 /** `nginx -v` answers on standard error. */
 function nginxVersion(): string | undefined {
-  const { error, stderr } = spawnSync('nginx', ['-v'], { encoding: 'utf8' });
+  const { error, stderr } = runSync('nginx', ['-v']);
   return error === undefined ? /nginx\/(\S+)/.exec(stderr)?.[1] : undefined;
 }
 
@@ -210,6 +210,6 @@ function nginxVersion(): string | undefined {
 function nchanVersion(): string | undefined {
   const nginx = nginxVersion();
   if (nginx === undefined || !existsSync(NCHAN_MODULE)) return undefined;
-  const { stdout } = spawnSync('dpkg-query', ['--show', 'libnginx-mod-nchan'], { encoding: 'utf8' });
+  const { stdout } = runSync('dpkg-query', ['--show', 'libnginx-mod-nchan']);
   return `${stdout?.trim().split('\t')[1] ?? 'of unknown version'}, nginx ${nginx}`;
 }

@@ -1,6 +1,5 @@
 /** docs/BENCHMARKS.md from a report: complete, and plain Markdown. */
 
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +7,7 @@ import t from 'tap';
 import { benchmarks } from '../../bench/report/markdown.ts';
 import type { BenchReport } from '../../bench/report/report.ts';
 import { plainEnvironment } from '../../tools/launch.ts';
+import { runSync } from '../../tools/programs/run-sync.ts';
 import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
 const PRINT = fileURLToPath(new URL('../../bench/report/print-benchmarks.js', import.meta.url));
@@ -67,7 +67,7 @@ t.test('print-benchmarks: prints from files and refuses other files', async (t) 
   const file = join(folder, 'run.json');
   writeFileSync(file, JSON.stringify(await fullReport()));
   const print = (...args: string[]) =>
-    spawnSync(process.execPath, [PRINT, ...args], { encoding: 'utf8', env: plainEnvironment() });
+    runSync(process.execPath, [PRINT, ...args], { env: plainEnvironment() });
   const good = print(file);
   t.equal(good.status, 0, good.stderr);
   t.match(good.stdout, /^# Benchmarks\n/);

@@ -1,9 +1,9 @@
 /** docs/dependencies.md explains every package that a run needs, and no other. */
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { plainEnvironment } from '../../tools/launch.ts';
 import { dependencies, statedOf } from '../../tools/packaging/print-dependencies.ts';
+import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const rows = readFileSync('docs/dependencies.md', 'utf8')
   .split('\n')
@@ -11,7 +11,7 @@ const rows = readFileSync('docs/dependencies.md', 'utf8')
 
 t.test('dependencies: npm ls --omit=dev names the packages of the page', async (t) => {
   const args = ['ls', '--omit=dev', '--package-lock-only', '--json'];
-  const listed = JSON.parse(execFileSync('npm', args, { env: plainEnvironment(), encoding: 'utf8' })) as {
+  const listed = JSON.parse(outputOf('npm', args, { env: plainEnvironment() })) as {
     dependencies: Record<string, unknown>;
   };
   const named = rows.map((row) => /^\| `([^`]+)`/.exec(row)?.[1]);

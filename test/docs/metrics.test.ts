@@ -1,5 +1,4 @@
 /** docs/METRICS.md is the table of metrics, the table follows the conventions of Prometheus, and /metrics is the table. */
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { CLUSTER_METRICS } from '../../src/io/observability/cluster-metrics.ts';
@@ -15,6 +14,8 @@ import { expectOk, request } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { metricValue } from '../../tools/metric-value.ts';
 import { metricsPage } from '../../tools/print-metrics.ts';
+import { runSync } from '../../tools/programs/run-sync.ts';
+import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(60_000);
 const gateway = await launch({ args: ['--sandbox'] });
@@ -93,13 +94,7 @@ t.test('metrics: an undeclared metric, a wrong label and a missing reading do no
   t.equal(metricValue(text, 'gatehouse_sessions', { scope: 'browser' }), 0);
 });
 
-const noPromtool =
-  spawnSync('promtool', ['--version']).error === undefined ? false : 'promtool is not installed';
-
-t.test('metrics: promtool has nothing to say', { skip: noPromtool }, async (t) => {
-  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-    input: text,
-    encoding: 'utf8',
-  });
+t.test('metrics: promtool has nothing to say', { skip: lacking('Prometheus') }, async (t) => {
+  const { status, stdout, stderr } = runSync('promtool', ['check', 'metrics'], { input: text });
   t.same({ status, stdout, stderr }, { status: 0, stdout: '', stderr: '' });
 });

@@ -1,5 +1,4 @@
 /** Starts on journals that are cut, emptied, foreign, overwritten or missing: one sentence and 70, never a signal. */
-import { spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -15,6 +14,8 @@ import t from 'tap';
 import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
 import { logIn, signUp } from '../../tools/agent.ts';
 import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
+import { runSync } from '../../tools/programs/run-sync.ts';
+import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(120_000);
 
@@ -193,17 +194,14 @@ t.test(
   },
 );
 
-const noNamespaces =
-  spawnSync('unshare', ['-n', 'true']).status === 0 ? false : 'network namespaces are not allowed here';
-
 t.test(
   'two gateways on one folder: one in another network namespace is refused',
-  { skip: noNamespaces },
+  { skip: lacking('network namespaces') },
   async (t) => {
     const gateway = await launch();
     t.teardown(() => gateway.stop());
     const args = ['-n', process.execPath, entryOf(), '--data', gateway.dataPath, ...PORTS];
-    const second = spawnSync('unshare', args, { env: plainEnvironment(), encoding: 'utf8' });
+    const second = runSync('unshare', args, { env: plainEnvironment() });
     t.equal(second.status, 70, second.stderr);
     t.match(second.stderr, /^gatehouse: .* is in use by another process\n$/);
   },

@@ -1,5 +1,5 @@
 /** The modules of examples/ behind the real program: two tools, a REST call, an event, and the caller's identity. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import { callTool, expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
 import { pickPort } from '../../tools/free-port.ts';
 import { launch, plainEnvironment, type RunningGateway } from '../../tools/launch.ts';
+import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(120_000);
 
@@ -84,16 +85,13 @@ async function serve(t: Test, command: readonly string[]): Promise<void> {
   await callBothTools(t, gateway);
 }
 
-const python = spawnSync('python3', ['--version']);
-const pythonMissing = python.status === 0 ? false : 'python3 is not installed';
-
 t.test('examples: module.mjs serves two tools, pushes an event and reads who calls', async (t) => {
   await serve(t, [process.execPath, 'examples/module.mjs']);
 });
 
 t.test(
   'examples: module.py serves two tools, pushes an event and reads who calls',
-  { skip: pythonMissing },
+  { skip: lacking('Python') },
   async (t) => {
     await serve(t, ['python3', 'examples/module.py']);
   },

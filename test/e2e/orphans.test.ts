@@ -6,6 +6,8 @@ import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
 
+const RUN = new URL('../suites/run.js', import.meta.url).href;
+
 /** A test process that starts a gateway, prints its address and never ends. */
 async function startOwner(t: Test): Promise<{ port: number; pid: number; kill: () => Promise<unknown> }> {
   const script = `import { launch } from ${JSON.stringify(new URL('../../tools/launch.js', import.meta.url))};
@@ -57,3 +59,25 @@ t.test('orphans: a program tied to its test process still stops cleanly on SIGTE
   const gateway = await launch();
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
+
+/** A program that no pipe ties, started by a test of a suite; both hold the output of the process that runs the suite. */
+const SUITE = `import { spawn } from 'node:child_process';
+import { endWithParent } from ${JSON.stringify(RUN)};
+endWithParent();
+spawn('tail', ['-f', '/dev/null'], { stdio: 'inherit' }).once('spawn', () => process.stdout.write('started\\n'));
+`;
+
+for (const signal of ['SIGTERM', 'SIGKILL'] as const)
+  t.test(`orphans: what tests have started ends with a suite that is cut off with ${signal}`, async (t) => {
+    const folder = t.testdir({ 'suite.mjs': SUITE });
+    const run = `import { runPlain } from ${JSON.stringify(RUN)}; runPlain(${JSON.stringify(`${folder}/suite.mjs`)});`;
+    const owner = spawn(process.execPath, ['--input-type=module', '-e', run], {
+      env: plainEnvironment(),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const closed = once(owner, 'close');
+    t.same(await once(createInterface({ input: owner.stdout }), 'line'), ['started']);
+    owner.kill(signal);
+    await closed;
+    t.pass('no process holds the output');
+  });

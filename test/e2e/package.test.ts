@@ -1,10 +1,10 @@
 /** The package that `npm pack` makes: its content, its size with its dependencies, and a start from it. */
-import { execFileSync } from 'node:child_process';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import t from 'tap';
 import { request } from '../../tools/agent.ts';
 import { launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
+import { outputOf } from '../../tools/programs/run-sync.ts';
 
 t.setTimeout(120_000);
 
@@ -32,10 +32,10 @@ const needed = Object.entries(lock.packages)
 function install(folder: string): string {
   // `prepack` would remove the build that runs this test: what it writes beside that is written here.
   for (const tool of ['print-sbom', 'pack-connector'])
-    execFileSync(process.execPath, [`build/tools/packaging/${tool}.js`], { env: plainEnvironment() });
+    outputOf(process.execPath, [`build/tools/packaging/${tool}.js`], { env: plainEnvironment() });
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder];
-  execFileSync('npm', args, { env: plainEnvironment(), stdio: 'pipe' });
-  execFileSync('tar', ['-xzf', join(folder, `gatehouse-${manifest.version}.tgz`), '-C', folder]);
+  outputOf('npm', args, { env: plainEnvironment() });
+  outputOf('tar', ['-xzf', join(folder, `gatehouse-${manifest.version}.tgz`), '-C', folder]);
   const root = join(folder, 'package');
   for (const path of needed.filter((each) => each.lastIndexOf('node_modules/') === 0)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -125,5 +125,5 @@ t.test('package: serves with the sandbox and every page without a package of dev
 t.test('package: npm start in the unpacked package compiles nothing', async (t) => {
   const args = ['run', '--silent', 'start', '--', '--check-config'];
   const env = plainEnvironment();
-  t.match(execFileSync('npm', args, { cwd: root, env, encoding: 'utf8' }), /^configuration: no faults$/m);
+  t.match(outputOf('npm', args, { cwd: root, env }), /^configuration: no faults$/m);
 });

@@ -1,5 +1,5 @@
 /** nginx and HAProxy before the gateway, with the files of deploy/: pages, streams, uploads, addresses, keep-alive, TLS. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, type RequestOptions, request as send } from 'node:https';
@@ -11,7 +11,8 @@ import { pickPort } from '../../tools/free-port.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
-import { nginxMissing, startNginxWith } from '../support/nginx.ts';
+import { startNginxWith } from '../support/programs/nginx.ts';
+import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(240_000);
 
@@ -19,9 +20,6 @@ const FILE_BYTES = 3_000_000;
 /** An address of this machine that the gateway does not trust. */
 const CLIENT = '127.0.0.2';
 const { certificate, key } = makeCertificate();
-
-const haproxyMissing = () =>
-  spawnSync('haproxy', ['-v']).error === undefined ? undefined : 'haproxy is not installed';
 
 interface Deployment {
   readonly gateway: RunningGateway;
@@ -185,18 +183,18 @@ async function showsStreams(t: Test, deployment: Deployment): Promise<void> {
   t.ok(download.bytes.equals(bytes), 'a download');
 }
 
-const TERMINATING: Readonly<Record<string, { missing: string | undefined; open: typeof startNginx }>> = {
-  'nginx with deploy/nginx': { missing: nginxMissing(), open: startNginx },
+const TERMINATING: Readonly<Record<string, { tool: string; open: typeof startNginx }>> = {
+  'nginx with deploy/nginx': { tool: 'nginx', open: startNginx },
   'HAProxy with deploy/haproxy': {
-    missing: haproxyMissing(),
+    tool: 'HAProxy',
     open: (t, ...rest) => startHaproxy(t, 'deploy/haproxy/haproxy.cfg', ...rest),
   },
 };
 
-for (const [name, { missing, open }] of Object.entries(TERMINATING)) {
+for (const [name, { tool, open }] of Object.entries(TERMINATING)) {
   t.test(
     `proxies: ${name} ends TLS, keeps connections, names clients, carries streams and uploads`,
-    { skip: missing ?? false },
+    { skip: lacking(tool) },
     async (t) => {
       const deployment = await deploy(t, {}, (...given) => open(t, ...given));
       await showsPages(t, deployment, true);
@@ -207,7 +205,7 @@ for (const [name, { missing, open }] of Object.entries(TERMINATING)) {
 
 t.test(
   'proxies: HAProxy with the PROXY protocol names clients, one request a connection',
-  { skip: haproxyMissing() ?? false },
+  { skip: lacking('HAProxy') },
   async (t) => {
     const deployment = await deploy(t, { Listen: { proxyProtocol: true } }, (...given) =>
       startHaproxy(t, 'deploy/haproxy/proxy-protocol.cfg', ...given),

@@ -1,5 +1,5 @@
 /** `npm run tour` and the blocks of docs/tour.md, run against the program. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
+import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(240_000);
 
@@ -113,8 +114,7 @@ t.test('tour: a 429 is retried after its Retry-After; a 429 without the header i
   t.equal(code, 1, 'a 429 without Retry-After is a fault of the gateway');
 });
 
-const missing = ['bash', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
-const skip = missing.length === 0 ? false : `needs ${missing.join(' and ')}`;
+const skip = lacking('bash', 'curl');
 
 t.test('tour page: every block runs, and both uploads come back unchanged', { skip }, async (t) => {
   const gateway = await launch({ args: ['--sandbox'] });

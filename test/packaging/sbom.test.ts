@@ -1,10 +1,10 @@
 /** The bill of materials of the package: what CycloneDX 1.6 requires, and every package of a run. */
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { plainEnvironment } from '../../tools/launch.ts';
 import { closureOf, nameOf, readLock } from '../../tools/packaging/lock.ts';
 import { SBOM_FILE, type Sbom, sbomOf } from '../../tools/packaging/print-sbom.ts';
+import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const packages = readLock();
 const sbom = sbomOf(packages);
@@ -73,7 +73,7 @@ t.test('sbom: has what CycloneDX 1.6 requires', async (t) => {
 function namesOf(t: Test): string[] {
   const args = ['ls', '--omit=dev', '--package-lock-only', '--all', '--json'];
   type Node = { readonly version?: string; readonly dependencies?: Readonly<Record<string, Node>> };
-  const root = JSON.parse(execFileSync('npm', args, { env: plainEnvironment(), encoding: 'utf8' })) as Node;
+  const root = JSON.parse(outputOf('npm', args, { env: plainEnvironment() })) as Node;
   const names = new Set<string>();
   const open = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop())
@@ -117,6 +117,6 @@ t.test('sbom: prepack writes it into the package, the same bytes for the same lo
   t.match(scripts['prepack'], /&& node build\/tools\/packaging\/print-sbom\.js$/);
   t.ok(files.includes(SBOM_FILE));
   const file = `${t.testdir()}/sbom.json`;
-  execFileSync(process.execPath, ['build/tools/packaging/print-sbom.js', file], { env: plainEnvironment() });
+  outputOf(process.execPath, ['build/tools/packaging/print-sbom.js', file], { env: plainEnvironment() });
   t.equal(readFileSync(file, 'utf8'), `${JSON.stringify(sbom, null, 2)}\n`);
 });

@@ -2,6 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
+import { depth } from '../support/depth.ts';
+import { refusedSkips } from '../support/programs/tools.ts';
 import { beginSuite, type Close, closeAll, endSuite } from '../support/shared.ts';
 import { suiteOf } from './table.ts';
 
@@ -18,16 +20,21 @@ function testFiles(): string[] {
 export async function runFiles(name: string): Promise<void> {
   beginSuite();
   const teardowns: Close[] = [];
+  // The limit of a file is for a run of it alone. The suite has tap's, which is generous.
+  t.setTimeout(0);
+  t.setTimeout = () => undefined;
   t.teardown = (teardown: Close) => void teardowns.push(teardown);
   const jobs = t.jobs;
   for (const path of testFiles()) {
     if (suiteOf(path) !== name) continue;
     await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
-    // A file's own time-out and jobs hold for its tests, not for those of the next file.
-    t.setTimeout(0);
     await t.test(`${path}: every test has run`, async (end) => end.pass());
+    // What a file sets holds for its tests, not for those of the next file.
     t.jobs = jobs;
     await closeAll(teardowns);
   }
   await endSuite();
+  await t.test(`${name}: no test is skipped that this machine can run`, async (end) =>
+    end.same(refusedSkips(t.lists.skip, process.env['GATEHOUSE_TEST_REQUIRE'], depth.depth), []),
+  );
 }

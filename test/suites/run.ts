@@ -6,21 +6,43 @@ function hasIdleLoader(): boolean {
   return process.env['TAP_DISABLE_COVERAGE'] === '1' && process.env['NODE_OPTIONS'] !== undefined;
 }
 
-/** The suite in a process of its own, which writes the report and gets what tap says of a time-out. */
-function runPlain(suite: string): void {
+/**
+ * The suite in a process of its own, which writes the report and gets what tap says of a time-out. It leads a group: what
+ * its tests have started ends with it, also when it was cut off.
+ */
+export function runPlain(suite: string): void {
   // The loader adds itself to the environment of every child, whatever `spawn` is given.
   const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, suite], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    detached: true,
   });
   process.on('message', (message: object) => child.send(message));
   for (const signal of ['SIGALRM', 'SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => child.kill(signal));
-  child.on('exit', (code) => process.exit(code ?? 1));
+  const end = (code: number) => {
+    endGroup(child.pid);
+    process.exit(code);
+  };
+  child.on('exit', (code) => end(code ?? 1));
+  process.on('disconnect', () => end(1));
 }
 
-/** Ends with the process that started it, however that one ends. */
-function endWithParent(): void {
-  process.on('disconnect', () => process.exit(1));
+/** `leader`: of the group, whose other processes may have ended. */
+function endGroup(leader: number | undefined): void {
+  if (leader === undefined) return;
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Ends with the process that started it, however that one ends, and what its tests have started too. */
+export function endWithParent(): void {
+  process.on('disconnect', () => {
+    endGroup(process.pid);
+    process.exit(1);
+  });
   process.channel?.unref();
 }
 

@@ -2,11 +2,11 @@
  * A typed client for fetch, generated from a description of the API into a temporary folder: its functions by operation,
  * and the compiler's word on a call of each with the examples of the description.
  */
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { runSync } from '../../tools/programs/run-sync.ts';
 
 export interface Parameter {
   readonly name: string;
@@ -69,10 +69,10 @@ export async function generateClient(description: Description, baseUrl: string):
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
   const compiler = resolve('node_modules/typescript/lib/tsc.js');
   const options = '--strict --module nodenext --target es2023 --lib es2023,dom --types node --skipLibCheck';
-  const compiled = spawnSync(
+  const compiled = runSync(
     process.execPath,
     [compiler, ...options.split(' '), '--outDir', 'out', 'src/client.ts', 'src/calls.ts'],
-    { cwd: folder, encoding: 'utf8' },
+    { cwd: folder },
   );
   const client = (await import(pathToFileURL(join(folder, 'out/client.js')).href)) as Record<string, Run> & {
     defaults: { baseUrl: string };

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { packChunkEntry } from '../../src/domain/files/chunk-entry.ts';
 import { chunkEntry } from '../../src/domain/files/chunk-table.ts';
 import { copyRange, crc32, crc32InScript, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
+import { runSync } from '../../tools/programs/run-sync.ts';
 import { runs } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
@@ -53,10 +53,7 @@ t.test('crc32: without the native package and zlib.crc32 the script hashes', asy
      const { crc32 } = await import('${source}');
      process.stdout.write(typeof zlib.crc32 + ' ' + crc32(Buffer.from('123456789')).toString(16));`,
   );
-  const { stdout, stderr } = spawnSync(process.execPath, ['--require', preload, program], {
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
+  const { stdout, stderr } = runSync(process.execPath, ['--require', preload, program]);
   t.equal(stdout, 'undefined cbf43926', stderr);
 });
 

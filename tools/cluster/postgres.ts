@@ -2,7 +2,7 @@
  * PostgreSQL from the development dependency, on a socket file and without a port. The install script of the package, which
  * never runs, would make links beside its libraries: here they are in the folder of the server.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import {
   chownSync,
   cpSync,
@@ -20,6 +20,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Database } from '../../src/io/cluster/database.ts';
 import { plainEnvironment } from '../launch.ts';
+import { runSync } from '../programs/run-sync.ts';
 
 export interface Postgres {
   /** Holds the socket file, whose name ends in the port of PostgreSQL. */
@@ -102,7 +103,7 @@ function installationIn(root: string): Installation {
 /** A user without rights cannot reach a project in a private folder, such as /root: it is given a copy. */
 function reachable(root: string, folder: string): Installation {
   const found = installationIn(root);
-  const { error } = spawnSync(join(found.bin, 'initdb'), ['--version'], { ...owner, cwd: folder });
+  const { error } = runSync(join(found.bin, 'initdb'), ['--version'], { ...owner, cwd: folder });
   if ((error as NodeJS.ErrnoException | undefined)?.code !== 'EACCES') return found;
   const copy = join(folder, 'package');
   cpSync(join(root, 'native'), join(copy, 'native'), { recursive: true });
@@ -133,7 +134,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   const data = join(folder, 'data');
   const options = { env: environmentOf(folder, found), cwd: folder, ...owner } as const;
   const flags = ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-  const made = spawnSync(join(found.bin, 'initdb'), flags, { ...options, encoding: 'utf8' });
+  const made = runSync(join(found.bin, 'initdb'), flags, options);
   if (made.status !== 0) {
     rmSync(folder, { recursive: true, force: true });
     return `PostgreSQL cannot run here: ${made.error?.message ?? made.stderr.trim()}`;

@@ -2,15 +2,14 @@
  * `node build/tools/packaging/advisories.js [FILE]`: advisories for packages of the lock, as `npm audit --json` or a file of
  * its output reports them. Ends with 1 for one without an entry in `ALLOWED`. A registry without audits is named, and skipped.
  */
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
+import { runSync } from '../programs/run-sync.ts';
 import { closureOf, type LockedPackages, readLock } from './lock.ts';
 
 /** Advisories that are no danger here, by id (GHSA-…), with the reason. */
 const ALLOWED: Readonly<Record<string, string>> = {};
 
-const REPORT_MAX_BYTES = 64 * 1024 * 1024;
 const ANSWER_TIMEOUT_MS = 20 * SECOND_MS;
 
 interface Advisory {
@@ -72,10 +71,8 @@ export function advisoryFaults(
 /** What npm prints with any exit code: 1 is for advisories, and for a registry that does not answer. */
 function audit(): string {
   const limits = ['--fetch-retries=0', `--fetch-timeout=${ANSWER_TIMEOUT_MS}`];
-  const { stdout, error } = spawnSync('npm', ['audit', '--json', '--package-lock-only', ...limits], {
-    encoding: 'utf8',
-    maxBuffer: REPORT_MAX_BYTES,
-    timeout: MINUTE_MS,
+  const { stdout, error } = runSync('npm', ['audit', '--json', '--package-lock-only', ...limits], {
+    boundMs: MINUTE_MS,
   });
   if (error !== undefined) throw error;
   return stdout;

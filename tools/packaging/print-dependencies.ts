@@ -2,9 +2,9 @@
  * `node build/tools/packaging/print-dependencies.js` writes docs/dependencies.md: every package that a run needs, with what it
  * brings, measured here. A test compares names, versions and licences with the lock.
  */
-import { execFileSync } from 'node:child_process';
 import { lstatSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { outputOf } from '../programs/run-sync.ts';
 import { closureOf, readLock } from './lock.ts';
 
 /** Why each is here rather than code of our own, and when it is loaded. */
@@ -78,7 +78,7 @@ function sizeOf(path: string): number {
 function loadMs(name: string): number {
   const code = `const at = performance.now(); require(${JSON.stringify(name)}); process.stdout.write(String(performance.now() - at))`;
   const times = Array.from({ length: STARTS }, () =>
-    Number(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8', cwd: realpathSync('.') })),
+    Number(outputOf(process.execPath, ['-e', code], { cwd: realpathSync('.') })),
   );
   return times.sort((a, b) => a - b)[STARTS >> 1] ?? 0;
 }

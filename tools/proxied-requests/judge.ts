@@ -2,7 +2,7 @@
  * Sends each request of the table through the gateway, nginx and HAProxy to one module that records what arrives.
  * `node build/tools/proxied-requests/judge.js` writes docs/proxied-requests.md.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { ASKED_METHODS } from '../../src/domain/config/configuration.ts';
 import { pickPort } from '../free-port.ts';
 import { launch, NO_LIMITS } from '../launch.ts';
+import { runSync } from '../programs/run-sync.ts';
 import { type Outcome, PROXIED_REQUESTS, type ProxiedRequest } from './rows.ts';
 
 interface Arrival {
@@ -233,7 +234,7 @@ const PEERS: readonly Peer[] = [
 
 /** Undefined where the program is not installed. */
 function versionOf({ version: [program, argument] }: Peer): string | undefined {
-  const { stdout, stderr, error } = spawnSync(program, [argument], { encoding: 'utf8', timeout: 10_000 });
+  const { stdout, stderr, error } = runSync(program, [argument]);
   return error === undefined ? /\d+\.\d+\.\d+/.exec(stdout + stderr)?.[0] : undefined;
 }
 

@@ -1,5 +1,5 @@
 /** The commands of docs/cluster.md, run as an operator would on three machines, from a gateway alone to a cluster and back. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,8 +8,10 @@ import { type Person, request, signUp, untilAvailable } from '../../../tools/age
 import { owner, type Postgres } from '../../../tools/cluster/postgres.ts';
 import { pickPort } from '../../../tools/free-port.ts';
 import { entryOf, launch, plainEnvironment, TIED } from '../../../tools/launch.ts';
+import { runSync } from '../../../tools/programs/run-sync.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(240_000);
 
@@ -117,15 +119,6 @@ async function moveIn(t: Test, postgres: Postgres) {
   return { a, b, c, person, databaseUrl: database.url };
 }
 
-const missing = spawnSync('bash', ['--version']).error === undefined ? false : 'bash is not installed';
-
-/** Of the same or a newer version than the server, as it needs. */
-function dumpMissing(): string | false {
-  const { stdout, error } = spawnSync('pg_dump', ['--version'], { encoding: 'utf8' });
-  const major = Number(/(\d+)\./.exec(stdout ?? '')?.[1]);
-  return error === undefined && major >= 18 ? false : 'needs pg_dump and pg_restore 18 or later';
-}
-
 /** Folder of the newest PostgreSQL of the system that has both server and clients, as Debian installs it. */
 function serverFolder(): string | undefined {
   const root = '/usr/lib/postgresql';
@@ -136,9 +129,6 @@ function serverFolder(): string | undefined {
   const needed = ['initdb', 'pg_basebackup', 'pg_ctl', 'psql'];
   return folders.find((folder) => needed.every((name) => existsSync(join(folder, name))));
 }
-
-const serverMissing =
-  serverFolder() === undefined ? 'needs PostgreSQL of the system, with pg_basebackup' : false;
 
 /** Servers on sockets of their own, each in a folder that has the name of its data folder. */
 const SERVERS = `
@@ -161,10 +151,9 @@ function startServers(t: Test) {
     STANDBY_DATA: `${folder}/standby`,
   };
   const ran = (block: string) =>
-    spawnSync('bash', ['-c', `set -euo pipefail\ncd "$FOLDER"\n${SERVERS}${block}`], {
+    runSync('bash', ['-c', `set -euo pipefail\ncd "$FOLDER"\n${SERVERS}${block}`], {
       ...owner,
       env: plainEnvironment(environment),
-      encoding: 'utf8',
     });
   const run = (block: string) => {
     const { status, stderr } = ran(block);
@@ -184,7 +173,7 @@ function startServers(t: Test) {
 await withPostgres(t, (postgres) => {
   t.test(
     'cluster page: a gateway moves in, nodes join, restart and go, and the last one moves out with the accounts',
-    { skip: missing },
+    { skip: lacking('bash') },
     async (t) => {
       const { a, b, c, person } = await moveIn(t, postgres);
       for (const machine of [a, b, c]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
@@ -206,7 +195,7 @@ await withPostgres(t, (postgres) => {
 
   t.test(
     'cluster page: a promoted standby has every answered write, and the nodes find it by themselves',
-    { skip: missing || serverMissing },
+    { skip: lacking('bash', 'PostgreSQL') },
     async (t) => {
       const servers = startServers(t);
       const [a, b] = [await Machine.create(t, 'a'), await Machine.create(t, 'b')];
@@ -228,7 +217,7 @@ await withPostgres(t, (postgres) => {
 
   t.test(
     'cluster page: a restored backup has the accounts of its time',
-    { skip: missing || dumpMissing() },
+    { skip: lacking('bash', 'pg_dump 18') },
     async (t) => {
       const { a, b, c, person, databaseUrl } = await moveIn(t, postgres);
       const [, socket = '', name = '', user = ''] =

@@ -1,5 +1,5 @@
 /** A node that is restarted with SIGTERM under load, behind one address: what clients are answered meanwhile. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -8,10 +8,9 @@ import { startRolling } from '../../../tools/cluster/rolling.ts';
 import { pickPort } from '../../../tools/free-port.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(240_000);
-
-const haproxyMissing = spawnSync('haproxy', ['-v']).error === undefined ? false : 'haproxy is not installed';
 
 /** HAProxy with the file of deploy/ in front of the nodes; resolves with its address once it sends requests to one. */
 async function startHaproxy(t: Test, nodes: readonly string[]): Promise<string> {
@@ -45,7 +44,7 @@ async function startHaproxy(t: Test, nodes: readonly string[]): Promise<string> 
 await withPostgres(t, (postgres) => {
   t.test(
     'rolling restart: through HAProxy with deploy/haproxy/cluster.cfg clients see success or 503 alone',
-    { skip: haproxyMissing },
+    { skip: lacking('HAProxy') },
     async (t) => {
       const front = (nodes: readonly string[]) => startHaproxy(t, nodes);
       const rolling = await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20, front });

@@ -1,5 +1,5 @@
 /** The connector as a program, with the clients of hosts before it and the real gateway behind it. */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +24,7 @@ import {
 import { pickPort } from '../../../tools/free-port.ts';
 import { launch, plainEnvironment, type RunningGateway } from '../../../tools/launch.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
+import { outputOf } from '../../../tools/programs/run-sync.ts';
 import { INSPECTOR, startPeer, unavailable } from '../../support/connect/peers.ts';
 
 t.setTimeout(120_000);
@@ -205,7 +206,7 @@ t.test('connector: both official clients use its fetch and see no closed session
 
 t.test('connector: npx runs what the gateway serves; the package has types and no sources', async (t) => {
   const path = packConnector();
-  const listed = execFileSync('tar', ['-tzf', path], { encoding: 'utf8' }).trim().split('\n');
+  const listed = outputOf('tar', ['-tzf', path]).trim().split('\n');
   t.ok(listed.includes('package/dist/index.d.ts'));
   t.same(
     listed.filter((name) => /^package\/(?:src|test)\//.test(name)),

@@ -1,5 +1,4 @@
 /** Dashboard and alerting rules: generated from the table of metrics, and every query against Prometheus. */
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
@@ -14,19 +13,21 @@ import {
 } from '../../../tools/dashboards/print-dashboards.ts';
 import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
 import { launch, NO_LIMITS } from '../../../tools/launch.ts';
+import { runSync } from '../../../tools/programs/run-sync.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
-import { prometheusMissing, startPrometheus } from '../../support/prometheus.ts';
+import { startPrometheus } from '../../support/programs/prometheus.ts';
+import { AT_FULL_DEPTH, lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
 
 /** Scrapes that `rate` needs, with one to spare. */
 const SCRAPES = 4;
 /**
- * These queries are only tried: libuv may have no such request at a scrape, and no garbage may be collected between
- * scrapes.
+ * These queries are only tried: libuv may have no such request at a scrape, no garbage may be collected between scrapes,
+ * and no tick of the loop may be long.
  */
-const TRANSIENT = /gatehouse_nodejs_(?:active_requests|gc_duration)/;
+const TRANSIENT = /gatehouse_(?:nodejs_(?:active_requests|gc_duration)|event_loop_long_ticks)/;
 
 t.test('dashboard and rules: the files are those that the tool prints', async (t) => {
   t.equal(readFileSync(DASHBOARD_FILE, 'utf8'), dashboardText());
@@ -47,12 +48,10 @@ t.test('dashboard: every metric of the table has a panel in one row', async (t) 
   t.notOk(text.includes('undefined'));
 });
 
-const missing = prometheusMissing();
+const missing = lacking('Prometheus');
 
-t.test('rules: promtool accepts them', { skip: missing ?? false }, async (t) => {
-  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', ALERTS_FILE], {
-    encoding: 'utf8',
-  });
+t.test('rules: promtool accepts them', { skip: missing }, async (t) => {
+  const { status, stdout, stderr } = runSync('promtool', ['check', 'rules', ALERTS_FILE]);
   t.equal(status, 0, stderr);
   t.match(stdout, `${RULES.length} rules found`);
 });
@@ -87,7 +86,7 @@ async function askEveryQuery(t: Test, { internal, rows, rules, scraped, load }: 
   return prometheus;
 }
 
-const skip = missing ?? (depth.depth === 'full' ? false : 'every query runs at full depth');
+const skip = depth.depth === 'full' ? missing : AT_FULL_DEPTH;
 const isOfCluster = ({ title }: Row) => title === 'Cluster';
 
 t.test(

@@ -1,5 +1,5 @@
 /** Answers before the end of a body: at most 1 MiB or 2 s of it are read, the connection is closed, the client sees the answer. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import t, { type Test } from 'tap';
@@ -8,6 +8,7 @@ import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
 import { BytesSource, StreamReply } from '../../../src/io/http/stream.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
+import { lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
 
@@ -246,8 +247,7 @@ async function outputOf({ program, args }: Client, url: string, speed: 'slow' | 
 }
 
 for (const [name, client] of Object.entries(CLIENTS)) {
-  const program = name === 'curl' ? 'curl' : client.program;
-  const skip = spawnSync(program, ['--version']).status === 0 ? false : `needs ${program}`;
+  const skip = client.program === process.execPath ? false : lacking(name);
   t.test(`unread body: ${name}, slow and at full speed, sees every answer`, { skip }, async (t) => {
     const { url } = start(t);
     const cases = [

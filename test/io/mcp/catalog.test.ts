@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
@@ -7,6 +6,7 @@ import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../../src/io/m
 import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
+import { outputOf } from '../../../tools/programs/run-sync.ts';
 import { type BackendAnswer, type BackendRequest, startMcp, TOKENS } from '../../support/mcp.ts';
 
 t.setTimeout(120_000);
@@ -102,7 +102,7 @@ const DESTRUCTIVE = new Set([
 /** Formatted like every file, so that `biome check` passes and the diff shows what changed. */
 function writeSnapshot(text: string): void {
   writeFileSync(SNAPSHOT, text);
-  execFileSync('npx', ['biome', 'format', '--write', fileURLToPath(SNAPSHOT)]);
+  outputOf('npx', ['biome', 'format', '--write', fileURLToPath(SNAPSHOT)]);
 }
 
 /** A row for every combination of what decides visibility. */

@@ -1,5 +1,5 @@
 /** Names of a client's fields that modules receive: against the table, the page, and real modules of three languages. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import { isForwardable, isGatewayHeader, NAMES_KEPT_BACK } from '../../../src/io/modules/header-names.ts';
 import { forwardedHeaders } from '../../../src/io/modules/headers.ts';
 import { startProxy } from '../../support/module.ts';
+import { lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
 
@@ -89,8 +90,8 @@ server.listen(0, '127.0.0.1', () => process.stdout.write('http://127.0.0.1:' + s
 `;
 
 interface RealModule {
-  readonly program: string;
-  readonly packageName: string;
+  /** Of .ci/tools; Node is there. */
+  readonly tool?: string;
   readonly start: (t: Test) => ChildProcess;
   /** The name of X-Plain there. */
   readonly plain: string;
@@ -98,20 +99,16 @@ interface RealModule {
 
 const MODULES: Readonly<Record<string, RealModule>> = {
   "PHP's built-in server": {
-    program: 'php',
-    packageName: 'php-cli',
+    tool: 'PHP',
     start: (t) => spawn('php', ['-S', '127.0.0.1:0', `${t.testdir({ 'index.php': PHP })}/index.php`]),
     plain: 'HTTP_X_PLAIN',
   },
   "Python's wsgiref": {
-    program: 'python3',
-    packageName: 'python3',
+    tool: 'Python',
     start: () => spawn('python3', ['-c', PYTHON]),
     plain: 'HTTP_X_PLAIN',
   },
   Node: {
-    program: process.execPath,
-    packageName: 'nodejs',
     start: () => spawn(process.execPath, ['-e', NODE]),
     plain: 'x-plain',
   },
@@ -160,12 +157,10 @@ async function addressOf(child: ChildProcess): Promise<string> {
   });
 }
 
-for (const [name, { program, packageName, start, plain }] of Object.entries(MODULES)) {
-  const isThere = spawnSync(program, ['--version']).status === 0;
-  const skip = isThere ? false : `needs the Debian package ${packageName}`;
+for (const [name, { tool, start, plain }] of Object.entries(MODULES)) {
   t.test(
     `header names: ${name} sees no forged field on a public path without a login`,
-    { skip },
+    { skip: tool === undefined ? false : lacking(tool) },
     async (t) => {
       const child = start(t);
       t.teardown(async () => {

@@ -1,8 +1,8 @@
 /** Log lines for people, and levels: the same fields, one line, ASCII alone. */
-import { spawnSync } from 'node:child_process';
 import t from 'tap';
 import type { LineSink } from '../../../src/io/observability/log.ts';
 import { prettyLine, styledSink } from '../../../src/io/observability/pretty.ts';
+import { runSync } from '../../../tools/programs/run-sync.ts';
 
 const LOG = new URL('../../../src/io/observability/log.js', import.meta.url).href;
 
@@ -76,9 +76,7 @@ t.test('levels: the log of the process has the same form and the same levels', a
     const log = createLog({ format: 'pretty', level: 'warn' });
     log.write('stopping', { signal: 'SIGTERM' });
     log.write('stopFailed', { err: new Error('broken') });`;
-  const { stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
-    encoding: 'utf8',
-  });
+  const { stderr } = runSync(process.execPath, ['--input-type=module', '-e', program]);
   t.match(stderr, /^\S+ FATAL [^\n]+\n {4}Error: broken\n/);
   t.notMatch(stderr, /SIGTERM/);
 });

@@ -1,5 +1,4 @@
 /** The log of finished requests: one JSON line each whatever was sent, nothing secret, and never in the way. */
-import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, read, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +9,7 @@ import { defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { type LineSink, openLineSink } from '../../../src/io/observability/log.ts';
 import { TRAFFIC_LINES } from '../../../src/io/observability/log-lines.ts';
 import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
+import { outputOf } from '../../../tools/programs/run-sync.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 
@@ -285,7 +285,7 @@ t.test('log sink: batches of all sizes keep their bytes while others are written
 
 t.test('log sink: lines that a slow reader gets are whole, the others are counted as dropped', async (t) => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
-  t.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  outputOf('mkfifo', [pipe]);
   const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
   const sink = openLineSink(openSync(pipe, constants.O_WRONLY));
   const count = 4_000;
@@ -319,7 +319,7 @@ function readSome(descriptor: number, piece: Buffer): Promise<number> {
 
 t.test('log sink: a reader that never reads loses lines, counted, and delays no caller', async (t) => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
-  t.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  outputOf('mkfifo', [pipe]);
   // Open for both ends, so that the pipe has a reader. The sink closes it.
   const descriptor = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
   const sink = openLineSink(descriptor);
@@ -333,7 +333,7 @@ t.test('log sink: a reader that never reads loses lines, counted, and delays no 
 
 t.test('log sink: a reader that reads on after the close has given up gets what was taken', async (t) => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
-  t.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  outputOf('mkfifo', [pipe]);
   const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
   const sink = openLineSink(openSync(pipe, constants.O_WRONLY));
   // More than the pipe holds: a write is under way when the close gives up.

@@ -2,9 +2,9 @@
  * MCP hosts with a command line, in test/e2e/peers/cli: how each is given a server, logs in, lists and calls. All run in a
  * network namespace with loopback alone, so none reaches its own service.
  */
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { lacking } from '../programs/tools.ts';
 import { PEERS, type Peer, startProgram, unavailable } from './peers.ts';
 
 /** The server's name in every host. */
@@ -175,9 +175,8 @@ export const hostsUnavailable: string | false = unavailable || reason();
 function reason(): string | false {
   if (!existsSync(CODEX))
     return 'not installed: run "npm ci --ignore-scripts --omit=optional" in test/e2e/peers/cli';
-  if (spawnSync('script', ['--version']).status !== 0) return 'there is no script(1), which lends a terminal';
-  const hasNamespaces = spawnSync('unshare', ['-n', 'ip', 'link', 'set', 'lo', 'up']).status === 0;
-  return hasNamespaces ? false : 'network namespaces are not allowed here';
+  // It lends a terminal.
+  return lacking('script', 'ip', 'network namespaces');
 }
 
 /** Runs a host with arguments. */

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { endAccess } from '../../../tools/connect/consent.ts';
 import { plainEnvironment } from '../../../tools/launch.ts';
 import { depth } from '../depth.ts';
+import { AT_FULL_DEPTH, lacking } from '../programs/tools.ts';
 
 export const PEERS = fileURLToPath(new URL('../../../../test/e2e/peers/', import.meta.url));
 /** In the packages of the peers. */
@@ -21,8 +22,9 @@ export const INSPECTOR = modulePath('.bin/mcp-inspector');
 export const unavailable: string | false = reason();
 
 function reason(): string | false {
-  if (depth.depth !== 'full') return 'clients of other projects run at full depth';
-  if (process.platform !== 'linux' || process.arch !== 'x64') return 'the newer Node is one for linux-x64';
+  if (depth.depth !== 'full') return AT_FULL_DEPTH;
+  const otherMachine = lacking('linux-x64');
+  if (otherMachine !== false) return otherMachine;
   return existsSync(NODE) ? false : 'not installed: run "npm ci --ignore-scripts" in test/e2e/peers';
 }
 

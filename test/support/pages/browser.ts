@@ -2,11 +2,11 @@
  * A Chromium for tests: the one of CHROMIUM_PATH, else one of the PATH, else the one that npm brought, unpacked once
  * into a folder beside the packages. Owns where it is found and how it is started.
  */
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { plainEnvironment } from '../../../tools/launch.ts';
+import { runSync } from '../../../tools/programs/run-sync.ts';
 import { shared } from '../shared.ts';
 
 const NAMES = [
@@ -17,8 +17,6 @@ const NAMES = [
   'chrome-headless-shell',
 ];
 const PACKAGE = resolve('node_modules/@sparticuz/chromium');
-const UNPACK_TIMEOUT_MS = 180_000;
-const VERSION_TIMEOUT_MS = 30_000;
 /** The package's own launch arguments would switch web security and process isolation off. */
 const ARGUMENTS = [
   '--headless',
@@ -59,10 +57,8 @@ function findBrowser(): Executable {
 
 /** Why it does not run; undefined when it tells its version. */
 function faultOf(path: string, libraries?: string): string | undefined {
-  const { status, error, stderr } = spawnSync(path, ['--version'], {
+  const { status, error, stderr } = runSync(path, ['--version'], {
     env: environmentOf(libraries),
-    encoding: 'utf8',
-    timeout: VERSION_TIMEOUT_MS,
   });
   return status === 0 ? undefined : (error?.message ?? stderr);
 }
@@ -97,10 +93,8 @@ function unpacked(): Executable {
 /** In a process of its own: the package reads TMPDIR and changes its environment. */
 function unpackInto(folder: string): void {
   const script = "import('@sparticuz/chromium').then((chromium) => chromium.default.executablePath())";
-  const run = spawnSync(process.execPath, ['-e', script], {
+  const run = runSync(process.execPath, ['-e', script], {
     env: { ...plainEnvironment(), TMPDIR: folder, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs20.x' },
-    encoding: 'utf8',
-    timeout: UNPACK_TIMEOUT_MS,
   });
   if (run.status !== 0)
     throw new Error(`the browser of the package cannot be unpacked: ${run.error?.message ?? run.stderr}`);

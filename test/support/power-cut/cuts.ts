@@ -2,7 +2,7 @@
  * Power cuts of a traced program: the disk rebuilt as it may be at moments picked by a seed, and what a journal makes
  * of it held against what the program had acknowledged by then.
  */
-import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../../../tools/launch.ts';
+import { runSync } from '../../../tools/programs/run-sync.ts';
 import { seededNumbers } from '../actors/actors.ts';
 import { type DiskOptions, TracedDisk } from './disk.ts';
 import { COPY, type Ledgers } from './ledgers.ts';
@@ -47,10 +48,8 @@ export function traceWriter(scratch: string, turns: number, ...fault: 'early'[])
 export function traceProgram(scratch: string, program: readonly string[]): Moment[] {
   const log = join(scratch, 'trace');
   const [strace = '', ...options] = straceTo(log);
-  const { status, stderr } = spawnSync(strace, [...options, process.execPath, ...program], {
-    encoding: 'utf8',
+  const { status, stderr } = runSync(strace, [...options, process.execPath, ...program], {
     env: plainEnvironment({ UV_USE_IO_URING: '0' }),
-    maxBuffer: Number.POSITIVE_INFINITY,
   });
   if (status !== 0) throw new Error(`the writer ended with ${status}: ${stderr}`);
   return parseTrace(readFileSync(log, 'latin1'));

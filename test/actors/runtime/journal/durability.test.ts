@@ -10,7 +10,7 @@ import { account } from '../../../support/actors/account-kind.ts';
 import { START_MS } from '../../../support/actors/actors.ts';
 import { openAccounts } from '../../../support/actors/journal-writer.ts';
 import { count } from '../../../support/depth.ts';
-import { straceMissing } from '../../../support/strace.ts';
+import { lacking } from '../../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
 
@@ -106,7 +106,7 @@ t.test(
 
 t.test(
   'durability: an fdatasync that fails ends the run with 70 and takes nothing acknowledged along',
-  { skip: straceMissing() },
+  { skip: lacking('strace', 'tracing') },
   async (t) => {
     const strace = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync'];
     const directory = scratch(t);

@@ -19,7 +19,7 @@ import {
   traceWriter,
 } from '../../../support/power-cut/cuts.ts';
 import { stringsOf } from '../../../support/power-cut/trace.ts';
-import { straceMissing } from '../../../support/strace.ts';
+import { lacking } from '../../../support/programs/tools.ts';
 
 const TURNS = 600;
 const CUTS = 300;
@@ -32,7 +32,7 @@ const UNSYNCED_WRITER = fileURLToPath(
 );
 const GROUPS = 20;
 
-const skip = straceMissing();
+const skip = lacking('strace', 'tracing');
 t.setTimeout(240_000);
 
 /** Its trace is kept for the analysis of a failure. */

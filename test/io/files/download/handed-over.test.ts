@@ -19,7 +19,8 @@ import {
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
 import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
-import { nginxMissing, startNginxWith } from '../../../support/nginx.ts';
+import { startNginxWith } from '../../../support/programs/nginx.ts';
+import { lacking } from '../../../support/programs/tools.ts';
 
 t.setTimeout(60_000);
 
@@ -73,8 +74,7 @@ async function get(base: string, path: string, headers: Record<string, string> =
   return { status: response.status, fields: Object.fromEntries(fields), bytes };
 }
 
-const missing = nginxMissing();
-const behind = missing === undefined ? {} : { skip: missing };
+const behind = { skip: lacking('nginx') };
 
 t.test(
   'handed over: nginx answers with the bytes and fields that the gateway would send',

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { count, depth } from '../../../support/depth.ts';
 import { cutPublishing, traceFiles } from '../../../support/power-cut/published-files.ts';
-import { straceMissing } from '../../../support/strace.ts';
+import { lacking } from '../../../support/programs/tools.ts';
 
 const FILES = 60;
 const CUTS = 3_000;
@@ -16,7 +16,7 @@ const CUTS = 3_000;
 const FAULT_CUTS = 200;
 const FAULT_SEED = 1;
 
-const skip = straceMissing();
+const skip = lacking('strace', 'tracing');
 t.setTimeout(120_000);
 
 function scratch(t: Test): string {

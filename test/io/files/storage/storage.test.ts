@@ -20,7 +20,8 @@ import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
-import { nginxMissing, startNginx } from '../../../support/nginx.ts';
+import { startNginx } from '../../../support/programs/nginx.ts';
+import { lacking } from '../../../support/programs/tools.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
@@ -45,9 +46,6 @@ const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
     return remoteSetting(t, `${await startNginx(t)}/below/`);
   },
 };
-/** Why a storage cannot be tested on this machine. */
-const MISSING: Readonly<Record<string, string | undefined>> = { 'remote nginx': nginxMissing() };
-
 function remoteSetting(t: Test, host: string): Setting {
   const options = {
     servers: { 0: { Host: host } },
@@ -330,7 +328,7 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
 
 for (const [name, start] of Object.entries(STORAGES)) {
   for (const [promise, check] of Object.entries(CONTRACT))
-    t.test(`${name} storage: ${promise}`, { skip: MISSING[name] ?? false }, async (t) =>
+    t.test(`${name} storage: ${promise}`, { skip: name === 'remote nginx' && lacking('nginx') }, async (t) =>
       check(t, await start(t)),
     );
 }

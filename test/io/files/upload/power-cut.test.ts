@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { count, depth } from '../../../support/depth.ts';
 import { cutUploads, type TracedUploads, traceUploads } from '../../../support/power-cut/upload-cuts.ts';
-import { straceMissing } from '../../../support/strace.ts';
+import { lacking } from '../../../support/programs/tools.ts';
 
 const CUTS = 100;
 /** Of these a planted fault must show in one: at every depth the same. */
@@ -16,7 +16,7 @@ const FAULT_CUTS = 25;
 const FAULT_SEED = 1;
 const PAGE_BYTES = 4096;
 
-const skip = straceMissing();
+const skip = lacking('strace', 'tracing');
 t.setTimeout(240_000);
 
 const scratch = mkdtempSync(join(tmpdir(), 'gatehouse-upload-power-'));

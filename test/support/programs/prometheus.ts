@@ -1,18 +1,10 @@
 /** Prometheus where it is installed, scraping one gateway every second; queries of its HTTP API. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { pickPort } from '../../tools/free-port.ts';
-import { temporaryFolder } from './files/file-storage.ts';
-
-/** Why Prometheus cannot be used here; undefined when it can. */
-export function prometheusMissing(): string | undefined {
-  const missing = ['prometheus', 'promtool'].filter(
-    (name) => spawnSync(name, ['--version']).error !== undefined,
-  );
-  return missing.length === 0 ? undefined : `${missing.join(' and ')} is not installed`;
-}
+import { pickPort } from '../../../tools/free-port.ts';
+import { temporaryFolder } from '../files/file-storage.ts';
 
 export interface Prometheus {
   /** Values of an instant query; throws what Prometheus says of a faulty one. */

@@ -1,17 +1,10 @@
 /** nginx where it is installed: with its DAV module as a storage server, or with the blocks of a test. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { pickPort } from '../../tools/free-port.ts';
-import { temporaryFolder } from './files/file-storage.ts';
-
-/** Why nginx cannot be used here; undefined when it can. */
-export function nginxMissing(): string | undefined {
-  const { error, stderr } = spawnSync('nginx', ['-V'], { encoding: 'utf8' });
-  if (error !== undefined) return 'nginx is not installed';
-  return stderr.includes('http_dav_module') ? undefined : 'nginx is built without its DAV module';
-}
+import { pickPort } from '../../../tools/free-port.ts';
+import { temporaryFolder } from '../files/file-storage.ts';
 
 /** A storage server's base address. It ends with the test. */
 export async function startNginx(t: Test): Promise<string> {
