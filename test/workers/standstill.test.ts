@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,6 +6,7 @@ import t, { type Test } from 'tap';
 import { crc32 } from '../../src/workers/crc32.ts';
 import { createWorkerPool, type WorkerPool } from '../../src/workers/pool.ts';
 import type { TaskInput } from '../../src/workers/tasks.ts';
+import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const DYING = new URL('./fixtures/dying-tasks.js', import.meta.url);
 const TIMED_OUT = { ok: false, error: 'TaskTimedOut' } as const;
@@ -130,8 +130,7 @@ interface Hold {
 
 function makeHold(t: Test): Hold {
   const folder = t.testdir({});
-  for (const name of ['taken', 'held'])
-    t.equal(spawnSync('mkfifo', [join(folder, name)], { timeout: 10_000 }).status, 0);
+  for (const name of ['taken', 'held']) outputOf('mkfifo', [join(folder, name)]);
   return {
     folder,
     taken: () => readFile(join(folder, 'taken')),
