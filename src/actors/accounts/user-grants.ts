@@ -54,8 +54,10 @@ export type GrantCommand =
       readonly codeId: number;
       readonly clientKey: string;
       readonly presentedHash: string;
-      /** Of the tokens that follow from the presented one, in their order. */
-      readonly nextHashes: readonly string[];
+      /** Of the token that follows from the presented one. */
+      readonly nextHash: string;
+      /** Of it and those after it, in their order; a node of a build before version 8 of accounts knows of one alone. */
+      readonly nextHashes?: readonly string[];
       /** Narrower than those of the grant, for this token alone. */
       readonly scopes?: readonly string[];
       readonly indexEntry: AppIndexEntry | undefined;
@@ -73,8 +75,8 @@ export interface IssuedAccess {
   readonly token: string;
   readonly expiresInSeconds: number;
   readonly scopes: readonly string[];
-  /** Of the newest refresh token of the grant. */
-  readonly refreshHash: string;
+  /** Of the newest refresh token of the grant; an owner of a build before version 8 of accounts took the next one. */
+  readonly refreshHash?: string;
 }
 
 /** The reply to `endGrant`. */
@@ -191,7 +193,7 @@ export function refreshGrant(
   command: Of<'refreshGrant'>,
   turn: Turn,
 ): UserOutcome<IssuedAccess> | Refusal {
-  const { codeId, clientKey, presentedHash, nextHashes, indexEntry, origin } = command;
+  const { codeId, clientKey, presentedHash, nextHash, indexEntry, origin } = command;
   const grant = state.hostGrants.find((each) => each.codeId === codeId);
   if (grant === undefined || grant.clientKey !== clientKey)
     return refuse('OAuthInvalidGrant', 'the grant is over');
@@ -204,10 +206,8 @@ export function refreshGrant(
   const scopes = command.scopes ?? grant.scopes;
   const opening = openSession(state, turn, sessionOf(grant, scopes, origin), 'refresh');
   // Tokens that a version before this one issued do not follow from each other: the former one begins a chain of its own.
-  const rotates = isCurrent || !nextHashes.includes(grant.refreshHash);
-  const [nextHash] = nextHashes;
-  if (!rotates || nextHash === undefined)
-    return outcome([opening.change], issued(opening, scopes, grant.refreshHash));
+  const follows = (command.nextHashes ?? [nextHash]).includes(grant.refreshHash);
+  if (!isCurrent && follows) return outcome([opening.change], issued(opening, scopes, grant.refreshHash));
   const formers = withFormer(grant.formers, grant.refreshHash, turn.nowMs);
   const rotated = {
     type: 'grantRotated',

@@ -100,17 +100,19 @@ async function refresh(deps: TokenDeps, context: Context, form: Form): Promise<T
   if (grant !== undefined) requireResource(deps, context, form, grant.audience);
   const scopes = grant === undefined ? undefined : narrowed(form, grant.scopes);
   const next = new Map(deps.sealers.refreshTokens.successors(token).map((each) => [digest(each), each]));
+  const [nextHash = ''] = next.keys();
   const issued = await actors.ask(user, userId, {
     type: 'refreshGrant',
     codeId,
     clientKey: digest(clientId),
     presentedHash: digest(presented),
+    nextHash,
     nextHashes: [...next.keys()],
     ...(scopes === undefined ? {} : { scopes }),
     indexEntry: indexEntryOf(actors, appId),
     origin: originOf(context),
   });
-  const refreshToken = next.get(issued.refreshHash);
+  const refreshToken = next.get(issued.refreshHash ?? nextHash);
   if (refreshToken === undefined) throw new Error('the newest refresh token does not follow from this one');
   deps.counters.token('refreshed');
   return answerOf(issued, refreshToken);

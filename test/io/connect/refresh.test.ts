@@ -3,10 +3,12 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
 import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { HOUR_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { digest, openSealers } from '../../../src/io/connect/sealed.ts';
+import { indexEntryOf } from '../../../src/io/http/session-lookup.ts';
 import type { Answer } from '../../../tools/agent.ts';
 import { cookie } from '../../support/account.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
@@ -284,3 +286,55 @@ for (const form of ['snapshot', 'events'] as const) {
     isOver(t, await refresh('rotated', other), 'and the grant with it');
   });
 }
+
+t.test(
+  'refresh: a node of the build before asks the owner of this one with one token of its own',
+  async (t) => {
+    const { fixture, host, tokens, next } = await startConnected(t);
+    const { refreshTokens: sealer } = openSealers(CIPHER);
+    const { userId, codeId, appId } = sealer.open(tokens.refresh) ?? {};
+    if (userId === undefined || codeId === undefined || appId === undefined)
+      throw new Error('not sealed here');
+    const ask = async (presented: string) => {
+      const own = sealer.fresh({ userId, codeId, appId });
+      await fixture.actors.system.ask(user, userId, {
+        type: 'refreshGrant',
+        codeId,
+        clientKey: digest(host.clientId),
+        presentedHash: digest(presented),
+        nextHash: digest(own),
+        indexEntry: indexEntryOf(fixture.actors.system, appId),
+        origin: { ip: '192.0.2.1', userAgent: 'test' },
+      });
+      return own;
+    };
+    const second = await ask(tokens.refresh);
+    const third = await next(second);
+    t.equal((await next(second)).refresh, third.refresh, 'the chain of this build begins there');
+    t.equal(
+      (await next(await ask(second))).refresh.startsWith('refresh.'),
+      true,
+      'a former one within its minute',
+    );
+  },
+);
+
+t.test(
+  'refresh: an owner of the build before is asked with one token, and its answer names none',
+  async (t) => {
+    const { fixture, tokens, next } = await startConnected(t);
+    const { system } = fixture.actors;
+    const { ask } = system;
+    const asBefore = async (kind: unknown, id: string, command: { nextHashes?: unknown }) => {
+      const { nextHashes: _, ...known } = command;
+      const answer = await Reflect.apply(ask, system, [kind, id, known]);
+      if (answer !== null && typeof answer === 'object') delete answer.refreshHash;
+      return answer;
+    };
+    Object.assign(system, { ask: asBefore });
+    const second = await next(tokens.refresh);
+    Object.assign(system, { ask });
+    t.not(second.refresh, tokens.refresh);
+    t.equal((await next(tokens.refresh)).refresh, second.refresh, 'it is the one that follows');
+  },
+);
