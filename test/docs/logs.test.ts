@@ -1,5 +1,4 @@
-/** docs/LOGS.md is the table of log lines; messages and fields are used once and as declared. */
-import { readFileSync } from 'node:fs';
+/** The table of log lines: messages and fields are used once and as declared. */
 import t from 'tap';
 import { configurationSchema } from '../../src/domain/config/file.ts';
 import type { Log } from '../../src/io/observability/log.ts';
@@ -12,16 +11,11 @@ import {
   TRAFFIC_LINES,
 } from '../../src/io/observability/log-lines.ts';
 import { METRICS } from '../../src/io/observability/metric-table.ts';
-import { logsPage } from '../../tools/print-logs.ts';
 
 const lines: readonly LogLineDefinition[] = [
   ...Object.values(PROGRAM_LINES),
   ...Object.values(TRAFFIC_LINES),
 ];
-
-t.test('logs: the page is what the table says', async (t) => {
-  t.equal(readFileSync('docs/LOGS.md', 'utf8'), logsPage());
-});
 
 t.test('logs: no message twice, no field without a line', async (t) => {
   t.equal(new Set(lines.map(({ message }) => message)).size, lines.length);

@@ -1,5 +1,4 @@
-/** docs/METRICS.md is the table of metrics, the table follows the conventions of Prometheus, and /metrics is the table. */
-import { readFileSync } from 'node:fs';
+/** The table of metrics follows the conventions of Prometheus, and /metrics is the table. */
 import t from 'tap';
 import { CLUSTER_METRICS } from '../../src/io/observability/cluster-metrics.ts';
 import type { MetricDefinition } from '../../src/io/observability/metric-definition.ts';
@@ -13,7 +12,6 @@ import {
 import { expectOk, request } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { metricValue } from '../../tools/metric-value.ts';
-import { metricsPage } from '../../tools/print-metrics.ts';
 import { runSync } from '../../tools/programs/run-sync.ts';
 import { lacking } from '../support/programs/tools.ts';
 
@@ -25,10 +23,6 @@ const { text } = expectOk('metrics', await request(`${gateway.internal}/metrics`
 const table = Object.entries<MetricDefinition>(METRICS);
 /** What a gateway without `Cluster` has: those of a cluster are absent. */
 const alone = table.filter(([name]) => !(name in CLUSTER_METRICS));
-
-t.test('metrics: the page is what the table says', async (t) => {
-  t.equal(readFileSync('docs/METRICS.md', 'utf8'), metricsPage());
-});
 
 t.test('metrics: names end in their unit, counters in _total, and no label is called kind', async (t) => {
   const faults = table.filter(([name, { type, unit, labels }]) => {

@@ -2,9 +2,16 @@
 import { areScopes } from '../limits/quotas.ts';
 import { arePorts } from '../webhooks/target.ts';
 
+/** A row of spec 8.1 by its first two cells, or of 8.3 by its last. docs/specification.md is printed from it. */
+type SettingSpec =
+  | { readonly section: '8.1'; readonly scope: string; readonly key: string }
+  | { readonly section: '8.3'; readonly effect: string };
+
 interface SettingBase {
   readonly id: number;
   readonly summary: string;
+  /** Of the contract's settings alone. */
+  readonly spec?: SettingSpec;
 }
 interface NumberSetting extends SettingBase {
   readonly type: 'number';
@@ -39,6 +46,17 @@ export const count = (id: number, value: number, min: number, max: number, summa
 export const bytesPerSecond = (id: number, value: number, summary: string) =>
   ({ id, type: 'number', unit: 'bytes/s', default: value, min: 0, max: 2 ** 40, summary }) as const;
 export const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
+
+/** `row` as one of the rate limits of spec 8.1. */
+export const ofScope = <Row extends SettingRow>(scope: string, key: string, row: Row) => ({
+  ...row,
+  spec: { section: '8.1', scope, key } as const,
+});
+/** `row` as one of the settings of files of spec 8.3. */
+export const ofFiles = <Row extends SettingRow>(effect: string, row: Row) => ({
+  ...row,
+  spec: { section: '8.3', effect } as const,
+});
 
 /** What the items of a text may be. */
 const ITEMS = {

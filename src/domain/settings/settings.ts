@@ -7,6 +7,8 @@ import {
   checkValue,
   count,
   flag,
+  ofFiles,
+  ofScope,
   rps,
   type SettingCheck,
   type SettingRow,
@@ -18,20 +20,40 @@ import {
 export type { SettingValue } from './definitions.ts';
 
 export const SETTINGS = {
-  ApiRPSLimit: rps(
-    7,
-    2,
-    'Requests of one connection without a session. Clients of trusted proxies are not counted. 0 turns the scope off.',
+  ApiRPSLimit: ofScope(
+    'Connection',
+    'id of the connection',
+    rps(
+      7,
+      2,
+      'Requests of one connection without a session. Clients of trusted proxies are not counted. 0 turns the scope off.',
+    ),
   ),
-  PubKeyApiRPSLimit: rps(
-    10,
-    2,
-    'Requests that name one public key, and /mcp calls of one key. 0 turns the scope off.',
+  IpRPSLimit: ofScope(
+    'IP',
+    'IPv4 address of the client',
+    rps(23, 12, 'Requests of one address without a session. 0 turns the scope off.'),
   ),
-  SessionApiRPSLimit: rps(11, 3, 'Requests of one session. 0 turns the scope off.'),
-  McpApiRPSLimit: rps(16, 2, 'mcp_login attempts of one public key. 0 turns the scope off.'),
-  IpRPSLimit: rps(23, 12, 'Requests of one address without a session. 0 turns the scope off.'),
-  RateLimitWindowSeconds: seconds(25, 5, 1, 3600, 'Length of the fixed window that all scopes share.'),
+  PubKeyApiRPSLimit: ofScope(
+    'Public key',
+    'header `pkey`',
+    rps(10, 2, 'Requests that name one public key, and /mcp calls of one key. 0 turns the scope off.'),
+  ),
+  SessionApiRPSLimit: ofScope(
+    'Session',
+    'id of the session',
+    rps(11, 3, 'Requests of one session. 0 turns the scope off.'),
+  ),
+  McpApiRPSLimit: ofScope(
+    'MCP login',
+    '`X-PublicKey`',
+    rps(16, 2, 'mcp_login attempts of one public key. 0 turns the scope off.'),
+  ),
+  RateLimitWindowSeconds: ofScope(
+    'Window',
+    '',
+    seconds(25, 5, 1, 3600, 'Length of the fixed window that all scopes share.'),
+  ),
   RateLimitShadowScopes: {
     id: 78,
     type: 'text',
@@ -76,7 +98,7 @@ export const SETTINGS = {
   ),
   ConnectionsMax: count(49, 10_000, 10, 1_000_000, 'Open connections of the public listener.'),
   SseStreamsPerSession: count(50, 8, 1, 100, 'Event streams of one session; the oldest gives way.'),
-  FileMaxSizeBytes: {
+  FileMaxSizeBytes: ofFiles('The largest upload. It cannot exceed 100 MiB.', {
     id: 51,
     type: 'number',
     unit: 'bytes',
@@ -85,26 +107,30 @@ export const SETTINGS = {
     max: 104_857_600,
     clamps: true,
     summary: 'Largest file that is accepted. The hard cap is 100 MiB.',
-  },
-  FileBlockedExtensions: {
+  }),
+  FileBlockedExtensions: ofFiles('Extensions that are refused, a string with semicolons.', {
     id: 52,
     type: 'text',
     default: '',
     maxLength: 4096,
     summary: 'Denied file extensions, separated by semicolons; the dot is optional, case is ignored.',
-  },
-  FileDownloadBytesPerSecond: bytesPerSecond(
-    53,
-    5_242_880,
-    'Shared quota of v2 downloads. 0 turns throttling off.',
+  }),
+  FileDownloadBytesPerSecond: ofFiles(
+    'The quota that v2 downloads share. 0 is no quota.',
+    bytesPerSecond(53, 5_242_880, 'Shared quota of v2 downloads. 0 turns throttling off.'),
   ),
-  FileUploadBytesPerSecond: bytesPerSecond(
-    54,
-    2_097_152,
-    'Shared quota of v2 uploads. 0 turns throttling off.',
+  FileUploadBytesPerSecond: ofFiles(
+    'The quota that v2 uploads share. 0 is no quota.',
+    bytesPerSecond(54, 2_097_152, 'Shared quota of v2 uploads. 0 turns throttling off.'),
   ),
-  FileDownloadByIdEnabled: flag(55, 'Anonymous v2 downloads by raw file id.'),
-  FileDownloadAuthRequired: flag(56, 'Every v2 download needs a session.'),
+  FileDownloadByIdEnabled: ofFiles(
+    'If set, anonymous v2 downloads by id are allowed.',
+    flag(55, 'Anonymous v2 downloads by raw file id.'),
+  ),
+  FileDownloadAuthRequired: ofFiles(
+    'If set, no v2 download works without a session.',
+    flag(56, 'Every v2 download needs a session.'),
+  ),
   LastKeyProtection: flag(
     57,
     'The last key of an account cannot be removed, unless its person can log in by phone or e-mail.',

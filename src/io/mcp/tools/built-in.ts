@@ -39,18 +39,20 @@ const RESOURCES: Readonly<Record<string, ResourceRow>> = {
   },
 };
 
+/** Groups of spec 2.4, whose table is printed from them. */
+export const TOOL_GROUPS = {
+  Gateway: GATEWAY_TOOLS,
+  Wallet: WALLET_TOOLS,
+  Markets: MARKET_TOOLS,
+  'Trading rooms': ROOM_TOOLS,
+  Orders: ORDER_TOOLS,
+  'Payment orders (merchant)': PAYORDER_TOOLS,
+  'Payment gate (capability)': PAYMENT_TOOLS,
+  'Chat (session mode)': { ...CHAT_READ_TOOLS, ...CHAT_CHANGE_TOOLS },
+  'Chat (anonymous capability)': CHAT_ANONYMOUS_TOOLS,
+};
+
 export const BUILT_IN: BuiltInRows = {
-  tools: {
-    ...GATEWAY_TOOLS,
-    ...WALLET_TOOLS,
-    ...MARKET_TOOLS,
-    ...ROOM_TOOLS,
-    ...ORDER_TOOLS,
-    ...PAYORDER_TOOLS,
-    ...PAYMENT_TOOLS,
-    ...CHAT_READ_TOOLS,
-    ...CHAT_CHANGE_TOOLS,
-    ...CHAT_ANONYMOUS_TOOLS,
-  },
+  tools: Object.assign({}, ...Object.values(TOOL_GROUPS)) as BuiltInRows['tools'],
   resources: RESOURCES,
 };

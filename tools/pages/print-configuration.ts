@@ -1,14 +1,16 @@
-/**
- * `node build/tools/print-configuration.js` writes docs/CONFIGURATION.md from the schema and the settings registry. A
- * test compares the file with this output.
- */
-import { writeFileSync } from 'node:fs';
-import { twinName, twins } from '../src/config/environment.ts';
-import { DEFAULTS } from '../src/domain/config/configuration.ts';
-import { configurationSchema } from '../src/domain/config/file.ts';
-import { type Amount, BOUND_NAMES, type BoundName, boundRow, limitsOf } from '../src/domain/limits/bounds.ts';
-import type { SettingRow } from '../src/domain/settings/definitions.ts';
-import { LiveSettings, SETTING_NAMES, SETTINGS } from '../src/domain/settings/settings.ts';
+/** Prints docs/CONFIGURATION.md from the schema of the configuration, the settings registry and the shared bounds. */
+import { twinName, twins } from '../../src/config/environment.ts';
+import { DEFAULTS } from '../../src/domain/config/configuration.ts';
+import { configurationSchema } from '../../src/domain/config/file.ts';
+import {
+  type Amount,
+  BOUND_NAMES,
+  type BoundName,
+  boundRow,
+  limitsOf,
+} from '../../src/domain/limits/bounds.ts';
+import type { SettingRow } from '../../src/domain/settings/definitions.ts';
+import { LiveSettings, SETTING_NAMES, SETTINGS } from '../../src/domain/settings/settings.ts';
 
 interface Node {
   type?: string;
@@ -59,7 +61,7 @@ export function configurationPage(): string {
   return [
     '# Configuration',
     '',
-    'Generated from the schema by `node build/tools/print-configuration.js`. The file is JSON; comments and trailing commas are allowed. Relative paths are relative to the working directory. An unknown key is a fault.',
+    'Generated from the schema by `npm run generate`. The file is JSON; comments and trailing commas are allowed. Relative paths are relative to the working directory. An unknown key is a fault.',
     '',
     '| Key | Type | Default | Meaning | Environment |',
     '|---|---|---|---|---|',
@@ -99,6 +101,3 @@ function boundRowText(name: BoundName): string {
   );
   return `| \`${name}\` | ${row.unit} | ${shares.join(' | ')} | ${row.summary} |`;
 }
-
-if (process.argv[1]?.endsWith('print-configuration.js'))
-  writeFileSync('docs/CONFIGURATION.md', configurationPage());

@@ -1,10 +1,10 @@
-/**
- * `node build/tools/print-logs.js` writes docs/LOGS.md from the table of log lines. A test compares the file with this
- * output.
- */
-import { writeFileSync } from 'node:fs';
-import { LOG_FIELDS } from '../src/io/observability/log-fields.ts';
-import { type LogLineDefinition, PROGRAM_LINES, TRAFFIC_LINES } from '../src/io/observability/log-lines.ts';
+/** Prints docs/LOGS.md from the table of log lines. */
+import { LOG_FIELDS } from '../../src/io/observability/log-fields.ts';
+import {
+  type LogLineDefinition,
+  PROGRAM_LINES,
+  TRAFFIC_LINES,
+} from '../../src/io/observability/log-lines.ts';
 
 function section(title: string, text: string, lines: Readonly<Record<string, LogLineDefinition>>): string[] {
   const rows = Object.values(lines).map(({ level, message, help, fields }) => {
@@ -25,7 +25,7 @@ export function logsPage(): string {
   return [
     '# Log lines',
     '',
-    'Generated from `src/io/observability/log-lines.ts` by `node build/tools/print-logs.js`. Each line on standard error is a JSON object: `level`, `time` (ISO 8601 in UTC), `msg`, and the fields of its message. How to choose lines: [operations.md](operations.md#logs).',
+    'Generated from `src/io/observability/log-lines.ts` by `npm run generate`. Each line on standard error is a JSON object: `level`, `time` (ISO 8601 in UTC), `msg`, and the fields of its message. How to choose lines: [operations.md](operations.md#logs).',
     '',
     ...section('Process', 'Written at once.', PROGRAM_LINES),
     ...section(
@@ -41,5 +41,3 @@ export function logsPage(): string {
     '',
   ].join('\n');
 }
-
-if (process.argv[1]?.endsWith('print-logs.js')) writeFileSync('docs/LOGS.md', logsPage());

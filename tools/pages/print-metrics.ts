@@ -1,12 +1,8 @@
-/**
- * `node build/tools/print-metrics.js` writes docs/METRICS.md from the table of metrics. A test compares the file with
- * this output.
- */
-import { writeFileSync } from 'node:fs';
-import { CLUSTER_METRICS } from '../src/io/observability/cluster-metrics.ts';
-import type { MetricDefinition } from '../src/io/observability/metric-definition.ts';
-import { OBSERVED_METRICS, SAMPLED_METRICS } from '../src/io/observability/metric-table.ts';
-import { PROCESS_METRICS } from '../src/io/observability/process-metrics.ts';
+/** Prints docs/METRICS.md from the table of metrics. */
+import { CLUSTER_METRICS } from '../../src/io/observability/cluster-metrics.ts';
+import type { MetricDefinition } from '../../src/io/observability/metric-definition.ts';
+import { OBSERVED_METRICS, SAMPLED_METRICS } from '../../src/io/observability/metric-table.ts';
+import { PROCESS_METRICS } from '../../src/io/observability/process-metrics.ts';
 
 function rowsOf(table: Readonly<Record<string, MetricDefinition>>): string[] {
   return Object.entries(table).map(([name, { type, unit, labels, help }]) => {
@@ -27,7 +23,7 @@ export function metricsPage(): string {
   return [
     '# Metrics',
     '',
-    'Generated from `src/io/observability/metric-table.ts` by `node build/tools/print-metrics.js`. The internal listener serves all of them at `/metrics` in the text format of Prometheus. Counters start at 0 with the process. Labels without values here take theirs from another table: routes, tools, modules, kinds of actors.',
+    'Generated from `src/io/observability/metric-table.ts` by `npm run generate`. The internal listener serves all of them at `/metrics` in the text format of Prometheus. Counters start at 0 with the process. Labels without values here take theirs from another table: routes, tools, modules, kinds of actors.',
     '',
     ...section('Requests and calls', OBSERVED_METRICS),
     ...section('Parts of the gateway', SAMPLED_METRICS),
@@ -35,5 +31,3 @@ export function metricsPage(): string {
     ...section('Process', PROCESS_METRICS),
   ].join('\n');
 }
-
-if (process.argv[1]?.endsWith('print-metrics.js')) writeFileSync('docs/METRICS.md', metricsPage());

@@ -1,0 +1,50 @@
+/** `npm run generate` prints every page that tables say. `test/docs/generated.test.ts` compares the pages with this output. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { readSections } from '../../test/contract/specification.ts';
+import { ALERTS_FILE, alertsText, DASHBOARD_FILE, dashboardText } from '../dashboards/print-dashboards.ts';
+import { DEPENDENCIES_FILE, dependenciesPage } from '../packaging/print-dependencies.ts';
+import { configurationPage } from './print-configuration.ts';
+import { logsPage } from './print-logs.ts';
+import { metricsPage } from './print-metrics.ts';
+import { tracePages } from './print-spec-trace.ts';
+import { SPECIFICATION_FILE, specificationPage } from './print-specification.ts';
+
+/** Texts by path, and citations that the specification does not have: the pages that cite are then left out. */
+export function generated(): {
+  readonly pages: Readonly<Record<string, string>>;
+  readonly faults: readonly string[];
+} {
+  const specification = specificationPage();
+  const { faults, pages: tracing } = tracePages(readSections(specification));
+  const pages = {
+    'docs/CONFIGURATION.md': configurationPage(),
+    'docs/LOGS.md': logsPage(),
+    'docs/METRICS.md': metricsPage(),
+    [DEPENDENCIES_FILE]: dependenciesPage(),
+    [SPECIFICATION_FILE]: specification,
+    [DASHBOARD_FILE]: dashboardText(),
+    [ALERTS_FILE]: alertsText(),
+    ...tracing,
+  };
+  return { pages, faults };
+}
+
+/** Paths whose file `read` does not have as `text`. */
+export function differing(
+  pages: Readonly<Record<string, string>>,
+  read = (path: string) => readFileSync(path, 'utf8'),
+): string[] {
+  return Object.entries(pages)
+    .filter(([path, text]) => read(path) !== text)
+    .map(([path]) => path);
+}
+
+if (process.argv[1]?.endsWith('generate.js')) {
+  const { pages, faults } = generated();
+  for (const path of differing(pages)) {
+    writeFileSync(path, pages[path] ?? '');
+    process.stdout.write(`${path}\n`);
+  }
+  for (const fault of faults) process.stderr.write(`${SPECIFICATION_FILE} ${fault}\n`);
+  if (faults.length > 0) process.exitCode = 1;
+}
