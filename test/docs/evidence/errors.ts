@@ -218,7 +218,7 @@ export const ERROR_TESTS: Evidence = {
   OAuthRegistrationOff: [
     'test/io/connect/registration.test.ts: register: 403 access_denied where registration is off',
   ],
-  FieldTooLong: ['test/io/proxy/proxy.test.ts: proxy: a field above 8 KiB is 431 and names the field'],
+  FieldTooLong: ['test/e2e/proxied/requests.test.ts: proxied requests: each arrives as it was sent'],
   TrailersNotSupported: ['test/io/proxy/proxy.test.ts: proxy: a request that announces trailers is 501'],
   OAuthConsentRequired: ['test/io/connect/authorize.test.ts: request: other faults go to the redirect URI'],
   TaskTimedOut: [

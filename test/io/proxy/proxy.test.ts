@@ -16,9 +16,6 @@ import {
   startProxy,
 } from '../../support/module.ts';
 
-// The library reads it when it is loaded: the default is half of what the program allows.
-process.env['UWS_HTTP_MAX_HEADERS_SIZE'] = '16384';
-
 interface Teardown {
   teardown(handler: () => Promise<void>): void;
 }
@@ -332,20 +329,6 @@ t.test(
     t.equal(proxy.asked[0]?.headers.upgrade, undefined);
   },
 );
-
-t.test('proxy: a field above 8 KiB is 431 and names the field; the module is not called', async (t) => {
-  const proxy = await proxyOf(t);
-  const send = async (length: number) => {
-    const headers = { Authorization: `Bearer ${BEARER}`, 'X-Token': 'x'.repeat(length) };
-    return sendRaw(proxy.http.port, requestText('GET', '/core/v1/a/b', headers));
-  };
-  t.equal((await send(8_192)).status, 200);
-  t.equal(proxy.asked[0]?.headers['x-token']?.length, 8_192);
-  const refused = await send(8_193);
-  t.equal(refused.status, 431);
-  t.match(refused.body, /"code":1031.*x-token: at most 8192 characters/);
-  t.equal(proxy.asked.length, 1);
-});
 
 t.test('proxy: a request that announces trailers is 501; the module is not called', async (t) => {
   const proxy = await proxyOf(t);
