@@ -3,6 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { OWNS_ALL } from '../actors/runtime/ownership.ts';
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -27,8 +28,9 @@ import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openListChanges } from './event-streams.ts';
 import { startEventDelivery } from './events.ts';
 import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
-import { createPipelines, type Pipelines } from './http.ts';
+import { createPipelines, degradedParts, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
+import { joinRuns } from './joined-runs.ts';
 import { checkJournal, checkPages } from './journal.ts';
 import { dropReceipt } from './journal-copy.ts';
 import { reserveListeners } from './listeners.ts';
@@ -50,6 +52,8 @@ const ANNOUNCE_MS = 1_000;
 /** Each connection closes with its next answer. Idle ones are waited for so long. */
 const LAST_ANSWERS_MS = 2_000;
 const POLL_MS = 20;
+/** Between two reloads on SIGHUP. */
+const REREAD_INTERVAL_MS = 1_000;
 /** Time for requests to end before the node leaves; those that last longer ask the new owners. */
 const SHORT_DRAIN_MS = 1_000;
 
@@ -63,8 +67,10 @@ export interface Assembly {
   readonly home: string;
   /** Where the first admin enrolls; undefined when an admin exists. */
   readonly setupAddress: string | undefined;
-  /** Reloads the catalog and the certificate. On a fault, which is logged, the current ones stay. */
+  /** Reloads the catalog and the certificate, once a second at most. On a fault, which is logged, the current ones stay. */
   reread(): void;
+  /** Parts that stand still. */
+  degraded(): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -164,7 +170,12 @@ function assemblyOf(
     httpLibrary: httpLibrary().version,
     home: site.baseUrl,
     setupAddress: deps.setupAddress,
-    reread: () => void Promise.all([reload(), renewCertificate()]),
+    reread: joinRuns({
+      run: () => Promise.all([reload(), renewCertificate()]),
+      intervalMs: REREAD_INTERVAL_MS,
+      timer: nodeSchedule.timer,
+    }),
+    degraded: () => degradedParts(deps),
     async stop() {
       recovery.stop();
       await shutDown(deps, pipelines);

@@ -41,6 +41,12 @@ interface ListenerOptions {
 }
 
 /** Builds both route tables and what serves them once the ports are open. */
+/** Names of the thread pools with work or threads that stand still. */
+export function degradedParts({ workers, files }: Pick<HttpDeps, 'workers' | 'files'>): readonly string[] {
+  const stuck = { workers: workers.counters().stuck, files: files.counters().workers.stuck };
+  return Object.entries(stuck).flatMap(([name, count]) => (count > 0 ? [name] : []));
+}
+
 export function createPipelines(deps: HttpDeps): Pipelines {
   const { configuration, options, settings, actors, cluster, limiter, metrics, publicServer } = deps;
   const { site, dashboard } = deps;
@@ -51,6 +57,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     databaseConnected: actors.healthy && cluster?.node.keepsUp !== false,
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: rss(),
+    degraded: degradedParts(deps),
   });
   const loopWatch = loopWatchOf(deps);
   const pipelineOf = (routes: readonly AnyRoute[], listener: ListenerOptions, bounds: SharedBounds) =>

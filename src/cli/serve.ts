@@ -9,6 +9,12 @@ import { missingFeatures } from '../domain/features.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
 import { banner } from './banner.ts';
 import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
+import { endProcess, limitStop } from './process-end.ts';
+
+/** From the signal to the end of the process, whatever hangs. */
+const STOP_LIMIT_MS = 20_000;
+/** The limit is reached so much earlier, because threads and timers start late on a busy machine. */
+const STOP_SPARE_MS = 2_000;
 
 /** Commands that serve nothing end in half the time without it. Required, as main.cts says. */
 function loadGateway(): typeof import('../bootstrap/gateway.ts') {
@@ -30,7 +36,7 @@ export async function serve(flags: Flags): Promise<void> {
     readAgain: () => load(flags),
     onFatal(error) {
       log.write(isOfCluster(error) ? 'nodeEnded' : 'journalFailed', { err: error });
-      process.exit(EXIT.storage);
+      endProcess(EXIT.storage);
     },
   });
   running.gateway = gateway;
@@ -55,20 +61,32 @@ function isOfCluster(error: Error): boolean {
   return error instanceof LogLost || error instanceof Diverged || error instanceof NameTaken;
 }
 
+/** By this thread, with its log and the listeners of the end; a second later by one that nothing holds. */
+function boundStop(gateway: Assembly, log: Log): void {
+  const limitMs = STOP_LIMIT_MS - STOP_SPARE_MS;
+  const line = `gatehouse: the stop did not end in ${STOP_LIMIT_MS / 1000} s`;
+  limitStop({ limitMs: limitMs + STOP_SPARE_MS / 2, line, code: EXIT.storage });
+  setTimeout(() => {
+    log.write('stopCut', { parts: gateway.degraded(), limitMs });
+    endProcess(EXIT.storage);
+  }, limitMs);
+}
+
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */
 function handleSignals(running: { gateway?: Assembly }, log: Log): void {
   let stopping = false;
   const stop = (signal: string) => {
     const { gateway } = running;
     // A second signal means it: whatever is still under way was not acknowledged.
-    if (stopping || gateway === undefined) process.exit(EXIT.done);
+    if (stopping || gateway === undefined) endProcess(EXIT.done);
     stopping = true;
     log.write('stopping', { signal });
+    boundStop(gateway, log);
     gateway.stop().then(
       () => process.exit(EXIT.done),
       (error: unknown) => {
         log.write('stopFailed', { err: error });
-        process.exit(EXIT.storage);
+        endProcess(EXIT.storage);
       },
     );
   };

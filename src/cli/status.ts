@@ -15,6 +15,7 @@ interface Health {
   readonly uptimeSeconds: number;
   readonly activeSessions: number;
   readonly rssBytes: number;
+  readonly degraded: readonly string[];
   /** With `Cluster`. */
   readonly cluster?: ClusterFacts;
 }
@@ -30,7 +31,7 @@ export async function showStatus(args: readonly string[]): Promise<void> {
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${internal.port}/health`;
   const { health, text } = await ask(url);
   print(args.includes('--json') ? `${text}\n` : `${lineOf(health)}\n`);
-  if (health.status !== 'healthy') process.exitCode = EXIT.storage;
+  if (health.status === 'unhealthy') process.exitCode = EXIT.storage;
 }
 
 async function ask(url: string): Promise<{ health: Health; text: string }> {
@@ -49,9 +50,10 @@ async function ask(url: string): Promise<{ health: Health; text: string }> {
 
 function lineOf(health: Health): string {
   const { status, version, node, httpLibrary, uptimeSeconds, activeSessions, rssBytes, cluster } = health;
+  const parts = status === 'degraded' ? ` (${health.degraded.join(', ')})` : '';
   const memory = Math.round(rssBytes / MEBIBYTE);
   const place = cluster === undefined ? '' : `; ${placeOf(cluster)}`;
-  return `${status}: gatehouse ${version} on Node ${node} with ${httpLibrary}, up ${uptimeSeconds} s, ${activeSessions} sessions, ${memory} MiB${place}`;
+  return `${status}${parts}: gatehouse ${version} on Node ${node} with ${httpLibrary}, up ${uptimeSeconds} s, ${activeSessions} sessions, ${memory} MiB${place}`;
 }
 
 function placeOf(node: ClusterFacts): string {

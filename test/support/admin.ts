@@ -100,7 +100,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           records: {
             administration,
             nodes,
-            health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
+            health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1, degraded: [] }),
             auditCluster: options.auditCluster,
           },
           staff: { staff, nodes },

@@ -32,7 +32,11 @@ const OWNERS: Record<string, string[]> = {
     'src/io/cluster/frames.ts',
   ],
   'uWebSockets.js': ['src/io/http/library.ts', 'src/io/http/server.ts'],
-  koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
+  koffi: [
+    'src/io/http/listen/listening-sockets.ts',
+    'src/bootstrap/data-directory.ts',
+    'src/cli/process-end.ts',
+  ],
   pino: ['src/io/observability/log.ts'],
   'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
   'jsonc-parser': ['src/config/source.ts'],

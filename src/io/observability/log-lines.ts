@@ -36,6 +36,7 @@ export const PROGRAM_LINES = {
     'version',
   ),
   stopping: info('stopping', 'A signal stops the process.', 'signal'),
+  stopCut: fatal('stop cut off', 'It did not end in time, and the process ends with 70.', 'parts', 'limitMs'),
   stopFailed: fatal('stop failed', 'The process ends with 70.', 'err'),
   requestsCut: warn(
     'requests cut off',

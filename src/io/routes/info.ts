@@ -27,6 +27,17 @@ export interface HealthFacts {
   readonly activeSessions: number;
   /** Resident memory in bytes. */
   readonly rssBytes: number;
+  /** Parts that stand still while the rest serves. */
+  readonly degraded: readonly string[];
+}
+
+/** The word that `/health` begins with. */
+export function healthStatus({
+  databaseConnected,
+  degraded,
+}: Pick<HealthFacts, 'databaseConnected' | 'degraded'>): 'healthy' | 'degraded' | 'unhealthy' {
+  if (!databaseConnected) return 'unhealthy';
+  return degraded.length > 0 ? 'degraded' : 'healthy';
 }
 
 export const getInfo = defineRoute({
@@ -153,10 +164,11 @@ function publicLimits(settings: SettingsReader): Static<typeof limitsShape> {
 }
 
 const healthShape = object({
-  status: oneOf(['healthy', 'unhealthy']),
+  status: oneOf(['healthy', 'degraded', 'unhealthy']),
   database: optional(oneOf(['connected', 'disconnected'])),
   memory: optional(object({ rssBytes: integer({ examples: [104857600] }) })),
   activeSessions: optional(integer()),
+  degraded: optional(array(oneOf(['workers', 'files']))),
 });
 
 /** Public health (spec 4.4), never in the envelope. `?plain=1` returns the status only. */
@@ -170,7 +182,11 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
         'Never in the envelope. `plain=1` answers one word: `{"status": "healthy"}`. Not counted by the limiter.',
       query: object({ plain: optional(text({ description: '1: the status alone', examples: ['1'] })) }),
       answers: {
-        200: { description: 'Healthy', type: 'application/json', schema: healthShape },
+        200: {
+          description: 'Healthy, or degraded: the named parts stand still, the others serve',
+          type: 'application/json',
+          schema: healthShape,
+        },
         503: {
           description:
             'The database does not answer, or this node of a cluster is out, far behind or about to stop',
@@ -185,7 +201,7 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
     errors: [],
     handle({ search }) {
       const now = facts();
-      const status = now.databaseConnected ? 'healthy' : 'unhealthy';
+      const status = healthStatus(now);
       const code = now.databaseConnected ? 200 : 503;
       if (new URLSearchParams(search).get('plain') === '1') return Reply.json(code, { status });
       return Reply.json(code, {
@@ -193,6 +209,7 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
         database: now.databaseConnected ? 'connected' : 'disconnected',
         memory: { rssBytes: now.rssBytes },
         activeSessions: now.activeSessions,
+        ...(status === 'degraded' ? { degraded: now.degraded } : {}),
       });
     },
   });

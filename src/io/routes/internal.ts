@@ -8,7 +8,7 @@ import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/rem
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import { EVENTS_BODY_MAX_BYTES, type EventPush } from '../modules/event-push.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { HealthFacts } from './info.ts';
+import { type HealthFacts, healthStatus } from './info.ts';
 
 /** Counters of a part by name: `{ accepted: 3, late: 1 }`. */
 export type PartCounters = Readonly<Record<string, number>>;
@@ -55,9 +55,9 @@ export function createInternalRoutes({ metrics, health, events, removals }: Inte
       limits: ['NoRateLimit'],
       errors: [],
       handle() {
-        const { databaseConnected, ...rest } = health();
-        const status = databaseConnected ? 'healthy' : 'unhealthy';
-        return Reply.json(databaseConnected ? 200 : 503, { status, ...rest });
+        const now = health();
+        const { databaseConnected, ...rest } = now;
+        return Reply.json(databaseConnected ? 200 : 503, { status: healthStatus(now), ...rest });
       },
     }),
     defineRoute({

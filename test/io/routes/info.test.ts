@@ -17,7 +17,7 @@ import {
 } from '../../../src/io/routes/info.ts';
 import { makeSite, requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 
-const HEALTHY: HealthFacts = { databaseConnected: true, activeSessions: 3, rssBytes: 5_000 };
+const HEALTHY: HealthFacts = { databaseConnected: true, activeSessions: 3, rssBytes: 5_000, degraded: [] };
 const ADMIN: SessionContext = {
   id: '7',
   kind: 'browser',

@@ -1,0 +1,96 @@
+/** Threads of the program that stand still, with the answers of other callers beside them. */
+import { spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { logIn, request, signUp } from '../../tools/agent.ts';
+import { launch } from '../../tools/launch.ts';
+import { createDraft } from '../support/files/draft-program.ts';
+
+t.setTimeout(180_000);
+
+const PRELOAD = fileURLToPath(new URL('../support/standing-threads.cjs', import.meta.url));
+
+async function start(t: Test) {
+  const folder = t.testdir({ standstill: {} });
+  const standstill = join(folder, 'standstill');
+  const options = {
+    dataPath: join(folder, 'data'),
+    args: ['--sandbox'],
+    nodeArgs: ['--require', PRELOAD],
+    environment: { STANDSTILL: standstill },
+    configuration: { Workers: { threads: 1 } },
+  };
+  const gateway = await launch(options);
+  return { gateway, options, standstill };
+}
+
+t.test(
+  'standstill: all threads stand still: log-ins are answered, health is degraded until then',
+  async (t) => {
+    const { gateway, standstill } = await start(t);
+    t.teardown(() => gateway.stop());
+    const { url, internal } = gateway;
+    const person = await signUp(url);
+    writeFileSync(join(standstill, 'verify'), '');
+    const first = logIn(url, person.key);
+    const beside = [1, 2, 3].map(() => logIn(url, person.key));
+    const health = async (address: string) => (await request(`${address}/health`)).json;
+    let seen = await health(url);
+    while (String(seen['status']) !== 'degraded') seen = await health(url);
+    t.match(seen, { status: 'degraded', degraded: ['workers'], database: 'connected' });
+    t.match(await health(internal), { status: 'degraded', degraded: ['workers'] });
+    t.equal((await first).status, 200);
+    for (const answer of await Promise.all(beside)) t.equal(answer.status, 200);
+    t.equal((await logIn(url, person.key)).status, 200);
+    t.match(gateway.output().stderr, /no sign of life.*worker fault/);
+    t.match(await health(internal), {
+      status: 'healthy',
+      parts: { workers: { threadsReplaced: 1, timedOut: 0, failed: 0 } },
+    });
+  },
+);
+
+t.test(
+  'standstill: a stop ends in 20 s with 70, and the upload whose sync hung is complete later',
+  async (t) => {
+    const { gateway, options, standstill } = await start(t);
+    const person = await signUp(gateway.url);
+    const { cookie } = person;
+    const pipe = join(standstill, 'sync');
+    t.equal(spawnSync('mkfifo', [pipe], { timeout: 10_000 }).status, 0);
+    const fileId = await createDraft(gateway.url, cookie);
+    const bytes = Buffer.from('bytes whose sync hangs');
+    const target = (url: string) => `${url}/auth/v2/file/stream_upload/${fileId}`;
+    const upload = (url: string) =>
+      fetch(target(url), { method: 'POST', headers: { Cookie: cookie }, body: bytes });
+    const cut = upload(gateway.url).then(
+      ({ status }) => status,
+      () => undefined,
+    );
+    while (!(await isHeld(gateway.internal)));
+    t.equal((await logIn(gateway.url, person.key)).status, 200);
+    const startedMs = performance.now();
+    t.same(await gateway.stop(), { code: 70, signal: null });
+    t.ok(performance.now() - startedMs <= 20_500, `${performance.now() - startedMs} ms`);
+    t.match(gateway.output().stderr, /stop cut off/);
+    t.notSame(await cut, 200);
+    rmSync(pipe);
+    const again = await launch(options);
+    t.teardown(() => again.stop());
+    let answer = await upload(again.url);
+    while (answer.status === 409) answer = await upload(again.url);
+    t.equal(answer.status, 200);
+    const download = await fetch(`${again.url}/auth/v2/file/${fileId}`, {
+      headers: { Cookie: cookie },
+    });
+    t.equal(await download.text(), bytes.toString());
+  },
+);
+
+/** A publish waits for its sync. */
+async function isHeld(internal: string): Promise<boolean> {
+  const { json } = await request(`${internal}/health`);
+  return Number(json['parts']?.['files']?.['workers_pending']) === 1;
+}

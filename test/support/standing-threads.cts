@@ -1,0 +1,39 @@
+/**
+ * Loaded before the program: its threads stand still while a file of the folder STANDSTILL says so. `verify`: the first
+ * thread that verifies a signature then, within JavaScript. `sync`: every thread of libuv that syncs the bytes of a file.
+ */
+import type { PathLike } from 'node:fs';
+
+const crypto = require('node:crypto') as typeof import('node:crypto');
+const fs = require('node:fs') as typeof import('node:fs');
+const { join } = require('node:path') as typeof import('node:path');
+const { syncBuiltinESMExports } = require('node:module') as typeof import('node:module');
+const { isMainThread } = require('node:worker_threads') as typeof import('node:worker_threads');
+
+const folder = process.env['STANDSTILL'] ?? '';
+
+function isTaken(name: string): boolean {
+  try {
+    fs.unlinkSync(join(folder, name));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+if (!isMainThread) {
+  const { verify } = crypto;
+  crypto.verify = ((...given: Parameters<typeof verify>) => {
+    if (isTaken('verify')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    return verify(...given);
+  }) as typeof verify;
+  const { fdatasync } = fs;
+  const held = (fd: number, done: (error: Error | null) => void) => {
+    const pipe: PathLike = join(folder, 'sync');
+    // Opening a pipe without a writer holds the thread of libuv.
+    if (fs.existsSync(pipe)) fs.open(pipe, 'r', () => fdatasync(fd, done));
+    else fdatasync(fd, done);
+  };
+  fs.fdatasync = held as typeof fdatasync;
+  syncBuiltinESMExports();
+}
