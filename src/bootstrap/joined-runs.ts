@@ -1,6 +1,6 @@
 /** Runs of one work that are asked for faster than it is done: one runs, one waits for all later askers. */
 
-export interface JoinedRunsOptions {
+interface JoinedRunsOptions {
   readonly run: () => Promise<unknown>;
   /** Between two beginnings, so that a flood of requests leaves time for other work. */
   readonly intervalMs: number;
