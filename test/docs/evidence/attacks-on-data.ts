@@ -239,8 +239,8 @@ export const ATTACKS_ON_DATA: Evidence = {
     'test/workers/pool.test.ts: a full queue refuses with Overloaded',
   ],
   'All threads stand still, a sync that hangs at a stop': [
-    'test/e2e/standing-threads.test.ts: standstill: all threads stand still: log-ins are answered',
-    'test/e2e/standing-threads.test.ts: standstill: a stop ends in 20 s with 70',
+    'test/e2e/observability/standing-threads.test.ts: standstill: all threads stand still: log-ins are answered',
+    'test/e2e/observability/standing-threads.test.ts: standstill: a stop ends in 20 s with 70',
   ],
   'A worker thread that stands still': [
     'test/workers/standstill.test.ts: pool: a thread that stands still is replaced after 5 s and its tasks run again',

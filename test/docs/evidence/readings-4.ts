@@ -202,7 +202,7 @@ export const READINGS_4: Evidence = {
     'test/io/accounts/one-time-codes.test.ts: code: two browsers racing with it get one session',
   ],
   '4.4 `degraded`, with 200, while the parts that `degraded` names': [
-    'test/e2e/standing-threads.test.ts: standstill: all threads stand still: log-ins are answered, health is degraded',
+    'test/e2e/observability/standing-threads.test.ts: standstill: all threads stand still: log-ins are answered, health is degraded',
   ],
   '4.4 asks `/health` for the plain form': [
     'test/io/routes/info.test.ts: health: database, memory and sessions',

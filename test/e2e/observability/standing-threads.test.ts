@@ -1,16 +1,16 @@
 /** Threads of the program that stand still, with the answers of other callers beside them. */
-import { spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { logIn, request, signUp } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
-import { createDraft } from '../support/files/draft-program.ts';
+import { logIn, request, signUp } from '../../../tools/agent.ts';
+import { launch } from '../../../tools/launch.ts';
+import { outputOf } from '../../../tools/programs/run-sync.ts';
+import { createDraft } from '../../support/files/draft-program.ts';
 
 t.setTimeout(180_000);
 
-const PRELOAD = fileURLToPath(new URL('../support/standing-threads.cjs', import.meta.url));
+const PRELOAD = fileURLToPath(new URL('../../support/standing-threads.cjs', import.meta.url));
 
 async function start(t: Test) {
   const folder = t.testdir({ standstill: {} });
@@ -59,7 +59,7 @@ t.test(
     const person = await signUp(gateway.url);
     const { cookie } = person;
     const pipe = join(standstill, 'sync');
-    t.equal(spawnSync('mkfifo', [pipe], { timeout: 10_000 }).status, 0);
+    outputOf('mkfifo', [pipe]);
     const fileId = await createDraft(gateway.url, cookie);
     const bytes = Buffer.from('bytes whose sync hangs');
     const target = (url: string) => `${url}/auth/v2/file/stream_upload/${fileId}`;
