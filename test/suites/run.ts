@@ -54,8 +54,6 @@ export async function runSuite(name: string): Promise<void> {
     return;
   }
   endWithParent();
-  // As src/main.cts does: the HTTP library reads it when the first test file loads it.
-  process.env['UWS_HTTP_MAX_HEADERS_SIZE'] = '16384';
   const { runFiles } = await import('./files.ts');
   await runFiles(name);
 }
