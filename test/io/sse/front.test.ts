@@ -189,7 +189,8 @@ t.test('resume: an unknown, old, foreign or invalid position is a reset, then li
 t.test('authority: no session 401, a foreign origin 403, an allowed one may read', async (t) => {
   const { accounts, open, port } = start(t);
   const alice = await accounts.signUp();
-  for (const headers of [{}, { Cookie: 'sid=unknown' }, { Cookie: `sid=${alice.sid}; sid=${alice.sid}` }]) {
+  const bob = await accounts.signUp();
+  for (const headers of [{}, { Cookie: 'sid=unknown' }, { Cookie: `sid=${alice.sid}; sid=${bob.sid}` }]) {
     const answer = await sendRaw(port, requestText('GET', '/auth/v1/events', headers));
     t.equal(answer.status, 401);
     t.match(answer.body, /"code":1101/);
