@@ -5,13 +5,13 @@ import { differing, generated } from '../../tools/pages/generate.ts';
 import { jsonLines } from '../../tools/pages/json-lines.ts';
 
 t.test('generated pages: no file differs from what npm run generate prints', async (t) => {
-  const { pages, faults } = generated();
+  const { pages, faults } = await generated();
   t.same(faults, []);
   t.same(differing(pages), [], 'print them again: npm run generate');
 });
 
 t.test('generated pages: a file with another character is named', async (t) => {
-  const { pages } = generated();
+  const { pages } = await generated();
   t.ok(Object.keys(pages).length >= 9);
   for (const changed of Object.keys(pages)) {
     const read = (path: string) => `${readFileSync(path, 'utf8')}${path === changed ? ' ' : ''}`;

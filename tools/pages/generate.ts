@@ -6,15 +6,21 @@ import { DEPENDENCIES_FILE, dependenciesPage } from '../packaging/print-dependen
 import { configurationPage } from './print-configuration.ts';
 import { logsPage } from './print-logs.ts';
 import { metricsPage } from './print-metrics.ts';
-import { tracePages } from './print-spec-trace.ts';
 import { SPECIFICATION_FILE, specificationPage } from './print-specification.ts';
 
-/** Texts by path, and citations that the specification does not have: the pages that cite are then left out. */
-export function generated(): {
-  readonly pages: Readonly<Record<string, string>>;
+type Pages = Readonly<Record<string, string>>;
+
+/**
+ * Texts by path, and citations that the specification does not have: the pages that cite are then left out. The checks that
+ * cite read the specification when they are loaded, so `print` puts it in its place before.
+ */
+export async function generated(print: (pages: Pages) => void = () => {}): Promise<{
+  readonly pages: Pages;
   readonly faults: readonly string[];
-} {
+}> {
   const specification = specificationPage();
+  print({ [SPECIFICATION_FILE]: specification });
+  const { tracePages } = await import('./print-spec-trace.ts');
   const { faults, pages: tracing } = tracePages(readSections(specification));
   const pages = {
     'docs/CONFIGURATION.md': configurationPage(),
@@ -26,25 +32,24 @@ export function generated(): {
     [ALERTS_FILE]: alertsText(),
     ...tracing,
   };
+  print(pages);
   return { pages, faults };
 }
 
 /** Paths whose file `read` does not have as `text`. */
-export function differing(
-  pages: Readonly<Record<string, string>>,
-  read = (path: string) => readFileSync(path, 'utf8'),
-): string[] {
+export function differing(pages: Pages, read = (path: string) => readFileSync(path, 'utf8')): string[] {
   return Object.entries(pages)
     .filter(([path, text]) => read(path) !== text)
     .map(([path]) => path);
 }
 
 if (process.argv[1]?.endsWith('generate.js')) {
-  const { pages, faults } = generated();
-  for (const path of differing(pages)) {
-    writeFileSync(path, pages[path] ?? '');
-    process.stdout.write(`${path}\n`);
-  }
+  const { faults } = await generated((pages) => {
+    for (const path of differing(pages)) {
+      writeFileSync(path, pages[path] ?? '');
+      process.stdout.write(`${path}\n`);
+    }
+  });
   for (const fault of faults) process.stderr.write(`${SPECIFICATION_FILE} ${fault}\n`);
   if (faults.length > 0) process.exitCode = 1;
 }

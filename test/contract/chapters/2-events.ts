@@ -1,6 +1,7 @@
 /** Contract, sections 2.6, 2.7 and 2.9: webhook events, uploads, runtime settings. */
 import type { Check } from '../check.ts';
 import { read } from '../client.ts';
+import { sectionDefaults } from '../defaults.ts';
 import { expectOk } from '../unshown.ts';
 import { crcOf, createDraft, draftOf, initUpload, smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 import type { World } from '../world.ts';
@@ -153,25 +154,10 @@ const OTHER: readonly Check[] = [
       const { auth } = await world.admin();
       const list = expectOk('settings', await world.get('/ProxyAdmin/api/settings', auth)).listAt('result');
       const defaults = new Map(list.map((row) => [read(row, 'name'), read(row, 'default')]));
-      for (const [name, value] of Object.entries(DEFAULTS)) t.equal(defaults.get(name), value, name);
+      t.equal(sectionDefaults().size, 12);
+      for (const [name, value] of sectionDefaults()) t.equal(defaults.get(name), value, name);
     },
   },
 ];
-
-/** Settings of sections 8.1 and 8.3. */
-const DEFAULTS = {
-  ApiRPSLimit: 2,
-  IpRPSLimit: 12,
-  PubKeyApiRPSLimit: 2,
-  SessionApiRPSLimit: 3,
-  McpApiRPSLimit: 2,
-  RateLimitWindowSeconds: 5,
-  FileMaxSizeBytes: 20_971_520,
-  FileBlockedExtensions: '',
-  FileDownloadBytesPerSecond: 5_242_880,
-  FileUploadBytesPerSecond: 2_097_152,
-  FileDownloadByIdEnabled: 0,
-  FileDownloadAuthRequired: 0,
-};
 
 export const CHECKS: readonly Check[] = [...EVENT, ...UPLOAD, ...OTHER];

@@ -1,6 +1,7 @@
 /** Contract, sections 8.2 to 8.4: bandwidth, files and other limits. */
 import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
+import { fileSetting } from '../defaults.ts';
 import { ceremony, expectOk, newKey, type Person } from '../unshown.ts';
 import {
   CHUNK_BYTES,
@@ -101,8 +102,7 @@ const BANDWIDTH: readonly Check[] = [
   },
   {
     section: '8.3',
-    sentence:
-      'FileDownloadBytesPerSecond | 5242880 | The quota that v2 downloads share. 0 is no quota. … FileUploadBytesPerSecond | 2097152 | The quota that v2 uploads share. 0 is no quota.',
+    sentence: `${fileSetting('FileDownloadBytesPerSecond')} | The quota that v2 downloads share. 0 is no quota. … ${fileSetting('FileUploadBytesPerSecond')} | The quota that v2 uploads share. 0 is no quota.`,
     shows: 'two concurrent users are slower than one; with 0 the same file is not throttled',
     async run(t, world) {
       const { free, throttled, shared } = await figures(world);
@@ -126,7 +126,7 @@ const BANDWIDTH: readonly Check[] = [
 const FILES: readonly Check[] = [
   {
     section: '8.3',
-    sentence: 'FileMaxSizeBytes | 20971520 | The largest upload. It cannot exceed 100 MiB.',
+    sentence: `${fileSetting('FileMaxSizeBytes')} | The largest upload. It cannot exceed 100 MiB.`,
     shows: 'with 200 MiB a file of 100 MiB is accepted, one byte more is 1301',
     async run(t, world) {
       const { auth } = await world.person();
@@ -141,7 +141,7 @@ const FILES: readonly Check[] = [
   },
   {
     section: '8.3',
-    sentence: 'FileBlockedExtensions | empty | Extensions that are refused, a string with semicolons.',
+    sentence: `${fileSetting('FileBlockedExtensions')} | Extensions that are refused, a string with semicolons.`,
     shows: 'with exe;bat both extensions are 1309 in both transports, a text file is accepted',
     async run(t, world) {
       const { auth } = await world.person();
@@ -156,8 +156,7 @@ const FILES: readonly Check[] = [
   },
   {
     section: '8.3',
-    sentence:
-      'FileDownloadByIdEnabled | 0 | If set, anonymous v2 downloads by id are allowed. … FileDownloadAuthRequired | 0 | If set, no v2 download works without a session.',
+    sentence: `${fileSetting('FileDownloadByIdEnabled')} | If set, anonymous v2 downloads by id are allowed. … ${fileSetting('FileDownloadAuthRequired')} | If set, no v2 download works without a session.`,
     shows: 'by default a code is accepted and an id is not; the settings reverse both',
     async run(t, world) {
       const { fileId, fileCode } = await uploadV2(world, await world.person(), smallFile());

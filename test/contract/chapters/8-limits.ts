@@ -1,12 +1,19 @@
 /** Contract, section 8.1: the HTTP rate limiter with default settings. Each check uses an address of its own. */
 import type { Check } from '../check.ts';
 import { type Answer, type Headers, oneConnection, read, send } from '../client.ts';
+import { scopeIds, scopeLimit, WINDOW_SECONDS } from '../defaults.ts';
 import { expectOk, newKey } from '../unshown.ts';
 import { verifiedHeaders, type World } from '../world.ts';
 
 const INFO = '/auth/v1/get_info';
 /** More requests than two quotas of any scope. */
 const REQUESTS_MAX = 150;
+
+const CONNECTION = scopeLimit('ApiRPSLimit');
+const ADDRESS = scopeLimit('IpRPSLimit');
+const PUBLIC_KEY = scopeLimit('PubKeyApiRPSLimit');
+const SESSION = scopeLimit('SessionApiRPSLimit');
+const MCP_LOGIN = scopeLimit('McpApiRPSLimit');
 
 interface Limit {
   readonly scope: string;
@@ -53,23 +60,24 @@ const countdown = (quota: number) => Array.from({ length: quota }, (_, at) => qu
 const WINDOW: readonly Check[] = [
   {
     section: '8.1',
-    sentence:
-      'The quota of a window is rps * RateLimitWindowSeconds. A request above it is answered with 429 and code 1002. … Connection | id of the connection | 2 | 10 | ApiRPSLimit (7)',
-    shows: 'on one connection ten requests pass in a window and the eleventh is 429, code 1002, scope c',
+    sentence: `The quota of a window is rps * RateLimitWindowSeconds. A request above it is answered with 429 and code 1002. … ${CONNECTION.row}`,
+    shows: 'on one connection the quota passes in a window and the next request is 429, code 1002, scope c',
     async run(t, world) {
       const agent = oneConnection();
       t.teardown(() => agent.destroy());
       const { accepted, refusal } = await untilRefused(() =>
         send('GET', world.gateway.url + INFO, { from: from(1), agent }),
       );
-      t.same(remainingOf(accepted), countdown(10));
+      const { rps, quota } = CONNECTION;
+      t.equal(quota, rps * WINDOW_SECONDS);
+      t.same(remainingOf(accepted), countdown(quota));
       t.same(refusal.refusal, [429, 1002]);
-      t.match(limitOf(refusal), { scope: 'c', quota: 10, remaining: 0 });
+      t.match(limitOf(refusal), { scope: 'c', quota, remaining: 0 });
     },
   },
   {
     section: '8.1',
-    sentence: 'Connection | id of the connection | 2 | 10 | ApiRPSLimit (7)',
+    sentence: CONNECTION.row,
     shows: 'one request on each of 25 connections passes, one connection after the other and all at once',
     async run(t, world) {
       const inTurn: number[] = [];
@@ -80,39 +88,38 @@ const WINDOW: readonly Check[] = [
   },
   {
     section: '8.1',
-    sentence:
-      'IP | IPv4 address of the client | 12 | 60 | IpRPSLimit (23) … A request without a session counts for its connection, then for its IP.',
+    sentence: `${ADDRESS.row} … A request without a session counts for its connection, then for its IP.`,
     shows:
-      'from one address with new connections sixty requests pass in a window, the next is scope i; another address passes',
+      'from one address with new connections the quota passes in a window, the next request is scope i; another address passes',
     async run(t, world) {
       const { accepted, refusal } = await untilRefused(() => ask(world, 3));
-      t.equal(accepted.length, 60);
-      t.match(limitOf(refusal), { scope: 'i', quota: 60, remaining: 0 });
+      const { quota } = ADDRESS;
+      t.equal(accepted.length, quota);
+      t.match(limitOf(refusal), { scope: 'i', quota, remaining: 0 });
       t.equal((await ask(world, 4)).status, 200);
     },
   },
   {
     section: '8.1',
-    sentence:
-      'Public key | header pkey | 2 | 10 | PubKeyApiRPSLimit (10) … Routes with the flag CheckPubKey count for the public key too.',
+    sentence: `${PUBLIC_KEY.row} … Routes with the flag CheckPubKey count for the public key too.`,
     shows:
-      'ten login options for one pkey pass, the eleventh is scope p; another key passes; get_info does not count it',
+      'login options for one pkey pass up to the quota, the next are scope p; another key passes; get_info does not count it',
     async run(t, world) {
       const pkey = newKey().publicKey;
       const options = (key: string) => ask(world, 5, { pkey: key }, '/auth/v1/login_options');
       const { accepted, refusal } = await untilRefused(() => options(pkey));
-      t.equal(accepted.length, 10);
-      t.match(limitOf(refusal), { scope: 'p', quota: 10, remaining: 0 });
+      const { quota } = PUBLIC_KEY;
+      t.equal(accepted.length, quota);
+      t.match(limitOf(refusal), { scope: 'p', quota, remaining: 0 });
       t.equal((await options(newKey().publicKey)).status, 200);
       t.equal((await ask(world, 5, { pkey })).status, 200);
     },
   },
   {
     section: '8.1',
-    sentence:
-      'Session | id of the session | 3 | 15 | SessionApiRPSLimit (11) … A request with a session counts for the session.',
+    sentence: `${SESSION.row} … A request with a session counts for the session.`,
     shows:
-      'fifteen requests of a session pass on one connection, the next is scope s, on another connection too',
+      'the quota of a session passes on one connection, the next request is scope s, on another connection too',
     async run(t, world) {
       const { auth } = await world.person();
       const agent = oneConnection();
@@ -120,36 +127,38 @@ const WINDOW: readonly Check[] = [
       const sessions = (sending: object) =>
         send('GET', `${world.gateway.url}/auth/v1/sessions`, { headers: auth, from: from(6), ...sending });
       const { accepted, refusal } = await untilRefused((sent) => sessions(sent % 2 === 0 ? { agent } : {}));
-      t.same(remainingOf(accepted), countdown(15));
-      t.match(limitOf(refusal), { scope: 's', quota: 15, remaining: 0 });
+      const { quota } = SESSION;
+      t.same(remainingOf(accepted), countdown(quota));
+      t.match(limitOf(refusal), { scope: 's', quota, remaining: 0 });
     },
   },
   {
     section: '8.1',
-    sentence:
-      'MCP login | X-PublicKey | 2 | 10 | McpApiRPSLimit (16) … POST /auth/v1/mcp_login counts for the MCP scope as well.',
-    shows: 'ten logins of a key pass, the eleventh is scope m; another key logs in',
+    sentence: `${MCP_LOGIN.row} … POST /auth/v1/mcp_login counts for the MCP scope as well.`,
+    shows: 'logins of a key pass up to the quota, the next is scope m; another key logs in',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
       const login = ({ key }: typeof person) => world.mcpLogin(verifiedHeaders(key), { from: from(7) });
       const { accepted, refusal } = await untilRefused(() => login(person));
-      t.equal(accepted.length, 10);
-      t.match(limitOf(refusal), { scope: 'm', quota: 10, remaining: 0 });
+      const { quota } = MCP_LOGIN;
+      t.equal(accepted.length, quota);
+      t.match(limitOf(refusal), { scope: 'm', quota, remaining: 0 });
       t.equal((await login(other)).status, 200);
     },
   },
   {
     section: '8.1',
     sentence: 'Calls of /mcp count for the public key.',
-    shows: 'two sessions of one key share ten calls, the eleventh is scope p',
+    shows: 'two sessions of one key share the quota of the key, the next call is scope p',
     async run(t, world) {
       const person = await world.mcpPerson();
       const agents = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
       const { accepted, refusal } = await untilRefused((sent) =>
         world.rpc(agents[sent % 2]?.auth ?? {}, 'tools/list', undefined, { from: from(8) }),
       );
-      t.same(remainingOf(accepted), countdown(10));
-      t.match(limitOf(refusal), { scope: 'p', quota: 10, remaining: 0 });
+      const { quota } = PUBLIC_KEY;
+      t.same(remainingOf(accepted), countdown(quota));
+      t.match(limitOf(refusal), { scope: 'p', quota, remaining: 0 });
     },
   },
 ];
@@ -208,10 +217,11 @@ const HEADERS: readonly Check[] = [
       t.teardown(() => agent.destroy());
       const get = () => send('GET', world.gateway.url + INFO, { from: from(10), agent });
       const { accepted, refusal } = await untilRefused(get);
-      for (const answer of [...accepted, refusal]) t.match(limitOf(answer), { scope: 'c', quota: 10 });
+      const { quota } = CONNECTION;
+      for (const answer of [...accepted, refusal]) t.match(limitOf(answer), { scope: 'c', quota });
       t.equal(accepted.at(-1)?.header('retry-after'), '');
       const seconds = Number(refusal.header('retry-after'));
-      t.ok(seconds >= 1 && seconds <= 5, refusal.header('retry-after'));
+      t.ok(seconds >= 1 && seconds <= WINDOW_SECONDS, refusal.header('retry-after'));
       // The check shows the wait itself.
       await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
       t.equal((await get()).status, 200);
@@ -245,16 +255,15 @@ const HEADERS: readonly Check[] = [
   },
   {
     section: '8.1',
-    sentence:
-      'All scopes share one fixed window. … Window | | | 5 seconds by default | RateLimitWindowSeconds (25) … /ProxyAdmin/Settings in the admin panel changes the settings.',
+    sentence: `All scopes share one fixed window. … ${scopeLimit('RateLimitWindowSeconds').row} … /ProxyAdmin/Settings in the admin panel changes the settings.`,
     shows: 'the panel has a settings page; after a change every scope uses the new window and quota',
     async run(t, world) {
       t.match((await world.get('/ProxyAdmin/Settings')).header('content-type'), /^text\/html/);
       const { auth } = await world.admin();
       const list = expectOk('settings', await world.get('/ProxyAdmin/api/settings', auth)).listAt('result');
       const ids = new Map(list.map((row) => [read(row, 'name'), read(row, 'id')]));
-      for (const [name, id] of Object.entries(IDS)) t.equal(ids.get(name), id, name);
-      t.ok(limitOf(await ask(world, 14)).seconds <= 5);
+      for (const [name, id] of scopeIds()) t.equal(ids.get(name), id, name);
+      t.ok(limitOf(await ask(world, 14)).seconds <= WINDOW_SECONDS);
       await world.setting('RateLimitWindowSeconds', 3_600);
       await world.setting('ApiRPSLimit', 4);
       const [connection, session] = [
@@ -265,24 +274,17 @@ const HEADERS: readonly Check[] = [
         [connection, session],
         [
           { scope: 'c', quota: 14_400 },
-          { scope: 's', quota: 10_800 },
+          { scope: 's', quota: 3_600 * SESSION.rps },
         ],
       );
-      t.ok(Math.abs(connection.seconds - session.seconds) <= 1 && connection.seconds > 5, 'one window');
-      await world.setting('RateLimitWindowSeconds', 5);
-      await world.setting('ApiRPSLimit', 2);
+      t.ok(
+        Math.abs(connection.seconds - session.seconds) <= 1 && connection.seconds > WINDOW_SECONDS,
+        'one window',
+      );
+      await world.setting('RateLimitWindowSeconds', WINDOW_SECONDS);
+      await world.setting('ApiRPSLimit', CONNECTION.rps);
     },
   },
 ];
-
-/** Setting ids of spec 8.1. */
-const IDS = {
-  ApiRPSLimit: 7,
-  PubKeyApiRPSLimit: 10,
-  SessionApiRPSLimit: 11,
-  McpApiRPSLimit: 16,
-  IpRPSLimit: 23,
-  RateLimitWindowSeconds: 25,
-};
 
 export const CHECKS: readonly Check[] = [...WINDOW, ...CODE, ...FREE, ...HEADERS];

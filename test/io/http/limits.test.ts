@@ -4,6 +4,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
+import { SETTINGS } from '../../../src/domain/settings/settings.ts';
 import { httpLibrary } from '../../../src/io/http/library.ts';
 import {
   createAddressReader,
@@ -21,6 +22,9 @@ import {
   sendRaw,
   startHttp,
 } from '../../support/http.ts';
+
+/** Requests of one address in a window. */
+const ADDRESS_QUOTA = SETTINGS.IpRPSLimit.default * SETTINGS.RateLimitWindowSeconds.default;
 
 /** uWebSockets.js 20.51 cannot tell the connections of an address apart; later builds name the peer's port. */
 const PORTLESS_MINOR = 51;
@@ -266,9 +270,9 @@ t.test('limits: scopes in shadow mode refuse nothing and show in no header, the 
 t.test('limits: new connections do not help beyond the quota of the address', async (t) => {
   const { port } = start(t);
   const seen: number[] = [];
-  for (let index = 0; index < 70; index += 1)
+  for (let index = 0; index < ADDRESS_QUOTA + 10; index += 1)
     seen.push((await sendRaw(port, requestText('GET', '/open'))).status);
-  t.ok(seen.filter((status) => status === 200).length <= 60);
+  t.ok(seen.filter((status) => status === 200).length <= ADDRESS_QUOTA);
   const last = await sendRaw(port, requestText('GET', '/open'));
   t.equal(last.status, 429);
 });
@@ -327,12 +331,12 @@ t.test('limits: preflights are charged to the address only, whatever their answe
       const answer = await connection.answer();
       return `${answer.status} ${answer.headers['x-ratelimit']}`;
     };
-    const left = remaining(60).slice(0, 50);
+    const left = remaining(ADDRESS_QUOTA).slice(0, -10);
     const preflights: string[] = [];
     for (const _ of left) preflights.push(await ask(requestText('OPTIONS', path, asks)));
     t.same(
       preflights,
-      left.map((requests) => `${status} s=i;l=60;r=${requests};t=5`),
+      left.map((requests) => `${status} s=i;l=${ADDRESS_QUOTA};r=${requests};t=5`),
     );
     const rest: string[] = [];
     for (let used = 1; used <= 10; used += 1) rest.push(await ask(requestText('GET', '/open')));
@@ -340,7 +344,7 @@ t.test('limits: preflights are charged to the address only, whatever their answe
       rest.every((answer) => /^200 s=[ci];/.test(answer)),
       'the connection has its whole quota',
     );
-    t.equal(await ask(requestText('OPTIONS', path, asks)), '429 s=i;l=60;r=0;t=5');
+    t.equal(await ask(requestText('OPTIONS', path, asks)), `429 s=i;l=${ADDRESS_QUOTA};r=0;t=5`);
     connection.close();
     t.match(limiter.counters(), { c: { allowed: 7, nearLimit: 3, limited: 0 }, i: { limited: 1 } });
   }
@@ -399,7 +403,7 @@ t.test(
       const key = Buffer.alloc(32, index).toString('base64url');
       if ((await sendRaw(rotating.port, keyed(key))).status === 200) allowed += 1;
     }
-    t.equal(allowed, 60, 'a new key for every request: the address quota holds');
+    t.equal(allowed, ADDRESS_QUOTA, 'a new key for every request: the address quota holds');
   },
 );
 
@@ -426,9 +430,9 @@ t.test(
   async (t) => {
     const { port } = start(t);
     for (const [scope, cookie, shown] of [
-      ['', '', 's=i;l=60;r=0;t=7'],
+      ['', '', `s=i;l=${ADDRESS_QUOTA};r=0;t=7`],
       ['', 'sid=alice', 's=s;l=15;r=0;t=7'],
-      ['i', 'sid=alice', 's=i;l=60;r=0;t=7'],
+      ['i', 'sid=alice', `s=i;l=${ADDRESS_QUOTA};r=0;t=7`],
       ['s', '', 's=s;l=15;r=0;t=7'],
     ] as const) {
       const { status, headers } = await sendRaw(
@@ -466,7 +470,7 @@ t.test('limits: X-Forwarded-For is read from the right, and only of trusted prox
     return allowed;
   };
   t.ok(
-    (await rotate(direct.port, (index) => `192.0.2.${index}`)) <= 60,
+    (await rotate(direct.port, (index) => `192.0.2.${index}`)) <= ADDRESS_QUOTA,
     'no proxy is trusted: the header is ignored',
   );
   t.equal(
@@ -475,7 +479,7 @@ t.test('limits: X-Forwarded-For is read from the right, and only of trusted prox
   );
   const proxied = start(t, { pipeline: { trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'] } });
   const spoofed = (index: number) => `192.0.2.${index}, 198.51.100.7, 10.1.1.1`;
-  t.equal(await rotate(proxied.port, spoofed), 60, 'the quota of the address that the proxy saw');
+  t.equal(await rotate(proxied.port, spoofed), ADDRESS_QUOTA, 'the quota of the address that the proxy saw');
   t.equal(
     proxied.finished.every(({ clientAddress: address }) => address === '198.51.100.7'),
     true,
@@ -494,13 +498,17 @@ t.test(
       return `${status} ${headers['x-ratelimit']}`;
     };
     const answers: string[] = [];
-    for (const _ of remaining(60)) answers.push(await ask('203.0.113.1'));
+    for (const _ of remaining(ADDRESS_QUOTA)) answers.push(await ask('203.0.113.1'));
     t.same(
       answers,
-      remaining(60).map((left) => `200 s=i;l=60;r=${left};t=5`),
+      remaining(ADDRESS_QUOTA).map((left) => `200 s=i;l=${ADDRESS_QUOTA};r=${left};t=5`),
     );
-    t.equal(await ask('203.0.113.1'), '429 s=i;l=60;r=0;t=5');
-    t.equal(await ask('203.0.113.2'), '200 s=i;l=60;r=59;t=5', 'another client of the same connection');
+    t.equal(await ask('203.0.113.1'), `429 s=i;l=${ADDRESS_QUOTA};r=0;t=5`);
+    t.equal(
+      await ask('203.0.113.2'),
+      `200 s=i;l=${ADDRESS_QUOTA};r=${ADDRESS_QUOTA - 1};t=5`,
+      'another client of the same connection',
+    );
     proxy.close();
     t.same(limiter.counters().c, { allowed: 0, nearLimit: 0, limited: 0, shadowed: 0, untracked: 0 });
     const own = await statuses(port, 21, requestText('GET', '/open'));

@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { type AccessPolicy, CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
-import { outputOf } from '../../../tools/programs/run-sync.ts';
+import { jsonLines } from '../../../tools/pages/json-lines.ts';
 import { type BackendAnswer, type BackendRequest, startMcp, TOKENS } from '../../support/mcp.ts';
 
 t.setTimeout(120_000);
@@ -99,12 +98,6 @@ const DESTRUCTIVE = new Set([
   'chat_anon_leave',
 ]);
 
-/** Formatted like every file, so that `biome check` passes and the diff shows what changed. */
-function writeSnapshot(text: string): void {
-  writeFileSync(SNAPSHOT, text);
-  outputOf('npx', ['biome', 'format', '--write', fileURLToPath(SNAPSHOT)]);
-}
-
 /** A row for every combination of what decides visibility. */
 const EVERY_ACCESS = [
   undefined,
@@ -138,8 +131,8 @@ t.test(
       tools: JSON.parse(String(toolLists.anonymous)).tools,
       resources: JSON.parse(String(resourceLists.McpVerified)).resources,
     };
-    const text = `${JSON.stringify(now, null, 2)}\n`;
-    if (process.env['UPDATE_SNAPSHOT'] !== undefined) writeSnapshot(text);
+    if (process.env['UPDATE_SNAPSHOT'] !== undefined)
+      writeFileSync(SNAPSHOT, jsonLines(now, ['visible', 'tools', 'resources']));
     t.strictSame(now, JSON.parse(readFileSync(SNAPSHOT, 'utf8')));
     t.equal(names('anonymous').length, tools.size);
     t.same(uris('anonymous'), ['gatehouse://gateway/info'], 'what may be read without a session');
