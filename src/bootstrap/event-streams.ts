@@ -1,4 +1,4 @@
-/** Composes the event streams of browsers: the log that they read, the sessions that they end with. */
+/** Composes event streams and WebSockets: what they read, and the sessions that they end with. */
 import { parseSessionOwner, sessionIndex } from '../actors/accounts/owners.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
@@ -8,14 +8,24 @@ import type { SettingsReader } from '../domain/settings/settings.ts';
 import { isSessionAlive } from '../io/http/session-lookup.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import { ListChanges } from '../io/mcp/list-changes.ts';
+import { WebSockets } from '../io/proxy/web-sockets.ts';
 import { StreamHub } from '../io/sse/hub.ts';
 
-/** Streams of MCP clients that hear of changed lists, until `drain`. */
-export function openListChanges(
+/** Those that live until `drain`, apart from event streams. */
+export function openLiveConnections(
   actors: GatewayActors,
   catalog: LiveCatalog,
+  settings: SettingsReader,
   bounds: SharedBounds,
-): ListChanges {
+): { readonly listChanges: ListChanges; readonly sockets: WebSockets } {
+  return {
+    listChanges: openListChanges(actors, catalog, bounds),
+    sockets: openWebSockets(actors, settings, bounds),
+  };
+}
+
+/** Streams of MCP clients that hear of changed lists. */
+function openListChanges(actors: GatewayActors, catalog: LiveCatalog, bounds: SharedBounds): ListChanges {
   const listChanges = new ListChanges({
     catalog,
     bounds,
@@ -28,6 +38,24 @@ export function openListChanges(
     listChanges.sessionEnded(parseSessionOwner(owner).sessionId),
   );
   return listChanges;
+}
+
+/** WebSockets to modules. */
+function openWebSockets(actors: GatewayActors, settings: SettingsReader, bounds: SharedBounds): WebSockets {
+  const sockets = new WebSockets({
+    settings,
+    bounds,
+    clock: Date.now,
+    schedule: nodeSchedule,
+    random: Math.random,
+    isSessionValid: ({ userId, id }) => isSessionAlive(actors, userId, id),
+  });
+  // As below, for the sessions of browsers and of agents.
+  for (const kind of ['browser', 'mcp'] as const)
+    actors.onRelease(sessionIndex(kind), (_hash, owner) =>
+      sockets.sessionEnded(parseSessionOwner(owner).sessionId),
+    );
+  return sockets;
 }
 
 /** Streams live until `drain`, which must resolve before the actors stop. */

@@ -25,7 +25,7 @@ import { AdminRecovery } from './admin-recovery.ts';
 import type { OpenedCluster } from './cluster/open.ts';
 import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
-import { openListChanges } from './event-streams.ts';
+import { openLiveConnections } from './event-streams.ts';
 import { startEventDelivery } from './events.ts';
 import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
 import { createPipelines, degradedParts, type Pipelines } from './http.ts';
@@ -134,7 +134,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     moduleAddresses: addresses,
     moduleRules: new Map(Object.entries(configuration.modules)),
     catalog,
-    listChanges: openListChanges(actors, catalog, bounds),
+    ...openLiveConnections(actors, catalog, settings, bounds),
     ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),
     bounds,
     metrics,
@@ -274,11 +274,11 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   if (cluster !== undefined) {
-    await pipelines.public.drain(SHORT_DRAIN_MS);
+    await Promise.all([pipelines.public.drain(SHORT_DRAIN_MS), deps.sockets.drain()]);
     await cluster.leave(actors);
   }
   const left = await Promise.all(
-    [pipelines.public, pipelines.internal, events.streams, deps.listChanges].map((part) =>
+    [pipelines.public, pipelines.internal, events.streams, deps.listChanges, deps.sockets].map((part) =>
       part.drain(DRAIN_MS),
     ),
   );

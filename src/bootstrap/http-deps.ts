@@ -17,6 +17,7 @@ import type { ListChanges } from '../io/mcp/list-changes.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import type { ModuleRules } from '../io/proxy/reach.ts';
+import type { WebSockets } from '../io/proxy/web-sockets.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { WorkerPool } from '../workers/pool.ts';
@@ -51,6 +52,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   readonly catalog: LiveCatalog;
   readonly listChanges: ListChanges;
+  readonly sockets: WebSockets;
   readonly reload: Reload;
   readonly nodes: AdminNodes;
   readonly limiter: Limiter;

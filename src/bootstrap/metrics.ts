@@ -18,6 +18,7 @@ import type { MetricReadings } from '../io/observability/metric-table.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import { styledSink } from '../io/observability/pretty.ts';
 import { createRequestLog } from '../io/observability/request-log.ts';
+import type { WebSockets } from '../io/proxy/web-sockets.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import type { WorkerPool } from '../workers/pool.ts';
@@ -38,6 +39,7 @@ export interface MetricSources {
   readonly publicServer: Server;
   readonly events: Pick<EventDelivery, 'streams' | 'counters'>;
   readonly webhooks: { counters(): WebhookCounters };
+  readonly sockets: Pick<WebSockets, 'counters'>;
   readonly requests: FinishedRequests;
   readonly connect: { readonly counters: ConnectCounters };
   readonly telemetry: Pick<Telemetry, 'counters'>;
@@ -57,6 +59,7 @@ export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricR
     ...httpReadings(sources, pipeline),
     ...eventReadings(sources),
     ...streamReadings(sources),
+    ...socketReadings(sources),
     ...webhookReadings(sources),
     ...connectReadings(sources),
     ...traceReadings(sources),
@@ -290,6 +293,17 @@ function streamReadings({ events }: MetricSources) {
     gatehouse_stream_sent_bytes_total: counters.bytes,
     gatehouse_stream_ring_frames: counters.ringFrames,
     gatehouse_stream_ring_bytes: counters.ringBytes,
+  } satisfies Partial<MetricReadings>;
+}
+
+function socketReadings({ sockets }: MetricSources) {
+  const { open, openedTotal, ended, messages, bytes } = sockets.counters();
+  return {
+    gatehouse_websockets_open: open,
+    gatehouse_websockets_opened_total: openedTotal,
+    gatehouse_websockets_ended_total: ended,
+    gatehouse_websocket_messages_total: messages,
+    gatehouse_websocket_bytes_total: bytes,
   } satisfies Partial<MetricReadings>;
 }
 

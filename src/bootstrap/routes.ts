@@ -64,6 +64,6 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       operations: { administration, dashboard, nodes, eventLog: events.log, staff },
       catalog: { catalog, nodes },
     },
-    proxy: { modules, moduleAddresses, moduleRules, catalog, onCall, onFieldsDropped },
+    proxy: { modules, sockets: deps.sockets, moduleAddresses, moduleRules, catalog, onCall, onFieldsDropped },
   });
 }

@@ -179,6 +179,8 @@ export const ERRORS = {
     'A worker thread or the disk stands still; what was begun is not undone, and a repeat gets its result',
     { retryAfterSeconds: 5 },
   ),
+  /** RFC 6455 4.4. */
+  UpgradeRequired: error(1034, 426, 'Upgrade required', 'A WebSocket handshake of another version than 13'),
   SessionNotFound: error(
     1101,
     401,

@@ -5,6 +5,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { ECHO_PATH, Echo } from './echo.ts';
 import { errorBody, SandboxError } from './errors.ts';
 import { Faults } from './faults.ts';
 import type { SandboxAnswer, SandboxStore } from './store.ts';
@@ -29,6 +31,7 @@ export async function serveSandbox(
 ): Promise<RunningServer> {
   const ownerApi = new RequestHandler(store, modules, onDiskFailure);
   const server = createServer((request, response) => void ownerApi.serve(request, response));
+  server.on('upgrade', (request, stream, head) => ownerApi.upgrade(request, stream, head));
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
@@ -36,7 +39,13 @@ export async function serveSandbox(
     server.listen(wanted, '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close() {
+      ownerApi.echo.close();
+      return closeServer(server);
+    },
+  };
 }
 
 class RequestHandler {
@@ -44,6 +53,7 @@ class RequestHandler {
   readonly #modules: readonly string[];
   readonly #onDiskFailure: (error: unknown) => void;
   readonly #faults = new Faults();
+  readonly echo = new Echo();
 
   constructor(store: SandboxStore, modules: readonly string[], onDiskFailure: (error: unknown) => void) {
     this.#store = store;
@@ -76,6 +86,17 @@ class RequestHandler {
         this.#onDiskFailure(error);
       }
     }
+  }
+
+  upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    stream.on('error', () => stream.destroy());
+    const { pathname } = targetOf(request);
+    const [, , path = pathname] = MODULE_PREFIX.exec(pathname) ?? [];
+    const isServed = path === ECHO_PATH && this.#modules.includes('core');
+    if (this.#faults.of('core').mode === 'down') stream.destroy();
+    else if (isServed && LOOPBACK_HOST.test(request.headers.host ?? ''))
+      this.echo.accept(request, stream, head);
+    else stream.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
   }
 
   async #answer(

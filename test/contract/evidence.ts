@@ -15,7 +15,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: 'Intro',
     sentence: 'a gateway for authentication and reverse proxying, placed in front of backend modules.',
-    gap: 'WebSocket upgrades are refused. With `Cluster`, files, events and webhooks answer 1018 ([cluster.md](cluster.md)).',
+    gap: 'With `Cluster`, files, events and webhooks answer 1018 ([cluster.md](cluster.md)).',
   },
   {
     section: '2.7',
@@ -59,6 +59,18 @@ export const STANDARD_GAPS = [
     sentence:
       'A recipient SHOULD treat other allowed octets in field content (i.e., obs-text) as opaque data.',
     gap: 'UTF-8 inside the value of a field passes; other bytes above ASCII are 400 in a proxied request. uWebSockets.js removes such bytes at either end of a value, as it does with blanks.',
+  },
+  {
+    standard: 'RFC 6455 7.4.2',
+    sentence:
+      'Status codes in the range 3000-3999 are reserved for use by libraries, frameworks, and applications.',
+    gap: 'uWebSockets.js takes a close frame of a client with a code from 1012 to 3999 for a faulty one, and answers without a code. The module gets a close frame without code and reason. Codes of modules pass; those from 4000 to 4999 pass in both directions.',
+  },
+  {
+    standard: 'RFC 6455 7.1.7',
+    sentence:
+      'An endpoint SHOULD send a Close frame with an appropriate status code before it closes a faulty connection.',
+    gap: 'uWebSockets.js closes the connection of a client at a faulty frame, and at a message above 2 MiB, without a close frame. The module sees a cut connection.',
   },
 ];
 

@@ -110,7 +110,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
   let requests = 0;
   let handle: RequestHandler = () => undefined;
   // Open first: the routes need the port.
-  server.serve((response, request) => handle(response, request));
+  server.serve((response, request, upgrade) => handle(response, request, upgrade));
   const pipeline = createPipeline({
     routes: options.routes,
     actors: options.actors ?? noActors(),

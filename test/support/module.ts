@@ -2,6 +2,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
+import { nodeSchedule, type Schedule } from '../../src/actors/runtime/runtime-context.ts';
 import { judge } from '../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
@@ -12,9 +13,10 @@ import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
 import type { ModuleRules } from '../../src/io/proxy/reach.ts';
+import { WebSockets } from '../../src/io/proxy/web-sockets.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
 import { NO_LIMITS } from '../../tools/launch.ts';
-import { type HttpFixture, startHttp } from './http.ts';
+import { type HttpFixture, START_MS, startHttp } from './http.ts';
 import { auditOnly, sessionOf } from './mcp.ts';
 
 /** The cookie of a browser session, and the bearer of an agent's. */
@@ -37,6 +39,11 @@ export interface Asked {
 export interface ProxyFixture {
   readonly http: HttpFixture;
   readonly bounds: SharedBounds;
+  readonly sockets: WebSockets;
+  /** Ids of sessions that are no longer alive. */
+  readonly endedSessions: Set<string>;
+  /** Of the module; a test may answer upgrades itself. */
+  readonly backend: http.Server;
   readonly asked: Asked[];
   readonly audit: AuditRecord[];
   /** The next call that reaches the module. */
@@ -59,6 +66,8 @@ export interface ProxyFixtureOptions {
   readonly onCall?: CallObserver;
   readonly onFieldsDropped?: (count: number) => void;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
+  /** Of the heartbeats of WebSockets. */
+  readonly schedule?: Schedule;
   /** What a record that is awaited waits for. */
   readonly storage?: () => Promise<void>;
   readonly pipeline?: Parameters<typeof startHttp>[0]['pipeline'];
@@ -89,10 +98,21 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const bounds = options.pipeline?.bounds ?? new SharedBounds(settings);
   const modules = createModuleClient({ clock: Date.now, bounds });
+  const time = { nowMs: START_MS };
+  const sockets = new WebSockets({
+    settings,
+    bounds,
+    clock: () => time.nowMs,
+    schedule: options.schedule ?? nodeSchedule,
+    random: () => 0.5,
+    isSessionValid: ({ id }) => !endedSessions.has(id),
+  });
+  const endedSessions = new Set<string>();
   const audit: AuditRecord[] = [];
   const fixture = startHttp({
     routes: createProxyRoutes({
       modules,
+      sockets,
       moduleAddresses: new Map([
         ['core', address],
         ['chat', address],
@@ -107,16 +127,21 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     gate: GATE,
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     settings,
+    time,
     pipeline: { ...options.pipeline, bounds },
   });
   return {
     http: fixture,
     bounds,
+    sockets,
+    endedSessions,
+    backend,
     asked,
     audit,
     next: () => new Promise((resolve) => waiting.push(resolve)),
     send: (path, init) => fetch(`${fixture.url}${path}`, { redirect: 'manual', ...init }),
     async close() {
+      await sockets.drain();
       await modules.close();
       await fixture.close();
       backend.closeAllConnections();

@@ -41,6 +41,7 @@ const OWNERS: Record<string, string[]> = {
   'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
   'jsonc-parser': ['src/config/source.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
+  ws: ['src/io/http-client/module-socket.ts', 'src/sandbox/echo.ts'],
 };
 
 function layerOf(path: string): string {

@@ -38,6 +38,8 @@ export function unusedFaults(sources: Sources): string[] {
   const faults: string[] = [];
   for (const [path, source] of sources) {
     if (!path.startsWith('src/') || STARTED.test(path)) continue;
+    // A declaration file describes a package.
+    if (path.endsWith('.d.ts')) continue;
     if (!imported.has(path)) faults.push(`${path}: no file imports it`);
     for (const [, name = ''] of source.matchAll(EXPORT))
       if (users.get(name)?.size === 1) faults.push(`${path}: no other file uses ${name}`);

@@ -108,6 +108,15 @@ export const BOUNDS = {
     summary:
       'Event streams, and streams of MCP clients that hear of changed lists. The oldest event stream of a session gives way to a new one.',
   },
+  webSockets: {
+    unit: 'WebSockets',
+    maximum: 'WebSocketsMax',
+    session: 'WebSocketsPerSession',
+    user: { part: 1 / 50 },
+    network: { percent: 'ConnectionsPerNetworkPercent' },
+    error: 'Overloaded',
+    summary: 'WebSockets, from the handshake to the end of both connections.',
+  },
   connections: {
     unit: 'connections',
     maximum: 'ConnectionsMax',

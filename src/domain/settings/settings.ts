@@ -233,6 +233,21 @@ export const SETTINGS = {
   OAuthAccessSeconds: seconds(86, 3600, 60, 86_400, 'Life of an access token of a connected host.'),
   FileV1DownloadBytesPerSecond: bytesPerSecond(87, 0, 'Shared quota of v1 downloads. 0: off.'),
   FileV1UploadBytesPerSecond: bytesPerSecond(88, 0, 'Shared quota of v1 uploads. 0: off.'),
+  WebSocketsPerSession: count(89, 8, 1, 10_000, 'WebSockets of one session.'),
+  WebSocketsMax: count(
+    90,
+    5_000,
+    1,
+    1_000_000,
+    'WebSockets of this node. Each has two connections, of which ConnectionsMax counts the one of its client.',
+  ),
+  WebSocketIdleSeconds: seconds(
+    91,
+    300,
+    10,
+    86_400,
+    'A WebSocket whose client or module sends nothing for so long is closed. From half of it on that side gets pings, whose answers count.',
+  ),
   WebhookPorts: {
     id: 79,
     type: 'text',

@@ -149,7 +149,10 @@ export class Attempt implements ConnectionRequest {
 }
 
 /** Faults of a module's answer: a redirect, which is never followed, or a content coding. */
-export function answerFault({ status, contentEncoding }: ResponseHead): string | undefined {
+export function answerFault({
+  status,
+  contentEncoding,
+}: Pick<ResponseHead, 'status' | 'contentEncoding'>): string | undefined {
   if (REDIRECTS.has(status)) return `redirect ${status}`;
   // None was requested, and none is decoded: a small answer must not expand into a large one.
   if (contentEncoding === '' || contentEncoding.toLowerCase() === 'identity') return undefined;
@@ -157,7 +160,7 @@ export function answerFault({ status, contentEncoding }: ResponseHead): string |
 }
 
 /** '' for a value that must not be copied into a header. */
-export function contentTypeOf({ contentType }: ResponseHead): string {
+export function contentTypeOf({ contentType }: Pick<ResponseHead, 'contentType'>): string {
   return HEADER_VALUE.test(contentType) ? contentType : '';
 }
 

@@ -17,7 +17,7 @@ const SWEEP_MS = 1_000;
 export class ConnectionPool implements ConnectionOwner {
   /** For the `Host` header. */
   readonly host: string;
-  readonly #address: Address;
+  readonly address: Address;
   readonly #connectionsMax: number;
   readonly nowMs: () => number;
   readonly #connections = new Set<Connection>();
@@ -35,7 +35,7 @@ export class ConnectionPool implements ConnectionOwner {
     const { host, hostname, port, protocol } = new URL(origin);
     const isTls = protocol === 'https:';
     this.host = host;
-    this.#address = {
+    this.address = {
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port: port === '' ? (isTls ? 443 : 80) : Number(port),
       isTls,
@@ -135,7 +135,7 @@ export class ConnectionPool implements ConnectionOwner {
       this.#connections.size < this.#connectionsMax
     ) {
       this.#connecting += 1;
-      this.#connections.add(new Connection(this, this.#address));
+      this.#connections.add(new Connection(this, this.address));
     }
   }
 

@@ -88,7 +88,8 @@ export class Connection implements ResponseSink {
 
   constructor(owner: ConnectionOwner, address: Address) {
     this.#owner = owner;
-    this.#socket = open(address, (size) => this.#read(size));
+    const callback = (size: number) => this.#read(size);
+    this.#socket = openSocket(address, { buffer: READ_BUFFER, callback });
     this.#connectTimer = setTimeout(() => this.#break('connect timeout'), CONNECT_TIMEOUT_MS);
     this.#socket.once(address.isTls ? 'secureConnect' : 'connect', () => this.#connected());
     this.#socket.on('drain', () => this.#request?.body?.drained());
@@ -224,13 +225,17 @@ export class Connection implements ResponseSink {
   }
 }
 
-function open({ hostname, port, isTls, lookup }: Address, callback: (size: number) => boolean): Socket {
+/** A socket to a module. `onRead` receives the bytes in place of the stream's events. */
+export function openSocket(
+  { hostname, port, isTls, lookup }: Address,
+  onRead?: { readonly buffer: Uint8Array; readonly callback: (size: number) => boolean },
+): Socket {
   const options = {
     host: hostname,
     port,
     ...(lookup === undefined ? {} : { lookup }),
     highWaterMark: WAITING_BYTES,
-    onread: { buffer: READ_BUFFER, callback },
+    ...(onRead === undefined ? {} : { onread: onRead }),
   };
   // SNI allows no IP addresses (RFC 6066 3).
   const names = isIP(hostname) === 0 ? { servername: hostname } : {};

@@ -42,7 +42,7 @@ export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
 /** Authenticates the session and charges the limits. Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`, `InvalidInput`. */
 export function authorize(exchange: Exchange, route: AnyRoute): void {
   const bearer = hasBearer(exchange, route);
-  checkCaller(exchange.site, exchange.head, route, bearer);
+  checkCaller(exchange.site, exchange.head, route, bearer, exchange.upgradeContext !== undefined);
   exchange.inAccessCheck = false;
   const counted = !route.limits.includes('NoRateLimit') && !route.limits.includes('Self');
   if (route.auth !== 'none') findSession(exchange, route, bearer, counted);

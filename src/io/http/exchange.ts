@@ -20,12 +20,14 @@ import { answerEarly, ConnectionCloser, isLong, isShort } from './early-answer.t
 import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
 import { type OutgoingLimits, OutgoingStream } from './outgoing.ts';
-import { isBodiless, type ResponseOptions, type ResponsePhase, writeAnswer, writeHead } from './reply.ts';
+import { isBodiless, writeAnswer, writeHead, writeUpgrade } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
+import { type ResponseOptions, type ResponsePhase, responseOptions } from './response-options.ts';
 import type { AnyRoute, ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
-import { type HttpResponse, remotePortOf } from './server.ts';
+import { type HttpResponse, remotePortOf, type UpgradeContext } from './server.ts';
 import type { Services } from './services.ts';
-import { BytesSource, type OutgoingSource, type RemainingBody, type StreamReply } from './stream.ts';
+import type { StreamReply, UpgradeReply } from './stream.ts';
+import { BytesSource, type OutgoingSource, type RemainingBody } from './stream.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 /** Shared by all exchanges of a pipeline. */
@@ -81,6 +83,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly last: boolean;
   status = 0;
   sentBytes = 0;
+  /** The library can make it a WebSocket. */
+  upgradeContext: UpgradeContext | undefined;
   /** Of the request, then of its handler; undefined unless it is sampled for a trace. */
   span: TraceSpan | undefined;
   /** Reported as finished. */
@@ -271,7 +275,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     if (reply.error !== undefined) this.#error = reply.error;
     if (this.isOver) return false;
     this.status = reply.status;
-    const options = this.#optionsOf(close);
+    const options = responseOptions(this, close);
     const short = !options.headOnly && isShort(reply);
     if (options.bodyPending && short) {
       this.#answerEarly(reply, options);
@@ -336,7 +340,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       return;
     }
     this.status = reply.status;
-    const options = this.#optionsOf(close || !this.bodyRead);
+    const options = responseOptions(this, close || !this.bodyRead);
     try {
       corked(this.#response, () => writeHead(this.#response, reply, options));
     } catch (error) {
@@ -344,6 +348,14 @@ export class Exchange implements RouteContext, InFlightRequest {
       throw error;
     }
     this.#send(reply.source, reply, options.staysPending);
+  }
+
+  /** Answers with 101; the connection belongs to the listener of the reply from then on. Throws as `answer` does. */
+  upgrade(reply: UpgradeReply): void {
+    const onBug = (error: unknown) => this.#listener.bug(this, error);
+    writeUpgrade(this.#response, reply, this, onBug);
+    this.status = reply.status;
+    this.#phase = 'ended';
   }
 
   /** Sends the body of an answer whose head is written. */
@@ -374,20 +386,6 @@ export class Exchange implements RouteContext, InFlightRequest {
     // Chunks may not share the cork of the request's own callback: uWS loses bytes of them under back-pressure.
     if (lengthBytes === undefined) setImmediate(() => outgoing.start());
     else outgoing.start();
-  }
-
-  #optionsOf(close: boolean): ResponseOptions {
-    return {
-      requestId: this.requestId,
-      strictTransport: this.services.site.strictTransport,
-      cors: this.cors,
-      quotaResult: this.limiter.quotaResult,
-      windowSeconds: this.services.settings.get('RateLimitWindowSeconds'),
-      headOnly: this.head.method === 'HEAD',
-      close,
-      bodyPending: !this.bodyRead,
-      staysPending: this.last || !this.bodyRead,
-    };
   }
 
   /** Closes the connection without an answer, or in the middle of one. */

@@ -4,7 +4,7 @@
 import { isIP } from 'node:net';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Site } from '../../domain/site.ts';
-import type { IncomingHead } from './request.ts';
+import { type IncomingHead, sidsOf } from './request.ts';
 import type { AnyRoute, RouteContext } from './route.ts';
 
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
@@ -37,14 +37,22 @@ function isLocalName(host: string): boolean {
 /**
  * Throws `Forbidden` if a foreign page may have caused the request. Routes with a bearer only (limits `Self`) refuse a
  * foreign Origin only with `site.checkHost`. `bearer`: the request has a token, which no page can make a browser add.
+ * `canUpgrade`: a page of any site may open a WebSocket, which browsers send with the cookie and let it read.
  */
-export function checkCaller(site: Site, head: IncomingHead, route: AnyRoute, bearer: boolean): void {
+export function checkCaller(
+  site: Site,
+  head: IncomingHead,
+  route: AnyRoute,
+  bearer: boolean,
+  canUpgrade = false,
+): void {
   if (route.anyOrigin === true) return;
   if (isBearerRoute(route)) {
     if (site.checkHost) checkOrigin(site, head);
     return;
   }
-  if (bearer || (isSafe(head.method) && route.ownPagesOnly !== true)) return;
+  const isOpen = isSafe(head.method) && route.ownPagesOnly !== true;
+  if (bearer || (isOpen && !(canUpgrade && sidsOf(head).length > 0))) return;
   checkOrigin(site, head);
   if (head.repeatedHeaders.has('sec-fetch-site') || head.header('sec-fetch-site') === 'cross-site') {
     throw new GatewayError('Forbidden', 'Sec-Fetch-Site');

@@ -34,9 +34,9 @@ import { IncomingHead, parseQuery } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
 import { coerceQuery, createRouter, type Router } from './router.ts';
 import { RequestScheduler } from './scheduler.ts';
-import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
+import type { HttpRequest, HttpResponse, RequestHandler, UpgradeContext } from './server.ts';
 import type { Services } from './services.ts';
-import { StreamReply } from './stream.ts';
+import { StreamReply, UpgradeReply } from './stream.ts';
 
 /** Errors that close the connection: more of the body may follow, or the gateway stops. */
 const CLOSING: ReadonlySet<ErrorName> = new Set<ErrorName>(['BodyTooLarge', 'BodyTooSlow', 'Stopping']);
@@ -59,7 +59,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 }
 
 class RequestPipeline implements Pipeline {
-  readonly handle: RequestHandler = (response, request) => this.#accept(response, request);
+  readonly handle: RequestHandler = (response, request, upgrade) => this.#accept(response, request, upgrade);
   readonly #options: PipelineOptions;
   readonly #services: Services;
   readonly #router: Router;
@@ -117,7 +117,7 @@ class RequestPipeline implements Pipeline {
     return this.#inFlight.drained(timeoutMs);
   }
 
-  #accept(response: HttpResponse, request: HttpRequest): void {
+  #accept(response: HttpResponse, request: HttpRequest, upgrade: UpgradeContext | undefined): void {
     const head = new IncomingHead(request);
     const peer = readAddress(response.getRemoteAddress());
     const exchange = this.#open(response, head, peer);
@@ -128,6 +128,7 @@ class RequestPipeline implements Pipeline {
       this.#cut(exchange);
       return;
     }
+    exchange.upgradeContext = upgrade;
     exchange.noteWork();
     const decision = guard(head);
     if (decision === 'close') {
@@ -257,6 +258,7 @@ class RequestPipeline implements Pipeline {
       exchange.decide(reply);
       setImmediate(() => this.#write(exchange, reply, close || exchange.last));
     } else if (reply instanceof StreamReply) reply.source.lost();
+    else if (reply instanceof UpgradeReply) reply.listener.lost();
   }
 
   /** An answer with an invalid header is a bug too; nothing of it was written. */
@@ -267,6 +269,10 @@ class RequestPipeline implements Pipeline {
     try {
       if (reply instanceof StreamReply) {
         this.#stream(exchange, reply, closing);
+        return;
+      }
+      if (reply instanceof UpgradeReply) {
+        this.#upgrade(exchange, reply);
         return;
       }
       exchange.answer(reply, closing);
@@ -295,6 +301,19 @@ class RequestPipeline implements Pipeline {
     if (!reply.longLived) return;
     exchange.head.forget();
     this.#release(exchange);
+  }
+
+  /** The request is over with its answer; its fields would take memory for as long as the connection lives. */
+  #upgrade(exchange: Exchange, reply: UpgradeReply): void {
+    try {
+      if (exchange.isOver) reply.listener.lost();
+      else exchange.upgrade(reply);
+      this.#settle(exchange);
+      exchange.head.forget();
+    } catch (error) {
+      reply.listener.lost();
+      throw error;
+    }
   }
 
   /** Reports the request as finished, once. A handler that runs on after an abort still counts as in flight. */

@@ -6,8 +6,11 @@ import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
 import type { QuotaResult } from '../../domain/limits/quotas.ts';
 import { isContinued } from './body/continue.ts';
+import { type AnsweredRequest, type ResponseOptions, responseOptions } from './response-options.ts';
 import { HandedOverReply, type HeaderList, Reply } from './route.ts';
-import type { HttpResponse } from './server.ts';
+import type { HttpResponse, UpgradeContext, UpgradeData } from './server.ts';
+import type { UpgradeReply } from './stream.ts';
+import { UpgradedConnection } from './web-socket.ts';
 
 /** RFC 9110 5.5 without obs-text. */
 const VALUE_PATTERN = /^[\t\x20-\x7e]*$/;
@@ -21,36 +24,6 @@ const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
 const JSON_TYPE = 'application/json';
 
 /**
- * State of the response, which only moves down this list.
- * - `open`: no answer yet.
- * - `decided`: the answer is fixed and is written in the next event-loop tick (of `last` requests).
- * - `headersSent`: the body of the answer is still being sent.
- * - `ended`: the answer is complete.
- * - `aborted`: the connection is gone, by the client or by us.
- */
-export type ResponsePhase = 'open' | 'decided' | 'headersSent' | 'ended' | 'aborted';
-
-/** Options of a response besides the reply. */
-export interface ResponseOptions {
-  /** The gateway's own id; its pattern is valid in a header. */
-  readonly requestId: string;
-  /** Adds `Strict-Transport-Security`. */
-  readonly strictTransport: boolean;
-  readonly cors: HeaderList;
-  /** Shown in `X-RateLimit`; undefined if no limit was charged. */
-  readonly quotaResult: QuotaResult | undefined;
-  readonly windowSeconds: number;
-  /** HEAD: only the length of the body is sent. */
-  readonly headOnly: boolean;
-  /** The connection closes after this answer. */
-  readonly close: boolean;
-  /** More of the request may arrive. Closing the connection now would lose the answer in most clients. */
-  readonly bodyPending: boolean;
-  /** uWebSockets.js must not learn that the answer is complete, unless the connection closes with it. */
-  readonly staysPending: boolean;
-}
-
-/**
  * Writes a whole answer, corked; returns the bytes of its body, also when the proxy sends them. Throws before writing if a
  * header is invalid.
  */
@@ -58,6 +31,30 @@ export function writeAnswer(response: HttpResponse, reply: Reply, options: Respo
   writeFields(response, reply, options);
   const sentBytes = writeBody(response, reply, options);
   return reply instanceof HandedOverReply ? reply.lengthBytes : sentBytes;
+}
+
+interface UpgradedRequest extends AnsweredRequest {
+  readonly origin: { readonly peer: string };
+  readonly upgradeContext: UpgradeContext | undefined;
+}
+
+/**
+ * Switches the connection to the WebSocket protocol: `response` may not be touched any more. Throws before writing if a
+ * header is invalid. Not corked: after an upgrade the library's cork reads the state of the former response, and may close.
+ */
+export function writeUpgrade(
+  response: HttpResponse,
+  reply: UpgradeReply,
+  request: UpgradedRequest,
+  onBug: (error: unknown) => void,
+): void {
+  const { head, upgradeContext: context } = request;
+  const key = head.header('sec-websocket-key');
+  if (context === undefined || key === undefined) throw new TypeError('the request is no handshake');
+  checkHeader('Sec-WebSocket-Protocol', reply.protocol);
+  writeFields(response, reply, responseOptions(request, false));
+  const connection = new UpgradedConnection(request.origin.peer, reply.listener, onBug);
+  response.upgrade<UpgradeData>({ connection }, key, reply.protocol, '', context);
 }
 
 /** Writes the head of a streamed answer, corked. Throws as `writeAnswer` does. */
@@ -163,7 +160,8 @@ const STATUS_LINES = new Map<number, string>();
 function statusLine(status: number): string {
   const known = STATUS_LINES.get(status);
   if (known !== undefined) return known;
-  if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`no status: ${status}`);
+  const isAnswer = status === 101 || (status >= 200 && status <= 599);
+  if (!Number.isInteger(status) || !isAnswer) throw new RangeError(`no status: ${status}`);
   const line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
   STATUS_LINES.set(status, line);
   return line;

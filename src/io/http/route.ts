@@ -17,6 +17,7 @@ import type { Site } from '../../domain/site.ts';
 import type { TraceSpan } from '../tracing/span.ts';
 import type { PrebufferableBody } from './body/incoming-body.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
+import type { UpgradeContext } from './server.ts';
 
 /**
  * Which session a route takes.
@@ -109,6 +110,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly search: string;
   readonly rawPath: string;
   readonly method: string;
+  /** With one the answer may be an `UpgradeReply`: GET with a `Sec-WebSocket-Key` of the right length. */
+  readonly upgradeContext: UpgradeContext | undefined;
   readonly session: Session;
   readonly client: ClientInfo;
   /** The peer is a trusted proxy that sends files itself when the answer names one (`SendfileBehind`). */

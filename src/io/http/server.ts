@@ -1,17 +1,29 @@
 /** One listener: sockets, TLS, the connection cap and the opens per address. Other files import the library's types from here. */
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
+} from 'uWebSockets.js';
+import { MESSAGE_MAX_BYTES } from '../../domain/web-sockets.ts';
 import { httpLibrary } from './library.ts';
 import { readAddress } from './listen/client-address.ts';
 import { FREE_SHARE } from './listen/connection-shares.ts';
 import { ListenError } from './listen/free-port.ts';
+import type { UpgradedConnection } from './web-socket.ts';
 
 export type { HttpRequest, HttpResponse };
+/** Of a request that may become a WebSocket: GET with a key of the right length. */
+export type UpgradeContext = us_socket_context_t;
 
 /** After a drain, the longest wait until the bytes of the last answers are sent. */
 const KEEP_OPEN_MS = 250;
 const POLL_MS = 5;
 /** A replaced listener keeps accepting for unfinished handshakes: a lost SYN-ACK is requested again within 1 s (RFC 6298 2). */
 const HANDOVER_MS = 1_000;
+/** Above this the library closes a WebSocket without a close frame; from `MESSAGE_MAX_BYTES` up to it 1009 is sent. */
+const PAYLOAD_MAX_BYTES = 2 * MESSAGE_MAX_BYTES;
 /** TLS 1.2 suites with forward secrecy and authenticated encryption (RFC 9325 4.2); TLS 1.3 has no others. */
 const CIPHERS = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -43,8 +55,13 @@ interface ServerOptions {
   readonly onClosed?: (address: string) => void;
 }
 
+/** The library copies the fields of this object, not its methods. */
+export interface UpgradeData {
+  readonly connection: UpgradedConnection;
+}
+
 /** Handles one request. `request` is invalid after the call. */
-export type RequestHandler = (response: HttpResponse, request: HttpRequest) => void;
+export type RequestHandler = (response: HttpResponse, request: HttpRequest, upgrade?: UpgradeContext) => void;
 
 interface ServerCounters {
   readonly open: number;
@@ -168,7 +185,8 @@ function openListener(
       ? App()
       : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key, ssl_ciphers: CIPHERS });
   watchConnections(app, options, live);
-  app.any('/*', handler);
+  serveSockets(app, options, live, handler);
+  app.any('/*', (response, request) => handler(response, request));
   let listening: us_listen_socket | undefined = listen(app, host, port);
   return {
     port: us_socket_local_port(listening as unknown as Parameters<typeof us_socket_local_port>[0]),
@@ -210,6 +228,36 @@ function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveC
     options.onOpen?.(address);
   };
   app.filter((response, change) => onChange(response, Number(change)));
+}
+
+/**
+ * Upgraded connections. The library reports no end of one to the filter, so `close` counts it. It has no limits of its own
+ * but the one on messages: idle times are those of a setting, and a full socket pauses its module.
+ */
+function serveSockets(
+  app: TemplatedApp,
+  options: ServerOptions,
+  live: LiveCounters,
+  handler: RequestHandler,
+): void {
+  app.ws<UpgradeData>('/*', {
+    maxPayloadLength: PAYLOAD_MAX_BYTES,
+    maxBackpressure: 0,
+    idleTimeout: 0,
+    sendPingsAutomatically: false,
+    upgrade: (response, request, context) => handler(response, request, context),
+    open: (socket) => socket.getUserData().connection.opened(socket),
+    message: (socket, bytes, isBinary) => socket.getUserData().connection.received(bytes, isBinary),
+    drain: (socket) => socket.getUserData().connection.drained(),
+    ping: (socket) => socket.getUserData().connection.heard(),
+    pong: (socket) => socket.getUserData().connection.heard(),
+    close(socket, code, reason) {
+      const { connection } = socket.getUserData();
+      live.open -= 1;
+      options.onClosed?.(connection.peer);
+      connection.closed(code, reason);
+    },
+  });
 }
 
 /** Only newer builds of uWebSockets.js have the peer's port. Decided at the first response. */

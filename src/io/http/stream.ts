@@ -1,10 +1,11 @@
 /**
  * Types of streamed bodies: uploads and proxied requests arrive as an `IncomingBody`; downloads, proxied answers and event
- * streams are sent by a `StreamReply`. The work is done by body/incoming.ts and outgoing.ts.
+ * streams are sent by a `StreamReply`; an `UpgradeReply` opens a WebSocket. The work is done by body/incoming.ts and outgoing.ts.
  */
 import type { ErrorName } from '../../domain/errors.ts';
 import type { IncomingSink } from './body/incoming-body.ts';
 import { type HeaderList, Reply } from './route.ts';
+import type { ClientSocketListener } from './web-socket.ts';
 
 /** The unread rest of a request's body. */
 export interface RemainingBody {
@@ -86,4 +87,17 @@ export class BytesSource implements OutgoingSource {
 
   drained(): void {}
   lost(): void {}
+}
+
+/** Switches the connection to the WebSocket protocol. */
+export class UpgradeReply extends Reply {
+  readonly listener: ClientSocketListener;
+  /** The subprotocol; '' for none. */
+  readonly protocol: string;
+
+  constructor(listener: ClientSocketListener, protocol: string) {
+    super(101, null);
+    this.listener = listener;
+    this.protocol = protocol;
+  }
 }

@@ -43,6 +43,8 @@ export type CallOutcome =
   | 'cancelled';
 
 export interface CallRecord {
+  /** Of a record that is made long after its request; else the time of the request. */
+  readonly utcMs?: number;
   readonly event: 'mcp.tool' | 'mcp.resource' | 'rest.call';
   readonly name: string;
   readonly startedMs: number;
@@ -84,7 +86,7 @@ function auditRecord(
 ): AuditRecord {
   const session = caller.kind === 'session' ? caller.session : undefined;
   return {
-    utcMs: context.nowMs,
+    utcMs: record.utcMs ?? context.nowMs,
     event: record.event,
     userId: session?.userId ?? null,
     fields: {

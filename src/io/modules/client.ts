@@ -10,6 +10,11 @@ import type { Clock } from '../../domain/time.ts';
 import { Attempt } from '../http-client/attempt.ts';
 import { ConnectionPool } from '../http-client/connection-pool.ts';
 import {
+  ModuleSocket,
+  type ModuleSocketListener,
+  type UpgradeRequest,
+} from '../http-client/module-socket.ts';
+import {
   NO_FLOW,
   Relay,
   type RelayFlow,
@@ -38,10 +43,15 @@ export interface ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult>;
   /** Streams the answer to the listener. A refusal is reported before this returns. */
   relay(request: RelayRequest, listener: RelayListener): RelayFlow;
+  /** Opens a WebSocket. Undefined after a refusal, which the listener of the answer has received. */
+  connect(request: ConnectRequest, listener: ModuleSocketListener): ModuleSocket | undefined;
   counters(): ModuleCounters;
   /** Fails the calls in flight with `ModuleFailed` and closes all connections. */
   close(): Promise<void>;
 }
+
+/** Its bound is that of WebSockets, which its caller holds a part of. */
+interface ConnectRequest extends UpgradeRequest, Pick<RelayRequest, 'endpoint' | 'holder'> {}
 
 export interface ModuleClientOptions {
   /** For the breakers. Durations use the monotonic clock. */
@@ -153,6 +163,33 @@ class PooledClient implements ModuleClient {
     });
     const refusal = relay.begin();
     return refusal === undefined ? relay : this.#refuseRelay(shareError(refusal), listener, refusal);
+  }
+
+  connect(request: ConnectRequest, listener: ModuleSocketListener): ModuleSocket | undefined {
+    this.#counts.calls += 1;
+    const { endpoint, holder = NO_HOLDER, timeoutMs, url } = request;
+    const pool = this.#poolFor(this.#relayPools, url.origin);
+    if (typeof pool === 'string') return this.#refuseSocket(pool, listener);
+    const permit = this.#breakers.enter(endpoint, networkOf(holder), true);
+    if (permit === undefined) return this.#refuseSocket('ModuleUnavailable', listener);
+    const bounded = { ...request, timeoutMs: permit.probe ? Math.min(PROBE_MS, timeoutMs) : timeoutMs };
+    try {
+      return new ModuleSocket(bounded, pool.address, listener, (end) => {
+        const error = end === 'answered' ? undefined : end;
+        this.#breakers.settle(permit, callResultOf(error, true));
+        this.#count(error);
+      });
+    } catch (error) {
+      this.#breakers.settle(permit, 'released');
+      if (!(error instanceof TypeError)) throw error;
+      // Node refuses a head that cannot be written.
+      return this.#refuseSocket('ModuleFailed', listener);
+    }
+  }
+
+  #refuseSocket(error: ModuleError, listener: ModuleSocketListener): undefined {
+    this.#count(error);
+    listener.answer.failed(error);
   }
 
   #relayPermit(endpoint: string, holder: Holder, isWhole: boolean): RelayPermit | undefined {

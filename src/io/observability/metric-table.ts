@@ -15,6 +15,7 @@ import {
   type ReadingsOf,
 } from './metric-definition.ts';
 import { PROCESS_METRICS } from './process-metrics.ts';
+import { WEB_SOCKET_METRICS } from './web-socket-metrics.ts';
 
 const version = label('version', ['v1', 'v2']);
 const pool = label('scope', ['gateway', 'files']);
@@ -382,6 +383,7 @@ export const SAMPLED_METRICS = {
   ...http,
   ...events,
   ...streams,
+  ...WEB_SOCKET_METRICS,
   ...webhooks,
   ...connect,
   ...traces,

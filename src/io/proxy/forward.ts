@@ -38,12 +38,7 @@ export interface ForwardDeps {
 
 /** Bodies are streamed in both directions at the pace of the receiver. Resolves with the head of the answer. */
 export async function forward(deps: ForwardDeps, context: RouteContext, caller: Caller): Promise<Reply> {
-  const { session } = context;
-  // The record names the session, also where the module gets no account.
-  const requestContext: RequestContext = {
-    context,
-    caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
-  };
+  const requestContext = requestContextOf(context);
   const record = callRecordOf(deps, context);
   const request = requestOf(deps, requestContext, caller, record);
   // Only the module knows which calls destroy something, so the intent of every call that may write is recorded first.
@@ -72,29 +67,38 @@ export async function forward(deps: ForwardDeps, context: RouteContext, caller: 
   return call.reply;
 }
 
+/** The record names the session, also where the module gets no account. */
+export function requestContextOf(context: RouteContext): RequestContext {
+  const { session } = context;
+  return { context, caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session } };
+}
+
 /** Records a call that was refused before it was sent. */
 export function auditUnreached(deps: ForwardDeps, context: RouteContext): void {
   auditDenied(context, callRecordOf(deps, context));
 }
 
 /** Paths come from callers, so a metric names the module only. */
-function callRecordOf({ onCall }: ForwardDeps, { method, rawPath }: RouteContext): CallRecord {
+export function callRecordOf(
+  { onCall }: ForwardDeps,
+  { method, rawPath }: Pick<RouteContext, 'method' | 'rawPath'>,
+): CallRecord {
   const name = moduleOf(rawPath);
   return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
 }
 
-function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
+export function outcomeOfEnding(ending: ProxiedEnding): CallOutcome {
   if (ending.kind === 'failed') return outcomeOf(ending.error);
   return ending.status >= 400 ? 'error' : 'ok';
 }
 
-function endForwarded(span: TraceSpan, ending: ProxiedEnding): void {
+export function endForwarded(span: TraceSpan, ending: ProxiedEnding): void {
   if (ending.kind === 'failed') span.end(ending.error);
   else endAnswered(span, ending.status);
 }
 
-/** Throws `InvalidInput` for an upgrade, a path that is not plain, and a GET or HEAD with a body. */
-function requestOf(
+/** Throws `InvalidInput` for a path that is not plain, and a GET or HEAD with a body. */
+export function requestOf(
   deps: ForwardDeps,
   requestContext: RequestContext,
   caller: Caller,
@@ -107,8 +111,6 @@ function requestOf(
     throw new GatewayError('InvalidInput', detail);
   };
   const method = context.method as RelayRequest['method'];
-  if (/\bwebsocket\b/i.test(context.header('upgrade') ?? '') || context.header('sec-websocket-key'))
-    refuse('upgrade: WebSocket connections are not proxied');
   // A server that ignores the body would parse it as the next request of the connection (request smuggling).
   if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
   if (incoming !== undefined && context.header('trailer') !== undefined) {

@@ -4,12 +4,13 @@ import { GatewayError } from '../../domain/errors.ts';
 import { text } from '../../domain/schema.ts';
 import type { RouteDocs } from '../http/openapi/route-docs.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
-import { auditUnreached, type ForwardDeps, forward } from '../proxy/forward.ts';
+import { auditUnreached, forward } from '../proxy/forward.ts';
 import { callerOf, isAskedFor, isProxied, isPublicPath, type ReachDeps } from '../proxy/reach.ts';
+import { asksForSocket, type UpgradeDeps, upgrade } from '../proxy/upgrade.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-export interface ProxyDeps extends ForwardDeps, ReachDeps {}
+export interface ProxyDeps extends UpgradeDeps, ReachDeps {}
 
 /** One route per method. The router serves HEAD by the GET route. */
 export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
@@ -33,6 +34,7 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
         'NotFound',
         'FieldTooLong',
         'TrailersNotSupported',
+        'UpgradeRequired',
         'ModuleFailed',
         'ModuleTimedOut',
         'ModuleUnavailable',
@@ -49,7 +51,7 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
       handle(context) {
         const caller = callerOf(deps, context);
         if (caller === undefined) throw new GatewayError('Forbidden');
-        return forward(deps, context, caller);
+        return asksForSocket(context) ? upgrade(deps, context, caller) : forward(deps, context, caller);
       },
     }),
   );

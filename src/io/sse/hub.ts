@@ -46,7 +46,7 @@ export class StreamHub {
   readonly #options: HubOptions;
   readonly #registry: StreamRegistry;
   readonly #fanout: Fanout;
-  readonly #heartbeats: HeartbeatWheel;
+  readonly #heartbeats: HeartbeatWheel<EventStream>;
   readonly #counts: StreamCounters = newStreamCounters();
   #closed = false;
   #stopHeartbeats: () => void;
@@ -61,7 +61,7 @@ export class StreamHub {
       counts: this.#counts,
       onLag: (stream) => this.#drop(stream),
     });
-    this.#heartbeats = new HeartbeatWheel(options.clock());
+    this.#heartbeats = new HeartbeatWheel<EventStream>(options.clock());
     this.#stopHeartbeats = this.#armHeartbeats();
   }
 

@@ -68,6 +68,7 @@ export const CHARTS = [
     series: [
       now('gatehouse_connections_open', { label: 'connections' }),
       now('gatehouse_streams_open', { label: 'event streams', color: '--good' }),
+      now('gatehouse_websockets_open', { label: 'WebSockets', color: '--warn' }),
     ],
   },
   {

@@ -81,6 +81,19 @@ export const ATTACKS_ON_REQUESTS: Evidence = {
     'test/io/http/origin.test.ts: origin: a foreign page cannot change anything',
     'test/io/http/origin.test.ts: a body of another type is 415, with a cookie 403',
   ],
+  'a WebSocket of a foreign page': [
+    'test/io/proxy/web-sockets.test.ts: WebSocket: where the cookie counts, only a page of an own origin may open one',
+  ],
+  'WebSockets that fill connections or memory': [
+    'test/io/proxy/web-sockets.test.ts: WebSocket: sockets of a session have a share, and the rest is refused with 429',
+    'test/io/proxy/web-sockets.test.ts: WebSocket: a module that takes nothing ends the socket with 1013',
+    'test/io/proxy/web-sockets.test.ts: WebSocket: a client that reads nothing pauses its module, and loses nothing',
+    'test/io/proxy/web-sockets.test.ts: WebSocket: a silent side is pinged, then closed; an answer to a ping keeps a side',
+    'test/io/proxy/web-sockets.test.ts: WebSocket: connections and shares are back at 0 after every kind of end',
+  ],
+  'faulty WebSocket frames': [
+    'test/io/proxy/web-sockets.test.ts: WebSocket: frames of a client, byte for byte',
+  ],
   'session fixation': [
     'test/io/accounts/accounts.test.ts: login: opens a session with the key, ends the one that came with it',
   ],

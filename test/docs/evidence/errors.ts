@@ -224,6 +224,9 @@ export const ERROR_TESTS: Evidence = {
   TaskTimedOut: [
     'test/workers/standstill.test.ts: pool: a verification that its thread does not finish in 5 s is TaskTimedOut',
   ],
+  UpgradeRequired: [
+    'test/io/proxy/web-sockets.test.ts: WebSocket: a faulty handshake is refused before the module is called',
+  ],
   TokenRequired: [
     'test/io/connect/endpoint.test.ts: /connect/mcp: without or with a dead token 401 for every method and message',
   ],

@@ -40,7 +40,7 @@ export class ConnectionShares {
   constructor({ bounds, trustedProxies, elapsed }: ConnectionSharesOptions) {
     this.#bounds = bounds;
     this.#bound = bounds.of('connections');
-    this.#kept = [bounds.of('requests'), bounds.of('eventStreams')];
+    this.#kept = [bounds.of('requests'), bounds.of('eventStreams'), bounds.of('webSockets')];
     this.#isTrusted = createRangeCheck(trustedProxies);
     this.#elapsed = elapsed;
   }
