@@ -6,7 +6,7 @@ import { DEPENDENCIES_FILE, dependenciesPage } from '../packaging/print-dependen
 import { configurationPage } from './print-configuration.ts';
 import { logsPage } from './print-logs.ts';
 import { metricsPage } from './print-metrics.ts';
-import { SPECIFICATION_FILE, specificationPage } from './print-specification.ts';
+import { readmePage, SPECIFICATION_FILE, specificationPage } from './print-specification.ts';
 
 type Pages = Readonly<Record<string, string>>;
 
@@ -23,6 +23,7 @@ export async function generated(print: (pages: Pages) => void = () => {}): Promi
   const { tracePages } = await import('./print-spec-trace.ts');
   const { faults, pages: tracing } = tracePages(readSections(specification));
   const pages = {
+    'README.md': readmePage(),
     'docs/CONFIGURATION.md': configurationPage(),
     'docs/LOGS.md': logsPage(),
     'docs/METRICS.md': metricsPage(),

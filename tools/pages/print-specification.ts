@@ -1,4 +1,4 @@
-/** Prints the tables of docs/specification.md whose rows the program has: errors, settings, tools. The rest is written. */
+/** Prints the tables of docs/specification.md whose rows the program has: errors, settings, tools; their number in README.md. */
 import { readFileSync } from 'node:fs';
 import { ERRORS, type ErrorRow } from '../../src/domain/error-table.ts';
 import type { SettingRow } from '../../src/domain/settings/definitions.ts';
@@ -111,6 +111,12 @@ function withTable(text: string, { section, head, rows }: Table): string {
   const behind = lines.findIndex((line, index) => index > at && !line.startsWith(`${quote}|`));
   const printed = [head, lines[at + 1]?.slice(quote.length) ?? '', ...rows].map((line) => quote + line);
   return [...lines.slice(0, at), ...printed, ...lines.slice(behind)].join('\n');
+}
+
+/** README.md as it is, with the number of tools. */
+export function readmePage(): string {
+  const tools = Object.values(TOOL_GROUPS).flatMap((group) => Object.keys(group));
+  return readFileSync('README.md', 'utf8').replace(/\d+(?= tools are built in)/, String(tools.length));
 }
 
 /** The whole page: as it is, with its printed tables. */
