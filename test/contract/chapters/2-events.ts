@@ -1,7 +1,7 @@
 /** Contract, sections 2.6, 2.7 and 2.9: webhook events, uploads, runtime settings. */
 import type { Check } from '../check.ts';
 import { read } from '../client.ts';
-import { sectionDefaults } from '../defaults.ts';
+import { sectionDefaults } from '../tables.ts';
 import { expectOk } from '../unshown.ts';
 import { crcOf, createDraft, draftOf, initUpload, smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 import type { World } from '../world.ts';

@@ -2,6 +2,7 @@
 import { makePasskey } from '../../../tools/authenticator.ts';
 import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
+import { TOOL_GROUPS } from '../tables.ts';
 import { ceremony, expectOk, newKey, passkeyLogin, registerPasskey, sessionOf } from '../unshown.ts';
 import type { World } from '../world.ts';
 
@@ -247,24 +248,6 @@ const APP: readonly Check[] = [
   },
 ];
 
-/** Tools of section 2.4, by group. */
-export const TOOL_GROUPS: Readonly<Record<string, string>> = {
-  Gateway:
-    'sessions, login_log, user_keys, get_usr_apps, get_app_info, list_app_access, revoke_app_access, close_sessions',
-  Wallet:
-    'wallet_get_info, wallet_get_balance, wallet_get_history_transactions, wallet_get_tx_info, wallet_list_addresses, wallet_internal_transfer, wallet_create_withdraw',
-  Markets:
-    'market_get_rates, market_swap_info, market_get_trade_info, market_create_swap, get_candles, assets, tokens_networks',
-  'Trading rooms': 'room_list, room_create, room_close, room_join',
-  Orders: 'market_get_orders, market_create_order',
-  'Payment orders (merchant)':
-    'payorder_info, payorder_terminals, payorder_payments, payorder_payment, payorder_create',
-  'Payment gate (capability)':
-    'payment_order_info, payment_terminals, payment_pay_card, payment_pay_p2p, payment_cancel_p2p, payment_pay_crypto, payment_confirm_crypto, payment_cancel_crypto',
-  'Chat (session mode)':
-    'chat_list, chat_info, chat_members, chat_messages, chat_unread, chat_pinned, chat_files, chat_file_info, chat_read_text_file, chat_friends, chat_invites, chat_send_message, chat_mark_read, chat_create, chat_create_private, chat_edit_message, chat_soft_delete_message, chat_hard_delete_message, chat_archive_chat, chat_leave_chat, chat_hard_delete_chat, chat_add_member',
-};
-
 const TOOL: readonly Check[] = [
   {
     section: '2.4',
@@ -284,7 +267,7 @@ const TOOL: readonly Check[] = [
       );
     },
   },
-  ...Object.entries(TOOL_GROUPS).map(
+  ...[...TOOL_GROUPS].map(
     ([group, names]): Check => ({
       section: '2.4',
       sentence: `${group} | ${names}`,

@@ -1,7 +1,7 @@
 /** Contract, sections 8.2 to 8.4: bandwidth, files and other limits. */
 import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
-import { fileSetting } from '../defaults.ts';
+import { fileSetting } from '../tables.ts';
 import { ceremony, expectOk, newKey, type Person } from '../unshown.ts';
 import {
   CHUNK_BYTES,

@@ -1,7 +1,7 @@
 /** Contract, section 8.1: the HTTP rate limiter with default settings. Each check uses an address of its own. */
 import type { Check } from '../check.ts';
 import { type Answer, type Headers, oneConnection, read, send } from '../client.ts';
-import { scopeIds, scopeLimit, WINDOW_SECONDS } from '../defaults.ts';
+import { scopeIds, scopeLimit, WINDOW_SECONDS } from '../tables.ts';
 import { expectOk, newKey } from '../unshown.ts';
 import { verifiedHeaders, type World } from '../world.ts';
 

@@ -1,4 +1,4 @@
-/** Defaults of settings as the tables of docs/specification.md, sections 8.1 and 8.3, say them. */
+/** Tools and defaults of settings as the tables of docs/specification.md, sections 2.4, 8.1 and 8.3, say them. */
 import { specification } from './specification.ts';
 
 export interface ScopeLimit {
@@ -32,6 +32,16 @@ const files = new Map(
   sentencesOf('8.3').flatMap((row) => {
     const [name = '', value] = cellsOf(row);
     return value === undefined || !/^\w+$/.test(name) ? [] : [[name, value] as const];
+  }),
+);
+
+/** Names of tools by group. The anonymous tools of chats have a pattern instead of names, and are left out. */
+export const TOOL_GROUPS: ReadonlyMap<string, string> = new Map(
+  sentencesOf('2.4').flatMap((row) => {
+    const [group = '', names = ''] = cellsOf(row);
+    return names.split(', ').every((name) => /^[a-z0-9_]+$/.test(name)) && names.includes('_')
+      ? [[group, names] as const]
+      : [];
   }),
 );
 
