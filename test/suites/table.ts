@@ -45,7 +45,16 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'e2e-events': ['e2e/events', 'e2e/restarts', 'e2e/webhooks'],
   'e2e-files': ['e2e/files/'],
   'e2e-journal': ['e2e/check', 'e2e/damaged-journal', 'e2e/journal/', 'e2e/seal-key'],
-  'e2e-accounts': ['e2e/apps', 'e2e/challenges', 'e2e/codes', 'e2e/secrets', 'e2e/tour', 'e2e/transport'],
+  'e2e-accounts': [
+    'e2e/apps',
+    'e2e/challenges',
+    'e2e/codes',
+    // Minutes of processor time at full depth: beside the shorter files, not those of agents.
+    'e2e/connect/cli-hosts',
+    'e2e/secrets',
+    'e2e/tour',
+    'e2e/transport',
+  ],
   'e2e-program': ['e2e/'],
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
   'io-cluster': ['io/cluster/'],
