@@ -6,6 +6,7 @@ import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
 import type { QuotaResult } from '../../domain/limits/quotas.ts';
 import { isContinued } from './body/continue.ts';
+import { corked } from './cork.ts';
 import { type AnsweredRequest, type ResponseOptions, responseOptions } from './response-options.ts';
 import { HandedOverReply, type HeaderList, Reply } from './route.ts';
 import type { HttpResponse, UpgradeContext, UpgradeData } from './server.ts';
@@ -40,7 +41,8 @@ interface UpgradedRequest extends AnsweredRequest {
 
 /**
  * Switches the connection to the WebSocket protocol: `response` may not be touched any more. Throws before writing if a
- * header is invalid. Not corked: after an upgrade the library's cork reads the state of the former response, and may close.
+ * header is invalid. Only the fields are corked: after an upgrade the library's cork reads the state of the former
+ * response, and may close the connection.
  */
 export function writeUpgrade(
   response: HttpResponse,
@@ -52,7 +54,7 @@ export function writeUpgrade(
   const key = head.header('sec-websocket-key');
   if (context === undefined || key === undefined) throw new TypeError('the request is no handshake');
   checkHeader('Sec-WebSocket-Protocol', reply.protocol);
-  writeFields(response, reply, responseOptions(request, false));
+  corked(response, () => writeFields(response, reply, responseOptions(request, false)));
   const connection = new UpgradedConnection(request.origin.peer, reply.listener, onBug);
   response.upgrade<UpgradeData>({ connection }, key, reply.protocol, '', context);
 }
