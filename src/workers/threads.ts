@@ -10,9 +10,10 @@ import { PING, READY_ID, type ThreadAnswer, type ThreadLife, type ThreadRequest 
 
 /**
  * Tasks of a queue at one thread. `compute`: enough that the thread is never idle between two answers, few enough that a
- * dead thread loses little. `make` and `publish`: syncs run on libuv's 16 threads, which the journal needs too.
+ * dead thread loses little. `make` and `publish`: syncs that hang hold at most eight of libuv's 16 threads, and the journal
+ * needs them too.
  */
-const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 4, publish: 8 };
+const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 2, publish: 6 };
 
 /** Of one thread. */
 const HEAP_MIB_MAX = 256;
