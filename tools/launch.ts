@@ -10,8 +10,8 @@ const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
  * Arguments of a Node that is not to outlive this process. Its descriptor 3 must be a pipe: `stdio: [a, b, c, 'pipe']`.
  */
 export const TIED = ['--require', fileURLToPath(new URL('./tied.cjs', import.meta.url))] as const;
-/** A start that takes longer than this has failed. */
-const START_TIMEOUT_MS = 30_000;
+/** A start that takes longer than this hangs, on a busy machine too. */
+const START_TIMEOUT_MS = 180_000;
 
 /** Settings without limits of calls, for programs that look at something else. The limiter stays in the path. */
 export const NO_LIMITS = {

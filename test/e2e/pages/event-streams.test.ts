@@ -11,7 +11,7 @@ import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
 import { metricValue } from '../../../tools/metric-value.ts';
-import { sharedBrowser } from '../../support/pages/browser.ts';
+import { PAGE_WAIT_MS, sharedBrowser } from '../../support/pages/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';
 const SETTINGS = {
@@ -22,7 +22,6 @@ const SETTINGS = {
   PubKeyApiRPSLimit: 1000,
 };
 const START_TIMEOUT_MS = 240_000;
-const TIMEOUT_MS = 30_000;
 
 t.setTimeout(START_TIMEOUT_MS);
 const browser = await sharedBrowser(t);
@@ -146,8 +145,7 @@ async function streams(): Promise<number> {
   return metricValue(text, 'gatehouse_streams_open', {});
 }
 
-const until = (page: Page, condition: string) =>
-  page.waitForFunction(condition, undefined, { timeout: TIMEOUT_MS, polling: 20 });
+const until = (page: Page, condition: string) => page.waitForFunction(condition, undefined, { polling: 20 });
 const live = (page: Page) => until(page, "window.events?.state === 'live' && window.events.position !== ''");
 const sawAll = (page: Page, last: number) => until(page, `window.seen.includes(${last})`);
 const seen = (page: Page) => page.evaluate('window.seen') as Promise<number[]>;
@@ -163,6 +161,7 @@ interface Visitor {
 async function visit(t: Test, script?: string): Promise<Visitor> {
   const person = await signUp(gateway.url);
   const context = await browser.newContext();
+  context.setDefaultTimeout(PAGE_WAIT_MS);
   t.teardown(() => context.close());
   if (script !== undefined) await context.addInitScript(script);
   const value = person.cookie.replace(/^sid=/, '');

@@ -159,8 +159,18 @@ t.test(
     await part(page, 'Files').click();
     await page.getByText('No uploads yet').waitFor();
     const bytes = randomBytes(4 * 1024 * 1024 + 17);
+    // The first part waits for the click, which would otherwise race with the whole upload.
+    let release: () => void = () => undefined;
+    const clicked = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route('**/upload_part?*', async (route) => {
+      await clicked;
+      await route.continue();
+    });
     await page.getByLabel('Files to upload').setInputFiles({ name: 'a.bin', mimeType: '', buffer: bytes });
     await page.getByRole('button', { name: 'Pause' }).click();
+    release();
     await page.getByText('paused').waitFor();
     t.same(await violations(), []);
     await picture('files');

@@ -1,6 +1,6 @@
 /**
- * A Chromium for tests: the one of CHROMIUM_PATH, else one of the PATH, else the one that npm brought, unpacked once
- * into a folder beside the packages. Owns where it is found and how it is started.
+ * A Chromium for tests: the one of GATEHOUSE_TEST_BROWSER, else the one that npm brought, unpacked once into a folder
+ * beside the packages, else one of the PATH. Owns where it is found and how it is started.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
@@ -16,7 +16,9 @@ const NAMES = [
   'google-chrome-stable',
   'chrome-headless-shell',
 ];
-const PACKAGE = resolve('node_modules/@sparticuz/chromium');
+const MANIFEST = resolve('node_modules/@sparticuz/chromium/package.json');
+/** What a page waits for has no clock but this one, at which the failure names it. It ends before its suite would. */
+export const PAGE_WAIT_MS = 300_000;
 /** The package's own launch arguments would switch web security and process isolation off. */
 const ARGUMENTS = [
   '--headless',
@@ -46,13 +48,16 @@ async function startBrowser(): Promise<Browser> {
 }
 
 function findBrowser(): Executable {
-  const named = process.env['CHROMIUM_PATH'];
+  const named = process.env['GATEHOUSE_TEST_BROWSER'];
   if (named !== undefined) return { path: named };
+  const brought = existsSync(MANIFEST) ? unpacked() : undefined;
+  if (brought !== undefined && faultOf(brought.path, brought.libraries) === undefined) return brought;
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
   const candidates = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
   // Some systems put a script there that only says how to install a browser.
   const installed = candidates.find((path) => existsSync(path) && faultOf(path) === undefined);
-  return installed === undefined ? unpacked() : { path: installed };
+  if (installed !== undefined) return { path: installed };
+  throw new Error('no browser: set GATEHOUSE_TEST_BROWSER, put a Chromium on the PATH, or run npm ci');
 }
 
 /** Why it does not run; undefined when it tells its version. */
@@ -68,10 +73,7 @@ function faultOf(path: string, libraries?: string): string | undefined {
  * execute what the other still writes (ETXTBSY).
  */
 function unpacked(): Executable {
-  const manifest = join(PACKAGE, 'package.json');
-  if (!existsSync(manifest))
-    throw new Error('no browser: set CHROMIUM_PATH, put a Chromium on the PATH, or run npm ci');
-  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
+  const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string };
   const caches = resolve('node_modules/.cache');
   const folder = join(caches, `gatehouse-chromium-${version}`);
   if (!existsSync(folder)) {

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import type { Test } from 'tap';
+import { PAGE_WAIT_MS } from './browser.ts';
 import { PLATFORM } from './passkey-page.ts';
 
 /** A folder for pictures of the pages; none are made without it. */
@@ -67,6 +68,7 @@ export async function openPage(
     locale: 'en-US',
     acceptDownloads: true,
   });
+  context.setDefaultTimeout(PAGE_WAIT_MS);
   t.teardown(() => context.close());
   const page = await context.newPage();
   let complaints: string[] = [];

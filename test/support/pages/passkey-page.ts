@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+import { PAGE_WAIT_MS } from './browser.ts';
 
 /** Path that the test answers itself: a gateway never sees it. */
 const PAGE_PATH = '/passkey-test-page';
@@ -92,6 +93,7 @@ export async function openPasskeyPage(
   gateway = origin,
 ): Promise<PasskeyPage> {
   const context = await browser.newContext();
+  context.setDefaultTimeout(PAGE_WAIT_MS);
   const page = await context.newPage();
   if (gateway === origin) {
     const answer = { contentType: 'text/html', body: pageHtml(gateway) };

@@ -78,12 +78,15 @@ export interface CutsReport {
   readonly faults: readonly string[];
 }
 
-/** Cuts the power so many times; a disk with a planted fault is given by `options`. */
+/**
+ * Cuts the power so many times; a disk with a planted fault is given by `options`. `untilFault`: no more cuts once a fault
+ * is found, because a broken journal may use all the time that a read has.
+ */
 export async function cutPower(
   traced: Traced,
   cuts: number,
   seed: number,
-  options: Pick<DiskOptions, 'syncsNothing'> = {},
+  { untilFault = false, ...options }: Pick<DiskOptions, 'syncsNothing'> & { untilFault?: boolean } = {},
 ): Promise<CutsReport> {
   const { moments, folder } = traced;
   const random = seededNumbers(seed);
@@ -117,6 +120,7 @@ export async function cutPower(
     if (Object.values(reading.found?.states ?? {}).some(({ applied }) => applied.length > 0))
       report.amidst += 1;
     report.faults.push(...missing.map((fault) => `moment ${at} of seed ${seed}: ${fault}`));
+    if (untilFault && report.faults.length > 0) break;
   }
   await reader.close();
   return report;
@@ -188,8 +192,11 @@ class Reader {
   }
 
   async close(): Promise<void> {
-    this.#child?.stdin.end();
+    const child = this.#child;
+    child?.stdin.end();
+    const watchdog = setTimeout(() => child?.kill('SIGKILL'), READ_MAX_MS);
     await this.#lines?.next();
+    clearTimeout(watchdog);
     rmSync(this.#scratch, { recursive: true });
   }
 

@@ -37,6 +37,9 @@ async function read(folder: string): Promise<Reading> {
   }
 }
 
-if (process.argv[1]?.endsWith('reader.js') === true)
+if (process.argv[1]?.endsWith('reader.js') === true) {
   for await (const folder of createInterface({ input: process.stdin }))
     process.stdout.write(`${JSON.stringify(await read(folder))}\n`);
+  // A journal that could not be read whole leaves its actors behind, whose timers would keep the process.
+  process.exit();
+}

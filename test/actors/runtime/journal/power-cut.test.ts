@@ -68,9 +68,9 @@ t.test('power cut: catches an acknowledgement before the commit', { skip }, asyn
 
 t.test('power cut: catches syncs that do nothing, and a synced page that is lost', { skip }, async (t) => {
   const traced = traceWriter(scratch(t), TURNS);
-  const { faults } = await cutPower(traced, FAULT_CUTS, FAULT_SEED, { syncsNothing: true });
+  const { faults } = await cutPower(traced, FAULT_CUTS, FAULT_SEED, { syncsNothing: true, untilFault: true });
   t.match(faults.join('\n'), /does not open|is lost/);
-  const holed = await cutPower(withoutPages(traced), FAULT_CUTS, FAULT_SEED);
+  const holed = await cutPower(withoutPages(traced), FAULT_CUTS, FAULT_SEED, { untilFault: true });
   t.not(holed.faults.length, 0);
 });
 
