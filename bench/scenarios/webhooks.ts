@@ -5,8 +5,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expectOk, type Person, request, signUp } from '../../tools/agent.ts';
 import { startServer } from '../measure/children.ts';
-import type { Sample, Subject } from '../measure/measure.ts';
+import type { Comparison, Sample, Subject } from '../measure/measure.ts';
+
 import { median } from '../measure/statistics.ts';
+import { type Build, isOfBaseline } from '../subjects/baseline.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import type { WebhookReport } from '../subjects/servers/webhooks.ts';
 import type { Bench, Scenario } from './definition.ts';
@@ -27,6 +29,8 @@ const PILE_EVENTS = 100;
 
 interface WebhookSetup {
   readonly bench: Bench;
+  /** Behind the names of its subjects. */
+  readonly suffix: Build['suffix'];
   readonly internal: string;
   readonly url: string;
   readonly receiver: string;
@@ -36,52 +40,62 @@ interface WebhookSetup {
   tick: number;
 }
 
+const ALONE = '50 healthy applications';
+
 const nowMs = () => performance.timeOrigin + performance.now();
 
 export const webhooks: Scenario = {
   name: 'webhooks',
   summary: 'webhook deliveries: latency of 50 applications alone and beside black holes, deliveries a second',
   unit: 'deliveries',
+  baseline: true,
   noTarget: 'it pushes events with a module key of its own gateway',
   // A load that has just begun has latencies of its own.
   defaults: { durationMs: 600 },
   async run(bench) {
-    const setup = await openWorld(bench);
-    const subjects = [
-      latencySubject(setup, '50 healthy applications', 0),
-      latencySubject(setup, 'beside 1 black hole', 1),
-      latencySubject(setup, `beside ${HOLES} black holes`, HOLES),
-      pileSubject(setup),
-    ];
-    const comparison = await bench.compare(subjects);
-    const figure = (index: number, key: string) =>
-      comparison.subjects[index]?.rounds.map(({ details }) => Number(details[key])) ?? [];
-    const notes = comparison.subjects.flatMap(({ name }, index) => {
-      const [p50, p99] = [median(figure(index, 'p50Ms')), median(figure(index, 'p99Ms'))];
-      return [
-        `${name}: push to arrival p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms; lost ${median(figure(index, 'lost'))}`,
-      ];
-    });
-    const alone = figure(0, 'p99Ms');
-    for (const index of [1, 2]) {
-      const ratios = figure(index, 'p99Ms').map((p99, round) => p99 / (alone[round] ?? Number.NaN));
-      notes.push(
-        `p99 ${comparison.subjects[index]?.name} / alone: ${median(ratios).toFixed(3)} (${Math.min(...ratios).toFixed(3)} to ${Math.max(...ratios).toFixed(3)})`,
-      );
-    }
-    return { comparison, notes };
+    const setups: WebhookSetup[] = [];
+    for (const build of bench.builds) setups.push(await openWorld(bench, build));
+    const comparison = await bench.compare(
+      setups.flatMap((setup) => [
+        latencySubject(setup, ALONE, 0),
+        latencySubject(setup, 'beside 1 black hole', 1),
+        latencySubject(setup, `beside ${HOLES} black holes`, HOLES),
+        pileSubject(setup),
+      ]),
+    );
+    return { comparison, notes: setups.flatMap(({ suffix }) => notesOf(comparison, suffix)) };
   },
 };
 
-async function openWorld(bench: Bench): Promise<WebhookSetup> {
+/** Of the subjects of one build. */
+function notesOf({ subjects }: Comparison, suffix: Build['suffix']): string[] {
+  const own = subjects.filter(({ name }) => isOfBaseline(name) === (suffix !== ''));
+  const figures = ({ rounds }: (typeof own)[number], key: string) =>
+    rounds.map(({ details }) => Number(details[key]));
+  const notes = own.map((subject) => {
+    const [p50, p99, lost] = ['p50Ms', 'p99Ms', 'lost'].map((key) => median(figures(subject, key)));
+    return `${subject.name}: push to arrival p50 ${p50?.toFixed(2)} ms, p99 ${p99?.toFixed(2)} ms; lost ${lost}`;
+  });
+  const alone = own.flatMap((subject) => (subject.name === ALONE + suffix ? figures(subject, 'p99Ms') : []));
+  for (const subject of own.filter(({ name }) => name.startsWith('beside'))) {
+    const ratios = figures(subject, 'p99Ms').map((p99, round) => p99 / (alone[round] ?? Number.NaN));
+    notes.push(
+      `p99 ${subject.name} / alone: ${median(ratios).toFixed(3)} (${Math.min(...ratios).toFixed(3)} to ${Math.max(...ratios).toFixed(3)})`,
+    );
+  }
+  return notes;
+}
+
+async function openWorld(bench: Bench, build: Build): Promise<WebhookSetup> {
   const receiver = await startServer('webhooks');
   bench.afterwards(() => receiver.stop());
   const gateway = await gatewayUnderLoad(
     bench,
     { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
-    { settings: { EventReorderMilliseconds: 0 } },
+    { settings: { EventReorderMilliseconds: 0 }, build },
   );
   const { url, internal, pids } = gateway;
+  const { suffix } = build;
   if (internal === undefined)
     throw new Error('webhooks: events are pushed on the internal listener; no --target');
   const holePort = new URL(receiver.url).port;
@@ -100,7 +114,7 @@ async function openWorld(bench: Bench): Promise<WebhookSetup> {
     const appId = await register(url, owner, index, `http://127.0.0.${2 + index}:${holePort}/hole`);
     holes.push({ owner, appId });
   }
-  return { bench, internal, url, receiver: receiver.url, pids, healthy, holes, tick: 0 };
+  return { bench, suffix, internal, url, receiver: receiver.url, pids, healthy, holes, tick: 0 };
 }
 
 async function register(url: string, owner: Person, index: number, webhookUrl: string): Promise<string> {
@@ -191,7 +205,8 @@ async function arrived(setup: WebhookSetup, wanted: number, timeoutMs: number): 
   return { deliveries, reached, latenciesMs: latenciesMs.sort((one, other) => one - other) };
 }
 
-function latencySubject(setup: WebhookSetup, name: string, holes: number): Subject {
+function latencySubject(setup: WebhookSetup, title: string, holes: number): Subject {
+  const name = title + setup.suffix;
   const { durationMs, warmupMs } = setup.bench.options;
   return {
     name,
@@ -207,7 +222,7 @@ function latencySubject(setup: WebhookSetup, name: string, holes: number): Subje
 /** Many events for each application at once, until all are delivered: in batches of up to 100. */
 function pileSubject(setup: WebhookSetup): Subject {
   return {
-    name: 'events of a pile, batches of up to 100',
+    name: `events of a pile, batches of up to 100${setup.suffix}`,
     // Of events, not of deliveries: no ratio to the others.
     group: 'pile',
     pids: setup.pids,
