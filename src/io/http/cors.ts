@@ -39,8 +39,8 @@ export function anyOriginHeaders(head: IncomingHead): HeaderList {
 
 /** Is it a CORS-preflight request (Fetch standard)? */
 export function isPreflight(head: IncomingHead): boolean {
-  if (head.method !== 'OPTIONS' || head.header('origin') === undefined) return false;
-  return head.header('access-control-request-method') !== undefined;
+  const isAsked = head.header('access-control-request-method') !== undefined;
+  return head.method === 'OPTIONS' && isAsked && head.header('origin') !== undefined;
 }
 
 /**

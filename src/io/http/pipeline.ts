@@ -186,7 +186,7 @@ class RequestPipeline implements Pipeline {
     }
     if (site.checkHost) this.#checkHost(head);
     exchange.cors = corsHeaders(site, head);
-    const match = this.#router.match(head.method, head.path, isPreflight(head));
+    const match = this.#router.match(head.method, head.path, head.method === 'OPTIONS' && isPreflight(head));
     if (match.found !== 'route') {
       this.#finish(exchange, answerUnrouted(exchange, match), false);
       return;

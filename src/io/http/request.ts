@@ -173,14 +173,12 @@ function canonicalMethod(method: string): string {
 /** Values of the `sid` cookies, each once: sites of sibling hosts may set cookies of this name for this host too. */
 export function readSids(cookies: string | undefined): readonly string[] {
   if (cookies === undefined || !cookies.includes('sid=')) return NO_SIDS;
-  if (cookies.startsWith('sid=') && !cookies.includes(';')) return distinct([cookies.slice(4).trimEnd()]);
+  if (cookies.startsWith('sid=') && !cookies.includes(';')) {
+    const only = cookies.slice(4).trimEnd();
+    return only === '' ? NO_SIDS : [only];
+  }
   const pairs = cookies.split(';').map((part) => part.trim());
-  return distinct(pairs.filter((pair) => pair.startsWith('sid=')).map((pair) => pair.slice(4)));
-}
-
-function distinct(values: readonly string[]): readonly string[] {
-  const [only = ''] = values;
-  if (values.length === 1) return only === '' ? NO_SIDS : values;
+  const values = pairs.filter((pair) => pair.startsWith('sid=')).map((pair) => pair.slice(4));
   return [...new Set(values)].filter((value) => value !== '');
 }
 

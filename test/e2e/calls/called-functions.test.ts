@@ -34,10 +34,10 @@ const ANSWER = JSON.stringify({ result: { fileId: '7', chatId: '9', balance: '10
 const CHUNK_BYTES = 256 * 1024;
 
 const CEILINGS = {
-  'tools/call': { functions: 461, files: 115 },
-  'chunk of a v1 upload': { functions: 437, files: 101 },
-  'tools/list': { functions: 266, files: 71 },
-  get_info: { functions: 195, files: 56 },
+  'tools/call': { functions: 465, files: 117 },
+  'chunk of a v1 upload': { functions: 442, files: 103 },
+  'tools/list': { functions: 271, files: 73 },
+  get_info: { functions: 194, files: 58 },
 } as const;
 type Name = keyof typeof CEILINGS;
 
