@@ -188,7 +188,9 @@ function isClimbing(path: string): boolean {
 /** The encoded path segment of an argument; undefined when empty or unsafe. Dot segments are checked on the whole path. */
 function segmentOf(value: unknown, slashes: boolean): string | undefined {
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
-  if (typeof text !== 'string' || text === '' || LONE_SURROGATE.test(text)) return undefined;
+  // Encoding makes a text longer, never shorter.
+  if (typeof text !== 'string' || text === '' || text.length > URL_MAX_CHARACTERS) return undefined;
+  if (LONE_SURROGATE.test(text)) return undefined;
   // Some servers decode a second time before they split, so separators and control characters are refused.
   if (/\\|\p{Cc}/u.test(text) || (!slashes && text.includes('/'))) return undefined;
   return encodeURIComponent(text);
