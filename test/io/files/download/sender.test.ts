@@ -594,14 +594,15 @@ t.test('front: streams share a quota and end together; a removed quota applies a
   };
   const ends = await Promise.all([fetched(), fetched()]);
   const [first = 0, last = 0] = ends.sort((a, b) => a - b);
-  t.ok(last > 850 && last < 1_500, `4 MiB at 4 MiB/s took ${Math.round(last)} ms`);
-  t.ok(last - first < 0.15 * last, `${Math.round(first)} and ${Math.round(last)} ms`);
+  t.ok(last > 850, `4 MiB at 4 MiB/s took ${Math.round(last)} ms`);
+  // One after the other the first would end after half of the time.
+  t.ok(first > 0.7 * last, `${Math.round(first)} and ${Math.round(last)} ms`);
   settings.set('FileDownloadBytesPerSecond', 1_000);
   const slow = fetched();
   while (throttle.counters().waiting === 0) await new Promise((resolve) => setImmediate(resolve));
   settings.set('FileDownloadBytesPerSecond', 0);
+  // With the former quota it would take 35 minutes.
   await slow;
-  t.ok(performance.now() - startMs - last < 1_000, 'let go');
   t.match(throttle.counters(), { streams: 0, waiting: 0 });
 });
 
