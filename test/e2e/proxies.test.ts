@@ -1,13 +1,13 @@
 /** nginx and HAProxy before the gateway, with the files of deploy/: pages, streams, uploads, addresses, keep-alive, TLS. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, type RequestOptions, request as send } from 'node:https';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { signUp } from '../../tools/agent.ts';
-import { pickPort } from '../../tools/free-port.ts';
+import { pickPort, untilListening } from '../../tools/free-port.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
@@ -77,23 +77,7 @@ async function startHaproxy(
   writeFileSync(file, fileOf(path, changes));
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: 'ignore' });
   t.teardown(() => child.kill('SIGKILL'));
-  await listening(child, port);
-}
-
-/** Asked again until the port takes connections: the proxy says nothing when it is ready. */
-async function listening(child: ChildProcess, port: number): Promise<void> {
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`the proxy ended with ${child.exitCode}`);
-    const isOpen = await new Promise<boolean>((resolve) => {
-      const socket = connect({ port, host: '127.0.0.1' });
-      const end = (open: boolean) => () => {
-        socket.destroy();
-        setTimeout(() => resolve(open), open ? 0 : 10);
-      };
-      socket.once('connect', end(true)).once('error', end(false));
-    });
-    if (isOpen) return;
-  }
+  await untilListening(child, port);
 }
 
 async function startNginx(t: Test, port: number, target: number, folder: string): Promise<void> {

@@ -9,7 +9,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ASKED_METHODS } from '../../src/domain/config/configuration.ts';
-import { pickPort } from '../free-port.ts';
+import { pickPort, untilListening } from '../free-port.ts';
 import { launch, NO_LIMITS } from '../launch.ts';
 import { runSync } from '../programs/run-sync.ts';
 import { type Outcome, PROXIED_REQUESTS, type ProxiedRequest } from './rows.ts';
@@ -174,21 +174,8 @@ async function startProgram(
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`${name} ended with ${child.exitCode}`);
-    if (await listens(port)) return { port, stop };
-  }
-}
-
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1' });
-    const end = (isOpen: boolean) => {
-      socket.destroy();
-      setTimeout(() => resolve(isOpen), isOpen ? 0 : 10);
-    };
-    socket.once('connect', () => end(true)).once('error', () => end(false));
-  });
+  await untilListening(child, port);
+  return { port, stop };
 }
 
 async function startNginx(modulePort: number): Promise<ProxyServer> {

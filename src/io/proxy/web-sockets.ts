@@ -64,12 +64,12 @@ export class WebSockets {
   #openedTotal = 0;
   #closed = false;
   #onEmpty: (() => void) | undefined;
-  #stopHeartbeats: () => void;
 
   constructor(options: WebSocketsOptions) {
     this.#options = options;
     this.#heartbeats = new HeartbeatWheel<SocketRelay>(options.clock());
-    this.#stopHeartbeats = this.#armHeartbeats();
+    const beat = (relay: SocketRelay) => this.#beat(relay);
+    this.#heartbeats.start({ ...options, sliceStreams: SLICE_SOCKETS, beat });
   }
 
   /** A relay that holds a part of the bound. Throws the error of the bound, and `Stopping`. */
@@ -92,7 +92,7 @@ export class WebSockets {
   /** Refuses new sockets and ends all open ones in slices. Resolves with the number that did not answer in time. */
   async drain(): Promise<number> {
     this.#closed = true;
-    this.#stopHeartbeats();
+    this.#heartbeats.stop();
     let left = SLICE_SOCKETS;
     for (const relay of [...this.#all]) {
       relay.end('drain', CLOSE.restart);
@@ -165,20 +165,6 @@ export class WebSockets {
   #arm(relay: SocketRelay, nowMs: number): void {
     const spread = 0.8 + 0.4 * this.#options.random();
     this.#heartbeats.arm(relay, nowMs, Math.min(BEAT_MS, this.#idleMs / 4) * spread);
-  }
-
-  #armHeartbeats(): () => void {
-    return this.#options.schedule.timer(SECOND_MS, () => {
-      this.#stopHeartbeats = this.#armHeartbeats();
-      this.#beatSlice(this.#heartbeats.due(this.#options.clock()), 0);
-    });
-  }
-
-  #beatSlice(due: readonly SocketRelay[], from: number): void {
-    if (this.#closed) return;
-    const until = from + SLICE_SOCKETS;
-    for (const relay of due.slice(from, until)) if (!relay.isOver) this.#beat(relay);
-    if (until < due.length) this.#options.schedule.immediate(() => this.#beatSlice(due, until));
   }
 
   /** From half of the idle time on a silent side is sent a ping with each beat. */

@@ -2,7 +2,8 @@
  * Timer wheel for the heartbeats of event streams and WebSockets: slots of one second, one timer for all. Ended streams
  * are skipped when their slot is due.
  */
-import { SECOND_MS } from '../../domain/time.ts';
+import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { type Clock, SECOND_MS } from '../../domain/time.ts';
 
 /** Seconds in the wheel; a heartbeat is due within 24. */
 const SLOTS = 32;
@@ -11,9 +12,19 @@ interface Beating {
   readonly isOver: boolean;
 }
 
+interface HeartbeatRun<Stream> {
+  readonly schedule: Schedule;
+  readonly clock: Clock;
+  /** Streams that are looked at in one event-loop tick. */
+  readonly sliceStreams: number;
+  readonly beat: (stream: Stream) => void;
+}
+
 export class HeartbeatWheel<Stream extends Beating> {
   readonly #slots: Stream[][] = Array.from({ length: SLOTS }, () => []);
   #second: number;
+  #stopTimer: () => void = () => undefined;
+  #isStopped = false;
 
   constructor(nowMs: number) {
     this.#second = Math.floor(nowMs / SECOND_MS);
@@ -24,6 +35,26 @@ export class HeartbeatWheel<Stream extends Beating> {
     const second = Math.ceil((nowMs + delayMs) / SECOND_MS);
     const latest = this.#second + SLOTS - 1;
     this.#slots[Math.max(this.#second + 1, Math.min(second, latest)) % SLOTS]?.push(stream);
+  }
+
+  /** Looks each second for the streams that are due, until `stop`. */
+  start(run: HeartbeatRun<Stream>): void {
+    this.#stopTimer = run.schedule.timer(SECOND_MS, () => {
+      this.start(run);
+      this.#beatSlice(run, this.due(run.clock()), 0);
+    });
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#stopTimer();
+  }
+
+  #beatSlice(run: HeartbeatRun<Stream>, due: readonly Stream[], from: number): void {
+    if (this.#isStopped) return;
+    const until = from + run.sliceStreams;
+    for (const stream of due.slice(from, until)) if (!stream.isOver) run.beat(stream);
+    if (until < due.length) run.schedule.immediate(() => this.#beatSlice(run, due, until));
   }
 
   /** Removes and returns the streams that are due. After a forward jump of the clock each stream is due once. */

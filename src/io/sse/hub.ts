@@ -49,7 +49,6 @@ export class StreamHub {
   readonly #heartbeats: HeartbeatWheel<EventStream>;
   readonly #counts: StreamCounters = newStreamCounters();
   #closed = false;
-  #stopHeartbeats: () => void;
 
   constructor(options: HubOptions) {
     this.#options = options;
@@ -62,7 +61,8 @@ export class StreamHub {
       onLag: (stream) => this.#drop(stream),
     });
     this.#heartbeats = new HeartbeatWheel<EventStream>(options.clock());
-    this.#stopHeartbeats = this.#armHeartbeats();
+    const beat = (stream: EventStream) => this.#heartbeat(stream);
+    this.#heartbeats.start({ ...options, sliceStreams: SLICE_STREAMS, beat });
   }
 
   /** A stream that starts with its answer; undefined when a bound refuses it or the hub is stopping. */
@@ -93,7 +93,7 @@ export class StreamHub {
   async drain(): Promise<number> {
     this.#closed = true;
     this.#fanout.stop();
-    this.#stopHeartbeats();
+    this.#heartbeats.stop();
     while (this.#registry.all.size > 0) {
       let left = SLICE_STREAMS;
       for (const stream of this.#registry.all) {
@@ -170,20 +170,6 @@ export class StreamHub {
   #forget(stream: EventStream): boolean {
     this.#fanout.forget(stream);
     return this.#registry.remove(stream);
-  }
-
-  #armHeartbeats(): () => void {
-    return this.#options.schedule.timer(SECOND_MS, () => {
-      this.#stopHeartbeats = this.#armHeartbeats();
-      this.#heartbeatSlice(this.#heartbeats.due(this.#options.clock()), 0);
-    });
-  }
-
-  #heartbeatSlice(due: readonly EventStream[], from: number): void {
-    if (this.#closed) return;
-    const until = from + SLICE_STREAMS;
-    for (const stream of due.slice(from, until)) if (!stream.isOver) this.#heartbeat(stream);
-    if (until < due.length) this.#options.schedule.immediate(() => this.#heartbeatSlice(due, until));
   }
 
   #heartbeat(stream: EventStream): void {
