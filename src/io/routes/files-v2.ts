@@ -180,9 +180,13 @@ function offsetRoute(deps: DraftDeps): AnyRoute {
       const { actors, params, settings, nowMs } = context;
       const target = await findUpload(context, params['fileId']);
       if (!('slot' in target)) return new Reply(204, null, undefined, finishedFields(target));
-      if ((await viewDraft(actors, target)).keeps) await deps.uploads.interrupt(target);
-      const view = await viewDraft(actors, target);
-      return new Reply(204, null, undefined, offsetFields(view, settings, nowMs));
+      let view = await viewDraft(actors, target);
+      if ('keeps' in view && view.keeps) {
+        await deps.uploads.interrupt(target);
+        view = await viewDraft(actors, target);
+      }
+      const fields = 'keeps' in view ? offsetFields(view, settings, nowMs) : finishedFields(view);
+      return new Reply(204, null, undefined, fields);
     },
   });
 }

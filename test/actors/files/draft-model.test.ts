@@ -275,6 +275,7 @@ class Run {
     if (open !== undefined) {
       const query = { type: 'draft' as const, ownerId: OWNER, fileId: open.fileId };
       const view = await actors.system.query(draft, PLACE, query);
+      if (!('phase' in view)) throw new Error(`complete after ${after}`);
       expect(`kept after ${after}`, view.receivedBytes, open.kept);
       expect(`phase after ${after}`, view.phase, open.running ? 'receiving' : 'pending');
       expect(`index after ${after}`, actors.system.lookup('draft', open.fileId), PLACE);

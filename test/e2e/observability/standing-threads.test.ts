@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, request, signUp } from '../../../tools/agent.ts';
-import { launch } from '../../../tools/launch.ts';
+import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
 import { outputOf } from '../../../tools/programs/run-sync.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 
@@ -20,7 +20,7 @@ async function start(t: Test) {
     args: ['--sandbox'],
     nodeArgs: ['--require', PRELOAD],
     environment: { STANDSTILL: standstill },
-    configuration: { Workers: { threads: 1 } },
+    configuration: { Workers: { threads: 1 }, Settings: NO_FILE_LIMITS },
   };
   const gateway = await launch(options);
   return { gateway, options, standstill };

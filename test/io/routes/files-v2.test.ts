@@ -2,6 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import t from 'tap';
+import { draft } from '../../../src/actors/files/v2/draft.ts';
+import type { FileStorage } from '../../../src/io/files/storage/port.ts';
 import {
   type DraftFixture,
   OTHER_HEADERS,
@@ -448,6 +450,48 @@ t.test('v2 stream: the last piece by Range again gets the first answer', async (
   t.equal(await codeOf(await piece(10, 19)), '200/');
   t.equal(await codeOf(await piece(10, 19)), '200/', 'again');
   t.equal(await codeOf(await piece(0, 9)), '404/1305', 'a piece before it');
+});
+
+t.test('v2 stream: a repeat under way while the file becomes complete gets the first answer', async (t) => {
+  let beforeReserve = async () => {};
+  const storage = (inner: FileStorage): FileStorage => {
+    const reserve = inner.reserve.bind(inner);
+    const reserveLater: FileStorage['reserve'] = async (...given) => {
+      await beforeReserve();
+      await reserve(...given);
+    };
+    return Object.assign(inner, { reserve: reserveLater });
+  };
+  const fixture = await startDrafts(t, { storage });
+  const fileId = await fixture.create();
+  const send = (method: string, offset: number, complete: boolean, body?: Buffer) => {
+    const headers = {
+      'Upload-Draft-Interop-Version': '8',
+      'Upload-Offset': String(offset),
+      'Upload-Complete': complete ? '?1' : '?0',
+    };
+    return fixture.stream(fileId, { method, headers, ...(body === undefined ? {} : { body }) });
+  };
+  t.equal((await send('POST', 0, false, BYTES)).status, 200);
+  const { system } = fixture.actors;
+  const slot = system.lookup('draft', fileId) ?? '';
+  beforeReserve = async () => {
+    beforeReserve = async () => {};
+    const at = { ownerId: OWNER_ID, fileId, offsetBytes: 20, appends: true, keeps: true };
+    const begun = await system.ask(draft, slot, { type: 'beginStream', ...at });
+    if (!begun.begun) throw new Error('not begun');
+    const end = { fileId, stream: begun.stream, sizeBytes: 20, crc32: crc32(BYTES) };
+    await system.ask(draft, slot, { type: 'finishBody', ...end });
+  };
+  const complete = async (answer: Response, what: string) =>
+    t.match([answer.status, answer.headers.get('upload-complete')], [200, '?1'], what);
+  await complete(await send('PATCH', 20, true), 'after the draft was read');
+  // Found as a draft, and complete before it is read.
+  system.lookup = () => slot;
+  await complete(await send('PATCH', 20, true), 'after the draft was found');
+  t.equal((await send('PATCH', 19, true)).status, 404, 'no repeat of the end');
+  const head = await fixture.stream(fileId, { method: 'HEAD' });
+  t.match([head.status, head.headers.get('upload-complete')], [204, '?1']);
 });
 
 t.test(

@@ -119,6 +119,14 @@ export function freeSlot(place: string, stream = 0, finished?: FinishedUpload): 
   return { place, phase: 'free', stream, draft: null, ...(finished === undefined ? {} : { finished }) };
 }
 
+/** What a free slot remembers of this owner's file. */
+export function finishedUploadOf(
+  { finished }: DraftState,
+  { ownerId, fileId }: { readonly ownerId: string; readonly fileId: string },
+): FinishedUpload | undefined {
+  return finished?.ownerId === ownerId && finished.fileId === fileId ? finished : undefined;
+}
+
 export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
   if (event.type === 'draftOpened') return openedDraft(state, event);
   const { draft } = state;

@@ -6,7 +6,13 @@ import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
 import { Later, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
 import { giveUp, messageOf, type UploadedFile } from './draft-ending.ts';
-import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
+import {
+  type Draft,
+  type DraftEvent,
+  type DraftState,
+  type FinishedUpload,
+  finishedUploadOf,
+} from './draft-state.ts';
 
 interface BeginStream {
   readonly type: 'beginStream';
@@ -19,7 +25,7 @@ interface BeginStream {
   readonly keeps: boolean;
 }
 
-/** The reply to `beginStream`. Not begun: the bytes that are kept end elsewhere. */
+/** The reply to `beginStream`. Not begun: the bytes that are kept end elsewhere, or the file became complete meanwhile. */
 export type StreamBegun =
   | {
       readonly begun: true;
@@ -31,7 +37,8 @@ export type StreamBegun =
       /** Of the bytes before the offset. */
       readonly crc32: number;
     }
-  | { readonly begun: false; readonly offsetBytes: number };
+  | { readonly begun: false; readonly offsetBytes: number }
+  | { readonly begun: false; readonly finished: FinishedUpload };
 
 interface PrefixChecked {
   readonly type: 'prefixChecked';
@@ -100,7 +107,7 @@ export function beginStream(
   // The caller asks again when it is complete, and gets the first answer then.
   if (completingDraftOf(state, command) !== undefined)
     return refuse('UploadConflict', 'the file is being published');
-  if (draft === undefined) return refuse('InvalidID');
+  if (draft === undefined) return notOpen(state, command);
   const { uploadKey, receivedBytes: keptBytes } = draft;
   const { offsetBytes, appends } = command;
   if (appends ? offsetBytes !== keptBytes : offsetBytes > keptBytes) {
@@ -144,7 +151,7 @@ export function prefixChecked(
 ): Outcome<DraftEvent, StreamBegun> | Refusal {
   const { command, uploadKey, stream, keptBytes, result } = checked;
   const draft = openDraftOf(state, command);
-  if (draft === undefined || draft.uploadKey !== uploadKey) return refuse('InvalidID');
+  if (draft === undefined || draft.uploadKey !== uploadKey) return notOpen(state, command);
   if (state.stream !== stream || draft.receivedBytes !== keptBytes) return refuse('UploadConflict');
   if (!result.ok) return refuse(result.error);
   const { ownerId, fileId, offsetBytes, keeps } = command;
@@ -165,6 +172,12 @@ export function prefixChecked(
     crc32,
   };
   return { events: [{ type: 'streamBegun', offsetBytes, crc32, keeps }], reply };
+}
+
+/** A request that was under way when the file became complete gets the answer of a repeat. */
+function notOpen(state: DraftState, command: BeginStream): Outcome<DraftEvent, StreamBegun> | Refusal {
+  const finished = finishedUploadOf(state, command);
+  return finished === undefined ? refuse('InvalidID') : { reply: { begun: false, finished } };
 }
 
 export function keepBytes(state: DraftState, command: KeepBytes): Outcome<DraftEvent, null> | Refusal {

@@ -29,6 +29,7 @@ import {
   type DraftState,
   evolveDraft,
   type FinishedUpload,
+  finishedUploadOf,
   freeSlot,
 } from './draft-state.ts';
 import {
@@ -89,7 +90,7 @@ type DraftCommand =
   | RemoveDraft
   | DraftRemoved;
 
-/** `draft`: the draft of this file and owner that is open or being published, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
+/** `draft`: the draft of this file and owner, open, being published or complete, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 type DraftQuery =
   /** What a free slot remembers of this file; null when it is nothing. */
   | { readonly type: 'finished'; readonly ownerId: string; readonly fileId: string }
@@ -123,7 +124,11 @@ export type DraftProtocol = Protocol<
     readonly dropDraft: null;
   },
   DraftQuery,
-  { readonly finished: FinishedUpload | null; readonly draft: DraftView; readonly part: string | null },
+  {
+    readonly finished: FinishedUpload | null;
+    readonly draft: DraftView | FinishedUpload;
+    readonly part: string | null;
+  },
   IsFree,
   { readonly isFree: boolean }
 >;
@@ -152,12 +157,10 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
   },
   query: {
     part: (state) => state.draft?.fileId ?? null,
-    finished({ finished }, { ownerId, fileId }) {
-      return finished?.ownerId === ownerId && finished.fileId === fileId ? finished : null;
-    },
+    finished: (state, query) => finishedUploadOf(state, query) ?? null,
     draft(state, query) {
       const found = openDraftOf(state, query) ?? completingDraftOf(state, query);
-      if (found === undefined) return refuse('InvalidID');
+      if (found === undefined) return finishedUploadOf(state, query) ?? refuse('InvalidID');
       const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
       return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
     },

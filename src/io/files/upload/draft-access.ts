@@ -142,10 +142,11 @@ function slotsOf(ownerId: string, settings: SettingsReader): string[] {
   return Array.from({ length: settings.get('DraftsPerUser') }, (_, index) => slotIdOf(ownerId, index));
 }
 
+/** Complete where it became so since it was found. Rejects with `InvalidID` when it has ended without a file. */
 export async function viewDraft(
   actors: ActorSystem,
   { slot, ownerId, fileId }: DraftSlot,
-): Promise<DraftView> {
+): Promise<DraftView | FinishedUpload> {
   return await actors.query(draft, slot, { type: 'draft', ownerId, fileId });
 }
 

@@ -130,7 +130,9 @@ export class DraftUploads {
   async #upload(request: PrebufferedRequest): Promise<UploadOutcome> {
     const { target, plan, incoming, span } = request;
     const { actors, settings, storage, clock, timer } = this.#deps;
-    const { sizeBytes, expiresMs } = await viewDraft(actorsBelow(actors, span), target);
+    const view = await viewDraft(actorsBelow(actors, span), target);
+    if ('untilMs' in view) return await this.repeat(view, request);
+    const { sizeBytes, expiresMs } = view;
     let bounds: BodyBounds;
     try {
       bounds = bodyBounds(plan, sizeBytes, fileSizeMaxBytes(settings));
@@ -185,7 +187,10 @@ export class DraftUploads {
     request.incoming?.check();
     const begin = { type: 'beginStream' as const, ownerId, fileId, offsetBytes, appends, keeps };
     const begun = await actors.ask(draft, slot, begin);
-    if (!begun.begun) return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
+    if (!begun.begun) {
+      if ('finished' in begun) return await this.repeat(begun.finished, request);
+      return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
+    }
     const streamRef = { fileId, stream: begun.stream };
     const keep = async (receivedBytes: number, crc32: number): Promise<UploadOutcome> => {
       await actors.ask(draft, slot, { type: 'keepBytes', ...streamRef, receivedBytes, crc32, more: false });
