@@ -53,6 +53,7 @@ for (const [name, rule] of Object.entries(RULES)) {
   t.test(`tidy: ${name}: the tree holds to the rule`, async (t) => t.same(rule(sources), []));
 }
 
+// covers S37
 t.test('tidy: expressions: none goes back over a run of its text', async (t) => {
   const compiled = readFiles(listCompiled(), /\.js$/);
   t.ok(compiled.size > 300, 'the compiled program was read');
@@ -84,12 +85,14 @@ t.test('tidy: words: a planted one is found in a comment, a name, a title and a 
   t.same(wordFaults(new Map([['src/a.ts', "indoor planes; kind: 'codeDesk'; Outdoors; DOORWAY\n"]])), []);
 });
 
+// covers S95
 t.test('tidy: run names: no page tells people to run a name that a foreigner could own', async (t) => {
   const told = readFiles(files, RUN_PAGES);
   t.ok(told.size > 100, 'pages and manuals were read');
   t.same(runNameFaults(told), []);
 });
 
+// covers S95
 t.test('tidy: run names: a planted one is found, addresses and files are not', async (t) => {
   const planted = [
     'npx -y gatehouse-connect https://gate.example',
@@ -252,6 +255,7 @@ t.test(
   },
 );
 
+// covers S132
 t.test(
   'tidy: every entry of the lock has its integrity, but those that the registry does not serve',
   async (t) => {
@@ -277,6 +281,7 @@ t.test(
   },
 );
 
+// covers S133
 t.test('tidy: packages with an install script are those that run without it', async (t) => {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
     packages: Parameters<typeof withoutIntegrity>[0];

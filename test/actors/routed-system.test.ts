@@ -110,6 +110,7 @@ t.test('routed system: what this node owns is handled here', async (t) => {
   t.same([calls, waited], [[], []]);
 });
 
+// covers C12
 t.test('routed system: the rest is handled by its owner', async (t) => {
   const { at, calls } = createCluster();
   const { routed, actors } = at(2);
@@ -137,6 +138,7 @@ t.test('routed system: a repeat is recognised wherever it arrives', async (t) =>
   );
 });
 
+// covers C12
 t.test(
   'routed system: an answer waits until this node has applied what it says, a query does not',
   async (t) => {
@@ -267,6 +269,7 @@ t.test('routed system: names, counts and audit records are those of this node', 
   t.equal(at(2).actors.journal.auditPage(0, 10).length, 3);
 });
 
+// covers C1
 t.test('routed system: session checks are answered by the replica, of any account', async (t) => {
   const seen: string[] = [];
   const local = {

@@ -116,6 +116,7 @@ t.test('mixed kinds: each sends its own request with its own credential', async 
   connection.close();
 });
 
+// covers S172
 t.test(
   'mixed run: every kind at its rate, errors by kind, and connections that were closed come back',
   async (t) => {
@@ -215,6 +216,7 @@ t.test('soak mixed: minutes and rate become the command line of the suite', asyn
     t.equal(benchArguments(bad), undefined, bad.join(' '));
 });
 
+// covers S172
 t.test('soak mixed: missed, unmeasured and failed targets are faults', async (t) => {
   const judged = (verdict: string) => ({ what: 'RSS', value: 2, verdict });
   const report = (targets: object[], failure?: string) =>

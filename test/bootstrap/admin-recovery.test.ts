@@ -60,6 +60,7 @@ t.test(
   },
 );
 
+// covers S138
 t.test('admin recovery: a file that others could have written is refused and removed', async (t) => {
   const kinds: Record<string, (file: string) => void> = {
     'writable by its group': (file) => {

@@ -72,6 +72,7 @@ t.test('cluster state: a backup of a node serves without a cluster', async (t) =
 });
 
 await withPostgres(t, (postgres) => {
+  // covers C16
   t.test(
     'cluster state: what a node stores is fetched by the next one, into an empty folder alone',
     async (t) => {

@@ -37,6 +37,7 @@ function open(t: Test, dataPath: string, keys: object): FileTransport {
   });
 }
 
+// covers R74
 t.test(
   'file transport: the folder wins over the servers, the servers over the folder beside the journal',
   async (t) => {
@@ -65,6 +66,7 @@ t.test(
   },
 );
 
+// covers R75 S159
 t.test('file transport: a folder that cannot be made or written names its key', async (t) => {
   const data = temporaryFolder(t);
   writeFileSync(join(data, 'a-file'), '');

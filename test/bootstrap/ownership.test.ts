@@ -23,6 +23,7 @@ function ownerOf(owned: string) {
   return { asked, owns };
 }
 
+// covers C7
 t.test('set-up link: the owner of the staff alone has one', async (t) => {
   const { system } = createTestActors({ kinds: KINDS });
   const site = makeSite(80, { baseUrl: 'https://gate.example' });

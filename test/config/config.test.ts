@@ -261,6 +261,7 @@ const TOOL = {
   inputSchema: { type: 'object' },
 };
 
+// covers R16
 t.test('configuration: custom tools and resources under Config, as spec 2.5 writes them', async (t) => {
   const resource = { endpoint: 'http://127.0.0.1:1/y', name: 'y' };
   const load = (content: unknown) => loadConfiguration(file(t, content), {}, [checkCatalog]);
@@ -275,6 +276,7 @@ t.test('configuration: custom tools and resources under Config, as spec 2.5 writ
   t.ok(empty.ok && Object.keys(empty.configuration.mcpTools).length === 0);
 });
 
+// covers R16
 t.test('configuration: faults under Config have the path of their key', async (t) => {
   const faults = (content: unknown) => {
     const result = loadConfiguration(file(t, content), {}, [checkCatalog]);
@@ -297,6 +299,7 @@ t.test('configuration: faults under Config have the path of their key', async (t
   }
 });
 
+// covers R24
 t.test('configuration: changed keys that need a restart, by the names of the file', async (t) => {
   const load = (content: unknown, environment: Record<string, string> = {}, flags: Partial<Flags> = {}) => {
     const result = loadConfiguration({ ...file(t, content), ...flags }, environment);

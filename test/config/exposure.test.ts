@@ -25,6 +25,7 @@ function warningsOf(file: object, ...args: string[]): string[] {
 
 const PUBLIC = { Production: true, BaseUrl: 'https://gate.example', TrustedProxies: ['127.0.0.1'] };
 
+// covers S123
 t.test('production: a BaseUrl that is not https is a fault, elsewhere it is none', async (t) => {
   t.match(load({ ...PUBLIC, BaseUrl: 'http://gate.example' }), {
     ok: false,
@@ -34,6 +35,7 @@ t.test('production: a BaseUrl that is not https is a fault, elsewhere it is none
   t.match(load(PUBLIC), { ok: true });
 });
 
+// covers R3
 t.test(
   'BaseUrl: a path, a query or a user ends with 78; it is kept as an origin in one spelling',
   async (t) => {
@@ -76,6 +78,7 @@ t.test(
   },
 );
 
+// covers R81
 t.test('Fido2.origins: pages and native apps are taken, other schemes are faults', async (t) => {
   const of = (origin: string) => {
     const loaded = load({ BaseUrl: 'https://gate.example', Fido2: { origins: [origin] } });
@@ -95,6 +98,7 @@ t.test('Fido2.origins: pages and native apps are taken, other schemes are faults
     t.equal(of(wrong), undefined, wrong);
 });
 
+// covers S123
 t.test('production: a sandbox without --sandbox ends the start with 78 and one sentence', async (t) => {
   const run = await runToEnd(['--check-config'], { GATEHOUSE_PRODUCTION: 'true' });
   t.match(run, {
@@ -132,6 +136,7 @@ t.test('BaseUrl: every address that a start prints is below it, and pages receiv
   t.match(stdout, `process        ${gateway.process.pid} `, 'where signals go');
 });
 
+// covers S121
 t.test('admin: behind an untrusted proxy every request is refused, and the log says so once', async (t) => {
   const gateway = await launch({});
   t.teardown(() => gateway.stop());
@@ -158,6 +163,7 @@ t.test('admin: behind a trusted proxy the address of its client decides', async 
   t.equal(await ask('127.0.0.1'), 401);
 });
 
+// covers S122
 t.test(
   'admin: a client that a trusted proxy names unreadably is refused, other routes serve it',
   async (t) => {

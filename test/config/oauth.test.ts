@@ -38,6 +38,7 @@ t.test(
   },
 );
 
+// covers S91
 t.test('OAuth keys: documents come from loopback on a loopback listener of development alone', async (t) => {
   const loopback = ['127.0.0.0/8', '::1/128'];
   const allowed = (file: object) => {

@@ -26,7 +26,7 @@ const SENTENCE_END = /(?<=\.)(?<!\be\.g\.)\s+(?=[A-Z0-9/])/;
 
 /**
  * The lines of a section without their Markdown. Table headers are omitted; quoted paragraphs are
- * readings and extensions, whose tests are in test/docs/evidence.
+ * readings and extensions, whose tests name their ids.
  */
 function plainLines(lines: readonly string[]): string[] {
   return lines

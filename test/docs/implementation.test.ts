@@ -1,6 +1,6 @@
 /**
- * Every route, every row of the error table, and every reading and extension of docs/specification.md has tests, and so
- * has every line of docs/SECURITY.md. Named tests exist, and the specification names every route and error.
+ * Every route, every row of the error table, every reading and extension of docs/specification.md, every row of
+ * docs/SECURITY.md and every part of the state of a cluster has tests. The specification names every route.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
@@ -9,46 +9,14 @@ import type { FileRemovals } from '../../src/io/files/storage/removals.ts';
 import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';
 import { createInternalRoutes } from '../../src/io/routes/internal.ts';
+import { pageRows, readingRows, tableRows } from '../evidence/rows.ts';
+import { allTags, tagFaults, tagsOf } from '../evidence/tags.ts';
 import { routeTable } from '../support/route-table.ts';
-import { ATTACKS_ON_DATA } from './evidence/attacks-on-data.ts';
-import { ATTACKS_ON_REQUESTS } from './evidence/attacks-on-requests.ts';
-import { CLUSTER_PARTS } from './evidence/cluster.ts';
 import { ERROR_TESTS } from './evidence/errors.ts';
 import type { Evidence } from './evidence/evidence.ts';
-import { READINGS_1_TO_3 } from './evidence/readings-1-to-3.ts';
-import { READINGS_4 } from './evidence/readings-4.ts';
-import { READINGS_5_TO_9 } from './evidence/readings-5-to-9.ts';
 import { ROUTE_TESTS } from './evidence/routes.ts';
 
-const ATTACKS: Evidence = { ...ATTACKS_ON_REQUESTS, ...ATTACKS_ON_DATA };
-const READINGS: Evidence = { ...READINGS_1_TO_3, ...READINGS_4, ...READINGS_5_TO_9 };
-
 type Read = (file: string) => string | undefined;
-
-/** Table rows with a test file: subject in the first column, file in the last, which is titled “Test”. */
-function rowsOf(page: string): [subject: string, file: string][] {
-  const tables = page.split(/\n(?!\|)/).filter((table) => /^\n*\|.*\| Test \|\n/.test(table));
-  return tables
-    .flatMap((table) => table.trim().split('\n').slice(2))
-    .map((line) => line.split('|').map((cell) => cell.trim()))
-    .map((cells) => [cells[1] ?? '', (cells.at(-2) ?? '').replaceAll('`', '')]);
-}
-
-/** Rows without evidence or with a file that is not in it, and evidence without a row. */
-function rowFaults(rows: readonly [subject: string, file: string][], evidence: Evidence): string[] {
-  const subjects = rows.map(([subject]) => subject);
-  return [
-    ...rows
-      .filter(([subject, file]) => !evidence[subject]?.some((test) => test.startsWith(`${file}: `)))
-      .map(([subject, file]) => `${subject}: ${file} is not among its tests`),
-    ...subjects
-      .filter((subject, at) => subjects.indexOf(subject) !== at)
-      .map((subject) => `${subject}: twice`),
-    ...Object.keys(evidence)
-      .filter((subject) => !subjects.includes(subject))
-      .map((subject) => `${subject}: no row`),
-  ];
-}
 
 /** Subjects without a test, and tests that do not exist. */
 function evidenceFaults(evidence: Evidence, read: Read): string[] {
@@ -82,37 +50,6 @@ function routeNames(): string[] {
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }
 
-/** Quoted paragraphs of numbered sections, `4.2 Reading: …`. Empty quoted lines separate paragraphs. */
-function readingsOf(page: string): string[] {
-  let section = '';
-  const paragraphs: string[] = [];
-  let isOpen = false;
-  for (const line of page.split('\n')) {
-    section = /^#{2,3} (\d+(?:\.\d+)?)/.exec(line)?.[1] ?? section;
-    const [, text] = /^\s*> (.+)$/.exec(line) ?? [];
-    if (text !== undefined && isOpen) paragraphs.push(`${paragraphs.pop()} ${text}`);
-    else if (text !== undefined && section !== '') paragraphs.push(`${section} ${text}`);
-    isOpen = text !== undefined && section !== '';
-  }
-  return paragraphs;
-}
-
-const MARKED = /^[\d.]+ (Reading|Extension): /;
-
-/** Paragraphs without a mark or a test, and evidence of words that no paragraph of its section has. */
-function readingFaults(paragraphs: readonly string[], subjects: readonly string[]): string[] {
-  const isIn = (subject: string, paragraph: string) => {
-    const [, section = '', words = ''] = /^(\S+) (.+)$/.exec(subject) ?? [];
-    return paragraph.startsWith(`${section} `) && paragraph.includes(words);
-  };
-  const texts = paragraphs.filter((paragraph) => !/^[\d.]+ \|/.test(paragraph));
-  return [
-    ...texts.filter((text) => !MARKED.test(text)).map((text) => `${text}: neither Reading nor Extension`),
-    ...texts.filter((text) => !subjects.some((each) => isIn(each, text))).map((text) => `${text}: no test`),
-    ...subjects.filter((each) => !texts.some((text) => isIn(each, text))).map((each) => `${each}: not said`),
-  ];
-}
-
 const specification = readFileSync('docs/specification.md', 'utf8');
 
 t.test('evidence: every row of the error table has tests', async (t) => {
@@ -123,28 +60,15 @@ t.test('evidence: every route has tests', async (t) => {
   t.same(Object.keys(ROUTE_TESTS).sort(), routeNames().sort());
 });
 
-t.test('evidence: every reading and extension is marked and has tests', async (t) => {
-  t.same(readingFaults(readingsOf(specification), Object.keys(READINGS)), []);
-});
-
-t.test('evidence: every attack and fault of docs/SECURITY.md has tests', async (t) => {
-  const page = readFileSync('docs/SECURITY.md', 'utf8');
-  const rows = rowsOf(page);
-  t.equal(rows.length, page.match(/^\| (?!(?:Attack|Fault) \|)/gm)?.length, 'every row is read');
-  t.same(rowFaults(rows, ATTACKS), []);
-});
-
-t.test('evidence: every part of the state of a cluster has tests', async (t) => {
-  const [, section = ''] =
-    /^## Parts of the state\n([\s\S]*?)^## /m.exec(readFileSync('docs/cluster.md', 'utf8')) ?? [];
-  const rows = rowsOf(section);
-  t.equal(rows.length, section.match(/^\| (?!Part \|)/gm)?.length, 'every row is read');
-  t.same(rowFaults(rows, CLUSTER_PARTS), []);
+t.test('evidence: every row of the pages is covered by a tagged test, every tag has a row', async (t) => {
+  const { rows, faults: rowFaults } = pageRows();
+  const { tags, faults } = allTags();
+  t.same([...rowFaults, ...faults, ...tagFaults(rows, tags)], []);
+  t.ok(rows.size > 300, 'the pages were read');
 });
 
 t.test('evidence: named tests exist', async (t) => {
-  for (const evidence of [ERROR_TESTS, ROUTE_TESTS, READINGS, ATTACKS, CLUSTER_PARTS])
-    t.same(evidenceFaults(evidence, readSource), []);
+  for (const evidence of [ERROR_TESTS, ROUTE_TESTS]) t.same(evidenceFaults(evidence, readSource), []);
 });
 
 t.test('evidence: the specification names every route', async (t) => {
@@ -168,27 +92,65 @@ t.test('evidence: a subject without a test, with a missing file or a missing nam
   t.equal(faults('test/b.test.ts: a thing'), 1);
   t.equal(faults('test/a.test.ts: another'), 1);
   t.equal(faults('test/a.test.ts: a thing: works'), 0);
-  const table = '| Attack | Answer | Test |\n|---|---|---|\n';
-  const rows = rowsOf(`text\n\n${table}| a | b | \`test/a.test.ts\` |\n| c | d | later |\n\ntext`);
-  t.same(rows, [
-    ['a', 'test/a.test.ts'],
-    ['c', 'later'],
-  ]);
-  t.same(rowFaults([...rows, ['a', 'test/a.test.ts']], { a: ['test/a.test.ts: one'], e: [] }), [
-    'c: later is not among its tests',
-    'a: twice',
-    'e: no row',
-  ]);
 });
 
-t.test('evidence: a reading without a mark, without a test, or that is not said is found', async (t) => {
-  const page =
-    '> before all\n\n## 1. One\n\n> Reading: a thing\n>\n> no mark\n> | a |\n\n### 1.1 Two\n   > Extension: b';
-  const paragraphs = readingsOf(page);
-  t.same(paragraphs, ['1 Reading: a thing', '1 no mark | a |', '1.1 Extension: b']);
-  t.same(readingFaults(paragraphs, ['1 thing', '1 no mark', '1.1 thing']), [
-    '1 no mark | a |: neither Reading nor Extension',
-    '1.1 Extension: b: no test',
-    '1.1 thing: not said',
-  ]);
+t.test('evidence: a row without an id or a tag is found, and so is an id that is there twice', async (t) => {
+  const table = '| Id | Attack | Answer |\n|---|---|---|\n';
+  const page = `text\n\n${table}| S1 | a | b |\n| c | d | e |\n| S1 | f | g |\n\ntext\n\n| Attack |\n|---|\n| h |`;
+  const { rows, faults } = tableRows(page);
+  t.same([...rows], [['S1', 'a']]);
+  t.same(faults, ['d: no id', 'S1: twice', 'h: no id']);
+  t.same(tagFaults(rows, []), ['S1: a: no test covers it']);
+  const tag = { file: 'test/a.test.ts', line: 3, ids: ['S1', 'R2'], title: [] };
+  t.same(tagFaults(rows, [tag]), ['test/a.test.ts:3: there is no row R2']);
+});
+
+t.test('evidence: a tag names rows and stands above a test', async (t) => {
+  const text = [
+    '// covers S1 R2',
+    "t.test('it\\'s one', async (t) => {",
+    '  // covers C3',
+    '  withTwoNodes(',
+    '    `of $'.concat('{nodes.join()} two`,'),
+    '// covers S4',
+    'const x = 1;',
+    '// covers all',
+    "t.test('three', async (t) => {",
+  ].join('\n');
+  const { tags, faults } = tagsOf('a.test.ts', text);
+  t.same(
+    tags.map(({ line, ids, title }) => [line, ids, title]),
+    [
+      [1, ['S1', 'R2'], ["it's one"]],
+      [3, ['C3'], ['of ', ' two']],
+    ],
+  );
+  t.same(faults, ['a.test.ts:6: stands above no test', 'a.test.ts:8: expected “// covers S1 R2”']);
+});
+
+t.test('evidence: a quoted paragraph of a section without a mark or an id is found', async (t) => {
+  const page = [
+    '> before all',
+    '',
+    '## 1. One',
+    '',
+    '> Reading R1: a thing',
+    '>',
+    '> no mark',
+    '> | a |',
+    '',
+    '### 1.1 Two',
+    '   > Extension R2: b',
+    '',
+    '> Reading: c',
+  ].join('\n');
+  const { rows, faults } = readingRows(page);
+  t.same(
+    [...rows],
+    [
+      ['R1', 'a thing'],
+      ['R2', 'b'],
+    ],
+  );
+  t.same(faults, ['no mark: no id', 'Reading: c: no id']);
 });

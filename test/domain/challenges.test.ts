@@ -21,6 +21,7 @@ function randoms(seed: number): () => number {
   return () => Math.floor(next() * CHALLENGE_RANDOM_RANGE);
 }
 
+// covers R54
 t.test('challenge: another object with the same key reads all of it from the id alone', async (t) => {
   const random = randoms(1);
   for (const binding of [ANONYMOUS, OWN, { ...ANONYMOUS, kind: 'register' as const }]) {
@@ -40,6 +41,7 @@ t.test('challenge: the largest parts make an id below 2^53', async (t) => {
   t.ok(id > 2 ** 53 - 2 ** 17, 'every bit of the end and of the randomness is set');
 });
 
+// covers S54
 t.test('challenge: every bit of the id counts, a changed one is no challenge', async (t) => {
   const key = new ChallengeKey(KEY);
   const random = randoms(2);
@@ -63,6 +65,7 @@ t.test('challenge: invented ids pass once in 65,536, and reveal nothing of issue
   t.ok(passed <= 3, `${passed} of 30,000`);
 });
 
+// covers S54
 t.test('challenge: the same id of another kind, user, session or key is another challenge', async (t) => {
   const key = new ChallengeKey(KEY);
   const issued = key.issue(OWN, START_MS + LIFE_MS, 5);

@@ -29,6 +29,7 @@ const nearBase64 = fc.string({
   maxLength: 48,
 });
 
+// covers R12 S170
 t.test('decodeBase64url: takes exactly what it would write', (t) => {
   let taken = 0;
   fc.assert(
@@ -62,6 +63,7 @@ t.test('decodeBase64url: of the four spellings that the bytes of a key have, one
   t.end();
 });
 
+// covers R12 S170
 t.test('parseId: decimal int64 in one spelling', (t) => {
   const decimal = fc.string({ unit: fc.constantFrom(...'0123456789-+. e'), maxLength: 21 });
   const values = fc.oneof(
@@ -116,6 +118,7 @@ t.test('isTimestampFresh: whole seconds, 300 either way, at every edge of the se
   t.end();
 });
 
+// covers R58
 t.test(
   'proofs: the text names purpose, domain and challenge; no MCP signature can be one of a login',
   (t) => {
@@ -129,6 +132,7 @@ t.test(
   },
 );
 
+// covers R7 S21
 t.test('token: 46 characters led by the partition of its user, known by its SHA-256 alone', (t) => {
   const random = randomBytes(32);
   const token = makeToken('1853070350745600001', random);
@@ -143,6 +147,7 @@ t.test('token: 46 characters led by the partition of its user, known by its SHA-
   t.end();
 });
 
+// covers S163
 t.test('TickSource: rises strictly, also when the clock stops or is set back', (t) => {
   const ticks = new TickSource();
   let last = 0n;

@@ -62,6 +62,7 @@ const TEXTS = [
   '_',
 ];
 
+// covers S38
 t.test('linear pattern: finds what a regular expression with the flag u finds', async (t) => {
   const atom = fc.constantFrom(...ATOMS);
   const part = fc
@@ -89,6 +90,7 @@ t.test('linear pattern: the name of a group changes nothing', async (t) => {
   t.ok(compiled.ok && compiled.pattern.test('é'));
 });
 
+// covers S38
 t.test('linear pattern: what a linear engine lacks is a fault that names the part', async (t) => {
   const faults: readonly (readonly [source: unknown, fault: RegExp])[] = [
     ['(?=a)b', /look-around \(\(\?=\)/],

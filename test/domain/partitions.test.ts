@@ -7,6 +7,7 @@ import { runs } from '../support/depth.ts';
 const id = fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }).map(String);
 const part = fc.stringMatching(/^[a-z0-9-]{1,20}$/);
 
+// covers C2 C3
 t.test(
   'homes: uploads and drafts live with their account, delivery logs with their application',
   async (t) => {

@@ -8,6 +8,7 @@ const slice = (text: string, key: string) => {
   return span === undefined ? undefined : text.slice(span.start, span.end);
 };
 
+// covers R49
 t.test('memberSpan: gives the bytes of a top-level member as they were written', async (t) => {
   t.equal(slice('{"id":9007199254740993}', 'id'), '9007199254740993');
   t.equal(slice(' { "a" : {"id":1} , "id" : "\\u0041\\"}" } ', 'id'), '"\\u0041\\"}"');
@@ -133,6 +134,7 @@ t.test('numberFault: names the number that a double cannot hold', async (t) => {
     t.equal(path(exact), undefined, exact);
 });
 
+// covers S37
 t.test('numberFault: a number of more than 40 characters is named unread', async (t) => {
   const fault = (text: string) => numberFault(text, { start: 0, end: text.length });
   t.strictSame(fault(`{"a":[{"b":10.${'0'.repeat(37)}}]}`), undefined, '40 characters');

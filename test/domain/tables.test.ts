@@ -4,6 +4,7 @@ import { ERRORS, type ErrorName, rpcCode } from '../../src/domain/errors.ts';
 import { KeyFlag, keyTypeOf } from '../../src/domain/keys.ts';
 import { checkSetting, SETTINGS, type SettingName } from '../../src/domain/settings/settings.ts';
 
+// covers R94
 t.test('errors: statuses and messages of an mcp_login are those of spec 7.2', async (t) => {
   const rows: readonly (readonly [ErrorName, number, string])[] = [
     ['InvalidInput', 400, 'Invalid input format'],
@@ -17,6 +18,7 @@ t.test('errors: statuses and messages of an mcp_login are those of spec 7.2', as
   for (const [name, status, message] of rows) t.match(ERRORS[name], { status, message }, name);
 });
 
+// covers R94
 t.test('errors: JSON-RPC codes are those of spec 7.3', async (t) => {
   t.equal(rpcCode('MethodNotFound'), -32601);
   t.equal(rpcCode('InvalidParams'), -32602);
@@ -26,6 +28,7 @@ t.test('errors: JSON-RPC codes are those of spec 7.3', async (t) => {
     t.equal(rpcCode(name), -32000, name);
 });
 
+// covers R94
 t.test('errors: names and codes of the gateway and of files are those of spec 7.4', async (t) => {
   const codes: Partial<Record<ErrorName, number>> = {
     AccessRateLimit: 1002,

@@ -29,6 +29,7 @@ function errorOf({ status, json }: Answer): string {
   return `${status}/${String(json['error']?.['code'])}`;
 }
 
+// covers R54 S53
 t.test(
   'challenge: one issued before a SIGKILL signs up, adds a key and logs in after it, only once',
   async (t) => {
@@ -100,6 +101,7 @@ t.test(
   },
 );
 
+// covers S54
 t.test('challenge: one of another journal is 1104, even with the same account and key', async (t) => {
   const key = newKey();
   const folder = t.testdir({});

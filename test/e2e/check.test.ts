@@ -119,6 +119,7 @@ t.test('check: an intact journal has no findings, and the number of rows read is
   t.match(stdout, /: [0-9]{3} rows in 29 tables, 0 findings\n$/);
 });
 
+// covers S145
 t.test('check: no zeroed page changes what is read without a finding', async (t) => {
   const pages = pagesOf(original);
   const missed = await unseen('zeros', (file, at) => {
@@ -129,6 +130,7 @@ t.test('check: no zeroed page changes what is read without a finding', async (t)
   t.same(missed, []);
 });
 
+// covers S145
 t.test('check: no flipped bit changes what is read without a finding', async (t) => {
   const seed = Number(process.argv[3] ?? depth.seed);
   const next = seededNumbers(seed);
@@ -228,6 +230,7 @@ t.test('backup: a journal with a damaged row or page yields no valid backup', as
   t.match(sound, { code: 0, stdout: /backup written/ });
 });
 
+// covers S145
 t.test(
   'start after a crash: pages are verified first; a damaged page ends the start with one sentence, not a signal',
   async (t) => {

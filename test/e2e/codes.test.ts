@@ -47,6 +47,7 @@ t.test('one-time codes: a phone and an e-mail address log in through the sandbox
   t.notOk(stdout.includes(code) || stderr.includes(code), 'no code in the output');
 });
 
+// covers R60
 t.test(
   'one-time codes: while the chat module is down the code is kept for delivery, over kill -9 too',
   async (t) => {

@@ -121,6 +121,7 @@ const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void,
   ['a foreign file', (file) => writeFileSync(file, 'x'.repeat(100_000)), /both meta pages are bad/],
 ];
 
+// covers S141 S142
 t.test('damaged journal: a start on a damaged header ends with 70 and one sentence', async (t) => {
   const good = await served(`${t.testdir({ data: {} })}/data`);
   for (const [at, [name, damage, says]] of DAMAGES.entries()) {
@@ -138,6 +139,7 @@ t.test('damaged journal: a start on a damaged header ends with 70 and one senten
   }
 });
 
+// covers S142
 t.test(
   'damaged journal: behind a wrong number of the older meta page the newest commit comes back',
   async (t) => {
@@ -171,6 +173,7 @@ t.test('damaged journal: a journal cut within its unused preallocated pages is s
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
 
+// covers S143
 t.test(
   'missing journal: a start needs --new-journal, which is refused with 64 if the journal is present',
   async (t) => {
@@ -194,6 +197,7 @@ t.test(
   },
 );
 
+// covers S139
 t.test(
   'two gateways on one folder: one in another network namespace is refused',
   { skip: lacking('network namespaces') },

@@ -6,6 +6,7 @@ import { launch } from '../../tools/launch.ts';
 
 const DESCRIPTORS = 160;
 
+// covers S157
 t.test('descriptors: /health is 200 on an open connection when no descriptor is left', async (t) => {
   const settings = { ConnectionsMax: 1_000, ConnectionsPerNetworkPercent: 0, IpRPSLimit: 0, ApiRPSLimit: 0 };
   const gateway = await launch({

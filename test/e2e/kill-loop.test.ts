@@ -14,6 +14,7 @@ const PLANTED_KILLS = 10;
 
 t.setTimeout(240_000);
 
+// covers S149
 t.test('kill -9 loop: every acknowledged write is present exactly once after each kill', async (t) => {
   const kills = count(KILLS);
   const report = await runKillLoop({

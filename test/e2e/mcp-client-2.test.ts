@@ -107,6 +107,7 @@ for (const mode of MODES) {
   );
 }
 
+// covers R37
 t.test('client 2: all modes on the real program, with a real login and the sandbox', async (t) => {
   const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000, McpApiRPSLimit: 1000 };
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });

@@ -49,6 +49,7 @@ async function basicBearer(gateway: RunningGateway, person: Person): Promise<str
   return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
 }
 
+// covers R28 R77
 t.test('official client: every gateway and wallet tool on the real program, as McpVerified', async (t) => {
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
@@ -59,6 +60,7 @@ t.test('official client: every gateway and wallet tool on the real program, as M
   await useEveryTool(t, gateway.url, { user: await enrol(), receiver: await enrol() });
 });
 
+// covers R1 R76
 t.test('official client: McpBasic reads the curated tools and moves no money', async (t) => {
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
@@ -79,6 +81,7 @@ async function reloadsOf(gateway: RunningGateway, admin: Person): Promise<string
   return rows.filter(({ event }) => event === 'admin.reload').map(({ fields }) => fields.outcome);
 }
 
+// covers R24
 t.test(
   'custom tools: loaded from the configuration, swapped by SIGHUP and by an admin, kept if the new file has faults',
   async (t) => {

@@ -56,6 +56,7 @@ function outcomeOf(answer: Answer): string {
 const gateway = await launch({ args: ['--sandbox'], configuration: CONFIGURATION });
 t.teardown(() => gateway.stop());
 
+// covers R6
 t.test(
   'module down: -32000 until the breaker opens, then at once; other endpoints are still tried',
   async (t) => {
@@ -96,6 +97,7 @@ t.test('module error: a result with isError and the bytes of the module', async 
   await fault('ok');
 });
 
+// covers S156
 t.test('module slow: -32000 at the time-out of the tool', async (t) => {
   const agent = await enrol();
   await fault('slow', 5_000);
@@ -107,6 +109,7 @@ t.test('module slow: -32000 at the time-out of the tool', async (t) => {
   await fault('ok');
 });
 
+// covers S156
 t.test(
   'answer cut off: the agent repeats the transfer with the same externalId, and the money moves once',
   async (t) => {
@@ -124,6 +127,7 @@ t.test(
   },
 );
 
+// covers S149
 t.test(
   'kill -9 while agents pay: each payment, repeated with its externalId until acknowledged, moves money once',
   async (t) => {

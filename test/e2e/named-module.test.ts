@@ -60,6 +60,7 @@ t.test('module of any name: its paths are proxied, public ones without a session
   t.equal((await fetch(`${gateway.url}/other/v1/items`)).status, 404);
 });
 
+// covers R18
 t.test('tools with PUT and PATCH send a body, tools with DELETE a query', async (t) => {
   const values = { id: '7', name: 'ink' };
   const rows = [

@@ -67,6 +67,7 @@ t.test('package: version 0.2.0 or later, the same in the lock and in the changel
   );
 });
 
+// covers S135
 t.test('package: holds the built program, pages and manuals, no tests, sources or bench', async (t) => {
   const files = filesBelow(root).filter((path) => !path.startsWith('node_modules'));
   t.same(

@@ -22,6 +22,7 @@ async function agentOf(gateway: RunningGateway) {
   return { person, login, bearer: String(login.json['result']?.['sessionId']) };
 }
 
+// covers R52
 t.test(
   'whole path: an agent logs in with its key and calls a tool; all of it survives kill -9',
   async (t) => {
@@ -72,6 +73,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test(
   'whole path: REST calls reach the wallet with a session cookie or a bearer, and not without',
   async (t) => {
@@ -100,6 +102,7 @@ t.test(
   },
 );
 
+// covers R79
 t.test(
   'whole path: the code of a payment order opens the tools of the payer without a login, and no other tools',
   async (t) => {
@@ -124,6 +127,7 @@ t.test(
   },
 );
 
+// covers R79
 t.test(
   'whole path: an invite code opens its chat to a device without a login, and the owner reads its message',
   async (t) => {
@@ -148,6 +152,7 @@ t.test(
   },
 );
 
+// covers R28 R33
 t.test(
   'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
   async (t) => {
@@ -212,6 +217,7 @@ t.test(
   },
 );
 
+// covers R5
 t.test(
   'settings: an admin change takes effect at once and survives a restart; other users are refused',
   async (t) => {

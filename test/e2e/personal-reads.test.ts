@@ -63,6 +63,7 @@ async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<b
   return verdicts.every((one) => one === first) ? first === true : verdicts.join();
 }
 
+// covers R1 R76 S98
 t.test('production: a public key alone reads public data; a reload opens and closes the rest', async (t) => {
   const admin = newKey();
   const configuration = { Settings, Production: true, Admin: { publicKeys: [admin.publicKey] } };
@@ -99,6 +100,7 @@ t.test('production: a public key alone reads public data; a reload opens and clo
   t.equal(await balanceIsOpen(gateway, basic), true, 'SIGHUP does the same');
 });
 
+// covers S98
 t.test('production: a start with McpBasicPersonalReads true warns, by the environment too', async (t) => {
   const gateway = await launch({
     configuration: { Settings, Production: true },

@@ -69,6 +69,7 @@ t.test('program: an invalid configuration ends with 78 and names every fault wit
   }
 });
 
+// covers R24
 t.test('program: faults of custom tools end with 78 and are all listed', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/tools.json`;
@@ -233,6 +234,7 @@ t.test(
   },
 );
 
+// covers R24
 t.test('program: SIGHUP loads new tools and keeps the old ones if a definition is faulty', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/tools.json`;
@@ -265,6 +267,7 @@ t.test('program: SIGHUP loads new tools and keeps the old ones if a definition i
   t.same(await reload(module, /Modules\.core.*needs a restart/), ['second']);
 });
 
+// covers R16 R24
 t.test('program: tools under Config, and SIGHUP names changed keys that need a restart', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/config.json`;
@@ -299,6 +302,7 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   t.notMatch(gateway.output().stderr, key, 'only names are logged');
 });
 
+// covers R6
 t.test('program: the first line says where it listens, and SIGTERM ends the program with 0', async (t) => {
   const gateway = await launch();
   t.match(
@@ -342,6 +346,7 @@ t.test('program: keygen prints a pair that logs in', async (t) => {
   await gateway.stop();
 });
 
+// covers S174
 t.test(
   'program: a backup restored into an empty folder has the accounts; a running gateway is not disturbed',
   async (t) => {

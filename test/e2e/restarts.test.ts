@@ -7,6 +7,7 @@ t.setTimeout(120_000);
 const CLIENTS = 50;
 const RESTARTS = 2;
 
+// covers S157
 t.test('restarts: 50 plain EventSource clients reconnect after a stop and after a kill -9', async (t) => {
   const report = await runRestartLoop({
     clients: CLIENTS,

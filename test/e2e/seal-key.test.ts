@@ -4,6 +4,7 @@ import { launch, runToEnd } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 
+// covers S131
 t.test('seal key: a journal sealed under a key is served with that key alone', async (t) => {
   const dataPath = `${t.testdir({})}/data`;
   const [one, two] = ['11'.repeat(32), Buffer.alloc(32, 2).toString('base64url')] as const;

@@ -83,6 +83,7 @@ const namesIn = (text: string, secrets: object): string[] =>
     .filter(([, value]) => text.includes(value))
     .map(([name]) => name);
 
+// covers S33
 t.test('canaries: no secret in the log, in refusals, in /health or in /metrics', async (t) => {
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   const refusals: Answer[] = [];
@@ -158,6 +159,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   t.match(stderr, new RegExp(`"userId":"${person.userId}"`));
 });
 
+// covers S31
 t.test(
   'log: hostile paths and user agents are logged as one JSON object a line, with the outcome',
   async (t) => {

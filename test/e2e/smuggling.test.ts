@@ -8,6 +8,7 @@ import { connectRaw, requestText } from '../support/http.ts';
 const TRICK = `1;a\r\nA\r\n400\r\n${'x'.repeat(434)}\r\n0\r\n\r\n`;
 const CHUNKED = { 'Transfer-Encoding': 'chunked', 'Content-Type': 'application/json' };
 
+// covers S42
 t.test(
   'smuggling: a request hidden behind POST /mcp or an event push leaves no log line, counter or audit record',
   async (t) => {

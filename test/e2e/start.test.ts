@@ -73,6 +73,7 @@ function knock(port: number): Promise<string> {
   });
 }
 
+// covers S157
 t.test(
   'start: both ports refuse connections until the program prints that it listens, and then serve',
   async (t) => {

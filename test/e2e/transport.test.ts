@@ -93,6 +93,7 @@ function get(url: string, headers: Record<string, string> = {}) {
   );
 }
 
+// covers S128
 t.test('TLS: version 1.3, and 1.2 only with forward secrecy', async (t) => {
   const gateway = await start(t, { Listen: { tls: filesIn(t, makeCertificate('rsa')) } });
   const port = portOf(gateway.url);
@@ -119,6 +120,7 @@ t.test('TLS: version 1.3, and 1.2 only with forward secrecy', async (t) => {
     t.match(await only(version), /^ERR_SSL_\S*(PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL)$/, version);
 });
 
+// covers S129
 t.test('TLS: SIGHUP serves a new certificate, keeps open connections and loses no new one', async (t) => {
   const [first, second] = [makeCertificate(), makeCertificate('rsa')];
   const files = filesIn(t, first);
@@ -181,6 +183,7 @@ t.test('TLS: SIGHUP serves a new certificate, keeps open connections and loses n
   t.equal((await gateway.stop()).code, 0);
 });
 
+// covers S130
 t.test('HSTS: sent on every answer in production with TLS of its own, and never otherwise', async (t) => {
   const files = filesIn(t, makeCertificate());
   const cases = [
@@ -207,6 +210,7 @@ t.test('HSTS: sent on every answer in production with TLS of its own, and never 
   }
 });
 
+// covers S127
 t.test('internal listener: a Host name that external DNS could resolve is 403 with 1103', async (t) => {
   const allowHosts = ['metrics.internal.example', 'Gate-1'];
   const gateway = await start(t, { Internal: { allowHosts }, Settings: NO_LIMITS });

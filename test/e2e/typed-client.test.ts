@@ -342,6 +342,7 @@ async function readFirst(input: string, init: RequestInit): Promise<Response> {
   return new Response(first?.value, { status: response.status, headers: response.headers });
 }
 
+// covers R2
 t.test(
   'typed client: compiles, executes every operation once, and every answer matches the API description',
   async (t) => {

@@ -130,6 +130,7 @@ async function checkRotation(t: Test, { send, receiver, id, apiKey, again }: Rot
   t.throws(() => verify(apiKey), 'the former key signs no more');
 }
 
+// covers R85
 t.test(
   'webhooks: over kill -9 and a failing receiver every event arrives, in order, verified by the reference library',
   async (t) => {

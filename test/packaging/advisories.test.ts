@@ -51,12 +51,14 @@ function registryOf(advisories: Readonly<Record<string, readonly object[]>>): Re
   };
 }
 
+// covers S134
 t.test('advisories: one for a package of a run ends the gate', async (t) => {
   const { code, text } = await runWith(t, registryOf({ pino: [ADVISORY] }));
   t.equal(code, 1);
   t.match(LINE.exec(text)?.slice(1), ['pino', 'a run']);
 });
 
+// covers S134
 t.test('advisories: one for a package of development ends the gate', async (t) => {
   const { code, text } = await runWith(t, registryOf({ acorn: [ADVISORY] }));
   t.equal(code, 1);
@@ -68,6 +70,7 @@ t.test('advisories: none for the packages of the lock passes', async (t) => {
   t.same([code, text], [0, 'advisories: none for the packages of the lock\n']);
 });
 
+// covers S134
 t.test('advisories: a registry that answers no audits is named and skipped', async (t) => {
   const { code, text, registry } = await runWith(t, (_request, response) => response.writeHead(405).end());
   t.equal(code, 0);
@@ -75,12 +78,14 @@ t.test('advisories: a registry that answers no audits is named and skipped', asy
   t.ok(text.includes(registry), text);
 });
 
+// covers S134
 t.test('advisories: the fault of a command and a text of another kind are no skip', async (t) => {
   const missing = { error: { code: 'ENOLOCK', summary: 'This command requires an existing lockfile.' } };
   for (const text of [JSON.stringify(missing), '{}', '[]', '', 'npm error', '{"auditReportVersion":1}'])
     t.throws(() => readAudit(text), text);
 });
 
+// covers S134
 t.test('advisories: an allowed one passes while a package has it, and is a fault afterwards', async (t) => {
   const packages = { '': { dependencies: { a: '1.0.0' } }, 'node_modules/a': { version: '1.0.0' } };
   const via = [{ ...ADVISORY, name: 'a', range: '<2.0.0' }];

@@ -52,6 +52,7 @@ function plant(change: (value: { -readonly [Field in keyof Sbom]: Sbom[Field] })
   return schemaFaults(planted);
 }
 
+// covers S135
 t.test('sbom: has what CycloneDX 1.6 requires', async (t) => {
   t.same(schemaFaults(sbom), []);
   const [first, ...others] = sbom.components;
@@ -85,6 +86,7 @@ function namesOf(t: Test): string[] {
   return [...names];
 }
 
+// covers S135
 t.test('sbom: lists every package that npm installs for a run, and none for tests', async (t) => {
   // The lock has folder names, and a component the name of the package.
   const folders = closureOf([''], packages).filter((path) => path !== '');
@@ -109,6 +111,7 @@ t.test('sbom: lists every package that npm installs for a run, and none for test
   t.notOk(listed.some((each) => /^(?:tap|typescript|@biomejs\/biome)@/.test(each)));
 });
 
+// covers S135
 t.test('sbom: prepack writes it into the package, the same bytes for the same lock', async (t) => {
   const { scripts, files } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     scripts: Record<string, string>;

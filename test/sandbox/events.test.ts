@@ -45,6 +45,7 @@ const order = async (store: SandboxStore, crm: string, fields: Fields): Promise<
     }),
   );
 
+// covers R25 R92
 t.test('sandbox events: every type of spec 6.3 comes from something that a user can do', async (t) => {
   const store = await openStore(await logPath(t));
   await get(store, '/wallet/v1/info/get', '8');
@@ -84,6 +85,7 @@ t.test('sandbox events: every type of spec 6.3 comes from something that a user 
   await store.close();
 });
 
+// covers R91
 t.test(
   'sandbox events: those of the wallet name the network of their currency, for routing alone',
   async (t) => {
@@ -188,6 +190,7 @@ t.test('sandbox events: a page is longer than asked for rather than that it spli
   await store.close();
 });
 
+// covers R92
 t.test('sandbox core: notices go to all users or to one, and only they read them', async (t) => {
   const path = await logPath(t);
   const store = await openStore(path);

@@ -136,6 +136,7 @@ t.test('sandbox: bodies that are no JSON object, too large or of another type ar
   t.match(await call(path, '7', '{"__proto__":{"currency":"DEMO"}}'), { body: { error: { code: 2101 } } });
 });
 
+// covers S35
 t.test('sandbox: a foreign Host is refused, so that no web page reads the outbox', async (t) => {
   const { url } = await start(t);
   const status = await new Promise((resolve, reject) => {

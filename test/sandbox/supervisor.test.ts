@@ -50,6 +50,7 @@ async function supervised(t: Test, start: (options: SandboxOptions) => Promise<R
   };
 }
 
+// covers S158
 t.test('supervisor: a sandbox that ended serves again at the same address, with what was kept', async (t) => {
   const started: RunningSandbox[] = [];
   const { sandbox, end, clock, returned } = await supervised(t, async (options) => {
@@ -71,6 +72,7 @@ t.test('supervisor: a sandbox that ended serves again at the same address, with 
   t.same(await balance(), before);
 });
 
+// covers S158
 t.test('supervisor: waits grow to a minute, and begin anew after one that stayed', async (t) => {
   let fails = false;
   const { end, pass, waits, clock } = await supervised(t, async () => {

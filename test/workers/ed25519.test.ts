@@ -61,6 +61,7 @@ function nativeAccepts(publicKey: Buffer, message: Buffer, signature: Buffer): b
   return nativeVerify(null, message, key, signature);
 }
 
+// covers R9 S22
 t.test(
   'ed25519: every vector has the guarded result, on the first and on a repeated use of the key',
   async (t) => {
@@ -80,6 +81,7 @@ t.test(
   },
 );
 
+// covers S22
 t.test('ed25519: forgeries that OpenSSL accepts are refused by the guard', async (t) => {
   const forgeries = vectors.filter(({ openssl, guarded }) => openssl && !guarded);
   t.equal(forgeries.length, 3);
@@ -89,6 +91,7 @@ t.test('ed25519: forgeries that OpenSSL accepts are refused by the guard', async
   }
 });
 
+// covers R9
 t.test(
   'ed25519: the 14 low-order keys with R = identity and S = 0 are refused for 64 timestamps',
   async (t) => {
@@ -128,6 +131,7 @@ t.test('ed25519: any changed bit of key, message or signature makes it false', a
   t.doesNotThrow(() => fc.assert(property, runs(1_000)));
 });
 
+// covers S22
 t.test('ed25519: S + L in place of S is refused (one signature has one spelling)', async (t) => {
   const signer = newSigner();
   const message = timestampBytes(1_790_000_000);

@@ -76,6 +76,7 @@ function authenticationOf(fixture: Fixture): AuthenticationTask {
 
 t.equal(FIXTURES.length, 6);
 for (const fixture of FIXTURES) {
+  // covers R55
   t.test(`recorded ceremony: ${fixture.name}`, async (t) => {
     const { expect } = fixture.registration;
     const registration = registrationOf(fixture);
@@ -129,6 +130,7 @@ const ORIGIN = 'http://localhost:8123';
 const CHALLENGE = 'SpZkPKeWE38mov4gLYYv60GnXU6aJawTCFotaduhra4';
 const PLACE = { challenge: CHALLENGE, rpId: 'localhost', origins: [ORIGIN] };
 
+// covers R55
 t.test('ceremony: no input of a client throws, and no mutation passes', async (t) => {
   const passkey = makePasskey('ES256');
   const made = create(passkey, { challenge: CHALLENGE, origin: ORIGIN });

@@ -84,6 +84,7 @@ t.test('pool: tasks that arrive together each have their own result, on both thr
   t.equal(pool.counters().completed, 200);
 });
 
+// covers S160
 t.test(
   'pool: a full queue refuses with Overloaded, counts it, and takes tasks again when it has emptied',
   async (t) => {
@@ -114,6 +115,7 @@ for (const death of ['exit', 'uncaught']) {
   );
 }
 
+// covers S160
 t.test('pool: deaths under load fail the tasks alone that cause them', async (t) => {
   const pool = makePool(t, { threads: 2, taskFile: DYING });
   const results = await Promise.all(

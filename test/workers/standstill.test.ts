@@ -82,6 +82,7 @@ t.test('pool: a verification that its thread does not finish in 5 s is TaskTimed
   t.match(pool.counters(), { pending: 0, timedOut: 1, threadsReplaced: 0, failed: 0, stuck: 0 });
 });
 
+// covers S162
 t.test('pool: a thread that stands still is replaced after 5 s and its tasks run again', async (t) => {
   const pool = makePool(t);
   await pool.run('verifyEd25519', signed('alive'));
@@ -146,6 +147,7 @@ function heldBy({ folder }: Hold): TaskInput<'makePart'> {
   return { root: folder, owner: '7', part: 'held', modes: { folder: 0o700, file: 0o600 } };
 }
 
+// covers S162
 t.test(
   'pool: a task that holds a file is late at a replacement, and settles when its thread ends',
   async (t) => {

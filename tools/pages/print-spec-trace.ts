@@ -67,7 +67,7 @@ function specTracePage(sections: readonly Section[]): string {
     '',
     'Generated from the contract client by `npm run generate`. The client (`test/contract/`) talks to the running program and knows only the [specification](specification.md). A line is one check: the beginning of a sentence of the specification, and what a client sees. The chapters cite the sentences word for word. The check is the test “contract, section: what is seen” of the named file. What no client can see has another test, named in its line.',
     '',
-    'Every sentence has a line or is a [known gap](known-gaps.md), except those that announce what follows and those that begin with “Left open”. `test/docs/spec-trace.test.ts` checks that. Tests of readings, extensions, routes and errors: `test/docs/evidence/`. Attacks and faults: [SECURITY.md](SECURITY.md).',
+    'Every sentence has a line or is a [known gap](known-gaps.md), except those that announce what follows and those that begin with “Left open”. `test/docs/spec-trace.test.ts` checks that. Tests of readings and extensions name their ids.',
     '',
     ...sections.flatMap((section) => sectionText(section, lines)),
   ].join('\n');

@@ -164,6 +164,7 @@ async function start(given: Given) {
   };
 }
 
+// covers C10
 t.test('McpApp: a session that is older than the opening by another clock is valid', async (t) => {
   const { login, enters, actors } = await start({ openedTick: FAST, keyTick: FAST });
   const tokens = [await login(OWNER), await login(HELPER)];
@@ -180,6 +181,7 @@ t.test('McpApp: a session that is older than the opening by another clock is val
   t.same(actors.bugs, []);
 });
 
+// covers C10
 t.test('McpApp: a session that is younger than the closing by another clock is over at once', async (t) => {
   const token = tokenOf(OWNER, 1);
   const entry = { openedTick: SLOW, keyTick: '1' };
@@ -243,6 +245,7 @@ t.test('appClosed: ends what came in by the named opening or key, other sessions
   t.same(await left(), [], 'a message of an earlier version: the tick decides');
 });
 
+// covers C10
 t.test(
   'accounts of version 6: McpApp sessions and grants are served, and end, by the order of ids',
   async (t) => {

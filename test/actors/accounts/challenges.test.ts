@@ -62,6 +62,7 @@ async function start() {
 }
 
 for (const how of ['a replay of its events', 'a passivation'] as const) {
+  // covers S53
   t.test(`used challenge: after ${how} the account refuses it still, and takes another`, async (t) => {
     const { actors, challenge, login, addKey, sessions } = await start();
     const [forLogin, forClaim, forProof] = [challenge(2), challenge(3), challenge(4)];
@@ -88,6 +89,7 @@ for (const how of ['a replay of its events', 'a passivation'] as const) {
   });
 }
 
+// covers S53
 t.test(
   'used challenge: of two logins at the same time that passed elsewhere, one opens a session',
   async (t) => {
@@ -120,6 +122,7 @@ t.test('used challenge: one that opened nothing is not kept', async (t) => {
   t.ok((await login(used)).token);
 });
 
+// covers R54
 t.test('used challenge: 64 live ones are kept, the next is 1002 until the first is over', async (t) => {
   const { actors, challenge, login, sessions } = await start();
   const first = challenge(2);

@@ -30,6 +30,7 @@ t.test('idle session: without other nodes it ends with the limit', async (t) => 
   t.same([isOpenAfter(limitMs - 1, false), isOpenAfter(limitMs, false)], [true, false]);
 });
 
+// covers C13
 t.test('idle session: a use that another node has not written down yet may keep it open', async (t) => {
   const limitMs = IDLE_SECONDS * SECOND_MS + TOUCH_INTERVAL_MS;
   t.same([isOpenAfter(limitMs - 1, true), isOpenAfter(limitMs, true)], [true, false]);

@@ -87,6 +87,7 @@ t.test(
   },
 );
 
+// covers R28 R55
 t.test('accounts of version 1: a contact that was linked is kept', async (t) => {
   for (const snapshot of [true, false]) {
     const written = GOLDEN.user[2];
@@ -207,6 +208,7 @@ t.test('accounts of version 3: knew no used challenges, and keep them from now o
   }
 });
 
+// covers R14 R63
 t.test('accounts of version 4: registrations have no Idempotency-Key, new ones keep theirs', async (t) => {
   const entry = { appId: '70', name: 'Shop', url: 'https://shop.example' };
   const state = { ...initialUser('7'), createdMs: 1, handle: 'h', apps: [entry], appsPlaced: 1 };
@@ -230,6 +232,7 @@ t.test('accounts of version 4: registrations have no Idempotency-Key, new ones k
   }
 });
 
+// covers R64 R85
 t.test('applications of version 2: the new key of a rotation stays the one that is sent', async (t) => {
   const [written] = GOLDEN.app;
   if (written === undefined) throw new Error('no application');

@@ -489,6 +489,7 @@ function same(actual: unknown, expected: unknown): void {
     throw new Error(`${ordered(actual)} is not ${ordered(expected)}`);
 }
 
+// covers S164
 t.test('account: any history of keys, logins, blocks and restarts ends as in the reference', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 25, maxLength: 60 }), async (steps) => {

@@ -102,6 +102,7 @@ t.test('account: a session without a key, and one whose key is not there, keep w
   t.end();
 });
 
+// covers S99
 t.test(
   'account: a session keeps that it was signed; one from before that was written proved nothing',
   (t) => {

@@ -90,6 +90,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
   };
 }
 
+// covers R107
 t.test('session: a browser session ends when it is idle, and at its absolute end however busy', async (t) => {
   const account = await start();
   const { actors, enter, rootToken } = account;
@@ -114,6 +115,7 @@ t.test('session: a browser session ends when it is idle, and at its absolute end
   t.same(account.failures, []);
 });
 
+// covers R7 R107
 t.test(
   'session: an MCP session lives to its expiresUtc, used or not, and not a millisecond longer',
   async (t) => {
@@ -127,6 +129,7 @@ t.test(
   },
 );
 
+// covers R108
 t.test('session: the sweep removes expired sessions and releases their names', async (t) => {
   const { actors, enter, mcpLogin, rootToken } = await start();
   const { token } = await mcpLogin('McpBasic');
@@ -189,6 +192,7 @@ t.test('session: a last use that cannot be written is reported, and the session 
   t.equal(failures.length, 1, 'the next one is written');
 });
 
+// covers R108
 t.test('session: the 51st browser session ends the oldest, MCP sessions are not touched', async (t) => {
   const { actors, enter, login, mcpLogin, rootToken, sessions } = await start();
   const agent = await mcpLogin('McpVerified');
@@ -203,6 +207,7 @@ t.test('session: the 51st browser session ends the oldest, MCP sessions are not 
   t.equal(actors.system.lookup('sidHash', hashToken(rootToken) ?? ''), undefined);
 });
 
+// covers R77
 t.test('session: McpBasic logins, which prove nothing, never push out verified ones', async (t) => {
   const { enter, mcpLogin } = await start();
   const verified = await mcpLogin('McpVerified');
@@ -227,6 +232,7 @@ t.test(
   },
 );
 
+// covers R96 R100
 t.test(
   'limits: scope s counts each session, scope p the key over all its sessions, 0 turns them off',
   async (t) => {
@@ -264,6 +270,7 @@ t.test(
   },
 );
 
+// covers R99 S69
 t.test(
   'limits: all sessions of a user share one window of requests, shown when it is the tighter',
   async (t) => {
@@ -301,6 +308,7 @@ t.test(
   },
 );
 
+// covers S69
 t.test('limits: windows of session and user agree with a reference over random requests', async (t) => {
   const { actors, enter, login, rootToken } = await start({ settings: { RateLimitWindowSeconds: 1 } });
   const tokens = [rootToken, (await login()).token, (await login()).token];
@@ -342,6 +350,7 @@ t.test('limits: windows of session and user agree with a reference over random r
   t.pass('100 runs agree');
 });
 
+// covers R100
 t.test(
   'limits: sessions without proof, spent by any caller that knows the public key, leave its holder a full window',
   async (t) => {
@@ -380,6 +389,7 @@ t.test(
   },
 );
 
+// covers R7 R82 S34
 t.test('secrets: no row, snapshot, index, mail or audit record of the journal holds a token', async (t) => {
   const { actors, login, mcpLogin, rootToken } = await start();
   const tokens = [rootToken, (await login()).token, (await mcpLogin('McpVerified')).token];
@@ -392,6 +402,7 @@ t.test('secrets: no row, snapshot, index, mail or audit record of the journal ho
   t.ok(tokens.every((token) => actors.system.lookup('sessionHash', token) === undefined));
 });
 
+// covers R28
 t.test('blocking: ends every session at once and refuses logins until it is lifted', async (t) => {
   const { actors, ask, enter, login, mcpLogin, rootToken } = await start();
   const agent = await mcpLogin('McpVerified');
@@ -432,6 +443,7 @@ t.test('admin: the holder of a proven admin key is one, a mere claim is not enou
   t.equal(gate.authenticate(plain.rootToken, 'browser', undefined, CLIENT)?.session.role, undefined);
 });
 
+// covers R28
 t.test('key: a removed one is kept with the flag Deleted added, its signature counter still 0', async (t) => {
   const flags = KeyFlag.Fido2Key | KeyFlag.CardDav;
   const key: UserKey = {
@@ -461,6 +473,7 @@ t.test('key changes: an old login is refused where the setting asks for a fresh 
   t.ok((await update((await sessions()).at(-1)?.id ?? '')).key, 'after another login');
 });
 
+// covers R59
 t.test('login log: bounded, and refusals cannot flush the successes', async (t) => {
   const { actors, ask, challenge, key, keyId, mcpLogin } = await start();
   const proof = { message: Buffer.from('m'), signature: new Uint8Array(64) };
@@ -492,6 +505,7 @@ type Step =
   | { readonly do: 'use' | 'end'; readonly session: number }
   | { readonly do: 'advance'; readonly seconds: number };
 
+// covers S164
 t.test(
   'session: any history of uses, waits and restarts ends sessions when the reference does',
   async (t) => {

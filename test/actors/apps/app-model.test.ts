@@ -350,6 +350,7 @@ function expect(note: string, actual: unknown, wanted: unknown): void {
   throw new Error(`${note}: ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`);
 }
 
+// covers R76 S165
 t.test(
   'applications: any history of registrations, approvals, logins and restarts agrees with the model',
   async (t) => {

@@ -228,6 +228,7 @@ function keysOf(state: AppState, nowMs: number): { valid: string[]; sent: string
   return { valid: valid.map(({ keyId }) => keyId), sent: sentKeyOf(valid)?.keyId };
 }
 
+// covers R64 R85
 t.test('app: after a rotation the former key is sent for 24 hours, and both are valid', async (t) => {
   const end = 5_000 + KEY_OVERLAP_MS;
   t.equal(KEY_OVERLAP_MS, 86_400_000);
@@ -243,6 +244,7 @@ t.test('app: after a rotation the former key is sent for 24 hours, and both are 
   t.same(keysOf(later, end), { valid: ['k3', 'k2'], sent: 'k2' }, 'the overlap before was over');
 });
 
+// covers R64 R85
 t.test('app: the owner ends an overlap; a second time changes nothing and answers the same', async (t) => {
   const state = registered(rotate('k2'));
   const { state: ended, outcome } = decide(state, FINISH);

@@ -132,6 +132,7 @@ function expected(known: Known, right: boolean, nowMs: number): string {
   return 'right';
 }
 
+// covers R60 S78
 t.test('codes: any history of codes, tries, waits and restarts ends as in the reference', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { maxLength: 60, size: 'max' }), async (steps) => {
@@ -182,6 +183,7 @@ const formerCodes: typeof oneTimeCodes = {
   },
 };
 
+// covers S78
 t.test('codes: a code of six digits from an earlier version is sent and good until it expires', async (t) => {
   const kinds = KINDS.map((kind) => (kind.kind === oneTimeCodes.kind ? formerCodes : kind));
   const { actors, chat, issue, redeem } = startCodes({}, kinds);
@@ -197,12 +199,14 @@ t.test('codes: a code of six digits from an earlier version is sent and good unt
   t.equal(await redeem(issued.id, code), 'right');
 });
 
+// covers S78
 t.test('codes: guesses at all codes of a year find fewer than one account in five years', async (t) => {
   const triesPerYear = new LiveSettings().get('OneTimeCodesPerDay') * 365 * CODE_TRIES_MAX;
   const found = triesPerYear / 10 ** CODE_DIGITS;
   t.ok(found < 0.2, `${found} a year`);
 });
 
+// covers S78
 t.test('codes: six digits of eight are neither right nor a try', async (t) => {
   const { chat, issue, redeem } = startCodes();
   const issued = await issue(phone(1));
@@ -214,6 +218,7 @@ t.test('codes: six digits of eight are neither right nor a try', async (t) => {
   t.equal(await redeem(issued.id, code), 'right');
 });
 
+// covers R60
 t.test(
   'caps: one network that asks for ten thousand addresses gets ten codes an hour and leaves bounded state',
   async (t) => {
@@ -240,6 +245,7 @@ t.test(
   },
 );
 
+// covers R60
 t.test(
   'caps: requests of unknown networks for a number leave the codes of its owner, and vice versa',
   async (t) => {
@@ -266,6 +272,7 @@ t.test(
   },
 );
 
+// covers S76
 t.test('codes: a code of the other class neither replaces nor uses up a code', async (t) => {
   const oneTime = startCodes();
   const number = phone(1);
@@ -289,6 +296,7 @@ t.test('codes: a code of the other class neither replaces nor uses up a code', a
   t.equal(await oneTime.redeem(first.id, first.code), 'ChallengeExpired', 'one of its own class replaces it');
 });
 
+// covers S77
 t.test(
   'caps: a walk through the /64s of a /56 or /48 gets four and sixteen times the codes of one',
   async (t) => {

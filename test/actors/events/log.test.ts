@@ -110,6 +110,7 @@ t.test(
   },
 );
 
+// covers R87
 t.test(
   'event log: a known event is stored once, and its answer waits for the disk like the first',
   async (t) => {
@@ -241,6 +242,7 @@ function eventsOwner(isOwner: boolean) {
   return { state, ownership: { owns } };
 }
 
+// covers C18
 t.test('event log: only its owner removes events', async (t) => {
   const settings = new LiveSettings({ EventRowsMax: 1_000 });
   const actors = createTestActors({ kinds: [], settings });
@@ -255,6 +257,7 @@ t.test('event log: only its owner removes events', async (t) => {
   t.equal(log.counters().rows, 1_000);
 });
 
+// covers C18
 t.test('event inbox: a node that is not the owner refuses events and releases none', async (t) => {
   const actors = createTestActors({ kinds: [] });
   const first = eventsOwner(true);

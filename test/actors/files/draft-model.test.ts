@@ -321,6 +321,7 @@ function expect(what: string, found: unknown, wanted: unknown): void {
   if (a !== b) throw new Error(`${what}: ${a}, expected ${b}`);
 }
 
+// covers S167
 t.test('draft: agrees with the reference in random histories', async (t) => {
   t.setTimeout(120_000);
   await fc.assert(

@@ -202,6 +202,7 @@ t.test('draft: a size that is not the declared one is refused and all of it remo
   }
 });
 
+// covers R27
 t.test('draft: a stream that ends with nothing to keep takes message and bytes with it', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);
@@ -212,6 +213,7 @@ t.test('draft: a stream that ends with nothing to keep takes message and bytes w
   checkGone(t, world, fileId);
 });
 
+// covers R70
 t.test('draft: a newer stream fences every command of the older one', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);
@@ -387,6 +389,7 @@ t.test('draft: a crash while the message was asked for cancels it within two min
   t.ok(await open(world), 'the place is free');
 });
 
+// covers R26 S152
 t.test('draft: a crash after the last byte, at any step, still ends in the complete file', async (t) => {
   for (let steps = 0; steps < 12; steps += 1) {
     const world = createDraftWorld();

@@ -341,6 +341,7 @@ async function toTheEnd(uploads: UploadActors): Promise<string[]> {
 
 const settings = () => new LiveSettings({ UploadInactivitySeconds: INACTIVITY_MS / SECOND_MS });
 
+// covers S151 S166
 t.test('uploads: any history ends as in the reference', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }), async (steps) => {
@@ -387,6 +388,7 @@ t.test('uploads: any history ends as in the reference', async (t) => {
   t.pass('it held');
 });
 
+// covers S166
 t.test(
   'uploads: whatever is cut off by a crash, in the end file and message are both there or neither',
   async (t) => {

@@ -38,6 +38,7 @@ t.test('upload: a chunk is acknowledged before its row is written; a question ab
   t.same(await uploads.missing(ADA, file), [0, 2], 'what was answered is in the journal');
 });
 
+// covers R26 S150
 t.test(
   'upload: a kill takes no acknowledged chunk, nor does a second kill right after the restart',
   async (t) => {

@@ -96,6 +96,7 @@ t.test('upload: one of a single byte completes at once', async (t) => {
   await isClean(t, uploads, 1);
 });
 
+// covers R29
 t.test('upload: init refuses in the order 1309, 1301, 1302, 1303, 1304, 1310', async (t) => {
   const settings = new LiveSettings({ FileMaxSizeBytes: 2_000_000, FileBlockedExtensions: 'exe' });
   const uploads = createUploadActors({ settings });
@@ -119,6 +120,7 @@ t.test('upload: init refuses in the order 1309, 1301, 1302, 1303, 1304, 1310', a
   t.equal((await uploads.slots()).length, 59, 'a refusal takes no slot');
 });
 
+// covers S56
 t.test(
   'upload: a network has half of the slots, over a restart too; another one still gets in',
   async (t) => {
@@ -173,6 +175,7 @@ const replacing = (uploads: UploadActors, { uploadId }: SampleFile, chunkNumber:
     crc32: chunkNumber + 7,
   });
 
+// covers R30
 t.test(
   'upload: an announced chunk is missing until it is written; the announcement is refused 1305, 1306, 1308',
   async (t) => {
@@ -257,6 +260,7 @@ t.test('upload: CRC-32 0 is a valid upload id', async (t) => {
   await isClean(t, uploads);
 });
 
+// covers R30
 t.test(
   'upload: the finishing part again within 10 minutes is the same answer, any other part 1305',
   async (t) => {
@@ -318,6 +322,7 @@ t.test('upload: cancelled, the slot is free before the answer, message and bytes
   await isClean(t, uploads);
 });
 
+// covers R106
 t.test('upload: inactive ones expire; a stored chunk prolongs, a refused one does not', async (t) => {
   const uploads = createUploadActors({ settings: new LiveSettings({ UploadInactivitySeconds: 60 }) });
   const file = new SampleFile(1, 3);
@@ -360,6 +365,7 @@ t.test('upload: past its time it is gone before its timer has run, and makes roo
   t.equal(await uploads.init(ADA, file), file.uploadId);
 });
 
+// covers R29
 t.test('upload: a failing step of init gives everything back', async (t) => {
   const expected: [UploadCall, string][] = [
     ['reserve', 'StorageFull'],
@@ -486,6 +492,7 @@ t.test('upload: a chat module that does not answer for long is 1310 before anyth
   t.equal(await uploads.init(ADA, file), file.uploadId);
 });
 
+// covers R26 R30 S150
 t.test(
   'upload: a crash before every call, and after it: complete or absent, and the slot free',
   async (t) => {

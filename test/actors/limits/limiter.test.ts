@@ -50,6 +50,7 @@ const NETWORK_OF = new Map<string, readonly [string, string]>([
   ...[1, 2, 3].map((n) => [`2001:db8:0:100::${n}`, [`/64 b`, '/56 b']] as const),
 ]);
 
+// covers R96 S169
 t.test('limiter: agrees with a reference model over random charges, times and settings', async (t) => {
   const step = fc.record({
     scope: fc.constantFrom('c', 'i', 'p', 'm'),
@@ -126,6 +127,7 @@ t.test('limiter: agrees with a reference model over random charges, times and se
   t.pass('500 runs agree');
 });
 
+// covers R97 S65
 t.test(
   'limiter: a walk through IPv6 networks stops at 4 quotas of a /56 and 16 of a /48, others are served',
   async (t) => {
@@ -159,6 +161,7 @@ t.test('limiter: a wide network that opened many connections has a quota for eac
   t.equal(allowed, 200);
 });
 
+// covers R98
 t.test('limiter: a setting counts from the next request on, 0 turns the scope off', async (t) => {
   const { limiter, live } = makeLimiter({ IpRPSLimit: 1, RateLimitWindowSeconds: 5 });
   const charge = () => limiter.chargeAddress('10.0.0.1', 1, START_MS);
@@ -177,6 +180,7 @@ t.test('limiter: a setting counts from the next request on, 0 turns the scope of
   );
 });
 
+// covers R95 R102
 t.test(
   'limiter: an outsider cannot lock a key out, all outsiders together stop at ten times the quota',
   async (t) => {
@@ -197,6 +201,7 @@ t.test(
   },
 );
 
+// covers R97 S30
 t.test(
   'limiter: connections of one address share a pool of a quota for each that it opened, closed ones included',
   async (t) => {
@@ -227,6 +232,7 @@ t.test(
   },
 );
 
+// covers S67
 t.test('limiter: one connection alone has one quota, whatever its address had open before', async (t) => {
   let open = 0;
   const { limiter } = makeLimiter({ ApiRPSLimit: 2 }, { connectionsOpen: () => open });
@@ -245,6 +251,7 @@ t.test('limiter: one connection alone has one quota, whatever its address had op
   t.equal(allowed, 10);
 });
 
+// covers R97
 t.test(
   'limiter: connections that may still be open keep their quotas, in windows of any length',
   async (t) => {
@@ -297,6 +304,7 @@ t.test(
   },
 );
 
+// covers R97
 t.test('limiter: where the port is known a connection has exactly one quota', async (t) => {
   const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => 100 });
   for (let index = 0; index < 9; index += 1) limiter.opened('10.0.0.1', START_MS);
@@ -308,6 +316,7 @@ t.test('limiter: where the port is known a connection has exactly one quota', as
   }
 });
 
+// covers R97
 t.test('limiter: a client that a trusted proxy named is not counted by connection', async (t) => {
   const { limiter } = makeLimiter({ ApiRPSLimit: 1 });
   for (const caller of [
@@ -320,6 +329,7 @@ t.test('limiter: a client that a trusted proxy named is not counted by connectio
   t.equal(limiter.keys(), 0, 'nothing is held for it');
 });
 
+// covers R96 R99 R108 S30
 t.test('limiter: three million keys in one window stay bounded, and addresses stay limited', async (t) => {
   const keysMax = 100_000;
   const { limiter } = makeLimiter({ IpRPSLimit: 1, RateLimitWindowSeconds: 5 }, { keysMax });
@@ -343,12 +353,14 @@ t.test('limiter: three million keys in one window stay bounded, and addresses st
   t.equal(limiter.keys(), 1, 'all gone with the window');
 });
 
+// covers R98
 t.test('limiter: counts the outcomes of each scope, near the limit from 80 % on', async (t) => {
   const { limiter } = makeLimiter({ ApiRPSLimit: 2 });
   for (let index = 0; index < 12; index += 1) limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS);
   t.same(limiter.counters().c, { allowed: 7, nearLimit: 3, limited: 2, shadowed: 0, untracked: 0 });
 });
 
+// covers R98
 t.test('limiter: a scope in shadow mode counts what it would refuse, and has no verdict', async (t) => {
   const { limiter, live } = makeLimiter({ ApiRPSLimit: 2, IpRPSLimit: 2, RateLimitShadowScopes: 'c; p; s' });
   for (let index = 0; index < 12; index += 1) {

@@ -52,6 +52,7 @@ function refusal(utcMs: number): AuditRecord {
   return { utcMs, event: 'login_refused', userId: null, fields: {} };
 }
 
+// covers R108
 t.test(
   'audit: refusals of one network are recorded ten times a minute, then counted in one record',
   async (t) => {
@@ -75,6 +76,7 @@ t.test(
   },
 );
 
+// covers R108
 t.test('audit: refusals of ten thousand networks share what a minute may hold', async (t) => {
   const settings = new LiveSettings({ AnonymousRefusalsPerMinute: 25 });
   const actors = createTestActors({ kinds: [], settings });
@@ -86,6 +88,7 @@ t.test('audit: refusals of ten thousand networks share what a minute may hold', 
   t.match(records.at(-1), { event: 'refusals_left_out', fields: { count: 9_975 } });
 });
 
+// covers S65
 t.test('audit: a walk through the /64 of one /48 leaves room for refusals of others', async (t) => {
   const actors = createTestActors({ kinds: [] });
   const refuse = (address: string) => actors.system.auditRefusal(refusal(actors.clock.nowMs), address);
@@ -122,6 +125,7 @@ t.test('audit: records older than AuditDays go, in batches, younger ones stay', 
   t.match(recordsOf(actors), [{ event: 'key_added' }], 'a changed setting takes effect');
 });
 
+// covers S105
 t.test('audit: records of versions without rings go after AuditDays, younger ones stay', async (t) => {
   const settings = new LiveSettings({ AuditDays: 2 });
   const actors = createTestActors({ kinds: [], settings });
@@ -173,6 +177,7 @@ t.test(
   },
 );
 
+// covers S105
 t.test('audit: calls push out calls alone, what admins, owners and logins left stays', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
   t.teardown(() => rmSync(directory, { recursive: true, force: true }));
@@ -237,6 +242,7 @@ t.test('audit: refused sign-ups and key changes are recorded, within the same bo
   });
 });
 
+// covers S116
 t.test("audit: refused logins and key changes keep the caller's X-Request-Id beside ours", async (t) => {
   const { post, signUp, actors, close } = startAccounts();
   t.teardown(close);

@@ -31,6 +31,7 @@ t.test('bounds: commands without an answer are bounded in all', async (t) => {
   t.match(system.counters(), { pending: 0, refused: { pending: 2 } });
 });
 
+// covers S155
 t.test('bounds: a full journal refuses growth and serves what frees space', async (t) => {
   const { system, journal } = createTestActors({ kinds: [account] });
   await deposit(system, '1', 5);

@@ -70,6 +70,7 @@ t.test('ids: one machine begins above the floor of every node, a node above its 
   t.end();
 });
 
+// covers C9
 t.test(
   'ids: those of a node are above what it has applied of others, up to a second after its clock',
   (t) => {

@@ -15,6 +15,7 @@ const balance = async (system: RunningSystem, id: string) =>
   (await system.query(account, id, { type: 'state' })).balance;
 const forever = { type: 'work' as const, task: () => new Promise<never>(() => {}) };
 
+// covers S155
 t.test('journal lost: every waiter gets 503 with 5 seconds, nothing is acknowledged', async (t) => {
   const actors = createTestActors({ kinds: [account] });
   const { system } = actors;
@@ -56,6 +57,7 @@ function createTimedSystem(immediate: (run: () => void) => void) {
   return { clock, fatal, system };
 }
 
+// covers S155
 t.test('journal lost: a commit that takes over 10 s counts as failed', async (t) => {
   const { clock, fatal, system } = createTimedSystem(() => undefined);
   const lost = deposit(system, '1');
@@ -67,6 +69,7 @@ t.test('journal lost: a commit that takes over 10 s counts as failed', async (t)
   t.match(fatal, [{ message: 'a commit took over 10000 ms' }]);
 });
 
+// covers S155
 t.test('journal: a commit survives a suspension of the process for a minute', async (t) => {
   const commits: (() => void)[] = [];
   const { clock, fatal, system } = createTimedSystem((run) => commits.push(run));
@@ -112,6 +115,7 @@ t.test(
   },
 );
 
+// covers S163
 t.test('ids: stay unique over a restart with the clock set back', async (t) => {
   const actors = createTestActors({ kinds: [account] });
   const stamp = () => actors.system.ask(account, '1', { type: 'stamp' });

@@ -211,6 +211,7 @@ t.test('auditFirst: resolves when the record is on disk, audit does not wait', a
   t.same(events, ['mcp.tool', 'rest.call']);
 });
 
+// covers S21
 t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
   t.match(await system.query(account, '7', { type: 'state' }), { balance: 0 });

@@ -16,6 +16,7 @@ const alone = process.argv[2] === undefined ? undefined : Number(process.argv[2]
 /** Longer than tap's 30 s: the machine may be busy. */
 t.setTimeout(240_000);
 
+// covers S148
 t.test('runtime: keeps every promise in simulated histories', async (t) => {
   const histories = alone === undefined ? seeds(SEEDS) : [alone];
   const options = alone === undefined ? {} : { trace: (line: string) => t.comment(line) };
@@ -70,6 +71,7 @@ const FAULTS: Record<string, MemoryJournalOptions> = {
 };
 
 for (const [name, faults] of alone === undefined ? Object.entries(FAULTS) : []) {
+  // covers S148
   t.test(`simulation: catches ${name}`, (t) =>
     expectCaught(t, FAULT_SEEDS, (seed) => simulate(seed, { faults })),
   );

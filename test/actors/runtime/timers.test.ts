@@ -6,6 +6,7 @@ import { Timers } from '../../../src/actors/runtime/timers.ts';
 import { ManualClock } from '../../support/actors/actors.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 
+// covers C11
 t.test('timers: a node that is no member reads none, those of its actors fire after its join', async (t) => {
   const clock = new ManualClock();
   const journal = new MemoryJournal({ immediate: (run) => setImmediate(run) });

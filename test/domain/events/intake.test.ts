@@ -40,6 +40,7 @@ function refusalOf(text: string): string {
 
 const HEAD = '"module":"wallet","type":"TxInWallet"';
 
+// covers R25
 t.test('event intake: reads what routing needs and forwards the rest in the form of spec 2.6', async (t) => {
   const data =
     '{ "id":"5","currency":"USD","netType":3,"appId":9223372036854775807,"amount":1.500,"fee":1e-8 }';
@@ -66,6 +67,7 @@ t.test('event intake: reads what routing needs and forwards the rest in the form
   t.same(read('{"events":[]}'), []);
 });
 
+// covers R91
 t.test('event intake: netType beside crmId counts before that of data, and is not sent on', async (t) => {
   const typed = (members: string, data = '{}') => one(`${HEAD},"tick":1${members},"data":${data}`);
   for (const value of [0, 255]) t.equal(typed(`,"crmId":"7","netType":${value}`).netType, value);
@@ -174,6 +176,7 @@ const { value: values } = fc.letrec<{ value: string; array: string; object: stri
     ),
 }));
 
+// covers R25
 t.test('event intake: data leaves byte for byte, random JSON values', async (t) => {
   fc.assert(
     fc.property(values, blanks, (value, blank) => {

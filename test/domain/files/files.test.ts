@@ -50,6 +50,7 @@ t.test(
   },
 );
 
+// covers R106
 t.test('size cap: the setting, never above 100 MiB', async (t) => {
   t.equal(fileSizeMaxBytes(new LiveSettings()), 20_971_520);
   t.equal(fileSizeMaxBytes(new LiveSettings({ FileMaxSizeBytes: 5 })), 5);
@@ -103,6 +104,7 @@ t.test('file names: what harms headers, logs, folders or readers is refused', as
     t.match(fileNameFault(name, ''), /^the name /, Buffer.from(name).toString('hex'));
 });
 
+// covers R106
 t.test(
   'file names: blocked extensions, the dot optional, case and full-width letters no way around',
   async (t) => {
@@ -128,6 +130,7 @@ t.test(
   },
 );
 
+// covers R72 S171
 t.test('file names: random ones never throw, and one that passes can be a file of its folder', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(

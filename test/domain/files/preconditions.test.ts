@@ -29,6 +29,7 @@ function conditional(headers: Record<string, string>): ConditionalFields {
 }
 
 for (const row of DOWNLOAD_TABLE) {
+  // covers R72
   t.test(`download: ${row.name}: ${row.status} ${row.ranges?.join(' ') ?? ''}`, async (t) => {
     const file = row.empty === true ? { ...FILE, sizeBytes: 0 } : FILE;
     const verdict = judgeDownload(
@@ -97,6 +98,7 @@ t.test('dates: what is no date is none', async (t) => {
     t.equal(parseHttpDate(text, NOW_MS), undefined, text);
 });
 
+// covers R72
 t.test('dates: an unknown weekday makes no date, in all three forms and all conditions', async (t) => {
   for (const text of [
     'Foo, 06 Nov 1994 08:49:37 GMT',
@@ -164,6 +166,7 @@ const dates = fc.oneof(
 );
 const field = fc.oneof(nearly, tags, dates, fc.string({ maxLength: 60 }));
 
+// covers R72 S171
 t.test('ranges: random fields are read within the file, and never throw', async () => {
   fc.assert(
     fc.property(
@@ -184,6 +187,7 @@ t.test('ranges: random fields are read within the file, and never throw', async 
   );
 });
 
+// covers R72 S171
 t.test('conditions: random fields are judged, and never throw', async () => {
   const some = fc.option(field, { nil: undefined });
   const fields = fc.record({

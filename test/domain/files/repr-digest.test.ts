@@ -18,6 +18,7 @@ t.test('digests: without a wish all that are known are sent', async (t) => {
   t.equal(reprDigest(digestMembers({ crc32: 0, sha256: undefined }), undefined), 'crc32=:AAAAAA==:');
 });
 
+// covers R71
 t.test('digests: a wish chooses and orders them, and may refuse all', async (t) => {
   const cases: [wanted: string, expected: string | undefined][] = [
     ['sha-256=1', SHA],

@@ -33,6 +33,7 @@ function refusedBy(book: SharedBound, holder: Holder, amount = 1) {
 }
 
 for (const name of BOUND_NAMES) {
+  // covers S51
   t.test(`bounds: ${name}: one holder at its share, another one still gets in`, async (t) => {
     const limits = limitsOf(boundRow(name), new LiveSettings());
     const callers: [ShareKind, number | undefined, string[], string[]][] = [
@@ -57,6 +58,7 @@ for (const name of BOUND_NAMES) {
     }
   });
 
+  // covers S52
   t.test(`bounds: ${name}: no network takes all, an IPv6 /48 included`, async (t) => {
     const { bounds, holder } = start();
     const book = bounds.of(name);
@@ -115,6 +117,7 @@ t.test('bounds: each module has its own, the report adds them up', async (t) => 
   );
 });
 
+// covers S58
 t.test('holders: callers that hold nothing are forgotten, those that hold something are not', async (t) => {
   const { bounds, holder } = start();
   const book = bounds.of('requests');
@@ -127,6 +130,7 @@ t.test('holders: callers that hold nothing are forgotten, those that hold someth
   t.equal(refusedBy(book, holder('198.51.100.1')), undefined);
 });
 
+// covers S58
 t.test('holders: many addresses of one /64 are one caller', async (t) => {
   const { bounds, holder } = start();
   const book = bounds.of('challenges');
@@ -195,6 +199,7 @@ t.test(
   },
 );
 
+// covers R97 S52
 t.test('networks: IPv4 by the address, IPv6 by its /64, /56 and /48, v4-mapped as IPv4', async (t) => {
   t.same(networksOf('192.0.2.1'), [{ name: '192.0.2.1', shares: 1 }]);
   t.same(networksOf('::ffff:192.0.2.1'), [{ name: '192.0.2.1', shares: 1 }]);

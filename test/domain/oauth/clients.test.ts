@@ -29,6 +29,7 @@ t.test('redirects: a private URI without a known name is shown by its scheme', a
   });
 });
 
+// covers S93
 t.test(
   'OAuthPrivateRedirects: a value has an authority and a plain path, and never a web address',
   async (t) => {

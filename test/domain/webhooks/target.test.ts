@@ -84,6 +84,7 @@ const INNER = [
   '[4000::1]',
 ];
 
+// covers R13 S24
 t.test(
   'webhook target: every spelling of an inner address is refused, in production and without',
   async (t) => {
@@ -134,6 +135,7 @@ t.test(
   },
 );
 
+// covers R13 S24
 t.test('webhook target: public names and addresses pass; plain http only without production', async (t) => {
   const hosts = [
     'hooks.example',

@@ -105,6 +105,7 @@ t.test('routing: any event that gets through satisfies a rule that names it', as
   );
 });
 
+// covers R91
 t.test('filters: an event without the field passes, an empty list filters nothing', async (t) => {
   const only = { ...APP, currencies: ['BTC'], netTypes: [7] };
   t.equal(routeOf(EVENT, only), 'yes');
@@ -115,6 +116,7 @@ t.test('filters: an event without the field passes, an empty list filters nothin
   t.equal(routeOf({ ...EVENT, currency: '' }, only), 'no', 'an empty code is another one');
 });
 
+// covers R91
 t.test('filters: currency codes compare without case', async (t) => {
   const lower = { ...APP, currencies: ['eur', 'usdt_Trc20'] };
   for (const currency of ['EUR', 'Eur', 'eur', 'USDT_TRC20'])
@@ -124,6 +126,7 @@ t.test('filters: currency codes compare without case', async (t) => {
   t.equal(routeOf({ ...EVENT, currency: 'eur' }, { ...APP, currencies: ['EUR'] }), 'yes');
 });
 
+// covers R88
 t.test('body: one event as it is, several as an array in order, never more than the bounds', async (t) => {
   const wire = fc.string({ maxLength: 60 }).map((text) => ({ wire: JSON.stringify({ text }) }));
   fc.assert(
@@ -147,6 +150,7 @@ t.test('body: one event as it is, several as an array in order, never more than 
   );
 });
 
+// covers R88
 t.test('body: 256 KB end a batch, in bytes and not characters; one event alone may be longer', async (t) => {
   const large = { wire: 'é'.repeat(BATCH_BYTES_MAX / 4) };
   t.equal(Buffer.byteLength(large.wire), BATCH_BYTES_MAX / 2);
@@ -184,6 +188,7 @@ t.test('outcome: every status has one class', async (t) => {
   t.equal(classify({ status: null }), 'blocked', 'no answer');
 });
 
+// covers R89
 t.test('back-off: 5 s to an hour, ±20 %, Retry-After within one to two steps', async (t) => {
   const steps = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, HOUR_MS];
   t.same(
@@ -231,6 +236,7 @@ t.test('Retry-After: seconds or an HTTP date, everything else is nothing', async
     t.equal(readRetryAfter(text, nowMs), null, String(text));
 });
 
+// covers R89
 t.test('disabling: 72 hours of failures only, 20 attempts, spread over 12 hours', async (t) => {
   const run: FailureRun = { attempts: 19, firstMs: 0, lastMs: 13 * HOUR_MS };
   t.equal(isHopeless(run, 3 * DAY_MS), true);

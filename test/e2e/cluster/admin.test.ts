@@ -155,9 +155,11 @@ async function reloadAll(t: Test, { nodes, adminOf }: ThreeNodes): Promise<void>
 }
 
 await withThreeNodes(t, (three) => {
+  // covers C20
   t.test('live figures of another node and of all come through the panel of any', (t) =>
     seeFigures(t, three),
   );
+  // covers C21
   t.test('a reload at one node reaches all, and names a node whose file has faults', (t) =>
     reloadAll(t, three),
   );
@@ -182,6 +184,7 @@ async function passkeyAccount({ url }: NodeProcess): Promise<string> {
 }
 
 await withPostgres(t, (postgres) => {
+  // covers C7
   t.test('the set-up link of one node makes the first admin at another, and only one', async (t) => {
     const configuration = { Settings: NO_LIMITS };
     const cluster = await startNodes({ postgres, nodes: 2, sandbox: false, configuration });

@@ -278,22 +278,28 @@ async function missingFeatures(t: Test, three: ThreeNodes): Promise<void> {
 }
 
 await withThreeNodes(t, (three) => {
+  // covers C5
   t.test('a challenge of one node is answered at another, once', (t) => challengesAcross(t, three));
+  // covers C1
   t.test('of sign-ups with one key at three nodes one succeeds', (t) => racesForOneKey(t, three));
   t.test('a passkey is enrolled and logs in at other nodes than its challenges', (t) =>
     passkeysAcross(t, three),
   );
+  // covers C4
   t.test('a one-time code of one node logs in at another, once', (t) => codesAcross(t, three));
   t.test('a repeat with its Idempotency-Key at another node gets the first reply', (t) =>
     repeatsElsewhere(t, three),
   );
+  // covers C12
   t.test('sessions and log-ins of an account are the same list at every node', (t) =>
     sessionsEverywhere(t, three),
   );
+  // covers C3
   t.test('access of an application is granted, used and revoked at different nodes', (t) =>
     accessOfApps(t, three),
   );
   t.test('a key that an admin adds, changes and removes at different nodes', (t) => keysByAdmins(t, three));
+  // covers C2
   t.test('routes of files, events, streams and webhooks are 503 with 1018 at each node', (t) =>
     missingFeatures(t, three),
   );

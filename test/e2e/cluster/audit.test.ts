@@ -48,6 +48,7 @@ async function start(t: Test, postgres: Postgres, cluster: object) {
 }
 
 await withPostgres(t, (postgres) => {
+  // covers C16
   t.test(
     'audit in the database: every node shows the calls of all, also of a node that was killed',
     async (t) => {
@@ -75,6 +76,7 @@ await withPostgres(t, (postgres) => {
     t.same(outcomes, ['chat_hard_delete_message attempt', 'wallet_get_balance ok'], 'they are stored later');
   });
 
+  // covers C16
   t.test('audit at the node: a page of the other node is asked for over the link', async (t) => {
     const { a, b, bearer, shown } = await start(t, postgres, { audit: 'node' });
     t.equal((await callTool(b.url, bearer, 'wallet_get_balance')).status, 200);

@@ -248,8 +248,11 @@ await withThreeNodes(t, (three) => {
     clientTwo(t, three),
   );
   t.test('every type of log-in holds at each node, by tool and by proxy', (t) => loginTypes(t, three));
+  // covers C5
   t.test('capability codes of one node open the same at all', (t) => capabilityCodes(t, three));
+  // covers S74
   t.test('an Mcp-Session-Id of one node holds at all, and is over at all', (t) => mcpSessions(t, three));
+  // covers C14
   t.test('a call at one node is cancelled by a message to another', (t) => cancellations(t, three));
   t.test('streams at every node end with a session that is closed at one', (t) => endedStreams(t, three));
 });

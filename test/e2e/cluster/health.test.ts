@@ -44,6 +44,7 @@ function fileFor(t: Test, { databaseUrl, secret }: Nodes, name: string, more: ob
 }
 
 function testPlace(postgres: Postgres): void {
+  // covers C20
   t.test('node health: both pages, the metrics and the commands show the place in the cluster', async (t) => {
     const { cluster, a, b } = await startTwo(t, postgres);
     await a.gateway.said(/"node":2,"direction":"out"/);
@@ -174,6 +175,7 @@ function testWarnings(postgres: Postgres): void {
     await a.gateway.said(/"configuration agrees"/);
   });
 
+  // covers C21
   t.test('node warnings: another configuration at the start is warned of by all nodes', async (t) => {
     const { cluster, a } = await startTwo(t, postgres);
     const z = await launch({ args: ['--config', fileFor(t, cluster, 'z', { Project: 'other' })] });

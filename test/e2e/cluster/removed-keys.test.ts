@@ -284,9 +284,11 @@ await withThreeNodes(t, (three) => {
     forbidMcp(t, three),
   );
   t.test('an account blocked at one node is refused at the others', (t) => blockAccounts(t, three));
+  // covers C4
   t.test('a role given or taken away at one node holds at the others in the next request', (t) =>
     changeRoles(t, three),
   );
+  // covers C4
   t.test('a setting changed at one node is in force at the others before the answer', (t) =>
     changeSettings(t, three),
   );

@@ -76,6 +76,7 @@ async function connected(t: Test, gateway: RunningGateway, person: Person, host:
   return client;
 }
 
+// covers R42
 t.test('connect: the official client gets from the address alone to a called tool', async (t) => {
   const gateway = await start(t);
   const person = await signUp(gateway.url);
@@ -88,6 +89,7 @@ t.test('connect: the official client gets from the address alone to a called too
   t.equal(host.tokensNow?.scope, 'tools');
 });
 
+// covers S82
 t.test('connect: a dead token is refreshed and the call repeated by the client itself', async (t) => {
   const gateway = await start(t);
   const person = await signUp(gateway.url);

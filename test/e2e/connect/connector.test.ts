@@ -204,6 +204,7 @@ t.test('connector: both official clients use its fetch and see no closed session
   t.match(await callBoth(), [AVAILABLE, AVAILABLE], 'after close_sessions');
 });
 
+// covers R43
 t.test('connector: npx runs what the gateway serves; the package has types and no sources', async (t) => {
   const path = packConnector();
   const listed = outputOf('tar', ['-tzf', path]).trim().split('\n');

@@ -7,6 +7,7 @@ const KILLS = 12;
 
 t.setTimeout(240_000);
 
+// covers S97
 t.test(
   'kill -9: no answered grant is lost, no code is good twice, a refresh token has one successor',
   async (t) => {

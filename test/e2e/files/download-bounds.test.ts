@@ -31,6 +31,7 @@ async function uploaded({ url }: RunningGateway, bytes: Buffer): Promise<string>
   return `${url}/auth/v2/file/${(await uploadAll({ url, cookie }, bytes)).fileCode}`;
 }
 
+// covers S10
 t.test('clients that never read use bounded memory, are closed, and delay no other client', async (t) => {
   const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_FILE_LIMITS } });
   t.teardown(() => gateway.stop());

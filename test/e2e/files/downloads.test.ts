@@ -61,6 +61,7 @@ async function untilRefused(path: string, headers: Record<string, string>) {
   }
 }
 
+// covers R66 R67 S104
 t.test('chat members fetch a file; other users and former members are refused', async (t) => {
   const [owner, member, outsider] = [
     await signUp(gateway.url),
@@ -93,6 +94,7 @@ t.test('chat members fetch a file; other users and former members are refused', 
   t.same((await untilRefused(file.byId, { Cookie: owner.cookie })).refusal, [404, 1311]);
 });
 
+// covers R73
 t.test(
   'agents: McpVerified and, outside production, McpBasic sessions fetch by id what the account may read',
   async (t) => {
@@ -116,6 +118,7 @@ t.test(
   },
 );
 
+// covers R71
 t.test('digests: a SHA-256 that an upload was checked by is sent with its downloads', async (t) => {
   const { cookie } = await signUp(gateway.url);
   const bytes = randomBytes(50_000);
@@ -197,6 +200,7 @@ async function removeFiles(from: RunningGateway, files: readonly object[]) {
   return [answer.status, answer.json['result'] ?? answer.json['error']?.['code']];
 }
 
+// covers R6
 t.test('removed files are 404 at once, and open uploads continue', async (t) => {
   const [person, other] = [await signUp(gateway.url), await signUp(gateway.url)];
   const bytes = randomBytes(300_000);

@@ -64,6 +64,7 @@ const SENDERS: Readonly<Record<string, Sender>> = {
   ...(existsSync('/usr/bin/curl') ? { curl: viaCurl } : {}),
 };
 
+// covers S6
 t.test('413 with 1301 reaches the client in every attempt, declared and chunked', async (t) => {
   const gateway = await launch({
     args: ['--sandbox'],

@@ -13,6 +13,7 @@ t.setTimeout(120_000);
 const KILLS = 5;
 const MEGABYTE = 1024 * 1024;
 
+// covers R26 S152
 t.test('kill -9 loop: every upload is complete or resumable after each kill', async (t) => {
   const kills = count(KILLS);
   const report = await runDraftKillLoop({
@@ -49,6 +50,7 @@ async function uploadStream(url: string, cookie: string, sizeBytes: number): Pro
   return answer.status;
 }
 
+// covers S6
 t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', async (t) => {
   const gateway = await launch({
     args: ['--sandbox'],
@@ -89,6 +91,7 @@ t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', asy
   }
 });
 
+// covers R26 R27 R70 S168
 t.test(
   'a stop ends a stream at its counted bytes, and the upload resumes there after the restart',
   async (t) => {

@@ -11,6 +11,7 @@ t.setTimeout(240_000);
 /** Of the whole day, at full depth. */
 const PERCENT = 100;
 
+// covers S173
 t.test(
   'fleet: uploads, ranges, streams and applications survive kill -9: all bytes, all events once',
   async (t) => {
@@ -34,12 +35,14 @@ function changeFiles(dataPath: string): void {
   }
 }
 
+// covers S173
 t.test('fleet: a changed byte of a stored file is found', async (t) => {
   const dataPath = `${t.testdir()}/data`;
   const { faults } = await runFleetDay({ percent: 1, seed: depth.seed, dataPath, plant: changeFiles });
   t.match(faults.join('\n'), /first file 0.*: the bytes are others/);
 });
 
+// covers S173
 t.test('fleet: events that are lost, doubled or out of order are found', async (t) => {
   const cases: [received: number[], fault: string | undefined][] = [
     [[1, 2, 3], undefined],

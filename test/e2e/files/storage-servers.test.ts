@@ -54,6 +54,7 @@ async function fetchFile({ url }: RunningGateway, code: string | undefined, rang
   return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
 }
 
+// covers R74
 t.test('storage server: files are stored there and read back, and its failures are reported', async (t) => {
   const server = await MemoryStorageServer.start(t);
   const gateway = await launch({

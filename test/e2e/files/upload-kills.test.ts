@@ -29,6 +29,7 @@ const CHUNK_KILLS = 8;
 const PLANTED_KILLS = 10;
 const PAGE_BYTES = 4096;
 
+// covers R26 S150
 t.test(
   'kill -9 loop of uploads: each file is complete or absent, its message consistent, its slot free',
   async (t) => {

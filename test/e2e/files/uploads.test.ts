@@ -84,6 +84,7 @@ async function until(holds: () => boolean): Promise<boolean> {
 }
 const bystander = someone();
 
+// covers R29 R30 R65
 t.test(
   'upload: parts arrive in any order and in parallel; the file, its message and its code exist',
   async (t) => {
@@ -125,6 +126,7 @@ t.test(
   },
 );
 
+// covers R29 S14
 t.test('init: 1309 for names, 1301 for sizes, 400 for malformed requests', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(10);
@@ -166,6 +168,7 @@ t.test('init: 1309 for names, 1301 for sizes, 400 for malformed requests', async
   t.same(stored(ada), []);
 });
 
+// covers R66
 t.test(
   'init: a foreign or unknown chat is 403, an unknown linked message 404, the user’s own chats get the file',
   async (t) => {
@@ -201,6 +204,7 @@ t.test(
   },
 );
 
+// covers R106
 t.test('init: 1302 for a second upload, 1304 for a CRC-32 in use, 1303 for the 61st upload', async (t) => {
   const people = await Promise.all(Array.from({ length: 61 }, () => someone()));
   const [ada, bob] = people as [Someone, Someone];
@@ -232,6 +236,7 @@ t.test('init: 1302 for a second upload, 1304 for a CRC-32 in use, 1303 for the 6
   t.equal(await until(() => pendingMessages().length === 1), true);
 });
 
+// covers S14
 t.test('part: 1305 for an unknown or foreign upload, 1306 for a chunk number outside of it', async (t) => {
   const [ada, bob] = [await someone(), await someone()];
   const bytes = randomBytes(2 * CHUNK);
@@ -256,6 +261,7 @@ t.test('part: 1305 for an unknown or foreign upload, 1306 for a chunk number out
   t.equal((await uploadPart(ada, bytes, 1)).status, 200);
 });
 
+// covers R30 R68
 t.test(
   'part: 1307 for a chunk of wrong length, 1308 for a wrong CRC-32, after which it may be sent again',
   async (t) => {
@@ -296,6 +302,7 @@ t.test(
   },
 );
 
+// covers R66
 t.test('part: a form and an encoded body are 415; nothing is stored, and the upload continues', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(CHUNK + 5);
@@ -369,6 +376,7 @@ t.test('part: FIN and RST in mid-body store nothing, and the chunk may be sent a
   t.match((await uploadPart(ada, bytes, 1)).json, { result: { fileId: String } });
 });
 
+// covers R30 R68
 t.test('last part: a full-file mismatch is 1308, ends the upload and removes all its data', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(CHUNK + 1);

@@ -52,6 +52,7 @@ t.test('restore: names rows, newest group and the time of the backup', async (t)
   t.notOk(existsSync(join(target, 'unfinished')));
 });
 
+// covers S147
 t.test(
   'receipt: a journal of another backup in its place is refused by restore and found by check',
   async (t) => {
@@ -109,6 +110,7 @@ async function killed(args: readonly string[], target: string, looks: number): P
   await ended;
 }
 
+// covers S147
 t.test('backup: one that is killed leaves no journal, or a whole one with its receipt', async (t) => {
   let cut = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {
@@ -132,6 +134,7 @@ t.test('backup: one that is killed leaves no journal, or a whole one with its re
   t.ok(cut > 0, `${cut} of ${KILLS} were cut off`);
 });
 
+// covers S147
 t.test('restore: after one that is killed no start makes an empty journal', async (t) => {
   let cut = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {

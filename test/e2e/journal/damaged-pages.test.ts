@@ -12,6 +12,7 @@ t.setTimeout(120_000);
 const PORTS = ['--port', '0', '--internal-port', '0'];
 
 for (const table of ['index/sidHash', 'timer']) {
+  // covers S145
   t.test(
     `damaged page: one of ${table} ends the run with 70 and one line, and no start follows`,
     async (t) => {
@@ -42,6 +43,7 @@ for (const table of ['index/sidHash', 'timer']) {
   );
 }
 
+// covers S146
 t.test(
   'damaged key: a session whose name in the index was hit is 503, not 401, once the walk found it',
   async (t) => {

@@ -56,6 +56,7 @@ t.test('damages: the journal without one has no finding', async (t) => {
   t.same(findings, []);
 });
 
+// covers S145
 t.test('damages: check finds each', async (t) => {
   for (const { name, damage } of JOURNAL_DAMAGES) {
     const folder = copyOf(name);
@@ -67,6 +68,7 @@ t.test('damages: check finds each', async (t) => {
   }
 });
 
+// covers S145
 t.test(
   'damages: a start after a crash ends with 70 and one sentence, or serves where a row is damaged',
   async (t) => {

@@ -113,6 +113,7 @@ function chosen(group: Group, cases: readonly Tried[]): readonly Tried[] {
   return cases.filter((_, index) => index % part === depth.seed % part);
 }
 
+// covers S37 S39
 t.test('event loop: no adversarial input costs more than 50 ms of processor time in one turn', async (t) => {
   const { module, front, internal, logInAgain, isAlive } = await start(t);
   const groups: Readonly<Record<Group, readonly Tried[]>> = {

@@ -26,6 +26,7 @@ async function start(t: Test) {
   return { gateway, options, standstill };
 }
 
+// covers R61 S161
 t.test(
   'standstill: all threads stand still: log-ins are answered, health is degraded until then',
   async (t) => {
@@ -52,6 +53,7 @@ t.test(
   },
 );
 
+// covers S161
 t.test(
   'standstill: a stop ends in 20 s with 70, and the upload whose sync hung is complete later',
   async (t) => {

@@ -28,6 +28,7 @@ const rowOf = (page: Page, publicKey: string) =>
 const show = (page: Page) => page.getByRole('button', { name: 'Show', exact: true }).click();
 const focused = (page: Page) => page.evaluate('document.activeElement.textContent') as Promise<string>;
 
+// covers R56 S117
 t.test('admin keys: searched, added, changed and removed in the panel', async (t) => {
   const person = await signUp(gateway.url);
   const admin = await openPage(t, browser, setupLink, { passkeys: true });
@@ -45,6 +46,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   await t.test('on a phone', (t) => onPhone(t, admin));
   await t.test('removed', (t) => removeKey(t, admin, person));
   await t.test('searched', (t) => searchKeys(t, admin, person));
+  // covers S106
   await t.test('added by the link of an agent', (t) => addByLink(t, admin, person));
   await t.test('read by a viewer', (t) => readAsViewer(t, page));
   t.same(

@@ -20,6 +20,7 @@ const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 const PANEL = `${HOME}ProxyAdmin/`;
 const setupLink = await printedLink(gateway);
 
+// covers R4 S118
 t.test('admin: the set-up link makes an admin once, and every page of the panel works', async (t) => {
   const admin = await openPage(t, browser, setupLink, { passkeys: true });
   const { page, complaints, violations, picture } = admin;
@@ -280,6 +281,7 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   t.equal(await field.inputValue(), '60');
 }
 
+// covers R4
 t.test('admin: an account without a role sees that it has none, and every API is 403', async (t) => {
   const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();

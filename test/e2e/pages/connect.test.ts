@@ -18,6 +18,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 const choice = (page: Page, name: string) => page.getByRole('radio', { name });
 const heading = (page: Page, name: string) => page.getByRole('heading', { name }).waitFor();
 
+// covers S109
 t.test(
   'connect: a sign-up and a consent lead back to the host with a code that gives the shown tools',
   async (t) => {
@@ -80,6 +81,7 @@ for (const { label, scope, opens, beyond } of CHOICES)
     t.match(refused.headers.get('www-authenticate'), `error="insufficient_scope", scope="${needed}"`);
   });
 
+// covers S109
 t.test('connect: a refusal leads back with access_denied and no code', async (t) => {
   const { page, violations, picture, landed } = await host.openRequest(
     t,
@@ -124,6 +126,7 @@ t.test('connect: another account is chosen before the consent', async (t) => {
   await button(page, 'Agree').waitFor();
 });
 
+// covers R45 S107
 t.test('connect: full access wants a login of the last 15 minutes and shows every tool', async (t) => {
   const { page, violations, picture } = await host.openRequest(t, browser, CLAUDE, {
     scope: 'full offline_access',
@@ -206,6 +209,7 @@ t.test('connect: a question that is over is asked again', async (t) => {
   t.ok((await landed()).get('code'));
 });
 
+// covers S110
 t.test('connect: a wrong client, redirect or resource is an error page that leads nowhere', async (t) => {
   const clientId = await host.register(CLAUDE);
   const { page, violations, picture } = await openPage(t, browser, `${HOME}/health`, { passkeys: true });
@@ -249,6 +253,7 @@ t.test('connect: the name of an approved application is shown as its own claim',
   );
 });
 
+// covers S108
 t.test('connect: usable by keyboard alone, and a page in the background takes no answer', async (t) => {
   const { page, landed, clientId } = await host.openRequest(t, browser, CLAUDE);
   const tab = async (name: string) => {
@@ -284,6 +289,7 @@ t.test('connect: usable by keyboard alone, and a page in the background takes no
   t.equal((await host.redeem(clientId, CLAUDE, code)).scope, 'read');
 });
 
+// covers S109
 t.test('connect: markup in a name is shown as text', async (t) => {
   const markup = '<img src=x onerror=alert(1)>';
   const { page } = await host.openRequest(t, browser, CLAUDE, {}, markup);

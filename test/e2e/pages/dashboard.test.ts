@@ -290,6 +290,7 @@ function infoFrom(localAddress: string, agent: Agent | false): Promise<number | 
   });
 }
 
+// covers R4
 t.test('dashboard: three refusals by each scope of the limiter', async (t) => {
   const person = await signUp(url);
   expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));

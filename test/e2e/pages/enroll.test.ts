@@ -39,6 +39,7 @@ t.test('enroll: the letters: a known key has known ones', (t) => {
   t.end();
 });
 
+// covers S106
 t.test('enroll: the link of an agent leads through the sign-up, and its letters allow the key', async (t) => {
   const { publicKey } = makeKey();
   const { page, complaints, violations, picture } = await openPage(t, browser, linkOf(publicKey), {
@@ -77,6 +78,7 @@ t.test('enroll: the link of an agent leads through the sign-up, and its letters 
   t.same(complaints(), []);
 });
 
+// covers S106
 t.test('enroll: a link without a whole key says so and sends nothing', async (t) => {
   const { page } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();

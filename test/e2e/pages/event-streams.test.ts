@@ -178,6 +178,7 @@ async function visit(t: Test, script?: string): Promise<Visitor> {
   };
 }
 
+// covers R86
 t.test(
   'browser events: two tabs share one stream, through cuts, restarts and the end of the leader',
   async (t) => {

@@ -20,6 +20,7 @@ const gateway = await launch({
 t.teardown(() => gateway.stop());
 const HOME = gateway.url.replace('127.0.0.1', 'localhost');
 
+// covers R2
 t.test('explorer: every route is listed, and the helper logs an agent in', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, `${HOME}/docs/swagger/`);
   await page.getByRole('heading', { name: 'demo gateway' }).waitFor();
@@ -82,6 +83,7 @@ async function execute(block: Locator, fields: Record<string, string>, body?: st
   return { status, json: text.startsWith('{') ? (JSON.parse(text) as Json) : ({} as Json) };
 }
 
+// covers R2
 t.test('explorer: runs /mcp, mcp_login of every type, and both uploads', async (t) => {
   const { page, complaints, picture } = await openPage(t, browser, `${HOME}/docs/swagger/`);
   const person = await signUp(gateway.url, admin);
@@ -151,6 +153,7 @@ t.test('explorer: runs /mcp, mcp_login of every type, and both uploads', async (
   t.same(complaints(), []);
 });
 
+// covers R2
 t.test(
   'explorer: an operation does not move at 390 px, and follows the color scheme of the system',
   async (t) => {

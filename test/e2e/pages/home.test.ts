@@ -22,6 +22,7 @@ const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 const part = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name });
 
+// covers R4
 t.test('home: from nothing to an agent that called a tool in three clicks', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('heading', { name: 'One entry point for people and agents' }).waitFor();
@@ -93,6 +94,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   t.same(complaints(), []);
 });
 
+// covers S119
 t.test(
   'home: a tool that is not read-only asks first, and sends the arguments that it has shown',
   async (t) => {

@@ -46,6 +46,7 @@ function keyOf(answer: PageAnswer): { id: string; publicKey: string } {
   return answer.result?.['key'] as { id: string; publicKey: string };
 }
 
+// covers R55
 t.test('browser: sign-up with a passkey, log-out, log-in', async (t) => {
   const page = await open(t);
   await page.plugIn();
@@ -113,6 +114,7 @@ t.test('browser: a U2F key signs up and logs in with the id that the client reme
     t.match(await page.login({ credentialIds: [publicKey] }), { status: 200, result: { keyId: id } }, times);
 });
 
+// covers R28 R55
 t.test('browser: user verification given at enrollment is required at login', async (t) => {
   const page = await open(t);
   const authenticatorId = await page.plugIn();
@@ -134,6 +136,7 @@ t.test('browser: user verification given at enrollment is required at login', as
   t.equal((await loose.login({ credentialIds })).status, 200, 'and logs in without verification');
 });
 
+// covers S23
 t.test('browser: forged signatures and missing presence are refused, and the log says so', async (t) => {
   const page = await open(t);
   const authenticatorId = await page.plugIn();

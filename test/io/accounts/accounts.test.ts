@@ -107,6 +107,7 @@ function hold(gate: { wait?: () => Promise<void> }): { reached: Promise<void>; o
   return { reached, open };
 }
 
+// covers R57
 t.test('register_options and login_options: the shapes of the API description', async (t) => {
   const { get, post, signUp } = start(t);
   const { result } = await get('/auth/v1/register_options?name=Ada');
@@ -151,6 +152,7 @@ t.test('register_options and login_options: the shapes of the API description', 
   }
 });
 
+// covers R8 R52 R57 R59
 t.test('sign-up: creates account, key and session; the secret is in the cookie alone', async (t) => {
   const { post, signUpBody, keys, actors, get } = start(t);
   const key = makeKey();
@@ -181,12 +183,14 @@ t.test('sign-up: creates account, key and session; the secret is in the cookie a
   t.notOk(JSON.stringify(actors.journal.auditPage(0, 10)).includes(sid));
 });
 
+// covers R54
 t.test('sign-up: a login challenge serves too; Secure is set where an origin is https', async (t) => {
   const { post, signUpBody } = start(t, { site: { secureCookies: true } });
   const answer = await post(REGISTER, await signUpBody(makeKey(), 'login'));
   t.match(answer.headers['set-cookie'], /; Secure$/);
 });
 
+// covers R52
 t.test('sign-up: refuses what is malformed, and the challenge is still good after it', async (t) => {
   const { post, signUpBody } = start(t);
   const key = makeKey();
@@ -216,6 +220,7 @@ t.test('sign-up: refuses what is malformed, and the challenge is still good afte
   t.equal((await post(REGISTER, good)).status, 200);
 });
 
+// covers R12
 t.test('base64url: the other spellings of a key and of a signature are refused', async (t) => {
   const { post, signUpBody, signUp, challenge } = start(t);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -234,6 +239,7 @@ t.test('base64url: the other spellings of a key and of a signature are refused',
   t.equal((await post('/auth/v1/login', { challengeId, publicKey: key.publicKey, code })).status, 200);
 });
 
+// covers R9
 t.test('enrollment: low-order keys and keys off the curve are refused, claimed or signed', async (t) => {
   const { post, challenge, signUp } = start(t);
   const { sid } = await signUp();
@@ -287,6 +293,7 @@ t.test('login: a code that was never sent, and a credential beside a key, are re
   refused(t, await login({ code: '12345' }), 400, 1001);
 });
 
+// covers R54
 t.test('challenge: expired, used, unknown, of another kind, user or session is 1104', async (t) => {
   const { post, signUpBody, signUp, challenge, actors, addKey, login } = start(t);
   const body = await signUpBody(makeKey());
@@ -315,6 +322,7 @@ t.test('challenge: expired, used, unknown, of another kind, user or session is 1
   t.equal((await addKey(one.sid, makeKey(), 'claim')).status, 200);
 });
 
+// covers R7 R57 R82 S20
 t.test('login: opens a session with the key, ends the one that came with it', async (t) => {
   const { signUp, login, get, alive, sessions } = start(t);
   const account = await signUp();
@@ -394,6 +402,7 @@ t.test('login: a key whose account is missing is 1102', async (t) => {
   refused(t, await login(key), 401, 1102);
 });
 
+// covers R84
 t.test(
   'login: guesses at unknown keys spend the budget of the address, then a right one is refused too',
   async (t) => {
@@ -533,6 +542,7 @@ t.test('register_key: a full account gets 1106 for a registered key as for an un
   for (const key of [other.key, makeKey()]) refused(t, await addKey(sid, key, 'claim'), 409, 1106);
 });
 
+// covers R58
 t.test('register_key with a session: a claim, a proof, proof for an own claim', async (t) => {
   const { signUp, addKey, keys } = start(t);
   const { sid, userId } = await signUp();
@@ -560,6 +570,7 @@ t.test('register_key with a session: a claim, a proof, proof for an own claim', 
   );
 });
 
+// covers R8 R53 S79
 t.test('proof beats claim: a proven registration takes the key over and ends what it opened', async (t) => {
   const { signUp, addKey, keys, allowAgent, mcpLogin, actors, get, sessions } = start(t);
   const squatter = await signUp();
@@ -584,6 +595,7 @@ t.test('proof beats claim: a proven registration takes the key over and ends wha
   refused(t, await addKey(other.sid, key, 'proof'), 409, 1107, 'proof does not beat proof');
 });
 
+// covers S79
 t.test('login: a key that was only claimed opens no session of the account that claimed it', async (t) => {
   const { signUp, addKey, login, sessions, get, mcpLogin, allowAgent } = start(t);
   const claimer = await signUp();
@@ -603,6 +615,7 @@ t.test('login: a key that was only claimed opens no session of the account that 
   t.equal((await login(holder)).status, 200, 'proven, it logs in');
 });
 
+// covers R8 R53
 t.test('proof beats claim: a sign-up takes over a claimed key', async (t) => {
   const { signUp, addKey, keys, actors } = start(t);
   const squatter = await signUp();
@@ -617,6 +630,7 @@ t.test('proof beats claim: a sign-up takes over a claimed key', async (t) => {
   t.equal((await keys(squatter.sid)).length, 1);
 });
 
+// covers R53 R107
 t.test(
   'passKeyFlag: replaces older password keys at once, counts the limit after it, re-binds the session',
   async (t) => {
@@ -695,6 +709,7 @@ t.test(
   },
 );
 
+// covers R28 R55
 t.test('remove_key: the last key goes, unless the setting protects it', async (t) => {
   const { signUp, addKey, change, keys, settings } = start(t, { settings: { LastKeyProtection: 1 } });
   const { sid, keyId } = await signUp();
@@ -708,6 +723,7 @@ t.test('remove_key: the last key goes, unless the setting protects it', async (t
   t.equal((await change('remove_key', sid, { keyId })).status, 200);
 });
 
+// covers R4
 t.test('update_key: flags are set apart from each other, omitted ones stay', async (t) => {
   const { signUp, addKey, change, actors } = start(t);
   const { sid } = await signUp();
@@ -728,6 +744,7 @@ t.test('update_key: flags are set apart from each other, omitted ones stay', asy
   t.ok(JSON.stringify(actors.journal.auditPage(0, 100)).includes('key_updated'));
 });
 
+// covers R12 R28
 t.test('keys: foreign, removed and unknown ones are the same 404; no id of int64 is 400', async (t) => {
   const { signUp, change, addKey } = start(t);
   const one = await signUp();
@@ -771,6 +788,7 @@ t.test(
   },
 );
 
+// covers R28 R52
 t.test(
   'remove_key: ends browser and MCP sessions of the key before it answers, and frees the name',
   async (t) => {
@@ -794,6 +812,7 @@ t.test(
   },
 );
 
+// covers R59
 t.test('sessions and close_sessions: listed ones, others, all; an unknown id ends nothing', async (t) => {
   const { signUp, login, post, sessions, alive } = start(t);
   const account = await signUp();
@@ -825,6 +844,7 @@ t.test('sessions and close_sessions: listed ones, others, all; an unknown id end
   refused(t, await close(account.sid), 401, 1101);
 });
 
+// covers R59
 t.test('logout: ends the session and takes the cookie back', async (t) => {
   const { signUp, post, alive } = start(t);
   const { sid } = await signUp();
@@ -881,6 +901,7 @@ t.test('Idempotency-Key: with another body it is 422, also while the first is un
   t.equal(await alive(sid), true);
 });
 
+// covers R54
 t.test('races: of two answers to one challenge, exactly one logs in', async (t) => {
   const { signUp, challenge, post, sessions } = start(t);
   const { key, sid } = await signUp();
@@ -920,6 +941,7 @@ t.test('races: a key removed while its login is being verified opens no session'
   t.equal((await sessions(sid)).length, 1);
 });
 
+// covers R8 R53
 t.test('races: a claim that slips in while a proof is being checked is overtaken', async (t) => {
   const { signUp, signUpBody, post, addKey, keys, gate, actors } = start(t);
   const squatter = await signUp();
@@ -1082,6 +1104,7 @@ t.test('limits: a session is counted by itself, its refusal is 429 with Retry-Af
   t.equal((await get('/auth/v1/sessions', cookie(two.sid))).status, 200);
 });
 
+// covers S69
 t.test(
   'limits: sessions of one user together stop at the limit of the user, others are served',
   async (t) => {
@@ -1099,6 +1122,7 @@ t.test(
   },
 );
 
+// covers R83
 t.test('origin rules: a foreign Origin, a cross-site POST and a wrong body type are refused', async (t) => {
   const { signUp, post, signUpBody, alive } = start(t);
   const { sid } = await signUp();

@@ -106,6 +106,7 @@ function refused(t: Test, { status, error }: Answer, expected: number, text: Reg
   t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
 }
 
+// covers R50
 t.test(
   'McpApp: the answer names the application; with a proof and without the login type is McpApp',
   async (t) => {
@@ -116,6 +117,7 @@ t.test(
   },
 );
 
+// covers R76 R95
 t.test('McpApp: every flag of the application must be right', async (t) => {
   const { login, agent, appId, administer, register } = await start(t);
   for (const [flag, wrong] of [
@@ -134,6 +136,7 @@ t.test('McpApp: every flag of the application must be right', async (t) => {
   refused(t, await login(agent, fresh), ...DENIED, 'not approved');
 });
 
+// covers R95
 t.test('McpApp: the rows of spec 7.2 are checked in their order', async (t) => {
   const { login, agent, owner, appId, administer, change } = await start(t);
   const forged = { ...mcpProof(agent, NOW_SECONDS), 'X-Signature': signText(agent, 'nothing') };
@@ -153,6 +156,7 @@ t.test('McpApp: the rows of spec 7.2 are checked in their order', async (t) => {
   refused(t, await login(agent, appId, forged), ...DENIED, 'blocked');
 });
 
+// covers R95
 t.test('McpApp: unknown, foreign and removed applications are Access denied, alike', async (t) => {
   const { login, agent, signUp, register, administer, appId, asPerson, owner } = await start(t);
   const outsider = await signUp();
@@ -168,6 +172,7 @@ t.test('McpApp: unknown, foreign and removed applications are Access denied, ali
   }
 });
 
+// covers R76
 t.test('McpApp: the explicit key of another account logs in, and acts for that account alone', async (t) => {
   const fixture = await start(t);
   const { login, appId, administer, signUp, allowAgent, rpc, heard, owner, agent, post } = fixture;
@@ -190,6 +195,7 @@ t.test('McpApp: the explicit key of another account logs in, and acts for that a
   ]);
 });
 
+// covers R76
 t.test('McpApp: X-MCP-App-Id goes out for McpApp sessions only', async (t) => {
   const { mcpLogin, agent, rpc, heard } = await start(t);
   const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
@@ -198,6 +204,7 @@ t.test('McpApp: X-MCP-App-Id goes out for McpApp sessions only', async (t) => {
   t.notOk(Object.hasOwn(heard[0] ?? {}, 'x-mcp-app-id'));
 });
 
+// covers R76
 t.test('McpApp: list and call agree over the whole catalog', async (t) => {
   const { login, agent, rpc, catalog } = await start(t);
   const token = tokenOf(await login(agent));
@@ -218,6 +225,7 @@ t.test('McpApp: list and call agree over the whole catalog', async (t) => {
   t.equal((await rpc(token, 'tools/call', { name: 'nothing' })).error?.code, -32602);
 });
 
+// covers R76 S99
 t.test('McpApp: payorder_create is for a signed login alone, also over a restart', async (t) => {
   const { login, agent, appId, rpc, actors } = await start(t);
   const bare = tokenOf(await login(agent));
@@ -247,6 +255,7 @@ t.test('McpApp: payorder_create is for a signed login alone, also over a restart
   );
 });
 
+// covers S99
 t.test('McpApp: without a signature personal reads follow McpBasicPersonalReads', async (t) => {
   const { login, agent, appId, rpc, heard } = await start(t, false);
   const balance = { name: 'wallet_get_balance', arguments: {} };
@@ -258,6 +267,7 @@ t.test('McpApp: without a signature personal reads follow McpBasicPersonalReads'
   t.equal(heard.length, 1);
 });
 
+// covers S101
 t.test('user_keys: a session without proof sees its own key, without name and last use', async (t) => {
   const { mcpLogin, agent, agentId, owner, rpc } = await start(t, false);
   const keys = async (token: string) => {
@@ -273,6 +283,7 @@ t.test('user_keys: a session without proof sees its own key, without name and la
   t.same(seen, [{ ...shown, current: true }]);
 });
 
+// covers S100
 t.test(
   'McpApp: logins without a signature neither push out signed ones nor spend their window',
   async (t) => {
@@ -290,6 +301,7 @@ t.test(
   },
 );
 
+// covers R78
 t.test('McpApp: unapproving, disabling and removing end its sessions and no others at once', async (t) => {
   const { login, mcpLogin, agent, appId, administer, isAlive, register, asPerson, owner, actors } =
     await start(t);
@@ -336,6 +348,7 @@ t.test('McpApp: closed sessions leave the lists and the index of every account',
   }
 });
 
+// covers R78
 t.test(
   'McpApp: another explicit key ends the sessions of the former one, not those of the owner',
   async (t) => {
@@ -421,6 +434,7 @@ t.test('McpApp: logins and closings at the same time leave no session behind', a
   }
 });
 
+// covers R64
 t.test(
   'app access: the owner has it from the start; revoked, it ends the sessions until it is granted again',
   async (t) => {
@@ -447,6 +461,7 @@ t.test(
   },
 );
 
+// covers R64
 t.test(
   'app access: another account is on the list from its first login, and its consent counts for more',
   async (t) => {
@@ -472,6 +487,7 @@ t.test(
   },
 );
 
+// covers R64
 t.test('app access: only an application that takes sessions can be granted', async (t) => {
   const { register, signUp, asPerson, administer, owner, access } = await start(t);
   const helper = await signUp();
@@ -489,6 +505,7 @@ t.test('app access: only an application that takes sessions can be granted', asy
   }
 });
 
+// covers R14
 t.test(
   'app tools: they answer what their REST twins answer; McpBasic sees no address of webhooks',
   async (t) => {

@@ -41,6 +41,7 @@ function start(make = makeChallenges) {
   };
 }
 
+// covers S53
 t.test('challenge: is good exactly once, whatever became of the request', async (t) => {
   const { open, take, spent, failed } = start();
   const [one, two, three] = [open(), open(), open()];
@@ -57,6 +58,7 @@ t.test('challenge: is good exactly once, whatever became of the request', async 
   t.throws(() => take(1), EXPIRED, 'unknown');
 });
 
+// covers R54
 t.test(
   'challenge: belongs to its kind, user and session, and survives being asked for by others',
   async (t) => {
@@ -100,6 +102,7 @@ t.test('challenge: a repeat with the same Idempotency-Key gets it until the firs
   }
 });
 
+// covers S55
 t.test('challenge: a network has 1,000 open, one more is refused and none is lost', async (t) => {
   const { clock, open, take, spent, failed } = start();
   const mine = Array.from({ length: 1_000 }, () => open().id);
@@ -118,6 +121,7 @@ t.test('challenge: a network has 1,000 open, one more is refused and none is los
   t.throws(() => take(mine[0] ?? 0), EXPIRED);
 });
 
+// covers R108 S55
 t.test('challenge: at the maximum, one more is refused for every caller', async (t) => {
   const { bounds, open, take, spent } = start();
   const first = open();

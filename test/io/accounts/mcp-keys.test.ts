@@ -56,6 +56,7 @@ function refusal({ status, error }: Answer): [number, number | undefined] {
 
 const idOf = (answer: Answer): string => (answer.result as { key: { id: string } }).key.id;
 
+// covers S111
 t.test('browserLogin: register_key makes a key that may only use MCP, with a proof too', async (t) => {
   const { addKey, update, login, mcpLogin, keys, get, owner, actors } = await start(t);
   const agent = makeKey();
@@ -143,6 +144,7 @@ t.test('browserLogin: update_key ends the browser sessions of the key before it 
   t.match([own.status, own.headers['set-cookie']], [200, /^sid=;/], 'its own session: the cookie is cleared');
 });
 
+// covers S111
 t.test('browserLogin: an owner changes it only within 15 minutes of a login', async (t) => {
   const { addKey, update, login, actors, owner } = await start(t);
   const keyId = idOf(await addKey(makeKey(), 'claim', { browserLogin: false }));

@@ -54,6 +54,7 @@ const DENIED = [401, 'Access denied'] as const;
 const LATE = [401, 'Challenge expired'] as const;
 const FORGED = [401, 'Invalid signature'] as const;
 
+// covers R7 R50 S80
 t.test('mcp_login: McpBasic and McpVerified answer the shape of spec 4.2 and set no cookie', async (t) => {
   const { mcpLogin, agent, owner, agentId, log, actors } = await start(t);
   const basic = await mcpLogin({ 'X-PublicKey': agent.publicKey });
@@ -82,6 +83,7 @@ t.test('mcp_login: McpBasic and McpVerified answer the shape of spec 4.2 and set
   t.notOk(audit.includes((verified.result as { sessionId: string }).sessionId));
 });
 
+// covers R28 R77
 t.test('mcp_login: a second login, also in the same second, leaves the first session alive', async (t) => {
   const { mcpLogin, agent, get, owner } = await start(t);
   const proof = mcpProof(agent, NOW_SECONDS);
@@ -92,6 +94,7 @@ t.test('mcp_login: a second login, also in the same second, leaves the first ses
   t.equal(sessions.filter((session) => session.kind === 'mcp').length, 2);
 });
 
+// covers R28 R77
 t.test(
   'mcp_login: with the bearer of a session of the same key that session ends, other bearers end none',
   async (t) => {
@@ -131,6 +134,7 @@ t.test(
   },
 );
 
+// covers R50 R51 R94
 t.test('mcp_login: malformed headers are 400, each by itself', async (t) => {
   const { mcpLogin, agent } = await start(t);
   const good = mcpProof(agent, NOW_SECONDS);
@@ -160,6 +164,7 @@ t.test('mcp_login: malformed headers are 400, each by itself', async (t) => {
   t.equal((await mcpLogin(good)).status, 200);
 });
 
+// covers R51
 t.test('mcp_login: the other spellings of the key and of the signature are 400', async (t) => {
   const { mcpLogin, agent } = await start(t);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -235,6 +240,7 @@ t.test('mcp_login: no McpAccess, a blocked user and any application are Access d
   refused(t, await mcpLogin(mcpProof(agent, NOW_SECONDS)), ...DENIED, 'blocked');
 });
 
+// covers R28
 t.test('mcp_login: clearing mcpAccess ends the sessions of the key at once', async (t) => {
   const { mcpLogin, agent, agentId, update, get, owner } = await start(t);
   await mcpLogin(mcpProof(agent, NOW_SECONDS));
@@ -244,6 +250,7 @@ t.test('mcp_login: clearing mcpAccess ends the sessions of the key at once', asy
   t.equal(((await get('/auth/v1/sessions', cookie(owner.sid))).result as object[]).length, 1);
 });
 
+// covers R95
 t.test('mcp_login: form, timestamp, key, account and signature are checked in this order', async (t) => {
   const { mcpLogin, agent, owner, block } = await start(t);
   const late = (key = makeKey()) => mcpProof(key, NOW_SECONDS - 999);
@@ -273,6 +280,7 @@ t.test('mcp_login: form, timestamp, key, account and signature are checked in th
   );
 });
 
+// covers R12
 t.test('mcp_login: the quota is kept per decoded key, a malformed one is not charged to it', async (t) => {
   const { mcpLogin, agent, actors } = await start(t, { settings: { McpApiRPSLimit: 1 } });
   for (let left = 4; left >= 0; left -= 1) {
@@ -289,6 +297,7 @@ t.test('mcp_login: the quota is kept per decoded key, a malformed one is not cha
   t.equal((await mcpLogin({ 'X-PublicKey': agent.publicKey })).status, 200);
 });
 
+// covers R84
 t.test(
   'mcp_login: guessing keys spends the budget of the address, and right keys wait with it',
   async (t) => {
@@ -301,6 +310,7 @@ t.test(
   },
 );
 
+// covers R51
 t.test('mcp_login: a body is ignored, an Idempotency-Key too', async (t) => {
   const { post, agent } = await start(t);
   const headers = { 'X-PublicKey': agent.publicKey, 'Idempotency-Key': 'k' };

@@ -39,6 +39,7 @@ function isLimited({ status, error, headers }: Answer): boolean {
   return status === 429 && error?.code === 1002 && Number(headers['retry-after']) >= 1;
 }
 
+// covers R95 R102 S68
 t.test(
   'mcp_login: a key flooded by name from everywhere, its owner still logs in with a signature',
   async (t) => {
@@ -58,6 +59,7 @@ t.test(
   },
 );
 
+// covers S68
 t.test(
   'mcp_login: signatures beyond the share of all are checked 10 a second and network, 100 in all',
   async (t) => {
@@ -80,6 +82,7 @@ async function signUpBody({ challenge }: Pick<ReturnType<typeof start>, 'challen
   return { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
 }
 
+// covers R53 S70
 t.test(
   'sign-ups: a network at its day is refused before anything is used up, another one signs up',
   async (t) => {
@@ -125,6 +128,7 @@ t.test('sign-ups: the /64 of one /48 share sixteen, and a key added with a sessi
   t.equal((await fixture.post(REGISTER, await signUpBody(fixture), from('2001:db8:1::1'))).status, 200);
 });
 
+// covers R53 S70
 t.test('sign-ups: loopback is counted in Production alone', async (t) => {
   const here = start(t, { settings: { SignUpsPerNetworkPerDay: 1 } });
   for (let n = 0; n < 3; n += 1) await here.signUp();
@@ -136,6 +140,7 @@ t.test('sign-ups: loopback is counted in Production alone', async (t) => {
   t.equal((await live.post(REGISTER, joins, { Cookie: `sid=${first.sid}` })).status, 200);
 });
 
+// covers R53 S70
 t.test('sign-ups: the first login with a code counts, a later one does not', async (t) => {
   const chat = startChat();
   const { post, actors } = start(t, { codes: chat.port, settings: { SignUpsPerNetworkPerDay: 1 } });

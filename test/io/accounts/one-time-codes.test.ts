@@ -36,6 +36,7 @@ function refusal({ status, error }: Answer): string {
   return `${status}/${error?.code} ${error?.message}`;
 }
 
+// covers R57 R60
 t.test('login_phone: first code creates the account, the next one finds it again', async (t) => {
   const chat = startChat();
   const { ask, enter, get, post, actors } = start(t, chat);
@@ -64,6 +65,7 @@ t.test('login_phone: first code creates the account, the next one finds it again
   t.equal((await post('/auth/v1/logout', undefined, cookie(sidOf(again)))).status, 200);
 });
 
+// covers R59
 t.test('login_email: spelling in capitals finds the same account', async (t) => {
   const chat = startChat();
   const { post, enter, actors } = start(t, chat);
@@ -102,6 +104,7 @@ t.test('code: right after four wrong ones it is accepted, once', async (t) => {
   t.equal(refusal(await enter(challengeId, code)), '401/1104 Challenge expired');
 });
 
+// covers R60
 t.test('code: two browsers racing with it get one session', async (t) => {
   const chat = startChat();
   const { ask, enter, actors } = start(t, chat);
@@ -112,6 +115,7 @@ t.test('code: two browsers racing with it get one session', async (t) => {
   t.equal(actors.system.count('contact'), 1);
 });
 
+// covers R60
 t.test('code: a hundred guesses at once get five comparisons', async (t) => {
   const chat = startChat();
   const { ask, enter, actors } = start(t, chat);
@@ -154,6 +158,7 @@ t.test('code: asked for in one session is not taken in another', async (t) => {
   t.equal((await enter(challengeId, code, cookie(ann.sid))).status, 200);
 });
 
+// covers R60 R103
 t.test('caps: 60 s before a resend, five an hour for one number, ten for one address', async (t) => {
   const chat = startChat();
   const { request, actors } = start(t, chat);
@@ -201,6 +206,7 @@ t.test(
   },
 );
 
+// covers S76
 t.test('code: requests from elsewhere leave the code of the owner and the five an hour good', async (t) => {
   const chat = startChat();
   const { ask, enter, actors, http } = start(t, chat);
@@ -444,6 +450,7 @@ t.test('delivery: for the gateway itself, without a word of the user', async (t)
   t.same(Object.keys(request?.headers ?? {}).sort(), ['content-type', 'x-project', 'x-request-id']);
 });
 
+// covers R60
 t.test('journal: holds no code, wherever it looks', async (t) => {
   const chat = startChat();
   const { ask, enter, actors } = start(t, chat);

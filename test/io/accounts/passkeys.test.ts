@@ -106,6 +106,7 @@ for (const name of ['EdDSA', 'ES256', 'RS256'] satisfies KeyName[]) {
   });
 }
 
+// covers R81
 t.test('passkey: transports of null and an empty userHandle count as absent', async (t) => {
   const { registration, assertion, post } = start(t);
   const passkey = makePasskey();
@@ -120,6 +121,7 @@ t.test('passkey: transports of null and an empty userHandle count as absent', as
   }
 });
 
+// covers R81
 t.test('passkey: an app of a phone logs in where its origin is configured, and not elsewhere', async (t) => {
   const android = `android:apk-key-hash:${'A'.repeat(43)}`;
   const { register, signIn } = start(t, { site: { fido2: { ...makeSite(0).fido2, origins: [android] } } });
@@ -130,6 +132,7 @@ t.test('passkey: an app of a phone logs in where its origin is configured, and n
   refused(t, await signIn(passkey, other), 401, 1105);
 });
 
+// covers R4
 t.test('passkey: mcpAccess is stored as supplied and opens no MCP session', async (t) => {
   const { register, keysOf, post, mcpLogin } = start(t);
   // An id as long as an Ed25519 key has the form of X-PublicKey.
@@ -196,6 +199,7 @@ t.test('options: the icon of the configuration, echoed credential ids', async (t
   refused(t, await post('/auth/v1/login_options', { credentialIds: [longer] }), 400, 1001);
 });
 
+// covers R55 S23
 t.test('registration: whatever the ceremony was not made for is 1105, and nothing is created', async (t) => {
   const { register, actors, registration, post } = start(t);
   const wrong: Record<string, Wrong> = {
@@ -222,6 +226,7 @@ t.test('registration: whatever the ceremony was not made for is 1105, and nothin
   t.equal(actors.system.count('sidHash'), 0);
 });
 
+// covers R9
 t.test('registration: keys that may not be enrolled are 400', async (t) => {
   const { register, actors } = start(t);
   const okp = (x: Uint8Array) =>
@@ -259,6 +264,7 @@ t.test('registration: keys that may not be enrolled are 400', async (t) => {
   t.equal((await register(makePasskey('RS256', 32, 4_096))).status, 200, 'RSA of 4,096 bits');
 });
 
+// covers R55
 t.test('registration: shapes and lengths are 400 and leave the challenge as it was', async (t) => {
   const { registration, post, register, signIn } = start(t);
   const good = await registration(makePasskey());
@@ -326,6 +332,7 @@ t.test('registration: the key limit counts passkeys', async (t) => {
   refused(t, await register(makePasskey(), {}, sid), 409, 1106);
 });
 
+// covers R28 R55 S23
 t.test('login: whatever the ceremony was not made for is 1105', async (t) => {
   const { register, signIn, assertion, post, alive } = start(t);
   const [mine, other] = [makePasskey(), makePasskey()];
@@ -364,6 +371,7 @@ t.test('login: whatever the ceremony was not made for is 1105', async (t) => {
   refused(t, await post(LOGIN, good), 401, 1104, 'replay');
 });
 
+// covers R55
 t.test('login: a refusal says and records nothing of the ceremony', async (t) => {
   const { register, assertion, post, get, actors } = start(t);
   const passkey = makePasskey();
@@ -379,12 +387,14 @@ t.test('login: a refusal says and records nothing of the ceremony', async (t) =>
   t.notMatch(JSON.stringify([result, actors.bugs]), /evil|Unexpected|expected/);
 });
 
+// covers R84
 t.test('login: unknown credentials are 1101 and spend the budget of the address', async (t) => {
   const { signIn } = start(t, { settings: { UnknownKeyFailuresPerMinute: 3 } });
   for (let tries = 0; tries < 3; tries += 1) refused(t, await signIn(makePasskey()), 401, 1101);
   refused(t, await signIn(makePasskey()), 429, 1002);
 });
 
+// covers R10
 t.test('name spaces: a credential id is no software key, and the other way round', async (t) => {
   const { register, mcpLogin, post, get, signUp, login } = start(t);
   const key = makeKey();
@@ -400,6 +410,7 @@ t.test('name spaces: a credential id is no software key, and the other way round
   t.ok(account.sid, 'the same 32 bytes as a software key of another account');
 });
 
+// covers R28 R55
 t.test('login: without user verification where there was none at enrollment', async (t) => {
   const { register, signIn } = start(t);
   const passkey = makePasskey();
@@ -408,6 +419,7 @@ t.test('login: without user verification where there was none at enrollment', as
   t.equal((await signIn(passkey, { userVerified: true })).status, 200, 'more than was asked');
 });
 
+// covers R11
 t.test('counters: 5, 5, 3 all log in; those that went back are in the login log', async (t) => {
   const { register, signIn, get, actors } = start(t);
   const passkey = makePasskey();
@@ -435,6 +447,7 @@ t.test('counters: an authenticator without one says 0 and is never noted', async
   t.match((await get('/auth/v1/keys/user_keys', cookie(sid))).result, [{ backedUp: true }]);
 });
 
+// covers R54
 t.test('race: one challenge, two browsers: one session', async (t) => {
   const { register, assertion, post, actors } = start(t);
   const passkey = makePasskey();
@@ -586,6 +599,7 @@ interface Reference {
   counter: number;
 }
 
+// covers S164
 t.test(
   'passkeys: any history of enrollments, logins, removals and restarts ends as in the reference',
   async (t) => {

@@ -30,6 +30,7 @@ function rowsOf(answer: Answer): Record<string, unknown>[] {
   return answer.result as Record<string, unknown>[];
 }
 
+// covers R5
 t.test('admin: every route is 403 for other accounts and 401 without a session', async (t) => {
   const { owner, get, post } = await start(t);
   const routes = routeTable().filter(({ path }) => path.startsWith('/ProxyAdmin/'));
@@ -57,6 +58,7 @@ t.test('admin: a claimed admin key makes no admin, an agent session opens nothin
   refused(t, await get('/ProxyAdmin/api/overview', bearer), 401, /Session not found/);
 });
 
+// covers R5
 t.test('admin: changes need a login of the last 15 minutes, reading does not', async (t) => {
   const { actors, ask, change, owner, register } = await start(t);
   const appId = await register();
@@ -356,6 +358,7 @@ t.test('admin: the overview counts sessions, keys and applications', async (t) =
   });
 });
 
+// covers R24
 t.test('admin: a reload says what is served, and is audited', async (t) => {
   const { change, ask } = await start(t);
   const answer = await change('reload', {});
@@ -378,6 +381,7 @@ t.test('admin: the catalog shows the size of each list of tools', async (t) => {
   t.equal(anonymous?.['estimatedTokens'], Math.ceil(sizeBytes / 4));
 });
 
+// covers R24
 t.test('admin: a refused reload names every fault, and is audited', async (t) => {
   const faults = [
     { path: 'McpTools.a.method', message: 'must be GET or POST' },

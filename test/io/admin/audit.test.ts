@@ -53,6 +53,7 @@ function longLog(): AuditLog & { read: number; most: number } {
   return log;
 }
 
+// covers S115
 t.test(
   'audit search: a filter that matches nothing looks at 20,000 records a page, and says where to continue',
   async (t) => {
@@ -84,6 +85,7 @@ t.test('audit search: pages together hold each record that fits once, the newest
   t.same(found, [60_001, 50_001, 40_001, 30_001, 20_001, 10_001, 1]);
 });
 
+// covers S115
 t.test('audit search: other work runs between the slices of a page', async (t) => {
   let turns = 0;
   let isOver = false;

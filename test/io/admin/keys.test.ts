@@ -62,6 +62,7 @@ function refused(t: Test, answer: Answer, status: number, code: number, text = /
   );
 }
 
+// covers R56
 t.test('admin keys: all accounts in pages, each key once, `Link` names the next page', async (t) => {
   const { ask, keys, signUp, admin, owner, allowAgent } = await start(t);
   const people = [admin, owner, await signUp(), await signUp()];
@@ -186,6 +187,7 @@ async function pagesOf(source: KeySource, search: KeySearch): Promise<KeyPage[]>
   return pages;
 }
 
+// covers S114
 t.test('admin keys: a page looks at 1,000 accounts, 50 at a time, and says where to continue', async (t) => {
   const source = manyAccounts(25_000);
   const first = await searchKeys(source, { ...EVERYTHING, publicKey: 'none', deleted: true });
@@ -246,6 +248,7 @@ t.test('admin keys: credentials are found by their id, apart from software keys'
   t.same(await searchKeys(source, { ...EVERYTHING, publicKey: 'd' }), { rows: [], next: undefined });
 });
 
+// covers R56 S112
 t.test('admin keys: an added key is a claim that logs in an agent and no browser', async (t) => {
   const { add, update, get, login, mcpLogin, signUp, keys, owner, admin, records, actors } = await start(t);
   const agent = makeKey();
@@ -311,6 +314,7 @@ t.test('admin keys: what a key may do can be set as it is added', async (t) => {
   t.equal((await mcpLogin({ 'X-PublicKey': agent.publicKey })).status, 200);
 });
 
+// covers R56
 t.test('admin keys: a key that is held, unusable, or one too many is refused', async (t) => {
   const { add, keys, owner, admin, signUp, allowAgent, settings, records, actors } = await start(t);
   const before = await keys();
@@ -425,6 +429,7 @@ t.test('admin keys: foreign, removed and unknown keys are the same 404', async (
   }
 });
 
+// covers S113
 t.test('admin keys: changes are for admins with a fresh login, reading for the whole staff', async (t) => {
   const { add, update, remove, change, ask, keys, signUp, owner, actors, settings } = await start(t);
   const { publicKey } = makeKey();

@@ -110,6 +110,7 @@ async function quarantined(cluster: TestCluster, { member }: Panel): Promise<str
   return id;
 }
 
+// covers C17
 t.test('nodes: an actor that fails at its owner is shown and reset by the panel of any node', async (t) => {
   const { cluster, panels } = await openPanels(t);
   const [a, b] = panels;
@@ -123,6 +124,7 @@ t.test('nodes: an actor that fails at its owner is shown and reset by the panel 
   t.equal(await a.nodes.reset('account', id), false, 'it has failed at no node any more');
 });
 
+// covers C17
 t.test('nodes: a skip is done at the owner, and its dead letter is removed from any node', async (t) => {
   const { cluster, panels } = await openPanels(t);
   const [a, b, c] = panels;
@@ -183,6 +185,7 @@ t.test('nodes: a reload is done at all; those whose catalog stays are named', as
   t.same([a.reloads, c.reloads], [2, 1], 'a file that is refused here reaches no other node');
 });
 
+// covers C7
 t.test('nodes: the link of one node is good at any, once, and not while that node is away', async (t) => {
   const { cluster, panels } = await openPanels(t);
   const [a, b] = panels;

@@ -9,6 +9,7 @@ import { startAdmin } from '../../support/admin.ts';
 const NO_KEYS: ReadonlySet<string> = new Set();
 const TOKEN = 'the-token-of-the-link';
 
+// covers R5
 t.test('staff: a viewer reads, support also blocks, an admin does all, others nothing', async (t) => {
   const fixture = await startAdmin();
   t.teardown(() => fixture.stop());
@@ -71,6 +72,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   t.equal((await keyed.change('staff', { userId: keyed.owner.userId, role: 'root' })).status, 400);
 });
 
+// covers S118
 t.test('staff: an admin cannot change the role of the own account, another admin can', async (t) => {
   const { ask, change, admin, owner, stop } = await startAdmin();
   t.teardown(() => stop());
@@ -113,6 +115,7 @@ t.test('staff: support cannot block the staff; blocked admins leave the way to t
   t.equal(staff.roleOf(owner.userId), 'admin');
 });
 
+// covers S36
 t.test(
   'set-up link: good once, for 30 minutes, for a passkey, and only while there is no admin',
   async (t) => {

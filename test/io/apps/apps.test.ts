@@ -49,6 +49,7 @@ function refused(t: Test, { status, error }: Answer, expected: number, text: Reg
   t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
 }
 
+// covers R14 R63 R64
 t.test('apps: a new application has the documented shape and shows its API key once', async (t) => {
   const { upsert, list, get, owner } = await start(t);
   const created = appOf(
@@ -89,6 +90,7 @@ t.test('apps: without a session every route is 401', async (t) => {
     refused(t, await post(`/auth/v1/app/${path}`, { id: '1', appId: '1' }), 401, /Session not found/, path);
 });
 
+// covers R14
 t.test('apps: every route takes appId, and its former name id', async (t) => {
   const { upsert, send, get, owner } = await start(t);
   const one = appOf(t, await upsert(SHOP)).id;
@@ -115,6 +117,7 @@ t.test('apps: every route takes appId, and its former name id', async (t) => {
   t.match((await send(owner, 'remove', { id: two })).result, { appId: two });
 });
 
+// covers R14 R63
 t.test('apps: an update without an id finds the application by its url', async (t) => {
   const { upsert, list } = await start(t);
   const one = appOf(t, await upsert(SHOP));
@@ -162,6 +165,7 @@ t.test('apps: null and omitted are unchanged, an empty webhookUrl and empty list
   });
 });
 
+// covers R108
 t.test('apps: what does not fit is 400, names the field and changes nothing', async (t) => {
   const { upsert, list } = await start(t);
   const { id } = appOf(t, await upsert({ ...SHOP, currencies: ['EUR'] }));
@@ -228,6 +232,7 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
   });
 });
 
+// covers R13 S24
 t.test('apps: a url is checked by its syntax, a webhookUrl by the rules of webhook targets', async (t) => {
   const { upsert } = await start(t, { site: { production: true, webhookAllow: [] } });
   appOf(
@@ -243,6 +248,7 @@ t.test('apps: a url is checked by its syntax, a webhookUrl by the rules of webho
     refused(t, await upsert({ webhookUrl }), 400, /webhookUrl/, webhookUrl);
 });
 
+// covers R14 R64
 t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
   const { upsert, send, signUp, get, owner } = await start(t);
   const outsider = await signUp();
@@ -289,6 +295,7 @@ t.test('apps: two accounts may use the same name and address', async (t) => {
   t.equal((await list()).length, 1);
 });
 
+// covers R64 R108
 t.test('apps: one more than the limit is refused with a row of its own, a removal makes room', async (t) => {
   const { upsert, send, owner, list } = await start(t);
   const nth = (n: number) => ({ name: `App ${n}`, url: `https://app${n}.example` });
@@ -313,6 +320,7 @@ t.test('apps: concurrent registrations of one application create it once', async
 
 const ONCE = { 'Idempotency-Key': 'k1' };
 
+// covers R14 R63
 t.test(
   'apps: an Idempotency-Key repeats the first answer, API key included; rotation ignores it',
   async (t) => {
@@ -336,6 +344,7 @@ t.test(
   },
 );
 
+// covers R14 R63
 t.test('apps: an Idempotency-Key with other content is 422, with another account its own', async (t) => {
   const { send, owner, list, signUp, actors } = await start(t);
   const register = (body: object, account = owner) => send(account, 'upsert_usr_app', body, ONCE);
@@ -365,6 +374,7 @@ t.test('apps: an Idempotency-Key with other content is 422, with another account
     refused(t, await send(owner, 'upsert_usr_app', SHOP, { 'Idempotency-Key': bad }), 400, /Idempotency-Key/);
 });
 
+// covers R14 R63
 t.test('apps: an Idempotency-Key shows the API key for an hour, also after a restart', async (t) => {
   const { send, owner, list, actors } = await start(t);
   const register = async () => appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
@@ -388,6 +398,7 @@ t.test('apps: an Idempotency-Key shows the API key for an hour, also after a res
   t.equal((await list()).length, 1);
 });
 
+// covers R14 R63
 t.test('apps: other Idempotency-Keys push no API key out, and an account keeps 20 at most', async (t) => {
   const { send, owner, list, actors } = await start(t);
   const keyed = (n: number, body: object) =>
@@ -412,6 +423,7 @@ t.test('apps: other Idempotency-Keys push no API key out, and an account keeps 2
   t.same(actors.bugs, [], 'no timer of a removed application is left');
 });
 
+// covers R14 R63
 t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets the API key', async (t) => {
   const { list, actors, signUp, send } = await start(t);
   const seen = new Set<string>();
@@ -463,6 +475,7 @@ t.test('apps: a repeat does without the API key where its seal key was lost', as
   t.same(appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE)), rest);
 });
 
+// covers R64 R85
 t.test('apps: after a rotation two API keys are valid for 24 hours, then one', async (t) => {
   const { upsert, send, owner, actors } = await start(t);
   const { id, apiKey: first } = appOf(t, await upsert(SHOP));
@@ -482,6 +495,7 @@ t.test('apps: after a rotation two API keys are valid for 24 hours, then one', a
   t.same(await valid(), [again.apiKey]);
 });
 
+// covers R64 R85
 t.test(
   'apps: rotate_key with finish ends the former key and shows no key, also after a restart',
   async (t) => {
@@ -507,6 +521,7 @@ t.test(
   },
 );
 
+// covers S34
 t.test('apps: the API key is in no other answer, event, message or audit record in clear text', async (t) => {
   const { upsert, send, owner, get, actors } = await start(t);
   const { id, apiKey = '' } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
@@ -534,6 +549,7 @@ t.test('apps: the API key is in no other answer, event, message or audit record 
   }
 });
 
+// covers R64
 t.test('apps: registrations survive a restart', async (t) => {
   const { upsert, list, actors } = await start(t);
   const { apiKey: _apiKey, ...created } = appOf(t, await upsert(SHOP));
@@ -624,6 +640,7 @@ t.test(
   },
 );
 
+// covers S34
 t.test('API-key cipher: a key opens in its own cipher only, and unchanged only', async (t) => {
   const { apiKey, sealed } = CIPHER.issue();
   t.equal(CIPHER.open(sealed), apiKey);
@@ -662,6 +679,7 @@ t.test(
 
 const NOT_ALL = 'does not open every API key of this journal: add the key that sealed them to the list';
 
+// covers S131
 t.test('API-key cipher: with a seal key the journal alone opens no API key', async (t) => {
   const { actors } = await start(t);
   const open = (...sealKeys: string[]) =>

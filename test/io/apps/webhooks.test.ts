@@ -80,6 +80,7 @@ function refused(t: Test, { status, error }: Answer, expected: number, text: Reg
   t.match({ status, text: JSON.stringify(error) }, { status: expected, text });
 }
 
+// covers R64
 t.test(
   'deliveries: the newest without a cursor, the next ones behind a number, nothing of others',
   async (t) => {
@@ -126,6 +127,7 @@ t.test(
   },
 );
 
+// covers R64
 t.test(
   'resend: one webhook by its id, same id and bytes, marked; the cursor and later events stay',
   async (t) => {
@@ -156,6 +158,7 @@ t.test(
   },
 );
 
+// covers R64
 t.test(
   'resend: a range of time, bounded in days and events; a repeat with the same key is one resend',
   async (t) => {
@@ -198,6 +201,7 @@ t.test(
   },
 );
 
+// covers R64
 t.test(
   'ping: a signed test event now, with the answer; no counter, no state, also of a disabled webhook',
   async (t) => {
@@ -248,6 +252,7 @@ t.test(
   },
 );
 
+// covers R64
 t.test('ping: waits for the delivery under way, so that the receiver has one at a time', async (t) => {
   const { append, receivers, send } = await start(t);
   let open = () => {};
@@ -266,6 +271,7 @@ t.test('ping: waits for the delivery under way, so that the receiver has one at 
   t.same(receivers.numbers().length, 3, 'and deliveries go on');
 });
 
+// covers R64
 t.test(
   'enable: a disabled webhook continues from its cursor, parked events are kept unless dropped',
   async (t) => {

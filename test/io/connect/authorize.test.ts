@@ -23,6 +23,7 @@ async function redirectOf(answer: Promise<Answer>): Promise<URL> {
   return new URL(String((await answer).json['result']?.['redirect']));
 }
 
+// covers R42 S81
 t.test('request: a bad client or redirect URI is shown, never redirected', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
@@ -67,6 +68,7 @@ t.test('request: a bad client or redirect URI is shown, never redirected', async
   );
 });
 
+// covers S83 S87 S89
 t.test('request: other faults go to the redirect URI, with state and iss, after a login', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
@@ -121,6 +123,7 @@ t.test('request: resource is taken in upper case and with a slash at its end', a
   }
 });
 
+// covers S90
 t.test(
   'request: without a session step login, then consent with client, destination, tools and account',
   async (t) => {
@@ -149,6 +152,7 @@ t.test(
   },
 );
 
+// covers S87 S89
 t.test(
   'decide: consent every time; a refusal is access_denied with state and iss, in the login log',
   async (t) => {
@@ -166,6 +170,7 @@ t.test(
   },
 );
 
+// covers R42 S87
 t.test('decide: the challenge is good once, for its session, its request and its own page', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
@@ -203,6 +208,7 @@ t.test('decide: the challenge is good once, for its session, its request and its
   t.equal(await send(own, late), 401, 'over');
 });
 
+// covers S88
 t.test('full: only after a login of at most 15 minutes', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
@@ -225,6 +231,7 @@ t.test('full: only after a login of at most 15 minutes', async (t) => {
   );
 });
 
+// covers S90
 t.test('application: private schemes, until its redirect URIs change', async (t) => {
   const fixture = await start(t, { policy: { clients: 'registered' } });
   const redirectUris = ['com.example.host:/callback'];
@@ -279,6 +286,7 @@ const DOCUMENT = {
   token_endpoint_auth_method: 'none',
 };
 
+// covers S91
 t.test('document: fetched only for a session, once while it is cached; the client works', async (t) => {
   const { counts, client } = documentHost(DOCUMENT);
   const elapsed = { nowMs: 0 };
@@ -309,6 +317,7 @@ t.test('document: fetched only for a session, once while it is cached; the clien
   t.equal(counts.asked, 2);
 });
 
+// covers S91
 t.test('document: redirects, sizes, other types and other contents are refused', async (t) => {
   const cases: readonly (readonly [string, unknown, { status?: number; type?: string }])[] = [
     ['redirect', '', { status: 302 }],
@@ -330,6 +339,7 @@ t.test('document: redirects, sizes, other types and other contents are refused',
   }
 });
 
+// covers S91
 t.test('document: private addresses, other hosts and other forms of the id are not fetched', async (t) => {
   const fixture = await start(t, { documents: { resolve: async () => ['10.0.0.1'] } });
   const listed = await start(t, { policy: { clients: 'cimd', documentHosts: new Set(['other.example']) } });

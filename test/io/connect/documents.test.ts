@@ -25,6 +25,7 @@ function silentHost() {
   };
 }
 
+// covers S91
 t.test('document: of fetches at once an account has two, a network a quarter of all', async (t) => {
   const host = silentHost();
   const { client: documentClient } = host;

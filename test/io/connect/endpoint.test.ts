@@ -34,6 +34,7 @@ function post(mcp: McpFixture, body: string, headers: Record<string, string> = {
   return send(mcp, '/connect/mcp', { method: 'POST', headers: all, body });
 }
 
+// covers R41
 t.test('/connect/mcp: without or with a dead token 401 for every method and message', async (t) => {
   const mcp = await start(t);
   const metadata = `${mcp.http.url}/.well-known/oauth-protected-resource/connect/mcp`;
@@ -84,6 +85,7 @@ t.test('/connect/mcp: a token of it is served as at /mcp, GET is 405', async (t)
   t.equal(elsewhere.error?.code, -32001, 'its audience is not /mcp');
 });
 
+// covers R46
 t.test('/connect/mcp: notifications and responses are 202 without a body and a media type', async (t) => {
   const mcp = await start(t);
   const bearer = { authorization: `Bearer ${TOKENS.connected}` };
@@ -152,6 +154,7 @@ t.test('/connect/mcp: pages of every origin see the challenge, the preflight is 
   t.match(answer.headers.get('access-control-expose-headers'), /WWW-Authenticate/);
 });
 
+// covers R41
 t.test('metadata: the resource is the typed address, the issuer is BaseUrl', async (t) => {
   const mcp = await start(t);
   const path = '/.well-known/oauth-protected-resource/connect/mcp';
@@ -201,6 +204,7 @@ t.test('metadata: with the issuer BaseUrl/connect the root has no document', asy
   t.match(await resource.json(), { authorization_servers: [issuer] });
 });
 
+// covers R41
 t.test('metadata: addresses of /mcp and the root, which clients probe, stay 404', async (t) => {
   const mcp = await start(t);
   for (const path of [

@@ -60,6 +60,7 @@ async function eventsOf({ get }: ConnectFixture, { sid }: Account): Promise<read
   return (result as readonly { event: string }[]).map(({ event }) => event);
 }
 
+// covers R44
 t.test(
   'scopes: read lists what McpBasic reads, tools what applications may do, full everything',
   async (t) => {
@@ -77,6 +78,7 @@ t.test(
   },
 );
 
+// covers R44 S86
 t.test('audience: a token of /connect/mcp opens nothing elsewhere, and others nothing there', async (t) => {
   const { fixture, tokens } = await startConnected(t);
   const headers = { authorization: `Bearer ${tokens.access}`, 'content-type': 'application/json' };
@@ -87,6 +89,7 @@ t.test('audience: a token of /connect/mcp opens nothing elsewhere, and others no
   t.equal(profile.status, 401);
 });
 
+// covers S86
 t.test('audience: a token of a profile lists its tools and opens its address alone', async (t) => {
   const fixture = await start(t);
   const resource = `${fixture.url}/connect/p/one/mcp`;
@@ -101,6 +104,7 @@ t.test('audience: a token of a profile lists its tools and opens its address alo
   t.equal(await statusWith(fixture, tokens.access), 401);
 });
 
+// covers R42 S83
 t.test('code: good once for 60 s; used twice it ends what it gave', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
@@ -118,6 +122,7 @@ t.test('code: good once for 60 s; used twice it ends what it gave', async (t) =>
   refusedAs(t, await exchange(fixture.url, host, late), 'invalid_grant');
 });
 
+// covers S83
 t.test('code: bound to client, redirect URI, PKCE verifier and resource', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
@@ -187,6 +192,7 @@ t.test(
   },
 );
 
+// covers R42 S96
 t.test('owner: sees connected hosts and ends one; another account neither', async (t) => {
   const { fixture, host, tokens } = await startConnected(t);
   const [item] = await hostsOf(fixture, fixture.owner);
@@ -211,6 +217,7 @@ t.test('admin: lists and ends the connected hosts of an account', async (t) => {
   t.equal(await statusWith(fixture, tokens.access), 401);
 });
 
+// covers S96
 t.test('ends: a grant ends with a block, its key, its application and close_sessions', async (t) => {
   const ends: Readonly<Record<string, (fixture: ConnectFixture) => Promise<unknown>>> = {
     block: ({ change, owner }) => change('users/block', { userId: owner.userId, blocked: true }),

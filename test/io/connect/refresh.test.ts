@@ -110,6 +110,7 @@ t.test('refresh: a former token gives the newest one of the chain and does not r
   t.not((await next(fourth.refresh)).refresh, fourth.refresh, 'the newest one rotates');
 });
 
+// covers S84
 t.test(
   'refresh: a former token 61 s after its own replacement ends the grant, with the reason',
   async (t) => {
@@ -173,6 +174,7 @@ t.test('refresh: over a restart a former token gives the same successor', async 
   t.equal(await live(tokens.access, second.access, again.access), 3);
 });
 
+// covers S84
 t.test('refresh: a former token is of its client alone, and may be given back', async (t) => {
   const { fixture, host, tokens, next, refresh, live } = await startConnected(t);
   const second = await next(tokens.refresh);
@@ -194,6 +196,7 @@ function textsOf(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
 }
 
+// covers S85
 t.test('refresh: a copy of the journal, with its secret, computes no token', async (t) => {
   const { fixture, tokens, next } = await startConnected(t);
   const second = await next(tokens.refresh);

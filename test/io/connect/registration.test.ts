@@ -16,6 +16,7 @@ function refusedAs(t: Test, answer: Answer, error: string, status = 400, name = 
   t.equal(answer.headers.get('cache-control'), 'no-store', name);
 }
 
+// covers S92
 t.test('register: 201 without storage, the name cut and without invisible characters', async (t) => {
   const fixture = await start(t);
   const before = fixture.actors.system.count('appId');
@@ -32,6 +33,7 @@ t.test('register: 201 without storage, the name cut and without invisible charac
   t.equal(fixture.actors.system.count('appId'), before);
 });
 
+// covers S81
 t.test(
   'register: bad redirect URIs are invalid_redirect_uri, other faults invalid_client_metadata',
   async (t) => {
@@ -118,6 +120,7 @@ t.test('register: outside of Production the payloads of Cursor and VS Code are k
   t.strictSame(await keptOf(fixture, VS_CODE), VS_CODE);
 });
 
+// covers S94
 t.test(
   'register: in Production loopback, known programs and OAuthClientHosts are kept, the rest is left out',
   async (t) => {
@@ -135,6 +138,7 @@ t.test(
   },
 );
 
+// covers S93
 t.test(
   'register: links of the same programs that install something are left out, and alone refused',
   async (t) => {
@@ -181,6 +185,7 @@ t.test(
   },
 );
 
+// covers S93
 t.test('request: a private URI is compared exactly, and the view names the known program', async (t) => {
   const fixture = await start(t);
   const [redirectUri = ''] = CURSOR;
@@ -201,6 +206,7 @@ t.test('request: a private URI is compared exactly, and the view names the known
   }
 });
 
+// covers S94
 t.test('request: a registration that is older than the rules leads nowhere', async (t) => {
   const redirectUri = 'https://host.example/cb';
   const before = await start(t);

@@ -31,6 +31,7 @@ async function tokenOf(fixture: ConnectFixture, asked: string, chosen?: string, 
 
 const call = (name: string, id = 1) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } });
 
+// covers R45
 t.test('consent: the choice of the person counts, and the answer names what was given', async (t) => {
   const fixture = await start(t);
   const cookie = fixture.cookieOf(fixture.owner);
@@ -66,6 +67,7 @@ t.test('consent: a choice opens what it says, whatever was asked', async (t) => 
   t.ok(full.includes('sessions'));
 });
 
+// covers S107
 t.test(
   'consent: full access needs a login of 15 minutes by what is chosen, not by what is asked',
   async (t) => {
@@ -102,6 +104,7 @@ function isTooNarrow(t: Test, answer: Answer, scope: string, metadata: string): 
   t.match(answer.json, { jsonrpc: '2.0', id: 1, error: { code: -32001 } });
 }
 
+// covers R45
 t.test(
   'call beyond the scope: 403 names the narrowest scope that opens it, and asking again opens it',
   async (t) => {
@@ -120,6 +123,7 @@ t.test(
   },
 );
 
+// covers R45
 t.test('call beyond the scope: in a batch it is the error of its message', async (t) => {
   const fixture = await start(t);
   const headers = { authorization: `Bearer ${await tokenOf(fixture, 'tools')}` };
@@ -165,6 +169,7 @@ t.test('call beyond the scope: what no consent opens there stays HTTP 200', asyn
   t.match(unknown.json, { error: { code: -32602 } });
 });
 
+// covers R45
 t.test(
   'instructions: a connection with a narrow scope reads that more exists, by number of tools',
   async (t) => {

@@ -46,6 +46,7 @@ function checkAlike(t: Test, found: number, wanted: number, what: string): void 
 }
 
 for (const direction of ['download', 'upload'] as const) {
+  // covers R105 S136
   t.test(`throttle: ${direction}, ${MANY} streams of one user get no more than one of another`, async (t) => {
     const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB, FileUploadBytesPerSecond: MiB });
     const many = Array.from({ length: MANY }, () => endless(throttle, ADA, direction));
@@ -61,6 +62,7 @@ for (const direction of ['download', 'upload'] as const) {
   });
 }
 
+// covers R105 S136
 t.test(
   'throttle: without a session a network is one caller, an IPv6 network with all its addresses',
   async (t) => {
@@ -145,6 +147,7 @@ t.test('throttle: the unused share of a slow user goes to the others', async (t)
   checkAlike(t, fast.bytes, 30 * MiB - slowBytes, 'the fast one');
 });
 
+// covers R105 S136
 t.test('throttle: slow streams of a user take nothing from the share of its fast one', async (t) => {
   const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
   const slow = Array.from({ length: MANY }, () => throttle.open('download', ADA));
@@ -162,6 +165,7 @@ t.test('throttle: slow streams of a user take nothing from the share of its fast
   checkAlike(t, other.bytes, 30 * MiB, 'the other user');
 });
 
+// covers R104
 t.test(
   'throttle: a change of the quota or of its key applies to running streams of several users',
   async (t) => {
@@ -184,6 +188,7 @@ t.test(
   },
 );
 
+// covers S137
 t.test('throttle: users without a stream are removed, whatever their number', async (t) => {
   const { time, throttle } = setUp();
   for (let user = 0; user < 20_000; user += 1) {

@@ -54,6 +54,7 @@ t.test('throttle: a busy event loop with late intervals loses nothing of the quo
   checkEnds(t, ends, 20 * MiB, 5_242_880);
 });
 
+// covers R104
 t.test('throttle: no second passes more than the quota and its savings, for any demand', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
@@ -125,6 +126,7 @@ t.test('throttle: an aborted waiter leaves at once, its promise resolves, the in
   t.equal(time.waiting, 0);
 });
 
+// covers R104 R106
 t.test('throttle: a change of the quota applies to running streams, 0 releases all', async (t) => {
   const { time, live, throttle } = setUp({ FileDownloadBytesPerSecond: 1_000_000 });
   let end = 0;
@@ -151,6 +153,7 @@ t.test('throttle: a change of the quota applies to running streams, 0 releases a
   t.notOk(upload.owing);
 });
 
+// covers R105
 t.test('throttle: directions have quotas of their own; those of v1 take nothing from v2', async (t) => {
   const { time, throttle } = setUp({
     FileUploadBytesPerSecond: MiB,
@@ -166,12 +169,14 @@ t.test('throttle: directions have quotas of their own; those of v1 take nothing 
   t.equal(ends.length, 4);
 });
 
+// covers R105
 t.test('throttle: the quotas of v2 hold no stream of v1 (spec 8.2)', async (t) => {
   const { throttle } = setUp({ FileUploadBytesPerSecond: MiB, FileDownloadBytesPerSecond: MiB });
   for (const direction of ['part', 'v1Download'] as const)
     t.ok(throttle.open(direction, CALLER).charge(100 * MiB), direction);
 });
 
+// covers R104
 t.test('throttle: the key decides which streams share', async (t) => {
   const owners = [
     { userId: '1', address: '10.0.0.1' },

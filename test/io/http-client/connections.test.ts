@@ -87,6 +87,7 @@ t.test('connections: calls one after the other share a connection', async (t) =>
   t.equal(module.sockets.length, 1);
 });
 
+// covers R47
 t.test('connections: one with bytes after the answer is never used again', async (t) => {
   const module = await startRawModule(t, (_text, socket, connection) =>
     socket.write(connection === 0 ? `${OK}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother` : OK),
@@ -97,6 +98,7 @@ t.test('connections: one with bytes after the answer is never used again', async
   t.equal(module.sockets.length, 2);
 });
 
+// covers R47
 t.test('connections: one that receives unrequested bytes is closed', async (t) => {
   const module = await startRawModule(t, (_text, socket) => socket.write(OK));
   const client = clientOf(t);
@@ -388,6 +390,7 @@ t.test('request head: for all headers, it has the expected lines or is not writt
   t.ok(taken > count(1_000), `${taken} were written`);
 });
 
+// covers S15
 t.test('request head: nothing that could end a line or a request is written', async (t) => {
   const url = { origin: 'http://a', pathname: '/a', search: '' };
   const head = (more: object) => requestHead({ method: 'POST', url, headers: {}, ...more }, 'a', 3);

@@ -59,6 +59,7 @@ function start(maxima = MAXIMA) {
   return { bounds, line, enter, held };
 }
 
+// covers S59
 t.test(
   'relay queue: unfinished bodies take no connection, whole calls of another user go at once',
   async (t) => {
@@ -103,6 +104,7 @@ t.test('relay queue: a free share goes to the first in line that may have it', a
   t.equal(later.state, 'over', 'one that left is not admitted');
 });
 
+// covers S60
 t.test('relay queue: one network holds half of the connections, another one gets the rest', async (t) => {
   const { enter } = start();
   const one = Array.from({ length: 8 }, (_, at) => enter(`a${at}`, '192.0.2.1').call);
@@ -113,6 +115,7 @@ t.test('relay queue: one network holds half of the connections, another one gets
   t.equal(one.filter(({ state }) => state === 'running').length, 4, 'its next one follows');
 });
 
+// covers S60
 t.test('relay queue: any history keeps the shares, starves no caller and releases every lease', async (t) => {
   const step = fc.record({
     user: fc.constantFrom('a', 'b', 'c'),

@@ -222,6 +222,7 @@ const REFUSED: readonly (readonly [fault: string, text: string])[] = [
   ['cut in half', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n'],
 ];
 
+// covers R47
 t.test('response parser: ambiguous answers are refused, the same at every split', async (t) => {
   t.same(
     REFUSED.map(([, text]) => [sameAtEverySplit(text).end, text]),
@@ -374,6 +375,7 @@ function randomText(random: (limit: number) => number): string {
   return text.slice(0, at) + String.fromCharCode(random(256)) + text.slice(at + random(2));
 }
 
+// covers R47
 t.test('response parser: random answers never throw and are read the same in pieces', async (t) => {
   const random = numbers();
   const ends = new Map<string, number>();

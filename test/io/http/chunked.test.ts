@@ -176,6 +176,7 @@ function faultsOf(fixture: Started, name: string, received: string): string[] {
   return [...(answers > 1 ? [`${name}: ${answers} answers`] : []), ...tracesOf(fixture, name)];
 }
 
+// covers S42
 t.test(
   'chunked: a request hidden behind the body, in one segment, is not handled on any kind of route',
   async (t) => {
@@ -192,6 +193,7 @@ t.test(
   },
 );
 
+// covers S42
 t.test(
   'chunked: the answer arrives complete, and a request hidden in a second segment closes the connection',
   async (t) => {
@@ -213,6 +215,7 @@ t.test(
   },
 );
 
+// covers S43
 t.test('chunked: no request is handled after a complete answer without a length', async (t) => {
   const fixture = start(t);
   const connection = connectRaw(fixture.port);
@@ -225,6 +228,7 @@ t.test('chunked: no request is handled after a complete answer without a length'
   t.same(tracesOf(fixture, 'without a length'), []);
 });
 
+// covers S44
 t.test('chunked: a request that is cut anywhere in its body is answered at most once', async (t) => {
   const fixture = start(t);
   const all = head('POST', '/raw') + TRICK + HIDDEN;
@@ -246,6 +250,7 @@ t.test('chunked: a request that is cut anywhere in its body is answered at most 
   }
 });
 
+// covers S42
 t.test('chunked: the same over TLS, in one segment and in two', async (t) => {
   const directory = t.testdir({});
   const { certificate, key } = makeCertificate();
@@ -278,6 +283,7 @@ t.test('chunked: the same over TLS, in one segment and in two', async (t) => {
   }
 });
 
+// covers S43
 t.test('chunked: no hidden request is handled after refusals by limits, overload or a stop', async (t) => {
   const limited = start(t, { settings: { IpRPSLimit: 1, ApiRPSLimit: 1 } });
   const full = start(t, { pipeline: { bounds: new SharedBounds(new LiveSettings(), { requests: 0 }) } });
@@ -307,6 +313,7 @@ t.test('chunked: no hidden request is handled after refusals by limits, overload
   }
 });
 
+// covers S43
 t.test('chunked: a hidden request is not charged', async (t) => {
   const fixture = start(t, { settings: { IpRPSLimit: 100, ApiRPSLimit: 0 } });
   const left = async () =>
@@ -322,6 +329,7 @@ t.test('chunked: a hidden request is not charged', async (t) => {
   );
 });
 
+// covers S42
 t.test(
   'chunked: POST /mcp with a hidden call: one answer at most, nothing in log, counters or audit',
   async (t) => {
@@ -360,6 +368,7 @@ t.test(
   },
 );
 
+// covers S44 S45
 t.test(
   'chunked: extension, trailer, empty line before a request, bare CR: answered or refused, then the end',
   async (t) => {
@@ -416,6 +425,7 @@ t.test('chunked: a correct client receives its answer at once, and its connectio
   t.match(await connection.ended(), /Connection: close.*\{"result":2\}$/s, 'a small answer closes by itself');
 });
 
+// covers S49
 t.test('answers do not name their parser, and a library without this option is left unchanged', async (t) => {
   const fixture = start(t);
   const { headers } = await sendRaw(fixture.port, requestText('GET', '/hidden'));
@@ -427,6 +437,7 @@ t.test('answers do not name their parser, and a library without this option is l
   t.doesNotThrow(() => omitServerHeader({}));
 });
 
+// covers S46
 t.test(
   'minimum rate: less than 1 KiB/s over 10 s is 408, 2 KiB/s is served; intervals count, not elapsed time',
   async (t) => {

@@ -57,6 +57,7 @@ async function until(ready: () => boolean): Promise<void> {
   while (!ready()) await new Promise((resolve) => setImmediate(resolve));
 }
 
+// covers S63
 t.test(
   'connections: one address opens more silent connections than the cap, none of 138 others fails',
   async (t) => {
@@ -82,6 +83,7 @@ t.test(
   },
 );
 
+// covers S63
 t.test(
   'connections: requests in flight count for their network beyond 12 s, other networks are served',
   async (t) => {
@@ -97,6 +99,7 @@ t.test(
   },
 );
 
+// covers S64
 t.test(
   'connections: above half of the cap every answer closes, and 138 short connections of one network are served',
   async (t) => {
@@ -113,6 +116,7 @@ t.test(
   },
 );
 
+// covers S64
 t.test(
   'connections: a network that only holds its connections open keeps no more than its share',
   async (t) => {
@@ -125,6 +129,7 @@ t.test(
   },
 );
 
+// covers S64
 t.test(
   'connections: further requests of a connection that closes take nothing off its network',
   async (t) => {
@@ -139,6 +144,7 @@ t.test(
   },
 );
 
+// covers S63
 t.test('connections: a trusted proxy has no share, only the cap', async (t) => {
   const { connect, isServed, server } = start(t, { pipeline: { trustedProxies: ['127.0.0.1'] } });
   await connect(199, '127.0.0.1');

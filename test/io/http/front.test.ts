@@ -106,6 +106,7 @@ const slowClients = Promise.all(
   }),
 );
 
+// covers S1
 t.test(
   'front: a request that two parsers could read differently is closed or 400, and no later request runs',
   async (t) => {
@@ -157,6 +158,7 @@ t.test(
   },
 );
 
+// covers S3
 t.test('front: more than 100 fields, a header over 16 KiB and an 8 KB URL are 431 and closed', async (t) => {
   const { child, port } = await startChild(t);
   const fields = Array.from({ length: 101 }, (_, index) => `X-${index}: a\r\n`).join('');
@@ -174,6 +176,7 @@ t.test('front: more than 100 fields, a header over 16 KiB and an 8 KB URL are 43
   t.match(await report(child), { bugs: [], rejections: [] });
 });
 
+// covers R32 S5
 t.test(
   'front: a body over the cap is 413 at once, and the answer arrives even if the client keeps sending',
   async (t) => {
@@ -204,6 +207,7 @@ t.test(
   },
 );
 
+// covers S50
 t.test('front: requests and bodies in flight are bounded, refused with 503 and counted', async (t) => {
   const bounds = new SharedBounds(new LiveSettings(), { requests: 4, bodyBytes: 2_000 });
   const fixture = start(t, { pipeline: { bounds } });
@@ -359,6 +363,7 @@ t.test('front: a listener that sends its clients away serves them, and closes ea
   }
 });
 
+// covers S4
 t.test('front: connections over the cap are closed at once, those within it continue', async (t) => {
   const { port, server, settings } = start(t);
   settings.set('ConnectionsMax', 10);
@@ -442,6 +447,7 @@ t.test('front: TLS requests take the same pipeline, and plain HTTP on that port 
   t.equal(fixture.finished.length, 1);
 });
 
+// covers S15
 t.test('front: the writer refuses everything that could end a header line', async (t) => {
   for (const code of [0, 10, 13, 27, 127, 0xe4, 0x2028]) {
     const value = `a${String.fromCharCode(code)}b`;
@@ -456,6 +462,7 @@ t.test('front: the writer refuses everything that could end a header line', asyn
   t.doesNotThrow(() => checkHeader('X-Thing', 'tab\tand ~ visible'));
 });
 
+// covers S41
 t.test('front: random bytes and mutated requests cause no crash, no 5xx and no bug', async (t) => {
   const { child, port } = await startChild(t);
   const random = generator(depth.seed);
@@ -489,6 +496,7 @@ t.test('front: random bytes and mutated requests cause no crash, no 5xx and no b
   });
 });
 
+// covers S4 S46
 t.test('front: silent connects, slow heads and slow bodies are closed while others are served', async (t) => {
   t.equal((await sendRaw(slowFront.port, requestText('GET', '/hello'))).status, 200);
   const [silent, slowHead, bareCr, slowBody] = await slowClients;

@@ -38,6 +38,7 @@ const CLIENT = `
   }
 `;
 
+// covers S129
 t.test(
   'handover: connections that wait to be accepted when the first listener stops are served',
   async (t) => {

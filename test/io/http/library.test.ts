@@ -139,6 +139,7 @@ async function heard(uws: Uws, expected: string, answer: (response: HttpResponse
 const REFUSAL = /^HTTP\/1\.1 404 Not Found\r\n(?!.*HTTP\/)/s;
 
 for (const name of PACKAGES) {
+  // covers S45
   t.test(`http library: ${name} reads an extension of the last chunk as a size of 186 bytes`, async (t) => {
     const uws = buildOf(t, name);
     if (uws === undefined) return;

@@ -135,6 +135,7 @@ async function statuses(port: number, count: number, text: string): Promise<numb
 const remaining = (quota: number): number[] => Array.from({ length: quota }, (_, index) => quota - 1 - index);
 const times = (count: number, status: number): number[] => new Array<number>(count).fill(status);
 
+// covers R103
 t.test('limits: the 11th anonymous request of a connection is 429 with every limit header', async (t) => {
   const fixture = start(t);
   const connection = connectRaw(fixture.port);
@@ -242,6 +243,7 @@ t.test('limits: connections that stay open have a quota each in the next window 
   for (const connection of connections) connection.close();
 });
 
+// covers R98
 t.test('limits: scopes in shadow mode refuse nothing and show in no header, the others apply', async (t) => {
   const { port, limiter } = start(t, { settings: { RateLimitShadowScopes: 'c;s', IpRPSLimit: 3 } });
   const connection = connectRaw(port);
@@ -267,6 +269,7 @@ t.test('limits: scopes in shadow mode refuse nothing and show in no header, the 
   t.match(limiter.counters().s, { allowed: 11, nearLimit: 4, shadowed: 1 });
 });
 
+// covers S67
 t.test('limits: new connections do not help beyond the quota of the address', async (t) => {
   const { port } = start(t);
   const seen: number[] = [];
@@ -302,6 +305,7 @@ t.test(
   },
 );
 
+// covers R101
 t.test('limits: unknown paths, wrong methods and OPTIONS without a preflight are charged', async (t) => {
   for (const text of [
     requestText('GET', '/nothing'),
@@ -316,6 +320,7 @@ t.test('limits: unknown paths, wrong methods and OPTIONS without a preflight are
   }
 });
 
+// covers R101 S66
 t.test('limits: preflights are charged to the address only, whatever their answer', async (t) => {
   for (const [path, foreign, status] of [
     ['/open', false, 204],
@@ -382,6 +387,7 @@ t.test(
   },
 );
 
+// covers R101 S30
 t.test(
   'limits: CheckPubKey adds the key scope; address first, malformed 400, absent not charged',
   async (t) => {
@@ -407,6 +413,7 @@ t.test(
   },
 );
 
+// covers R103
 t.test(
   'limits: a route that charges itself shows its tightest scope, and a spent budget refuses known keys too',
   async (t) => {
@@ -425,6 +432,7 @@ t.test(
   },
 );
 
+// covers R103
 t.test(
   'limits: a refusal outside the windows shows the scope that it names, else user or address',
   async (t) => {
@@ -446,6 +454,7 @@ t.test(
   },
 );
 
+// covers R98
 t.test('limits: a setting takes effect at once', async (t) => {
   const { port, settings } = start(t);
   t.equal((await statuses(port, 11, requestText('GET', '/open'))).at(-1), 429);
@@ -459,6 +468,7 @@ t.test('limits: a setting takes effect at once', async (t) => {
   t.notOk(off.headers['x-ratelimit']);
 });
 
+// covers R97 S30
 t.test('limits: X-Forwarded-For is read from the right, and only of trusted proxies', async (t) => {
   const direct = start(t);
   const rotate = async (port: number, make: (index: number) => string) => {
@@ -487,6 +497,7 @@ t.test('limits: X-Forwarded-For is read from the right, and only of trusted prox
   t.equal(await rotate(proxied.port, (index) => `198.51.100.${100 + index}`), 80, 'real clients are apart');
 });
 
+// covers R97
 t.test(
   'limits: behind a trusted proxy one connection serves a client up to the quota of its address',
   async (t) => {
@@ -521,6 +532,7 @@ t.test(
   },
 );
 
+// covers R97
 t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop ends the search', async (t) => {
   const reader = createAddressReader(['10.0.0.0/8', '2001:db8:ffff::/48', '192.0.2.9'], true);
   const resolve = (forwarded: string | undefined, peer = '10.0.0.1', proxied = '') =>

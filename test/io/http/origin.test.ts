@@ -65,6 +65,7 @@ function start(t: Test, site: Parameters<typeof startHttp>[0]['site'] = {}): Htt
   return fixture;
 }
 
+// covers R83 S16
 t.test(
   'origin: a foreign page cannot change anything, and its request never reaches the route',
   async (t) => {
@@ -97,6 +98,7 @@ t.test(
   },
 );
 
+// covers R83
 t.test('origin: own pages, same-site requests and clients that send neither header pass', async (t) => {
   const { port } = start(t);
   const body = '{"name":"x"}';
@@ -146,6 +148,7 @@ t.test(
   },
 );
 
+// covers R66 R83 S16
 t.test('origin: a body of another type is 415, with a cookie 403', async (t) => {
   const { port } = start(t);
   const before = handled;
@@ -175,6 +178,7 @@ t.test('origin: a body of another type is 415, with a cookie 403', async (t) => 
   }
 });
 
+// covers R33 R34 R82 S35
 t.test('origin: on a loopback bind /mcp refuses a foreign Origin, every route a foreign Host', async (t) => {
   const { port } = start(t);
   const post = async (path: string, headers: Record<string, string>, method = 'POST') =>
@@ -195,6 +199,7 @@ t.test('origin: on a loopback bind /mcp refuses a foreign Origin, every route a 
   t.equal((await sendRaw(open.port, foreign)).status, 200, 'not on an open bind outside production');
 });
 
+// covers R34
 t.test('origin: only allowed origins receive CORS fields and preflights', async (t) => {
   const { port } = start(t);
   const origin = `http://localhost:${port}`;

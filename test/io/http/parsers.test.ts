@@ -40,6 +40,7 @@ function agree(actual: unknown, expected: unknown): void {
   if (a !== b) throw new Error(`${a} instead of ${b}`);
 }
 
+// covers R82
 t.test('parsers: each value of the sid cookies is read once, and other cookies are not', async (t) => {
   rounds(['sid=', 'sid', '=', ';', '; ', 'abc', 'xsid=', 'SID=', ' ', '"'], (cookies) => {
     const values = [...cookies.matchAll(/(?:^|;)\s*sid=([^;]*)/g)].map(([, value = '']) => value.trimEnd());
@@ -63,6 +64,7 @@ t.test('parsers: a bearer is one token after the scheme', async (t) => {
   t.equal(readBearer(undefined), undefined);
 });
 
+// covers S170
 t.test('parsers: a query reads as URLSearchParams does, or is refused', async (t) => {
   let read = 0;
   rounds(['a', 'b', '=', '&', '+', '%41', '%c3%a4', '%zz', '%', '%00', '__proto__'], (query) => {
@@ -79,6 +81,7 @@ t.test('parsers: a query reads as URLSearchParams does, or is refused', async (t
   t.ok(read > count(50_000), `${read} were read`);
 });
 
+// covers S13
 t.test('parsers: a decoded segment never holds a separator or a control character', async (t) => {
   rounds(['a', '.', '..', '%2f', '%5C', '\\', '%00', '%41', '%c3%a4', '%', '%ff'], (segment) => {
     const text = refusalOr(() => decodeSegment(segment.replaceAll('/', '')));
@@ -89,6 +92,7 @@ t.test('parsers: a decoded segment never holds a separator or a control characte
   t.pass(`${count(ROUNDS)} agree`);
 });
 
+// covers S12
 t.test('parsers: nesting is counted as a parser counts it', async (t) => {
   const many = '['.repeat(12);
   rounds(['[', ']', '{', '}', '"', '\\"', '\\\\', '\\', ',', many, many, '{"a":', '1', ' '], (text) => {
@@ -122,6 +126,7 @@ t.test('parsers: JSON equals the result of JSON.parse, or is refused', async (t)
   t.pass(`${count(5_000)} agree`);
 });
 
+// covers S170
 t.test(
   'parsers: X-Forwarded-For names an address of the header or the peer, whatever it holds',
   async (t) => {

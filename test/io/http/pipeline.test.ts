@@ -216,6 +216,7 @@ t.test(
   },
 );
 
+// covers S2
 t.test(
   'pipeline: HEAD of a GET route is answered with headers only, and the next request parses',
   async (t) => {
@@ -310,6 +311,7 @@ t.test(
   },
 );
 
+// covers S12
 t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', async (t) => {
   const { port } = start(t);
   const json = { 'Content-Type': 'application/json; charset=utf-8' };
@@ -356,6 +358,7 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
   t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'x'.repeat(BODY_BYTES_MAX)))).status, 200);
 });
 
+// covers R33 R82
 t.test('pipeline: the session comes from the cookie or the bearer that the route reads', async (t) => {
   const { port } = start(t);
   const get = async (path: string, headers: Record<string, string>) =>
@@ -423,6 +426,7 @@ t.test('pipeline: a bug is reported to the operator and answered 500 without det
   t.equal((await sendRaw(port, large)).body, '{"rpc":"BodyTooLarge"}');
 });
 
+// covers S116
 t.test(
   'pipeline: the gateway makes the request id; ids of callers, traces and repeats are read if well formed',
   async (t) => {

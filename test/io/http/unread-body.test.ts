@@ -113,7 +113,8 @@ for (const [name, method, path, status] of [
   ['a streamed answer with a length', 'POST', '/sized', 200],
   ['a streamed answer in chunks', 'POST', '/chunked', 200],
   ['an answer without a body', 'POST', '/empty', 204],
-] as const)
+] as const) {
+  // covers S47
   t.test(`unread body: ${name}: the flood ends, and the answer is whole`, async (t) => {
     const { port, server, bugs } = start(t);
     const found = await Promise.all([
@@ -128,7 +129,9 @@ for (const [name, method, path, status] of [
     t.equal(server.counters().open, 0);
     t.same(bugs, []);
   });
+}
 
+// covers S47
 t.test('unread body: one that no route reads is awaited, below the minimum rate it is 408', async (t) => {
   let second: () => void = () => undefined;
   const openBodies = new OpenBodies((act) => {
@@ -248,6 +251,7 @@ async function outputOf({ program, args }: Client, url: string, speed: 'slow' | 
 
 for (const [name, client] of Object.entries(CLIENTS)) {
   const skip = client.program === process.execPath ? false : lacking(name);
+  // covers S47
   t.test(`unread body: ${name}, slow and at full speed, sees every answer`, { skip }, async (t) => {
     const { url } = start(t);
     const cases = [

@@ -24,6 +24,7 @@ async function until(ready: () => boolean): Promise<void> {
 
 const TOO_LARGE = { code: -32000, message: 'Tool execution error: answer too large, ask alone' };
 
+// covers R31 S71
 t.test(
   'batch: 100 lists answer with 4 MiB at most, later entries ask alone, others are served',
   async (t) => {
@@ -47,6 +48,7 @@ t.test(
   },
 );
 
+// covers S71
 t.test('batch: calls behind an answer that was too large are not carried out', async (t) => {
   const body = JSON.stringify({ result: 'x'.repeat(1_500_000) });
   const mcp = await startMcp({
@@ -65,6 +67,7 @@ t.test('batch: calls behind an answer that was too large are not carried out', a
   t.equal(mcp.asked.length, SLICE_MESSAGES, 'those of the first slice alone');
 });
 
+// covers R31
 t.test('batch: a short answer is never dropped, whatever came before it', async (t) => {
   const size = fc.oneof(
     fc.integer({ min: 2, max: RESERVED_BYTES }),
@@ -107,6 +110,7 @@ t.test('batch: an answer that is a bug rejects the whole, once all are in', asyn
   t.equal(await new BatchAnswers([]).whole(), undefined);
 });
 
+// covers S71
 t.test(
   'batch: the event loop is given back after every eighth message, and others are served then',
   async (t) => {

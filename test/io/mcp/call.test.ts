@@ -34,6 +34,7 @@ const withTools = (tools: Record<string, object>) => (backend: string) => ({
 const text = (answer: { result?: { content?: readonly { text: string }[] } }) =>
   answer.result?.content?.[0]?.text;
 
+// covers R49
 t.test('result text: the bytes of the backend, whatever they are', async (t) => {
   const bodies = [
     '{"result":{"amount":0.1234567890123456789,"id":9223372036854775807}}',
@@ -53,6 +54,7 @@ t.test('result text: the bytes of the backend, whatever they are', async (t) => 
   }
 });
 
+// covers R49
 t.test('isError: a status of 400 or more, or a top-level error that is an object', async (t) => {
   const failures = [
     { status: 400, body: '{"error":{"code":7,"message":"no"}}' },
@@ -72,6 +74,7 @@ t.test('isError: a status of 400 or more, or a top-level error that is an object
   t.ok(mcp.audit.every(({ fields }) => fields['outcome'] === 'error'));
 });
 
+// covers R19 S28
 t.test('headers: who calls, written by the gateway alone', async (t) => {
   const mcp = await start(t, {});
   const forged = {
@@ -108,6 +111,7 @@ t.test('headers: who calls, written by the gateway alone', async (t) => {
   }
 });
 
+// covers R22
 t.test('custom tools: GET, POST, queryParams, bodyRootProperty and path placeholders', async (t) => {
   const mcp = await start(t, {
     configured: (backend) => ({
@@ -152,6 +156,7 @@ t.test('custom tools: GET, POST, queryParams, bodyRootProperty and path placehol
   t.equal(mcp.asked.length, before, 'nothing reached the backend');
 });
 
+// covers R22
 t.test('bodyRootProperty: left out makes the body {}, and arguments without a place are named', async (t) => {
   const root = tool({ bodyRootProperty: 'data', queryParams: ['q'] });
   const mcp = await start(t, {
@@ -195,6 +200,7 @@ t.test('bodyRootProperty: left out makes the body {}, and arguments without a pl
   t.equal(mcp.asked.length, before, 'nothing reached the backend');
 });
 
+// covers R23
 t.test('arguments: null counts as none, for configured and built-in tools', async (t) => {
   const mcp = await start(t, {
     configured: withTools({
@@ -221,6 +227,7 @@ t.test('arguments: null counts as none, for configured and built-in tools', asyn
   t.equal(mcp.asked.length, before);
 });
 
+// covers R23
 t.test('arguments: a mismatch is an isError text that names the field, and nothing is called', async (t) => {
   const mcp = await start(t, {
     configured: withTools({
@@ -296,6 +303,7 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
   }
 });
 
+// covers R33 R49 R79
 t.test('params: missing and unknown names are -32602, known but closed tools -32001', async (t) => {
   const mcp = await start(t, {});
   const rows: [object | undefined, string | undefined, number][] = [
@@ -323,6 +331,7 @@ t.test('params: missing and unknown names are -32602, known but closed tools -32
   t.equal(mcp.audit.length, rows.length, 'every refusal leaves a record');
 });
 
+// covers R79
 t.test(
   'failed backends: -32000 for refused, cut, slow and closed by the breaker; too large is an isError',
   async (t) => {
@@ -362,6 +371,7 @@ t.test(
   },
 );
 
+// covers R93
 t.test('cancelled: stops the call of the same session and id, and no other', async (t) => {
   let arrived: () => void = () => undefined;
   const mcp = await start(t, {
@@ -401,6 +411,7 @@ t.test('cancelled: stops the call of the same session and id, and no other', asy
   }
 });
 
+// covers R48
 t.test('client gone: the call to the backend is given up', async (t) => {
   let arrived: () => void = () => undefined;
   const reached = new Promise<void>((resolve) => {
@@ -426,6 +437,7 @@ t.test('client gone: the call to the backend is given up', async (t) => {
   t.ok(true, 'the backend saw the connection close');
 });
 
+// covers R49
 t.test('audit: one record a call, who and what and how it ended, never an argument', async (t) => {
   const mcp = await start(t, {});
   await mcp.rpc(
@@ -447,6 +459,7 @@ t.test('audit: one record a call, who and what and how it ended, never an argume
   t.notMatch(JSON.stringify(mcp.audit), /SECRET/);
 });
 
+// covers S116
 t.test("audit: a caller's X-Request-Id is kept beside ours, and no module sees it", async (t) => {
   const mcp = await start(t, {});
   const headers = { 'X-Request-Id': 'chosen-by-the-caller' };
@@ -458,6 +471,7 @@ t.test("audit: a caller's X-Request-Id is kept beside ours, and no module sees i
   t.equal(mcp.asked[0]?.headers['x-request-id'], requestId);
 });
 
+// covers R35 R100
 t.test(
   'limits: a bearer pays by its key, a batch by its length, others by connection and address',
   async (t) => {
@@ -529,6 +543,7 @@ t.test(
   },
 );
 
+// covers R97
 t.test(
   'limits: behind a trusted proxy the largest batch without a bearer is the quota of the address',
   async (t) => {
@@ -548,6 +563,7 @@ t.test(
   },
 );
 
+// covers R16
 t.test(
   'rateLimit of a row: counted per user after authorization, 429 alone, an item in a batch',
   async (t) => {
@@ -612,6 +628,7 @@ t.test('gateway tools: the body of the REST twin, refusals as isError, a full bo
   t.equal(mcp.asked.length, 0);
 });
 
+// covers R49
 t.test(
   'destructive tools: an attempt is on disk before the call goes out, and without it nothing goes out',
   async (t) => {

@@ -82,6 +82,7 @@ async function mcpOf(t: { teardown(handler: () => Promise<void>): void }, option
 const withCode = (code: string) => ({ 'x-mcp-code': code });
 const withChat = { 'x-mcp-code': CHAT, 'x-device-guid': DEVICE };
 
+// covers R79
 t.test('capability: only tools and resources of the family of the code are listed', async (t) => {
   const mcp = await mcpOf(t);
   const names = async (headers: Record<string, string>) => {
@@ -96,6 +97,7 @@ t.test('capability: only tools and resources of the family of the code are liste
   t.same(await names(withCode(WALLET)), ['pay', 'pay_rare', 'pay_root', 'test://order']);
 });
 
+// covers R80
 t.test(
   'capability: the code counts in every place that the specification names, and the device id too',
   async (t) => {
@@ -130,6 +132,7 @@ t.test(
   },
 );
 
+// covers R22 R80
 t.test(
   'capability: the code is injected in the body of a POST, its root, and the query of a GET',
   async (t) => {
@@ -161,6 +164,7 @@ t.test(
   },
 );
 
+// covers R79
 t.test(
   'capability: a tool of the other family or of a session is -32001, an unknown one -32602',
   async (t) => {
@@ -184,6 +188,7 @@ t.test(
   },
 );
 
+// covers R79 R80
 t.test('capability: a code that opens nothing is one and the same -32602, on lists too', async (t) => {
   const mcp = await mcpOf(t);
   const wrong: [object, Record<string, string>][] = [
@@ -253,6 +258,7 @@ t.test(
   },
 );
 
+// covers R79
 t.test(
   'capability: a module that cannot say is -32000; no module can open the tools of another',
   async (t) => {
@@ -279,6 +285,7 @@ t.test(
   },
 );
 
+// covers R79
 t.test('capability: a good code is remembered for 10 s, a wrong one is not; a batch asks once', async (t) => {
   let known = false;
   const backend = (request: BackendRequest) =>
@@ -298,6 +305,7 @@ t.test('capability: a good code is remembered for 10 s, a wrong one is not; a ba
   t.equal((await mcp.rpc('tools/list', {}, undefined, withChat)).error, undefined);
 });
 
+// covers R80 R103
 t.test(
   'capability: uses of a code and wrong codes of an address are limited; a good code still works',
   async (t) => {

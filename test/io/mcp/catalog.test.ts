@@ -170,6 +170,7 @@ t.test(
   },
 );
 
+// covers R15 R36
 t.test(
   'lists: no null anywhere, an object schema on every tool, uri and name on every resource',
   async (t) => {
@@ -249,6 +250,7 @@ async function startEveryRow(t: Test, { personalReads }: AccessPolicy) {
 
 for (const policy of [OPEN, CLOSED]) {
   const shown = `personalReads ${policy.personalReads}`;
+  // covers R15
   t.test(
     `list and call agree: every tool for every caller; without session or code all is listed and every call -32001 (${shown})`,
     async (t) => {
@@ -334,6 +336,7 @@ function servedTo(caller: CallerClass, policy: AccessPolicy): string[] {
   ].sort();
 }
 
+// covers R1 R76 S98
 t.test('without proof: public data alone, and what the configuration opens besides', async (t) => {
   const open = [...PUBLIC_TOOLS, 'gatehouse://gateway/info'].sort();
   const personal = [...PERSONAL_TOOLS, 'gatehouse://wallet/info', 'gatehouse://wallet/balance'];
@@ -376,6 +379,7 @@ t.test('without proof: a refusal names the way in, where there is one', async (t
   t.strictSame(mcp.asked, [], 'no module hears of it');
 });
 
+// covers R36
 t.test('resources/read: uri beside text and mimeType, the fixed query, errors of the backend', async (t) => {
   let status = 200;
   const mcp = await startMcp({
@@ -412,6 +416,7 @@ t.test('resources/read: uri beside text and mimeType, the fixed query, errors of
   });
 });
 
+// covers R15 R21 R24
 t.test('load gate: every fault of every row at once, with its path', async (t) => {
   const loaded = load(FAULTY);
   if (loaded.ok) throw new Error('was accepted');
@@ -468,6 +473,7 @@ t.test('load gate: every fault of every row at once, with its path', async (t) =
   for (const rows of [{ tools: [] }, { tools: 'x' }, { resources: 5 }]) t.equal(load(rows).ok, false);
 });
 
+// covers R24
 t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists them unchanged', async (t) => {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -482,6 +488,7 @@ t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists th
   t.strictSame(listed, { name: 'a/b.c_d-1', description: 'x', inputSchema: schema });
 });
 
+// covers R24
 t.test('reload: swaps whole catalogs, keeps the old one when the new has a fault', async (t) => {
   const first = load({ tools: { one: ROW } });
   if (!first.ok) throw new Error('does not load');
@@ -493,6 +500,7 @@ t.test('reload: swaps whole catalogs, keeps the old one when the new has a fault
   t.ok(live.current.tools.has('two'));
 });
 
+// covers R79
 t.test('built-in tools of a module that is not configured: listed, and -32000 when called', async (t) => {
   const loaded = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map(), OPEN);
   if (!loaded.ok) throw new Error('does not load');

@@ -80,6 +80,7 @@ t.test('official client without a login: connects and sees the whole catalog, ca
   await t.rejects(client.callTool({ name: 'wallet_get_balance' }), { code: -32001 });
 });
 
+// covers R48
 t.test('official client: a cancelled call is given up at the backend', async (t) => {
   let arrived: () => void = () => undefined;
   const reached = new Promise<void>((resolve) => {

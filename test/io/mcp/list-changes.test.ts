@@ -133,6 +133,7 @@ t.test('subscriptions/listen: with nothing that can change it is complete at onc
   t.equal(mcp.listChanges.size, 0);
 });
 
+// covers S73
 t.test('subscriptions/listen: ends with its session, its lifetime and its client', async (t) => {
   const bounds = freshBounds();
   const mcp = await start(t, { pipeline: { bounds } });
@@ -179,6 +180,7 @@ t.test(
   },
 );
 
+// covers S73
 t.test('subscriptions/listen: refusals without a filter, a session, a good bearer or room', async (t) => {
   const mcp = await start(t, { pipeline: { bounds: freshBounds({ eventStreams: 4 }) } });
   const filter = { toolsListChanged: true };

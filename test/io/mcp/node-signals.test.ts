@@ -53,6 +53,7 @@ const cancelled = (requestId: unknown) => ({
   params: { requestId },
 });
 
+// covers C14
 t.test('a cancellation that reaches another node stops the call where it runs', async (t) => {
   let reached: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => {
@@ -101,6 +102,7 @@ t.test('a cancellation of a call on the same node is not passed on', async (t) =
   t.strictSame(said, []);
 });
 
+// covers C14
 t.test('an Mcp-Session-Id that was ended at one node is 404 at the other before the answer', async (t) => {
   const body = '{"result":{}}';
   let answer: () => void = () => undefined;
@@ -127,6 +129,7 @@ t.test('an Mcp-Session-Id that was ended at one node is 404 at the other before 
   t.strictSame(said, ['endMcpSession 1']);
 });
 
+// covers S74
 t.test('an id that was not issued here is ended nowhere and not passed on', async (t) => {
   const { at, said } = await startPair(t, () => ({ body: '{"result":{}}' }));
   for (const id of ['of my own', 'A'.repeat(40)]) {

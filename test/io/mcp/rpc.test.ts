@@ -67,6 +67,7 @@ function holds(message: RpcMessage, value: unknown): boolean {
   return message.kind === 'request' ? same && message.method === method : same;
 }
 
+// covers S170
 t.test('readRpc: agrees with JSON.parse on mutated bodies, ids as the bytes that came', async (t) => {
   let read = 0;
   fc.assert(

@@ -21,6 +21,7 @@ async function end({ http }: McpFixture, id: string, token?: string, path = '/mc
   return fetch(`${http.url}${path}`, { method: 'DELETE', headers });
 }
 
+// covers R38
 t.test('Mcp-Session-Id: one that its client ended is 404 from then on, others are served', async (t) => {
   const mcp = await startMcp();
   t.teardown(() => mcp.close());
@@ -35,6 +36,7 @@ t.test('Mcp-Session-Id: one that its client ended is 404 from then on, others ar
   t.equal((await mcp.post(PING)).status, 200);
 });
 
+// covers R38 S74
 t.test('Mcp-Session-Id: DELETE by another account is 404 and ends nothing', async (t) => {
   const mcp = await startMcp();
   t.teardown(() => mcp.close());
@@ -60,6 +62,7 @@ t.test('Mcp-Session-Id: DELETE by another account is 404 and ends nothing', asyn
   );
 });
 
+// covers R38 S74
 t.test('Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account of its token alone', async (t) => {
   const mcp = await startMcp({ endpoints: [protectedEndpoint()] });
   t.teardown(() => mcp.close());
@@ -74,6 +77,7 @@ t.test('Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account of its to
   t.equal((await end(mcp, own, TOKENS.connected, '/connect/mcp')).status, 204);
 });
 
+// covers S74
 t.test('Mcp-Session-Id: DELETE of one that was not issued here is 404 and is not remembered', async (t) => {
   const signals = new NodeSignals();
   const mcp = await startMcp({ signals });
@@ -100,6 +104,7 @@ t.test('Mcp-Session-Id: DELETE of one that was not issued here is 404 and is not
   t.equal(signals.ended.size, 1);
 });
 
+// covers R38
 t.test('Mcp-Session-Id: the ended ones that are remembered are bounded, the oldest go first', async (t) => {
   const ended = new EndedSessions();
   const id = (number: number) => `id ${number}`;

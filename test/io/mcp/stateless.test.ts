@@ -167,6 +167,7 @@ t.test('_meta of 2026-07-28: a missing field is 400 with -32602', async (t) => {
     );
 });
 
+// covers S75
 t.test('headers of 2026-07-28: a missing or another one is 400 with -32020', async (t) => {
   const call = { method: 'tools/call', params: { name: 'wallet_get_balance' } };
   const faults: readonly NonNullable<Message['headers']>[] = [
@@ -194,6 +195,7 @@ t.test('headers of 2026-07-28: Mcp-Name may be Base64, and spaces around it do n
   }
 });
 
+// covers R37
 t.test(
   'revision: a header that names none is 400 with -32022 and the revisions that are served',
   async (t) => {

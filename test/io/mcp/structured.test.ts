@@ -21,6 +21,7 @@ const TOOL = {
   },
 };
 
+// covers R17
 t.test('structuredContent: is the object of the module, with long integers as strings', async (t) => {
   const mcp = await startMcp({
     configured: (backend) => ({ tools: { shop_item: { ...TOOL, endpoint: `${backend}/x` } }, resources: {} }),

@@ -38,6 +38,7 @@ const namesAt = async (path: string, token?: string): Promise<string[]> =>
 const codeAt = async (path: string, name: string) =>
   (await ask(path, 'tools/call', { name })).json.error?.code;
 
+// covers R39
 t.test('?tools=: names, patterns and words shorten the list, in its order', async (t) => {
   const all = await namesAt('/mcp');
   const rows: readonly (readonly [asked: string, fits: (name: string) => boolean])[] = [
@@ -56,6 +57,7 @@ t.test('?tools=: names, patterns and words shorten the list, in its order', asyn
   t.strictSame(await namesAt('/mcp?tools=sessions&tools=market_swap_info'), ['sessions', 'market_swap_info']);
 });
 
+// covers S72
 t.test('?tools=: entries after the hundredth match nothing', async (t) => {
   const many = Array.from({ length: 100 }, () => 'x').join(',');
   t.strictSame(await namesAt(`/mcp?tools=${many},wallet`), []);
@@ -72,6 +74,7 @@ t.test(
   },
 );
 
+// covers R39
 t.test('profile: lists and calls its tools and resources alone', async (t) => {
   const all = await namesAt('/mcp');
   const inside = all.filter((name) => /^(wallet_get|market)_/.test(name));
@@ -91,6 +94,7 @@ t.test('profile: ?tools= shortens it further', async (t) => {
   t.strictSame(await namesAt('/mcp/p/shop?tools=wallet_get_balance,sessions'), ['wallet_get_balance']);
 });
 
+// covers R40
 t.test(
   'profile: title and instructions are in initialize, other addresses have those of the gateway',
   async (t) => {

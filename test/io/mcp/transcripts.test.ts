@@ -50,6 +50,7 @@ async function answerTo({ method, headers, body }: Exchange): Promise<Answer> {
 }
 
 for (const exchange of exchanges) {
+  // covers R37
   t.test(`transcript of ${exchange.client}: ${exchange.title} is answered with the same bytes`, async (t) => {
     t.strictSame(await answerTo(exchange), exchange.answer);
   });

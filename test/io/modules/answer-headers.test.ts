@@ -24,6 +24,7 @@ function textOf(name: string, value: string | string[], call = CALL): string | u
   return passed({ [name]: value }, call).find(([kept]) => kept === name)?.[1];
 }
 
+// covers R1
 t.test('policy: a module adds to the policy of the gateway and never replaces it', (t) => {
   const policyOf = (value?: string | string[]) =>
     answerHeaders({ headers: value === undefined ? {} : { 'content-security-policy': value } }, CALL).filter(
@@ -44,6 +45,7 @@ t.test('policy: a module adds to the policy of the gateway and never replaces it
   t.end();
 });
 
+// covers R1
 t.test('answer headers: those with an effect beyond the answer and unknown names are dropped', (t) => {
   const names = [
     ...['nel', 'report-to', 'reporting-endpoints', 'speculation-rules', 'use-as-dictionary', 'set-login'],
@@ -87,6 +89,7 @@ t.test('answer headers: those with an effect beyond the answer and unknown names
   t.end();
 });
 
+// covers R1
 t.test('answer headers: the names of the gateway never pass, in any spelling', (t) => {
   const names = [
     'x-crm',
@@ -157,6 +160,7 @@ t.test('links: relative ones pass; absolute ones and those that a browser loads 
   t.end();
 });
 
+// covers R1
 t.test('caching: an answer to a session is private, whatever the module sends', (t) => {
   const cases: Record<string, string> = {
     public: 'private',
@@ -195,6 +199,7 @@ t.test('caching: an answer to a session is private, whatever the module sends', 
   t.end();
 });
 
+// covers R1
 t.test('Location: a path of the module is mapped to its gateway path, all else is dropped', (t) => {
   const cases: Record<string, string | undefined> = {
     '/base/core/v1/thing/7?b=2#c': '/core/v1/thing/7?b=2#c',

@@ -53,10 +53,12 @@ const CASES: readonly (readonly [name: string, outcomes: readonly Outcome[], ope
   ['calls that never went out', times(100, 'released', 'a'), false],
 ];
 
+// covers R47 S61
 t.test('breakers: what opens one', async (t) => {
   for (const [name, outcomes, opens] of CASES) t.equal(after(outcomes), opens, name);
 });
 
+// covers S62
 t.test(
   'breakers: the probe is one whole call; a part of one is refused, its failure opens again',
   async (t) => {
@@ -90,6 +92,7 @@ function modelOpens(run: readonly Outcome[]): boolean {
   return ofModule >= BREAKER_FAILURES_MAX || run.length >= BREAKER_UNANSWERED_MAX;
 }
 
+// covers R47 S61
 t.test('breakers: every history ends as in the model', async (t) => {
   const outcome = fc.tuple(
     fc.constantFrom<CallResult>('worked', 'failed', 'timedOut', 'timedOut', 'timedOut', 'released'),

@@ -148,6 +148,7 @@ t.test('client: a backend that is down is ModuleFailed; a GET was tried twice, a
   t.equal(client.counters().retried, 1, 'no second attempt of the POST');
 });
 
+// covers R47
 t.test(
   'client: a GET whose connection broke before the answer is repeated once and may succeed',
   async (t) => {
@@ -176,6 +177,7 @@ t.test(
   },
 );
 
+// covers S156
 t.test(
   'client: an answer cut in half is ModuleFailed and not repeated, with a length and chunked',
   async (t) => {
@@ -217,6 +219,7 @@ t.test('client: a silent backend is ModuleTimedOut at the deadline, without a re
   t.strictSame(backend.seen, ['GET /']);
 });
 
+// covers R47 S27
 t.test('client: a dripping answer does not extend the deadline', async (t) => {
   const backend = await startBackend(t, (_request, response) => {
     const drip = setInterval(() => response.write('.'), 5);
@@ -227,6 +230,7 @@ t.test('client: a dripping answer does not extend the deadline', async (t) => {
   t.ok(result.elapsedMs < 2_000);
 });
 
+// covers S27
 t.test('client: an endless answer is cut at the cap, and its connection is closed', async (t) => {
   const { promise: closed, resolve } = outside<void>();
   const block = Buffer.alloc(256 * 1024, 0x61);
@@ -252,6 +256,7 @@ t.test('client: an answer of exactly the cap passes, one byte more is refused by
   t.equal(errorOf(await client.call(get(`${backend.url}/over`))), 'ModuleAnswerTooLarge');
 });
 
+// covers R47
 t.test('client: a redirect is not followed and is ModuleFailed', async (t) => {
   const target = await startBackend(t, (_request, response) => response.end('secret'));
   const backend = await startBackend(t, (request, response) => {
@@ -264,6 +269,7 @@ t.test('client: a redirect is not followed and is ModuleFailed', async (t) => {
   t.strictSame(target.seen, []);
 });
 
+// covers S27
 t.test('client: an unrequested content coding is ModuleFailed, never decoded', async (t) => {
   const backend = await startBackend(t, (_request, response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(1024 * 1024)));
@@ -335,6 +341,7 @@ t.test('client: a call that waits for a connection times out and frees its slot'
   t.equal(backend.seen.length, 1, 'the waiting ones were never sent');
 });
 
+// covers R47
 t.test(
   'client: five failures open the breaker of that endpoint alone; one probe after 10 s closes it',
   async (t) => {

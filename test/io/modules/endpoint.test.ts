@@ -115,6 +115,7 @@ t.test(
   },
 );
 
+// covers S13
 t.test('endpoint: a path argument stays one segment, or is refused by name', async (t) => {
   const reference = 'wallet:/files/{id}/get';
   t.equal(urlOf(reference, { id: 'a b?c#d' }), 'http://10.0.0.5:9000/files/a%20b%3Fc%23d/get');
@@ -147,6 +148,7 @@ t.test(
   },
 );
 
+// covers R20 S26
 t.test('endpoint: whatever the arguments are, host and path shape do not change', async (t) => {
   const target = endpoint('wallet:/a/{one}/b/{two}');
   fc.assert(
@@ -172,6 +174,7 @@ t.test('endpoint: whatever the arguments are, host and path shape do not change'
   t.pass('all inputs');
 });
 
+// covers S120
 t.test('proxied path: passes unchanged, or is refused when ambiguous', async (t) => {
   const base = 'http://10.0.0.5:9000/';
   t.equal(proxiedUrl(base, '/wallet/v1/x/y', '?a=%20b')?.href, 'http://10.0.0.5:9000/wallet/v1/x/y?a=%20b');
@@ -266,6 +269,7 @@ t.test('gateway headers: identify the caller, by kind of caller', async (t) => {
   t.strictSame(gatewayHeaders({ kind: 'anonymous' }, { ...facts, traceparent }), { ...common, traceparent });
 });
 
+// covers S15
 t.test('gateway headers: a value that could break a header is refused with its name', async (t) => {
   for (const requestId of ['a\r\nx-crm: 1', 'a\nb', 'a\u0000b', 'ä', ' a', 'a ', '', 'x'.repeat(513)]) {
     t.strictSame(refusalOf({ project: 'p', requestId }), ['InvalidInput', 'X-Request-Id']);

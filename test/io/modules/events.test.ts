@@ -81,6 +81,7 @@ const event = (module: string, tick: number | string) =>
   `{"module":"${module}","tick":"${tick}","type":"TxInWallet","crmId":"7","data":{"id":"${tick}"}}`;
 const batch = (...events: string[]) => `{"events":[${events.join(',')}]}`;
 
+// covers R6 R87
 t.test('POST events: accepts a batch of the module of its key', async (t) => {
   const { inbox, push } = await startIntake(t);
   const answer = await push(WALLET_KEY, batch(event('wallet', 1), event('wallet', 2)));
@@ -92,6 +93,7 @@ t.test('POST events: accepts a batch of the module of its key', async (t) => {
   t.same(await push(CHAT_KEY, batch()), { status: 200, result: { accepted: 0, duplicates: 0 } });
 });
 
+// covers R6
 t.test('POST events: 401 without a key, with a wrong one, and with that of another module', async (t) => {
   const { inbox, intake, push } = await startIntake(t);
   for (const key of [undefined, '', 'wrong', `${WALLET_KEY}x`, WALLET_KEY.slice(1), 'undefined']) {
@@ -107,6 +109,7 @@ t.test('POST events: 401 without a key, with a wrong one, and with that of anoth
   t.same(intake.counters(), { refusedKey: 8, refusedInput: 1 });
 });
 
+// covers R6
 t.test('POST events: refuses invalid and oversized batches', async (t) => {
   const { inbox, push } = await startIntake(t);
   for (const body of ['', 'x', '{', '[]', '{"events":1}', Buffer.from([0x7b, 0xff, 0x7d])]) {
@@ -208,6 +211,7 @@ function startFeed(
   return { feed, inbox, cursors, turn };
 }
 
+// covers R87
 t.test('event poller: reads page after page, the cursor goes with the events', async (t) => {
   const ticks = Array.from({ length: PAGE_EVENTS + 2 }, (_, index) => index + 1);
   const { polls, url } = await startModule(t, ({ after, limit }, response) => {

@@ -24,6 +24,7 @@ const TABLE = NAMES_KEPT_BACK.flatMap(({ names }) => names);
 /** A name for each row of the table. */
 const TABLE_NAMES = TABLE.map((name) => name.replace(/^\*/, 'X-Test-').replace(/\*$/, 'Test'));
 
+// covers R19 S28
 t.test(
   'header names: no name of the table and of the gateway is forwarded, in no case of its letters',
   (t) => {
@@ -44,6 +45,7 @@ t.test(
   },
 );
 
+// covers S28
 t.test(
   'header names: a name with another character than letters, digits and - is dropped and counted',
   (t) => {
@@ -57,6 +59,7 @@ t.test(
   },
 );
 
+// covers S29
 t.test('header names: docs/modules.md shows the table', (t) => {
   const rows = NAMES_KEPT_BACK.map(
     ({ why, names }) => `| ${why} | ${names.map((name) => `\`${name}\``).join(', ')} |`,
@@ -158,6 +161,7 @@ async function addressOf(child: ChildProcess): Promise<string> {
 }
 
 for (const [name, { tool, start, plain }] of Object.entries(MODULES)) {
+  // covers S29
   t.test(
     `header names: ${name} sees no forged field on a public path without a login`,
     { skip: tool === undefined ? false : lacking(tool) },

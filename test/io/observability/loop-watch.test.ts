@@ -23,6 +23,7 @@ function watched() {
   return { seen, clock, watch, work, end, ends };
 }
 
+// covers S40
 t.test('loop watch: a stretch of more than 100 ms is named with its route and tool', async (t) => {
   const { seen, work, end } = watched();
   work('/a', 3);
@@ -55,6 +56,7 @@ t.test(
   },
 );
 
+// covers S40
 t.test('loop watch: the handler of a request counts for its route', async (t) => {
   const { seen, clock, watch, end } = watched();
   const slow = defineRoute({

@@ -4,6 +4,7 @@ import { createMetrics } from '../../../src/io/observability/metrics.ts';
 import { startMcp, TOKENS } from '../../support/mcp.ts';
 import { BEARER, startProxy } from '../../support/module.ts';
 
+// covers R6
 t.test(
   'metrics: tool calls count by tool and outcome, refusals too; names that callers make up do not',
   async (t) => {
@@ -33,6 +34,7 @@ t.test(
   },
 );
 
+// covers R6
 t.test(
   'metrics: REST calls count by module; the time of the module is not the time of the gateway',
   async (t) => {

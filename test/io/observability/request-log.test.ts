@@ -164,6 +164,7 @@ t.test('request log: a line after any other has its own fields alone', async (t)
   );
 });
 
+// covers S31
 t.test('request log: CR, LF, ANSI, quotes and other alphabets stay inside one line of ASCII', async (t) => {
   const nasty = 'a"\\\r\n{"level":"fatal"}\u001b[31m\u007f\u009b\u2028é\ud800z';
   const line = requestLine({ ...RECORD, path: nasty, userAgent: nasty, method: nasty }, TIME);
@@ -171,6 +172,7 @@ t.test('request log: CR, LF, ANSI, quotes and other alphabets stay inside one li
   t.match(JSON.parse(line), { path: nasty, userAgent: nasty, method: `${nasty.slice(0, 16)}...` });
 });
 
+// covers S31
 t.test('request log: values of 1 MB are cut, and the line fits one write of a pipe', async (t) => {
   for (const character of ['x', '\u001b', '\u0800']) {
     const huge = character.repeat(1024 * 1024);
@@ -208,6 +210,7 @@ t.test('request log: "errors" writes refused, failed and aborted requests, "off"
   );
 });
 
+// covers S33
 t.test(
   'request log: requests over the wire leave one line each, without query, header or secret path',
   async (t) => {
@@ -317,6 +320,7 @@ function readSome(descriptor: number, piece: Buffer): Promise<number> {
   );
 }
 
+// covers S32
 t.test('log sink: a reader that never reads loses lines, counted, and delays no caller', async (t) => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
   outputOf('mkfifo', [pipe]);

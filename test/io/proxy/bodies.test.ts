@@ -19,6 +19,7 @@ async function proxyOf(t: Test, options: ProxyFixtureOptions) {
   return proxy;
 }
 
+// covers S48
 t.test(
   `a module that takes ${SLOW_MS / 1000} s (so does this test): its answer arrives, and 504 at the time-out`,
   async (t) => {
@@ -53,6 +54,7 @@ t.test(
   },
 );
 
+// covers S59
 t.test('shares: 156 unfinished POSTs of one account leave the module to others', async (t) => {
   const proxy = await proxyOf(t, {});
   const post = requestText('POST', '/core/v1/slow', { ...TOKEN, 'Content-Length': '1000' });
@@ -112,6 +114,7 @@ async function until(done: () => boolean): Promise<void> {
   while (!done()) await new Promise((resolve) => setImmediate(resolve));
 }
 
+// covers S46
 t.test('floor: a proxied body below 1 KiB/s is 408, and the module keeps nothing of the call', async (t) => {
   let second: () => void = () => undefined;
   const openBodies = new OpenBodies((act) => {
@@ -194,6 +197,7 @@ function bodyOf(hasFloor: boolean) {
   return { body, told, second, read, last, rearmed };
 }
 
+// covers S46
 t.test(
   'floor: the sink hears of the end first, and seconds in which the client had to wait are not counted',
   (t) => {
@@ -224,6 +228,7 @@ t.test(
   },
 );
 
+// covers S48
 t.test(
   'a body whose last piece came while its client had to wait: the clock starts anew until the answer',
   (t) => {

@@ -62,6 +62,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test(
   'proxy: PUT, PATCH, DELETE and HEAD arrive as such; HEAD names the length of the module',
   async (t) => {
@@ -83,6 +84,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test(
   'proxy: the module learns who calls from the gateway alone, in every spelling of a header',
   async (t) => {
@@ -206,6 +208,7 @@ t.test('proxy: a public path needs no session, in one spelling, up to the end of
   t.equal(proxy.asked.length, 2);
 });
 
+// covers S120
 t.test(
   'proxy: path parameters neither hide a path for the gateway alone nor make another path',
   async (t) => {
@@ -517,6 +520,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test(
   'proxy: no shared cache may keep what was asked with a session; without one the module decides',
   async (t) => {
@@ -548,6 +552,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test('proxy: Via names the gateway after the hops before it', async (t) => {
   const proxy = await proxyOf(t);
   for (const via of [undefined, '1.1 edge, 1.0 old'])
@@ -558,6 +563,7 @@ t.test('proxy: Via names the gateway after the hops before it', async (t) => {
   );
 });
 
+// covers R1
 t.test(
   'proxy: each call leaves a record; one that may change something leaves it before it goes out',
   async (t) => {
@@ -580,6 +586,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test('proxy: calls without a session are limited by connection', async (t) => {
   const proxy = await proxyOf(t, { rules: { public: ['/core/v1'] }, settings: { ApiRPSLimit: 1 } });
   const statuses: number[] = [];
@@ -588,6 +595,7 @@ t.test('proxy: calls without a session are limited by connection', async (t) => 
   t.equal((await proxy.send('/core/v1/a/b', { headers: TOKEN })).status, 200, 'a session has its own scope');
 });
 
+// covers R1 R76
 t.test(
   'proxy: McpBasic and McpApp reach by REST what their tools and resources reach, and nothing else',
   async (t) => {
@@ -640,6 +648,7 @@ t.test(
   },
 );
 
+// covers S98
 t.test('proxy: without proof personal rows are out of reach by REST as they are by tool', async (t) => {
   const cases: [
     method: string,
@@ -684,6 +693,7 @@ t.test('proxy: without proof personal rows are out of reach by REST as they are 
   }
 });
 
+// covers S102
 t.test(
   'proxy: a public path names no account that nothing proved, where personal reads are closed',
   async (t) => {

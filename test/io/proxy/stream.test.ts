@@ -54,6 +54,7 @@ function pour(
   return () => poured - (sink as unknown as { writableLength: number }).writableLength;
 }
 
+// covers R1
 t.test('streams: long answers arrive whole, with a length and chunked', async (t) => {
   const bytes = randomBytes(40 * MIB);
   const proxy = await proxyOf(t, ({ url }, response) => {
@@ -73,6 +74,7 @@ t.test('streams: long answers arrive whole, with a length and chunked', async (t
   );
 });
 
+// covers R1
 t.test('streams: long requests arrive whole, with a length and chunked', async (t) => {
   const bytes = randomBytes(40 * MIB);
   const arrived: { digest: string; length: string | undefined }[] = [];
@@ -101,6 +103,7 @@ t.test('streams: long requests arrive whole, with a length and chunked', async (
   ]);
 });
 
+// covers R1
 t.test('streams: a client that does not read holds the module back', async (t) => {
   let poured = () => 0;
   const proxy = await proxyOf(t, (_request, response) => {
@@ -117,6 +120,7 @@ t.test('streams: a client that does not read holds the module back', async (t) =
   t.pass('it continues when the client reads');
 });
 
+// covers R1
 t.test('streams: a module that does not read holds the client back', async (t) => {
   let take: (() => void) | undefined;
   let received = 0;
@@ -142,6 +146,7 @@ t.test('streams: a module that does not read holds the client back', async (t) =
   t.pass('it continues when the module reads');
 });
 
+// covers R1
 t.test('streams: an answer that breaks off cuts the connection, sized or chunked', async (t) => {
   const proxy = await proxyOf(t, ({ url }, response) => {
     if (url?.endsWith('sized') === true) response.setHeader('content-length', 10 * MIB);
@@ -183,6 +188,7 @@ t.test('streams: a client that leaves in mid-answer ends the call at the module'
   t.match(proxy.audit, [{ fields: { outcome: 'cancelled' } }]);
 });
 
+// covers R1
 t.test('streams: a client that leaves in mid-request leaves the module a cut request', async (t) => {
   const seen: string[] = [];
   let begun: () => void = () => undefined;
@@ -296,6 +302,7 @@ t.test('streams: an answer before the end of the request reaches the client', as
   connection.close();
 });
 
+// covers R1
 t.test(
   'streams: a module silent in mid-answer is cut off at the time-out; one that drips is not',
   async (t) => {
@@ -330,6 +337,7 @@ t.test(
   },
 );
 
+// covers R1
 t.test(
   'streams: clients that do not read are cut off, and their silence is not the failure of the module',
   async (t) => {

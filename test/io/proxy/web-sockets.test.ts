@@ -259,6 +259,7 @@ t.test('WebSocket: a faulty handshake is refused before the module is called', a
   t.equal(proxy.asked.length, 0);
 });
 
+// covers S17
 t.test('WebSocket: where the cookie counts, only a page of an own origin may open one', async (t) => {
   const proxy = await proxyOf(t, { rules: { public: ['/core/v1/open'] } });
   const own = `http://localhost:${proxy.http.port}`;
@@ -430,6 +431,7 @@ const FRAMES: readonly FrameCase[] = [
   },
 ];
 
+// covers S19
 t.test('WebSocket: frames of a client, byte for byte', async (t) => {
   const proxy = await proxyOf(t);
   const head = requestText('GET', PATH, { Authorization: `Bearer ${BEARER}`, ...HANDSHAKE });
@@ -526,6 +528,7 @@ t.test('WebSocket: answers that are none of a module count as failed', async (t)
   t.equal(proxy.sockets.counters().open, 0);
 });
 
+// covers S18
 t.test('WebSocket: sockets of a session have a share, and the rest is refused with 429', async (t) => {
   const proxy = await proxyOf(t, { settings: { WebSocketsPerSession: 2 } });
   const clients = [connect(proxy), connect(proxy)];
@@ -609,6 +612,7 @@ t.test('WebSocket: a drain waits for a handshake under way, and ends its socket'
   t.equal(await drained, 0);
 });
 
+// covers S18
 t.test('WebSocket: a module that takes nothing ends the socket with 1013', async (t) => {
   const proxy = await proxyOf(t);
   const arrival = proxy.nextModule();
@@ -626,6 +630,7 @@ t.test('WebSocket: a module that takes nothing ends the socket with 1013', async
   t.match(proxy.sockets.counters().ended, { slow: 1 });
 });
 
+// covers S18
 t.test('WebSocket: a client that reads nothing pauses its module, and loses nothing', async (t) => {
   const proxy = await proxyOf(t);
   const arrival = proxy.nextModule();
@@ -678,6 +683,7 @@ t.test('WebSocket: faulty frames of a module end the socket with 1014', async (t
   t.same(await end, [1014, ''], 'a message above 1 MiB');
 });
 
+// covers S18
 t.test('WebSocket: a silent side is pinged, then closed; an answer to a ping keeps a side', async (t) => {
   const timers: (() => void)[] = [];
   const schedule = {
@@ -717,6 +723,7 @@ t.test('WebSocket: a silent side is pinged, then closed; an answer to a ping kee
   silent.close();
 });
 
+// covers S18
 t.test('WebSocket: connections and shares are back at 0 after every kind of end', async (t) => {
   const proxy = await proxyOf(t, { settings: { WebSocketsPerSession: 1000 } });
   const held = (name: 'webSockets' | 'requests') => proxy.bounds.of(name).counters().held;

@@ -85,6 +85,7 @@ function pairsOf(row: TableRow, answer: RawAnswer): [got: unknown, wanted: unkno
 }
 
 for (const version of ['v1', 'v2'] as const) {
+  // covers R72
   t.test(`table, ${version}: every row, by GET and by HEAD`, async (t) => {
     const { http, codes, put } = await startDownloads(t);
     const files = { ten: await put('7', TEN_BYTES), empty: await put('8', '') };
@@ -159,6 +160,7 @@ t.test('any fields: the front answers what the pure rules say, byte for byte', a
   t.same(http.bugs, []);
 });
 
+// covers S11
 t.test('bodies: answers that wait for the chat module at once never hold each other’s bytes', async (t) => {
   let asked = 0;
   let release: () => void = () => undefined;
@@ -237,6 +239,7 @@ t.test('validators: Last-Modified of a file that was just sent is not later than
   }
 });
 
+// covers R66
 t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t) => {
   const { http, codes, put, asked, ended } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -285,6 +288,7 @@ t.test('v1: whole file, parts, and parts that are none', async (t) => {
   t.equal((await get('?part_number=0', { 'If-None-Match': etagOf(file) })).status, 304);
 });
 
+// covers R66 R67 S104
 t.test(
   'access: a file of others answers as one that is not there, to the byte, by both versions',
   async (t) => {
@@ -324,6 +328,7 @@ t.test(
   },
 );
 
+// covers R67
 t.test('access: one that is taken away, and a file that is deleted, hold two seconds later', async (t) => {
   const { http, codes, put, closed, chat, asked } = await startDownloads(t);
   const file = await put('7', TEN_BYTES);
@@ -347,6 +352,7 @@ t.test('access: one that is taken away, and a file that is deleted, hold two sec
   t.same(await both(), [404, 404], 'nor is anything over a clock that was set back');
 });
 
+// covers R73
 t.test('v2: raw ids are for users, and for others by the setting alone', async (t) => {
   const { http, put, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -370,6 +376,7 @@ t.test('v2: raw ids are for users, and for others by the setting alone', async (
   t.equal((await get()).status, 401, 'the setting counts at once');
 });
 
+// covers R73
 t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
   const { http, codes, put, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -396,6 +403,7 @@ t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
   t.equal((await answerOf(AGENT)).status, 200);
 });
 
+// covers R73 R106
 t.test('v2: with FileDownloadAuthRequired every download needs a session, codes too', async (t) => {
   const { http, codes, put } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -412,6 +420,7 @@ t.test('v2: with FileDownloadAuthRequired every download needs a session, codes 
     t.equal((await get(path, headers)).status, 200);
 });
 
+// covers R73 S103
 t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are 403, not 401', async (t) => {
   const { http, codes, put, closed, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -447,6 +456,7 @@ t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are
   t.ok(asked.length > 0 && asked.every(([, readerId]) => readerId === null));
 });
 
+// covers R73
 t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of its account', async (t) => {
   const { http, put, closed, asked } = await startDownloads(t, { personalReads: true });
   await put('7', TEN_BYTES);
@@ -468,6 +478,7 @@ t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of 
   t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7'))), [401, 1101]);
 });
 
+// covers R71
 t.test('digests: CRC-32 and a known SHA-256 of the whole file, as the client wants them', async (t) => {
   const { http, put, chat } = await startDownloads(t);
   const plain = await put('7', TEN_BYTES);
@@ -506,6 +517,7 @@ t.test('digests: CRC-32 and a known SHA-256 of the whole file, as the client wan
   );
 });
 
+// covers R73
 t.test('v2: a signed McpApp session proved its key: raw ids with the access of its account', async (t) => {
   const { http, put, closed, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -521,6 +533,7 @@ t.test('v2: a signed McpApp session proved its key: raw ids with the access of i
   ]);
 });
 
+// covers R67
 t.test('codes: unknown, tampered with, and raw ids that are none are all 404', async (t) => {
   const { http, codes, put } = await startDownloads(t);
   await put('7', TEN_BYTES);

@@ -44,6 +44,7 @@ async function isGone({ actors, chat, names }: DraftFixture, fileId: string): Pr
   return chat.byFile(fileId)?.state === 'cancelled' && left().length === 0;
 }
 
+// covers R69
 t.test('v2 draft: query and body carry the same fields, the answer is fileId and fileCode', async (t) => {
   const fixture = await startDrafts(t);
   const fields = { fileName: 'ä b.txt', fileSize: '20', chatId: '77', message: 'hi', crc32: 'CAFE no sum' };
@@ -82,6 +83,7 @@ t.test('v2 draft: a chat id of 0, less or none is the personal storage', async (
   }
 });
 
+// covers R66
 t.test('v2 draft: an unknown linked message is 404, in query and body', async (t) => {
   const fixture = await startDrafts(t);
   fixture.chat.unknownMessages.add('12');
@@ -99,6 +101,7 @@ t.test('v2 draft: an unknown linked message is 404, in query and body', async (t
   t.match(await createAnswer(fixture, { fileName: 'a', linkedMessageId: '13' }), { status: 200 });
 });
 
+// covers S14
 t.test('v2 draft: refusals name, size, module, in this order, and a checksum never refuses', async (t) => {
   const fixture = await startDrafts(t, {
     settings: { FileMaxSizeBytes: CAP, FileBlockedExtensions: '.exe' },
@@ -157,6 +160,7 @@ t.test('v2 draft: a cookie or a bearer, the bearer first, and none of the lesser
   );
 });
 
+// covers R69
 t.test(
   'v2 draft: as many at once as DraftsPerUser, and the same Idempotency-Key is the same draft',
   async (t) => {
@@ -190,6 +194,7 @@ const FORMS: Record<string, string>[] = [
   { 'Content-Type': 'application/octet-stream', 'Content-Encoding': 'zstd' },
 ];
 
+// covers R66
 t.test('v2 stream: a form and a coded body are 415, nothing is stored and the draft waits on', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create({ fileSize: '20' });
@@ -211,6 +216,7 @@ t.test('v2 stream: a form and a coded body are 415, nothing is stored and the dr
   t.ok(fixture.file(fileId)?.equals(BYTES));
 });
 
+// covers R68
 t.test('v2 stream: declared and chunked bodies of any type become the file, with the own CRC', async (t) => {
   const fixture = await startDrafts(t);
   const bytes = randomBytes(3 * 1024 * 1024 + 17);
@@ -234,6 +240,7 @@ t.test('v2 stream: declared and chunked bodies of any type become the file, with
   t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
 });
 
+// covers R27
 t.test('v2 stream: a size that was not declared, none at all, too much: refused and removed', async (t) => {
   const fixture = await startDrafts(t, { settings: { FileMaxSizeBytes: CAP } });
   const chunked = (bytes: Buffer) => ({ body: new Blob([bytes]).stream(), duplex: 'half' }) as RequestInit;
@@ -261,6 +268,7 @@ t.test('v2 stream: a size that was not declared, none at all, too much: refused 
   t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
 });
 
+// covers R30 R68
 t.test('v2 stream: digests of body and file are checked, a wrong one is 1308 and removes', async (t) => {
   const fixture = await startDrafts(t);
   const sha256 = createHash('sha256').update(BYTES).digest('base64');
@@ -287,6 +295,7 @@ t.test('v2 stream: digests of body and file are checked, a wrong one is 1308 and
   }
 });
 
+// covers R68
 t.test(
   'v2 stream: Range writes pieces, completes at the declared size or at the end of the total',
   async (t) => {
@@ -326,6 +335,7 @@ t.test(
   },
 );
 
+// covers R68
 t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, DELETE', async (t) => {
   const fixture = await startDrafts(t);
   const version = { 'Upload-Draft-Interop-Version': '8' };
@@ -546,6 +556,7 @@ t.test('v2 stream: OPTIONS tells the limit, and a preflight is a preflight', asy
   t.equal(foreign.status, 403);
 });
 
+// covers S14
 t.test('v2 stream: unknown and malformed file ids are 1305', async (t) => {
   const fixture = await startDrafts(t);
   for (const id of ['5', '-1', 'x', '99999999999999999999', '1.5', '05']) {

@@ -67,6 +67,7 @@ t.test('get_info: project, version of three numbers and the time in UTC, nothing
   });
 });
 
+// covers R81
 t.test('related origins: pages that may use the passkeys, without native apps', async (t) => {
   const { fido2 } = makeSite(0);
   const origins = ['https://gate.example', 'https://shop.example', `android:apk-key-hash:${'A'.repeat(43)}`];
@@ -77,6 +78,7 @@ t.test('related origins: pages that may use the passkeys, without native apps', 
   });
 });
 
+// covers R107
 t.test('info: version, ways to log in, relying party and public limits', async (t) => {
   const { get, settings } = start(t, undefined, { project: 'shop', version: '1.22.3' });
   for (const name of Object.values(SCOPE_SETTINGS)) settings.set(name, SETTINGS[name].default);
@@ -139,6 +141,7 @@ t.test('info: names the features of this deployment, so that pages leave out the
   }
 });
 
+// covers R62
 t.test('health: database, memory and sessions without the envelope, one word with plain=1', async (t) => {
   let facts = HEALTHY;
   const { get } = start(t, () => facts);

@@ -37,6 +37,7 @@ async function bareAnswer(body: string, headers: Readonly<Record<string, string>
   return [status, given['content-length'], given['transfer-encoding'], given['content-type'], sent];
 }
 
+// covers R109
 t.test('initialize: always 2024-11-05, an opaque session id, no login needed', async (t) => {
   for (const asked of ['2024-11-05', '2025-06-18', '1900-01-01', 5, null]) {
     const body = message('initialize', 'a', { protocolVersion: asked });
@@ -60,6 +61,7 @@ t.test('initialize: always 2024-11-05, an opaque session id, no login needed', a
   t.not(first.headers.get('mcp-session-id'), second.headers.get('mcp-session-id'));
 });
 
+// covers R46 R93
 t.test(
   'notifications and responses of 2024-11-05: 200, Content-Length 0, no Content-Type, not a byte',
   async (t) => {
@@ -72,6 +74,7 @@ t.test(
   },
 );
 
+// covers R46
 t.test(
   'notifications and responses with MCP-Protocol-Version: 202, Content-Length 0, not a byte',
   async (t) => {
@@ -91,6 +94,7 @@ t.test(
   },
 );
 
+// covers R38
 t.test('GET: 405 with Allow and a JSON body; DELETE: 204 with a session id, else 405', async (t) => {
   const got = await fetch(`${mcp.http.url}/mcp`, { headers: { accept: 'text/event-stream' } });
   t.equal(got.status, 405);
@@ -107,6 +111,7 @@ t.test('GET: 405 with Allow and a JSON body; DELETE: 204 with a session id, else
   t.match(await unnamed.json(), { error: { code: 1005 } });
 });
 
+// covers R36
 t.test(
   'ping: answered for everyone, an unknown bearer included; resources/templates/list: empty',
   async (t) => {
@@ -118,6 +123,7 @@ t.test(
   },
 );
 
+// covers R46 R94
 t.test('unknown methods: HTTP 200, -32601, the same id', async (t) => {
   for (const method of ['server/discover', 'prompts/list', 'logging/setLevel', '__proto__', '', 'toString']) {
     const { status, text } = await mcp.post(message(method, 'x-1'));
@@ -130,6 +136,7 @@ t.test('unknown methods: HTTP 200, -32601, the same id', async (t) => {
   }
 });
 
+// covers R32 S12
 t.test('parse error: HTTP 400, -32700, and no id', async (t) => {
   const bodies = [
     '',
@@ -148,6 +155,7 @@ t.test('parse error: HTTP 400, -32700, and no id', async (t) => {
   }
 });
 
+// covers R32
 t.test('invalid requests: -32600 that echoes the id where there is one', async (t) => {
   const invalid: [string, unknown][] = [
     ['5', undefined],
@@ -177,6 +185,7 @@ t.test('invalid requests: -32600 that echoes the id where there is one', async (
   t.ok(JSON.parse(absent.text).result.tools.length > 0, 'null params are none');
 });
 
+// covers R32
 t.test('id: echoed byte for byte', async (t) => {
   for (const id of [
     '9007199254740993',
@@ -199,6 +208,7 @@ t.test('id: echoed byte for byte', async (t) => {
     }
 });
 
+// covers R31
 t.test('batch: each answered in order in one array, notifications silently', async (t) => {
   const { status, text } = await mcp.post(
     `[${message('ping', 1)},${notification('notifications/initialized')},${message('nope', '2')},5,${message('tools/call', 3, { name: 'wallet_get_balance' })},{"jsonrpc":"2.0","id":90071992547409931,"method":"ping"}]`,
@@ -214,6 +224,7 @@ t.test('batch: each answered in order in one array, notifications silently', asy
   t.equal(answers[3].result.content[0].text, '{"result":{"a":1.50}}');
 });
 
+// covers R31
 t.test('batch: empty or over 100 is -32600 as a whole, 100 are served', async (t) => {
   for (const body of ['[]', ' [ ] ', `[${Array(101).fill(message('ping')).join(',')}]`]) {
     const { status, text } = await mcp.post(body);
@@ -255,6 +266,7 @@ t.test('envelope: random batches get one answer for each request, ids in order',
   t.ok(true);
 });
 
+// covers S41
 t.test('envelope: random JSON and random bytes never cost more than a refusal', async (t) => {
   const body = fc.oneof(
     fc.json(),
@@ -268,6 +280,7 @@ t.test('envelope: random JSON and random bytes never cost more than a refusal', 
   t.ok(true);
 });
 
+// covers R32 R66
 t.test('content type: anything but JSON is 415, with a charset it is JSON', async (t) => {
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', '']) {
     const { status, text } = await mcp.post(message('ping'), { 'content-type': type });
@@ -278,6 +291,7 @@ t.test('content type: anything but JSON is 415, with a charset it is JSON', asyn
     t.equal((await mcp.post(message('ping'), { 'content-type': type })).status, 200, type);
 });
 
+// covers R32
 t.test('body: one byte over 256 KiB is 413', async (t) => {
   const frame = message('ping', 1, { pad: '' }).length;
   t.equal((await mcp.post(message('ping', 1, { pad: 'x'.repeat(256 * 1024 - frame) }))).status, 200);
@@ -285,6 +299,7 @@ t.test('body: one byte over 256 KiB is 413', async (t) => {
   t.equal(over.status, 413);
 });
 
+// covers R38
 t.test('paths of an authorization server: 404 with a small JSON body, whatever the method', async (t) => {
   const whole = startHttp({
     routes: routeTable(),
@@ -325,6 +340,7 @@ t.test('methods that /mcp has not: 405 with the Allow of GET, and preflights nam
   t.equal(preflight.headers.get('access-control-allow-methods'), 'POST, DELETE');
 });
 
+// covers R34
 t.test('browsers: preflight of an allowed origin, refusal of foreign Host and Origin', async (t) => {
   const origin = `http://localhost:${mcp.http.port}`;
   const preflight = await fetch(`${mcp.http.url}/mcp`, {
@@ -359,6 +375,7 @@ t.test('browsers: preflight of an allowed origin, refusal of foreign Host and Or
   rebound.close();
 });
 
+// covers R38
 t.test('Mcp-Session-Id: missing, unknown or foreign, the bearer decides', async (t) => {
   for (const headers of [{}, { 'mcp-session-id': 'unknown' }] as Record<string, string>[]) {
     const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, TOKENS.McpVerified, headers);
@@ -366,6 +383,7 @@ t.test('Mcp-Session-Id: missing, unknown or foreign, the bearer decides', async 
   }
 });
 
+// covers R33
 t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', async (t) => {
   const methods = [
     'tools/list',
@@ -444,6 +462,7 @@ t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body
   t.strictSame(JSON.parse(text), { jsonrpc: '2.0', error: { code: -32000, message: 'Overloaded' } });
 });
 
+// covers S50
 t.test('a share of a bound used up: 429 with 1002, and another network is served', async (t) => {
   const bounds = new SharedBounds(new LiveSettings(), { requests: 4 });
   const shared = await startMcp({ pipeline: { bounds } });

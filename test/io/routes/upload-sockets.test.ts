@@ -91,6 +91,7 @@ const LEAVES: Readonly<Record<string, (socket: net.Socket) => void>> = {
 };
 
 for (const [how, leave] of Object.entries(LEAVES)) {
+  // covers R70 S9
   t.test(`v2 stream: a client's ${how} in mid-body removes message and bytes`, async (t) => {
     const fixture = await startDrafts(t);
     for (const headers of [{ 'Content-Length': '5000' }, { 'Transfer-Encoding': 'chunked' }]) {
@@ -107,6 +108,7 @@ for (const [how, leave] of Object.entries(LEAVES)) {
     t.same(fixture.http.bugs, []);
   });
 
+  // covers R70 S9
   t.test(
     `v2 stream: a client's ${how} in mid-piece keeps what arrived, and the upload continues there`,
     async (t) => {
@@ -133,6 +135,7 @@ for (const [how, leave] of Object.entries(LEAVES)) {
   );
 }
 
+// covers S6
 t.test(
   'v2 stream: a body shorter than its Content-Length is a lost client, never a short file',
   async (t) => {
@@ -161,6 +164,7 @@ t.test('v2 stream: a body longer than its Content-Length ends where it said', as
   connection.close();
 });
 
+// covers R70 S9
 t.test('v2 stream: a second request takes over from the first, which hears 409', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create();

@@ -74,6 +74,7 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
 
 const json = (n: number) => JSON.stringify({ n });
 
+// covers R59 R86
 t.test('stream: first bytes at once, then the events of its user and of all users', async (t) => {
   const { accounts, log, open } = start(t);
   const [alice, bob] = [await accounts.signUp(), await accounts.signUp()];
@@ -186,6 +187,7 @@ t.test('resume: an unknown, old, foreign or invalid position is a reset, then li
   t.match(await huge.ended(), /^(HTTP\/1\.1 431|$)/, 'more than a head may hold is refused before any route');
 });
 
+// covers R59 R86
 t.test('authority: no session 401, a foreign origin 403, an allowed one may read', async (t) => {
   const { accounts, open, port } = start(t);
   const alice = await accounts.signUp();
@@ -214,6 +216,7 @@ t.test('authority: no session 401, a foreign origin 403, an allowed one may read
   t.match(own.head, /access-control-allow-credentials: true/i);
 });
 
+// covers R86
 t.test('authority: every way a session ends closes its streams before its answer', async (t) => {
   const { accounts, hub, open } = start(t);
   const ends: Record<string, (account: Account) => Promise<unknown>> = {
@@ -269,6 +272,7 @@ t.test('authority: an open stream does not extend a session, an expired one is c
   t.notOk(lives(), 'which that did not put off');
 });
 
+// covers S57
 t.test('limits: the oldest stream of a session is replaced, an address and the node have caps', async (t) => {
   const { accounts, hub, open } = start(t, {
     SseStreamsPerSession: 3,
@@ -362,6 +366,7 @@ t.test('stop: streams end with a bye event, a late one gets a retry delay', asyn
   idle.close();
 });
 
+// covers S10
 t.test(
   'slow readers: one that pauses gets everything, one that never reads is closed, others feel nothing',
   async (t) => {

@@ -182,6 +182,7 @@ function run(gateway: Gateway, step: Step): void {
   for (const one of gateway.clients) gateway.check(one);
 }
 
+// covers R86
 t.test('fan-out: every client sees exactly its events in order, or a reset', async (t) => {
   let resets = 0;
   let lags = 0;

@@ -11,6 +11,7 @@ function start(t: Test, folder: string): string {
   return url;
 }
 
+// covers R43 S95
 t.test(
   'connector: its address has the version, the one without leads there, and pages get its SHA-256',
   async (t) => {

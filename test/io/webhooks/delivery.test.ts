@@ -33,6 +33,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 const approve = (rig: Rig, appId: string, flags: object = { approved: true, mcpEnabled: true }) =>
   rig.ask(appId, { type: 'administer', flags, by: '1', address: '192.0.2.9' });
 
+// covers R14
 t.test(
   'delivery: events after the registration, in order, one body each while they come one by one',
   async (t) => {
@@ -67,6 +68,7 @@ t.test(
   },
 );
 
+// covers R88
 t.test('delivery: a backlog is sent in batches of at most 100; maxBatch 1 never combines', async (t) => {
   const rig = await createRig();
   await rig.register('77');
@@ -91,6 +93,7 @@ t.test('delivery: a backlog is sent in batches of at most 100; maxBatch 1 never 
   t.match(await rig.view('77'), { successCount: 3, lastTick: '1131' });
 });
 
+// covers R85
 t.test(
   'rotation: deliveries carry the former key for 24 hours or until the owner ends that, signed with both',
   async (t) => {
@@ -129,6 +132,7 @@ t.test(
   },
 );
 
+// covers R91
 t.test('routing: other users, other applications, filters and own events', async (t) => {
   const rig = await createRig();
   await rig.register('77', { currencies: ['BTC'], netTypes: [7] });
@@ -193,6 +197,7 @@ t.test(
   },
 );
 
+// covers R89
 t.test(
   'failure: the same id and bytes again, steps of 5 s to an hour, counters and a notification',
   async (t) => {
@@ -304,6 +309,7 @@ t.test(
   },
 );
 
+// covers R64 R89
 t.test(
   '410: the webhook is disabled at once, the owner is notified, enabling resumes at the cursor',
   async (t) => {
@@ -339,6 +345,7 @@ t.test(
   },
 );
 
+// covers R89
 t.test(
   'disabling: after three days of failures, not before; another address starts again at once',
   async (t) => {
@@ -451,6 +458,7 @@ t.test(
   },
 );
 
+// covers R14
 t.test(
   'kill -9 at any point: nothing skipped, in order, what comes twice has its id and its bytes',
   async (t) => {

@@ -91,6 +91,7 @@ t.test('webhooks: a delivery under way ends, and is the last of an application t
   t.same(rig.faults, []);
 });
 
+// covers C19
 t.test(
   'webhooks: each partition has a checkpoint, and its next owner reads the log from there on',
   async (t) => {

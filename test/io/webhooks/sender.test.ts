@@ -114,6 +114,7 @@ function delivery(url: string, rest: Partial<OutgoingDelivery> = {}): OutgoingDe
 
 const outcome = ({ status, failure, sent }: AttemptResult) => ({ status, failure, sent });
 
+// covers R85
 t.test('delivery: one POST with the bytes of the events, the API key and the three headers', async (t) => {
   const target = await receiver(t);
   const result = await sender(t).send(delivery(target.url));
@@ -133,6 +134,7 @@ t.test('delivery: one POST with the bytes of the events, the API key and the thr
   t.equal(got?.headers['accept-encoding'], 'identity', 'no content coding is requested');
 });
 
+// covers R85
 t.test('signature: the reference library verifies it, with both keys during a rotation', async (t) => {
   const target = await receiver(t);
   const send = sender(t);
@@ -158,6 +160,7 @@ t.test('signature: the reference library verifies it, with both keys during a ro
   t.throws(() => new Webhook('ghk_new-key_0123456789', { format: 'raw' }).verify(`${got?.body} `, headers));
 });
 
+// covers S25
 t.test(
   'statuses: the status of the receiver is reported unchanged, a redirect is not followed',
   async (t) => {
@@ -183,6 +186,7 @@ t.test(
   },
 );
 
+// covers R90
 t.test(
   'receiver: refuses, hangs, cuts off or answers no HTTP: a class each, within the deadline',
   async (t) => {
@@ -222,6 +226,7 @@ t.test('receiver: refused connection: the request was not sent', async (t) => {
   t.same(outcome(result), { status: null, failure: 'unreachable', sent: false });
 });
 
+// covers R90
 t.test('receiver: a body or header that drips past the deadline is a time-out', async (t) => {
   const timers: NodeJS.Timeout[] = [];
   t.teardown(() => timers.forEach(clearInterval));
@@ -265,6 +270,7 @@ t.test('receiver: a compressed bomb is neither unpacked nor kept', async (t) => 
   t.match(await sender(t).send(delivery(target.url)), { status: 200, failure: null, answer: '' });
 });
 
+// covers S25
 t.test(
   'guard: a name that resolves to a forbidden address is not connected to, whatever else it has',
   async (t) => {
@@ -291,6 +297,7 @@ t.test(
   },
 );
 
+// covers S25
 t.test(
   'guard: literals, localhost and ports are judged without a look-up, also in an address that was stored',
   async (t) => {
@@ -324,6 +331,7 @@ t.test(
   },
 );
 
+// covers S25
 t.test(
   'guard: an address that changes between check and connect gains nothing: it is looked up once',
   async (t) => {
@@ -386,6 +394,7 @@ t.test('https: nothing is sent to a receiver with an untrusted certificate', asy
   t.equal(requests, 0);
 });
 
+// covers S25
 t.test('proxy: environment variables have no effect', async (t) => {
   const proxy = await receiver(t);
   const target = await receiver(t);

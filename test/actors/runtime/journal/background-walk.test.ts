@@ -91,6 +91,7 @@ t.test('walk: a damaged value is found before it is read', async (t) => {
   t.equal(journal.damagedRows, 1);
 });
 
+// covers S146
 t.test(
   'walk: where a key was hit its row is damaged, not absent; others are found, and absent ones are absent',
   async (t) => {
@@ -106,6 +107,7 @@ t.test(
   },
 );
 
+// covers S146
 t.test(
   'walk: an actor whose last turn has a key that was hit is not read without it; new actors are',
   async (t) => {

@@ -244,6 +244,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.equal(journal.lookup('credentialId', key), 'long');
   });
 
+  // covers S105
   t.test(`journal ${name}: audit records of one ring never push out those of another`, async (t) => {
     const journal = await open(t);
     await commitRows(journal, [audited(journal, 'admin', 1), audited(journal, 'logins', 2)]);
@@ -302,6 +303,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(journal.meta('k'), ['second']);
   });
 
+  // covers S105
   t.test(`journal ${name}: audit records without a ring are read in order, and age out`, async (t) => {
     const journal = await open(t);
     for (let n = 1; n <= 5; n += 1) await commitRows(journal, [audited(journal, null, n)]);
@@ -527,6 +529,7 @@ t.test('journal lmdb: its files and those of a backup are readable by their owne
   await journal.close();
 });
 
+// covers S155
 t.test('journal lmdb: over 70 % of the quota it is full, and no longer when rows were deleted', async (t) => {
   const directory = scratch(t);
   const journal = await openJournal({ directory, stepBytes: STEP_BYTES, quotaBytes: STEP_BYTES });
@@ -542,6 +545,7 @@ t.test('journal lmdb: over 70 % of the quota it is full, and no longer when rows
   await journal.close();
 });
 
+// covers S174
 t.test('journal lmdb: a backup opens and holds what was committed', async (t) => {
   const directory = scratch(t);
   const journal = await onDisk(t, directory);

@@ -143,6 +143,7 @@ const record = (journal: DiskJournal, utcMs: number): Operation => ({
   row: journal.pack({ utcMs, event: 'mcp.tool', userId: null, fields: {} }),
 });
 
+// covers S144
 t.test('row: any flipped bit of a turn is found, wherever in the row it is', async (t) => {
   const directory = scratch(t);
   const { journal } = await openIn(directory);
@@ -167,6 +168,7 @@ t.test('row: any flipped bit of a turn is found, wherever in the row it is', asy
   t.equal(again.journal.damagedRows, bits, 'each is counted');
 });
 
+// covers S144
 t.test('row: one that is stored under the key of another is found', async (t) => {
   const directory = scratch(t);
   const { journal } = await openIn(directory);

@@ -71,6 +71,7 @@ async function checkBalances(t: Test, directory: string, { acknowledged }: Writt
   await system.close();
 }
 
+// covers S149
 t.test('durability: whatever was acknowledged before kill -9 is there, and not twice', async (t) => {
   const directory = scratch(t);
   for (let kill = 1; kill <= count(KILLS); kill += 1) {
@@ -80,6 +81,7 @@ t.test('durability: whatever was acknowledged before kill -9 is there, and not t
   }
 });
 
+// covers S140
 t.test(
   'durability: two writers without a lock, the first ends with 70 and nothing acknowledged is lost',
   async (t) => {
@@ -104,6 +106,7 @@ t.test(
   },
 );
 
+// covers S155
 t.test(
   'durability: an fdatasync that fails ends the run with 70 and takes nothing acknowledged along',
   { skip: lacking('strace', 'tracing') },
@@ -119,6 +122,7 @@ t.test(
   },
 );
 
+// covers S175
 t.test('golden journal: what version 1 wrote opens, with all its rows', async (t) => {
   const directory = scratch(t);
   cpSync(GOLDEN, directory, { recursive: true });

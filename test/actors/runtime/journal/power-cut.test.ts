@@ -45,6 +45,7 @@ function scratch(t: Test): string {
   return directory;
 }
 
+// covers S153
 t.test('power cut: whatever was acknowledged is there, nothing is half there', { skip }, async (t) => {
   const traced = traceWriter(scratch(t), TURNS);
   const whole = rebuilt(traced);
@@ -61,11 +62,13 @@ t.test('power cut: whatever was acknowledged is there, nothing is half there', {
   t.ok(copy !== undefined && durable(traced).get(copy[0])?.equals(copy[1]), 'a copy that is done stays');
 });
 
+// covers S153
 t.test('power cut: catches an acknowledgement before the commit', { skip }, async (t) => {
   const { faults } = await cutPower(traceWriter(scratch(t), TURNS, 'early'), FAULT_CUTS, FAULT_SEED);
   t.match(faults.join('\n'), /was acknowledged by [a-f] and is lost/);
 });
 
+// covers S153
 t.test('power cut: catches syncs that do nothing, and a synced page that is lost', { skip }, async (t) => {
   const traced = traceWriter(scratch(t), TURNS);
   const { faults } = await cutPower(traced, FAULT_CUTS, FAULT_SEED, { syncsNothing: true, untilFault: true });

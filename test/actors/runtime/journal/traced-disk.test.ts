@@ -91,6 +91,7 @@ t.test('trace: what it does not know, and a string that was cut short, are refus
   t.throws(() => stringsOf(moment?.call ?? { name: '', args: '', result: 0 }), /cut short/);
 });
 
+// covers S153
 t.test('disk: a synced write is sure, one after it may be there or not, sector by sector', async (t) => {
   const lines = [...OPENED, written('aaa', 0), SYNCED];
   t.same([...outcomes(lines)], ['aaa']);

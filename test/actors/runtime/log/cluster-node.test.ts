@@ -104,6 +104,7 @@ function withTwoNodes(name: string, run: (t: Test, nodes: TwoNodes) => Promise<v
   });
 }
 
+// covers C1
 withTwoNodes(
   'a node takes commands of actors that it owns, the other one refuses them',
   async (t, { cluster, a, b, idA }) => {
@@ -133,6 +134,7 @@ withTwoNodes('commands of one actor wait in order while a turn has no verdict', 
   t.same(await Promise.all(asked), [1, 2, 3, 4, 5]);
 });
 
+// covers C1
 withTwoNodes(
   'of two nodes that claim a name at once one gets it, the other the conflict',
   async (t, { cluster, a, b, idA, idB }) => {
@@ -205,6 +207,7 @@ withTwoNodes(
   },
 );
 
+// covers C1
 withTwoNodes('a released name is announced on every node', async (t, { cluster, a, b, idA }) => {
   const heard: string[] = [];
   for (const [name, { system }] of Object.entries({ a, b }))
@@ -215,6 +218,7 @@ withTwoNodes('a released name is announced on every node', async (t, { cluster, 
   t.same(heard.sort(), ['a x o', 'b x o']);
 });
 
+// covers C11
 withTwoNodes(
   'a message to an actor of another node is delivered there, once',
   async (t, { cluster, a, b, idA, idB }) => {
@@ -229,6 +233,7 @@ withTwoNodes(
   },
 );
 
+// covers C11
 withTwoNodes('a timer fires at the owner alone', async (t, { cluster, a, b, idA, idB }) => {
   for (const [{ system }, id] of [
     [a, idA],
@@ -242,6 +247,7 @@ withTwoNodes('a timer fires at the owner alone', async (t, { cluster, a, b, idA,
   t.equal(b.system.counters().delivered, 1);
 });
 
+// covers C11
 withTwoNodes(
   'actors, mail and timers of a node that leaves are at the other one',
   async (t, { cluster, a, b, idB }) => {
@@ -286,6 +292,7 @@ withTwoNodes(
   },
 );
 
+// covers C9
 withTwoNodes(
   'ids of an actor rise over a takeover by a node with a slower clock, which also keeps that over a start',
   async (t, { cluster, a, b, idA }) => {
@@ -305,6 +312,7 @@ withTwoNodes(
   },
 );
 
+// covers C8
 withTwoNodes('of two nodes that store a first value at once both read the same one', async (t, { a, b }) => {
   const values = await Promise.all([
     a.system.administration.metaOnce('secret', 'of a'),

@@ -72,6 +72,7 @@ const FAULTS: readonly PlantedFault[] = [
   'snapshots are not judged',
   'owners are not judged',
   'a new owner answers at once',
+  // covers C15
   'a trim is done twice',
   'each node trims audit records by itself',
 ];

@@ -178,6 +178,7 @@ t.test('judge: rows of no actor have neither claims nor rows of actors, and need
   }
 });
 
+// covers C18
 t.test('judge: rows of a partition are those of its owner at that position', async (t) => {
   const trim: Operation = { op: 'auditTrim', ring: 'calls', rows: 1 };
   expectVerdict(t, VERDICT.applied, ofNone([trim, value('k')], '5'));

@@ -5,6 +5,7 @@ import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { settingsReload } from '../../../../src/io/admin/settings.ts';
 import { TestCluster } from '../../../support/actors/cluster.ts';
 
+// covers C6
 t.test('listeners: a change is in force at every node, the owner too, before its answer', async (t) => {
   const cluster = new TestCluster([settings]);
   for (const name of ['a', 'b', 'c']) await cluster.add(name);

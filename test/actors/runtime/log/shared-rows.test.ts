@@ -23,6 +23,7 @@ function withTwoNodes(
   });
 }
 
+// covers C8
 withTwoNodes('of two nodes that seal data keys anew at once both use those of one', async (t, _, [a, b]) => {
   const open = (sealKeys: readonly string[], { system }: TestMember) =>
     openApiKeyCipher(system.administration, { sealKeys, sealKeyLost: false });
@@ -40,6 +41,7 @@ withTwoNodes('of two nodes that seal data keys anew at once both use those of on
   }
 });
 
+// covers C19
 withTwoNodes('a value of a partition is written by its owner alone', async (t, cluster, [a, b]) => {
   const partition = homeOf('user', '1');
   const [owner, other] = a.view.owns('user', '1') ? [a, b] : [b, a];
@@ -61,6 +63,7 @@ async function record(nodes: readonly TestMember[], count: number): Promise<void
 
 const rowsOf = (nodes: readonly TestMember[]) => nodes.map(({ journal }) => journal.auditRows('logins'));
 
+// covers C15
 withTwoNodes('audit records of turns are trimmed by one node, at both', async (t, cluster, nodes) => {
   await record(nodes, 4);
   const tidied = nodes.map(({ system }) => system.administration.tidyAudit(6));
@@ -69,6 +72,7 @@ withTwoNodes('audit records of turns are trimmed by one node, at both', async (t
   t.same(rowsOf(nodes), [1, 1], 'the newest stays');
 });
 
+// covers C15
 withTwoNodes('a trim that was waiting while another node trimmed does nothing', async (t, cluster, nodes) => {
   await record(nodes, 9);
   const [a] = nodes;

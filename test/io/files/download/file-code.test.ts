@@ -93,6 +93,7 @@ t.test('file code: any other text is unknown and throws nothing', async (t) => {
   );
 });
 
+// covers R73
 t.test('file code: at most 19 digits are a raw id, within int64 and in one spelling', async (t) => {
   t.same(codes.read('42'), { fileId: '42', by: 'id' });
   t.same(codes.read('9223372036854775807'), { fileId: '9223372036854775807', by: 'id' });

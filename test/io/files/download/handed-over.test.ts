@@ -130,6 +130,7 @@ t.test("handed over: several ranges, 304 and HEAD are the gateway's", behind, as
   t.equal(downloads.counters().handedOver, 0);
 });
 
+// covers S124
 t.test(
   'handed over: the internal location is 404 for clients, also with dots in the path',
   behind,
@@ -202,6 +203,7 @@ t.test('handed over: nginx passes the fields of the rate limiter on', behind, as
   t.equal(downloads.counters().handedOver, 1);
 });
 
+// covers S124
 t.test('handed over: no route and no module sees the field of the proxy', async (t) => {
   for (const trustedProxies of [['127.0.0.1'], []]) {
     const seen: (readonly [string, string])[] = [];
@@ -229,6 +231,7 @@ t.test('handed over: no route and no module sees the field of the proxy', async 
   }
 });
 
+// covers S124
 t.test('handed over: the field counts from a trusted proxy alone, once and not empty', async (t) => {
   const settings = { FileDownloadBytesPerSecond: 0 };
   const trusting = await startDownloads(t, { proxies: ['127.0.0.1'], settings });

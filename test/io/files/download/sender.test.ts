@@ -407,6 +407,7 @@ t.test('front: 8 large files at once arrive whole, on connections that are kept'
   connection.close();
 });
 
+// covers S11
 t.test('front: any mix of downloads at once, some given up: every byte is the right one', async (t) => {
   const { http, codes, put, downloads } = await startDownloads(t);
   const contents = [1, 4_096, 20_000, 32_768, 32_769, 300_000, 1_000_000].map((size) => randomBytes(size));
@@ -489,6 +490,7 @@ function unread(port: number, resumed: Promise<unknown>): Promise<Buffer> {
   });
 }
 
+// covers S10
 t.test('front: one that never reads is closed, and memory stays where it was', async (t) => {
   const { http, put, downloads } = await startDownloads(t, { unreadMs: UNREAD_MS });
   const bytes = randomBytes(50 * MIB);
@@ -581,6 +583,7 @@ t.test('front: a short body waits for its bandwidth, unless the client left', as
   t.same(http.bugs, []);
 });
 
+// covers R105
 t.test('front: streams share a quota and end together; a removed quota applies at once', async (t) => {
   const settings = new LiveSettings({ FileDownloadBytesPerSecond: 4 * MIB });
   const throttle = new Throttle({ settings, elapsed: () => performance.now(), timer: nodeSchedule.timer });

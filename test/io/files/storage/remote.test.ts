@@ -28,6 +28,7 @@ async function setUp(t: Test) {
   return { server, storage, staging, faults };
 }
 
+// covers R74
 t.test(
   'remote storage: the first threshold below the file id decides, highest first, beyond 2^53 too',
   async (t) => {
@@ -70,6 +71,7 @@ t.test('remote storage: an id below every threshold has no server', async (t) =>
   t.match(faults, [/opening 7\/1000: no threshold of FileServers is lower/]);
 });
 
+// covers R75 S159
 t.test('remote storage: every failure is 1312 for the caller and names the server in the log', async (t) => {
   const { server, storage, faults } = await setUp(t);
   await storeFile(storage, KEY, text('0123456789'));

@@ -73,6 +73,7 @@ async function startRemovals(t: Test, remove: (key: FileKey) => Promise<boolean>
 
 const file = (fileId: string, ownerId = '7') => ({ fileId, ownerId });
 
+// covers R6
 t.test('removals: each file once, no upload under way, and an audit record with the number', async (t) => {
   const { ask, removed, audited, forgotten } = await startRemovals(t, async ({ fileId }) => fileId !== '3');
   const files = [file('1'), file('2'), file('1'), file('3'), file('80', '8'), file('8100'), file('82', '8')];
@@ -124,6 +125,7 @@ t.test('removals: a request that is malformed anywhere removes nothing', async (
   t.match(await ask(CHAT_KEY, { files: many.slice(1) }), { status: 200, result: { removed: 1_000 } });
 });
 
+// covers R6
 t.test('removals: a storage that fails is 1312 with no count; a repetition removes the rest', async (t) => {
   const gone = new Set<string>();
   let broken = true;

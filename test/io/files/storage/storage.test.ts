@@ -59,6 +59,7 @@ function remoteSetting(t: Test, host: string): Setting {
 
 /** What every storage does, by what it is called in the list of tests. */
 const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
+  // covers R74
   'a published file is read back, at any position': async (t, { storage }) => {
     await storage.create(KEY);
     t.equal(await storage.open(KEY), undefined, 'a part is no file');
@@ -104,6 +105,7 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
+  // covers S151
   'a copy of a part is published whole, or not at all; a writer of the part does not reach it': async (
     t,
     { storage, restart },
@@ -153,6 +155,7 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
+  // covers R74
   'publish and remove may be repeated, also after a restart': async (t, { storage, restart }) => {
     await storeFile(storage, KEY, text('abc'));
     await storage.publish(KEY, 3);
@@ -333,6 +336,7 @@ for (const [name, start] of Object.entries(STORAGES)) {
     );
 }
 
+// covers R74
 t.test('local storage: bytes are stored at owner and file id, readable by the gateway only', async (t) => {
   const root = temporaryFolder(t);
   const storage = new LocalStorage({
@@ -408,6 +412,7 @@ t.test('storages: a refusal for lack of space is logged once a minute, and each 
   }
 });
 
+// covers S8
 t.test('local storage: symbolic links are followed nowhere', async (t) => {
   const root = temporaryFolder(t);
   const outside = temporaryFolder(t);
@@ -488,6 +493,7 @@ t.test('local storage: few descriptors are kept, the oldest is closed first, use
   t.equal(storage.counters().open, 0);
 });
 
+// covers R75
 t.test('local storage: a failing disk is 1312 for the caller and a sentence in the log', async (t) => {
   const root = temporaryFolder(t);
   const faults: string[] = [];
@@ -501,6 +507,7 @@ t.test('local storage: a failing disk is 1312 for the caller and a sentence in t
   t.equal(storage.counters().failed, 1);
 });
 
+// covers R75 S159
 t.test('reservations: they add up, a holder replaces its own, no space is StorageFull', async (t) => {
   const MiB = 1024 * 1024;
   let free = 64 * MiB + 100;

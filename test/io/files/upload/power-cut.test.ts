@@ -28,12 +28,14 @@ function trace(): TracedUploads {
   return traced;
 }
 
+// covers S154
 t.test('uploads: a kill at any system call takes no chunk that was answered', { skip }, async (t) => {
   const report = await cutUploads(trace(), { cuts: count(CUTS), seed: depth.seed, how: 'kill' });
   t.same(report.faults, []);
   t.ok(report.chunks > 0 && report.files > 0, `${report.chunks} chunks and ${report.files} files answered`);
 });
 
+// covers S154
 t.test(
   'uploads: after a power cut at any system call files are whole and open uploads can be completed',
   { skip },
@@ -44,6 +46,7 @@ t.test(
   },
 );
 
+// covers S154
 t.test('uploads: kills without the tables of the parts find missing chunks', { skip }, async (t) => {
   const { faults } = await cutUploads(trace(), {
     cuts: FAULT_CUTS,
@@ -57,6 +60,7 @@ t.test('uploads: kills without the tables of the parts find missing chunks', { s
   t.match(faults.join('\n'), /chunks [\d ]+ are missing/);
 });
 
+// covers S154
 t.test('uploads: power cuts with syncs that do nothing find files that are gone', { skip }, async (t) => {
   const options = { cuts: FAULT_CUTS, seed: FAULT_SEED, how: 'power', syncsNothing: true } as const;
   const { faults } = await cutUploads(trace(), options);

@@ -75,6 +75,7 @@ t.test('prebuffered body: earlier bytes reach the reader in order, through memor
   }
 });
 
+// covers S7
 t.test(
   'prebuffered body: any pieces, any moment of reading, any reader: the bytes once, in order',
   async (t) => {

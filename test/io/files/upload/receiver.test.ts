@@ -137,6 +137,7 @@ t.test(
   },
 );
 
+// covers S7
 t.test(
   'receiver: four tasks under way pause the client, later bytes fill eight more buffers, then are written at once',
   async (t) => {
@@ -318,6 +319,7 @@ t.test(
   },
 );
 
+// covers R75 S159
 t.test(
   'receiver: a full disk is StorageFull, in a task and on the main thread; a full queue is Overloaded',
   async (t) => {

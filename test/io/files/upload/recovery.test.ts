@@ -43,6 +43,7 @@ t.test('recovery: one machine checks all open uploads and sweeps all parts', asy
   );
 });
 
+// covers C2
 t.test('recovery: a node checks the uploads of its partitions alone, also after a clean stop', async (t) => {
   const { system, options, swept, fileIds } = await start();
   await system.administration.metaPut('filesClean', true);

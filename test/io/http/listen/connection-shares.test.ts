@@ -24,6 +24,7 @@ function start(ConnectionsMax: number, ConnectionsPerNetworkPercent = 10) {
   return { bounds, shares, time };
 }
 
+// covers S63 S64
 t.test(
   'connection shares: agree with a reference over random opens, closes, requests and waits',
   async (t) => {
@@ -79,6 +80,7 @@ t.test(
   },
 );
 
+// covers S65
 t.test(
   'connection shares: addresses of one /48 stop at its shares, IPv4 and another /48 are accepted',
   async (t) => {

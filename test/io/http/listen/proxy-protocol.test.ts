@@ -85,6 +85,7 @@ async function settle({ port }: HttpFixture): Promise<void> {
 const seen = ({ finished }: HttpFixture) =>
   finished.map(({ path, clientAddress: address }) => `${path} ${address}`);
 
+// covers R97
 t.test('PROXY protocol: a header is read with Listen.proxyProtocol and from a trusted peer', async (t) => {
   const fixture = start(t, FROM_PROXY);
   for (const header of [headerOf('203.0.113.5'), V6, LOCAL, Buffer.alloc(0)])
@@ -96,6 +97,7 @@ t.test('PROXY protocol: a header is read with Listen.proxyProtocol and from a tr
   t.equal(fixture.pipeline.counters().proxyHeadersRefusedTotal, 0);
 });
 
+// covers R97
 t.test('PROXY protocol: a client that the proxy names is charged by address only', async (t) => {
   const fixture = start(t, FROM_PROXY, {});
   const ask = async (address: string) => {
@@ -114,6 +116,7 @@ t.test('PROXY protocol: a client that the proxy names is charged by address only
   t.equal(await ask('203.0.113.6'), '200 s=i;l=60;r=59;t=5');
 });
 
+// covers S125
 t.test('PROXY protocol: an unexpected header closes the connection, and nothing runs', async (t) => {
   const cases: Record<string, Partial<PipelineOptions>> = {
     'off, no trusted proxy': {},
@@ -147,6 +150,7 @@ t.test('PROXY protocol: an unexpected header closes the connection, and nothing 
   }
 });
 
+// covers S126
 t.test(
   'PROXY protocol: a client adds no header to the one of its proxy, whatever the answer is',
   async (t) => {

@@ -145,6 +145,7 @@ t.test('routes: every schema of the table compiles, though a start compiles none
   for (const { schema } of schemas) compileJsonSchema(schema);
 });
 
+// covers R2
 t.test('openapi: every route has a description and complete examples, which match its schemas', async (t) => {
   const faults: unknown[] = [];
   for (const route of TABLE) {
@@ -179,6 +180,7 @@ t.test('openapi: every route has a description and complete examples, which matc
   t.same(faults, []);
 });
 
+// covers R2
 t.test('openapi: header fields, bearers and bodies of bytes are those of the specification', async (t) => {
   const { paths } = describeApi(TABLE, FACTS) as Document;
   const at = (method: string, path: string) => paths[path]?.[method];
@@ -218,6 +220,7 @@ t.test('openapi: header fields, bearers and bodies of bytes are those of the spe
   t.ok('Retry-After' in (at('get', '/auth/v1/get_info')?.responses[429]?.headers ?? {}));
 });
 
+// covers R2
 t.test('openapi: named schemas are listed once, and every reference resolves', async (t) => {
   const document = describeApi(TABLE, FACTS) as Document;
   const { schemas, headers, examples } = document.components;
@@ -258,6 +261,7 @@ t.test('openapi: named schemas are listed once, and every reference resolves', a
   t.throws(() => book.reference(named('Thing', object({ id: integer() }))), /two schemas named Thing/);
 });
 
+// covers R2
 t.test('openapi: tools/call takes the arguments of the table of tools', async (t) => {
   const { components } = describeApi(TABLE, FACTS) as Document;
   const calls = components.schemas['ToolCall'] as {
@@ -353,6 +357,7 @@ t.test(
   },
 );
 
+// covers R2
 t.test('openapi: the gateway serves its own description', async (t) => {
   const fixture = startHttp({ routes: TABLE });
   t.teardown(() => fixture.close());

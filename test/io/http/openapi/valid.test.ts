@@ -46,6 +46,7 @@ async function lint(document: object): Promise<string[]> {
   return problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`);
 }
 
+// covers R2
 t.test('openapi: redocly reports no fault, its checks of examples included', async (t) => {
   t.same(await lint(describe()), []);
   const planted = describe();
@@ -57,6 +58,7 @@ t.test('openapi: redocly reports no fault, its checks of examples included', asy
   t.same(new Set(found), new Set(['operation-operationId', 'no-invalid-media-type-examples']));
 });
 
+// covers R2
 t.test('openapi: the schema of OpenAPI 3.1 reports no fault', async (t) => {
   const judge = async (document: object) => {
     const validator = new Validator();
