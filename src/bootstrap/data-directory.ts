@@ -6,6 +6,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   fsyncSync,
   ftruncateSync,
   openSync,
@@ -14,9 +15,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { makeFolders } from '../actors/runtime/journal/file.ts';
+import { isRecord } from '../config/source.ts';
 import { isMachineFault } from '../domain/disk-faults.ts';
+import type { Fault } from '../domain/schema.ts';
 
 /** The folder cannot be created or written: a fault of the configuration. */
 export class FolderUnusable extends Error {
@@ -69,6 +72,34 @@ export function makeFolder(path: string, key = 'DataPath'): void {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw folderFault(error, path, key);
+  }
+}
+
+/**
+ * Faults that a start would have with the folders of a file, found without making them: the folder, or the nearest one
+ * above that exists, cannot be used by this user. `data`: of the flag, which wins over `DataPath`.
+ */
+export function folderFaults(file: unknown, data: string | undefined): Fault[] {
+  const given = isRecord(file) ? file : {};
+  const folders = {
+    DataPath: data ?? given['DataPath'],
+    LocalFileStoragePath: given['LocalFileStoragePath'],
+  };
+  return Object.entries(folders).flatMap(([path, folder]) => {
+    const message = typeof folder === 'string' ? hindranceOf(resolve(folder)) : undefined;
+    return message === undefined ? [] : [{ path, message }];
+  });
+}
+
+function hindranceOf(folder: string): string | undefined {
+  let existing = folder;
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing);
+  try {
+    if (!statSync(existing).isDirectory()) return `${existing} is not a folder`;
+    accessSync(existing, constants.R_OK | constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }
 

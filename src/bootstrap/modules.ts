@@ -1,8 +1,8 @@
 /** Addresses of the configured and simulated modules, and the catalog of their tools. */
 
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import { isRecord } from '../config/environment.ts';
 import { keyPath } from '../config/load.ts';
+import { isRecord } from '../config/source.ts';
 import type { AccessPolicy } from '../domain/access.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { customRows, doubledRows, pointerInFile } from '../domain/custom-rows.ts';

@@ -5,7 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { isRecord } from '../config/environment.ts';
+import { isRecord } from '../config/source.ts';
 import type { Fault } from '../domain/schema.ts';
 import { steerToNewest } from '../io/http/listen/listening-sockets.ts';
 import type { Server, TlsFiles } from '../io/http/server.ts';

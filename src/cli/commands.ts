@@ -1,4 +1,5 @@
 /** The table of commands: usage, meaning, options and what each runs. The help is made from it. */
+import { folderFaults } from '../bootstrap/data-directory.ts';
 import { checkData, goBackACommit } from '../bootstrap/journal.ts';
 import { backUp, restore } from '../bootstrap/journal-copy.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
@@ -54,9 +55,10 @@ export const COMMANDS = {
   'check-config': {
     usage: '',
     help: 'check the configuration and start nothing',
-    options: ['--config FILE', '--sandbox'],
+    options: [...FOLDER, '--sandbox'],
     run(args) {
-      const missing = [...missingFeatures(loadOrEnd(parseFlags(args)))];
+      const flags = parseFlags(args);
+      const missing = [...missingFeatures(loadOrEnd(flags, [(file) => folderFaults(file, flags.data)]))];
       print('configuration: no faults\n');
       if (missing.length > 0) print(`not available with Cluster: ${missing.join(', ')}\n`);
     },

@@ -6,6 +6,7 @@ import { clusterFaults } from '../config/cluster.ts';
 import { productionFaults } from '../config/exposure.ts';
 import {
   type ConfigurationResult,
+  type FileCheck,
   type Flags,
   loadConfiguration,
   type PlacedFault,
@@ -48,12 +49,13 @@ export function endWithFaults(faults: readonly PlacedFault[]): never {
 }
 
 /** Schema, values, certificates and custom tools are checked together, so that one start reports all errors. */
-export function load(flags: Flags): ConfigurationResult {
+export function load(flags: Flags, further: readonly FileCheck[] = []): ConfigurationResult {
   const production = (file: unknown, sandbox: boolean) => productionFaults(file, sandbox && !flags.sandbox);
-  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalog, production, clusterFaults]);
+  const checks = [checkTls, checkCatalog, production, clusterFaults, ...further];
+  return loadConfiguration(flags, processEnvironment(), checks);
 }
 
-export function loadOrEnd(flags: Flags): Configuration {
-  const result = load(flags);
+export function loadOrEnd(flags: Flags, further: readonly FileCheck[] = []): Configuration {
+  const result = load(flags, further);
   return result.ok ? result.configuration : endWithFaults(result.faults);
 }

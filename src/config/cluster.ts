@@ -4,7 +4,7 @@ import type { ConfigurationFile } from '../domain/config/file.ts';
 import { parseHostPort } from '../domain/host-port.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import type { Fault } from '../domain/schema.ts';
-import { isRecord } from './environment.ts';
+import { isRecord } from './source.ts';
 
 /** Undefined without the section: one process with a journal of its own. */
 export function resolveCluster({ Cluster: given }: ConfigurationFile): ClusterConfiguration | undefined {

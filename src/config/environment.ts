@@ -1,15 +1,16 @@
 /**
  * Environment twins of the configuration: `GATEHOUSE_LISTEN_PORT` is `Listen.port`. The names come from the schema
- * by one rule: path segments in upper case with words parted by underscores. Also `"env:NAME"` values, which keep
- * secrets out of the file.
+ * by one rule: path segments in upper case with words parted by underscores.
  */
 import { BUILT_IN_MODULES } from '../domain/config/configuration.ts';
 import { configurationSchema, moduleSchema } from '../domain/config/file.ts';
 import type { Fault } from '../domain/schema.ts';
 import { SETTING_NAMES, SETTINGS } from '../domain/settings/settings.ts';
+import { variablesOf } from './secrets.ts';
+import { isRecord } from './source.ts';
+import { unknownMessage } from './suggestion.ts';
 
 const PREFIX = 'GATEHOUSE_';
-const SECRET_PREFIX = 'env:';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 interface Node {
@@ -20,10 +21,6 @@ interface Node {
 interface Twin {
   readonly path: readonly string[];
   readonly type: string;
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** `Listen.port` → `GATEHOUSE_LISTEN_PORT`, `BaseUrl` → `GATEHOUSE_BASE_URL`. */
@@ -65,12 +62,12 @@ export function twins(modules: readonly string[] = []): ReadonlyMap<string, Twin
 export function environmentTwins(file: unknown, environment: Environment, faults: Fault[]): unknown {
   const merged: unknown = structuredClone(file);
   const known = twins(isRecord(file) && isRecord(file['Modules']) ? Object.keys(file['Modules']) : []);
-  const secrets = secretNames(file);
+  const secrets = variablesOf(file);
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith(PREFIX) || value === undefined || secrets.has(name)) continue;
     const twin = known.get(name);
     if (twin === undefined) {
-      faults.push({ path: name, message: 'unknown environment variable' });
+      faults.push({ path: name, message: unknownMessage('environment variable', name, known.keys()) });
       continue;
     }
     if (isRecord(merged)) assign(merged, twin.path, readTwin(twin.type, value));
@@ -99,34 +96,4 @@ function assign(target: Record<string, unknown>, path: readonly string[], value:
   const next = isRecord(child) ? child : {};
   target[head] = next;
   assign(next, rest, value);
-}
-
-function secretNames(value: unknown, found = new Set<string>()): Set<string> {
-  if (typeof value === 'string' && value.startsWith(SECRET_PREFIX))
-    found.add(value.slice(SECRET_PREFIX.length));
-  else if (typeof value === 'object' && value !== null)
-    for (const part of Object.values(value)) secretNames(part, found);
-  return found;
-}
-
-/** Replaces every `"env:NAME"` by the variable; a missing one is a fault at the path of its key. */
-export function resolveSecrets(
-  value: unknown,
-  environment: Environment,
-  faults: Fault[],
-  path = '',
-): unknown {
-  if (typeof value === 'string' && value.startsWith(SECRET_PREFIX)) {
-    const name = value.slice(SECRET_PREFIX.length);
-    const secret = environment[name];
-    if (secret === undefined) faults.push({ path, message: `environment variable ${name} is not set` });
-    return secret ?? '';
-  }
-  const below = (key: string) => (path === '' ? key : `${path}.${key}`);
-  if (Array.isArray(value))
-    return value.map((part, at) => resolveSecrets(part, environment, faults, below(String(at))));
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, part]) => [key, resolveSecrets(part, environment, faults, below(key))]),
-  );
 }

@@ -2,7 +2,7 @@
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import type { Fault } from '../domain/schema.ts';
-import { isRecord } from './environment.ts';
+import { isRecord } from './source.ts';
 
 /** Faults of a file as written; `unasked`: the sandbox would run without its flag. */
 export function productionFaults(file: unknown, unasked: boolean): readonly Fault[] {

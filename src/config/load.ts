@@ -6,21 +6,25 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Configuration, DEFAULTS, type ModuleConfiguration } from '../domain/config/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
+import { keysBelow } from '../domain/config/keys.ts';
 import { customRows } from '../domain/custom-rows.ts';
 import { withoutTrailing } from '../domain/host-port.ts';
 import { LOOPBACK_RANGES } from '../domain/limits/networks.ts';
-import { compileSchema, type Fault } from '../domain/schema.ts';
+import { compileSchema, type Fault, UNKNOWN_KEY } from '../domain/schema.ts';
 import {
   checkSetting,
   isSettingName,
+  SETTING_NAMES,
   type SettingName,
   type SettingValue,
 } from '../domain/settings/settings.ts';
 import { resolveCluster } from './cluster.ts';
-import { environmentTwins, isRecord, resolveSecrets, twinName } from './environment.ts';
+import { environmentTwins, twinName } from './environment.ts';
 import { resolveOAuth } from './oauth.ts';
-import { createLineFinder, parseSource } from './source.ts';
-import { valueFaults } from './validate.ts';
+import { resolveSecrets } from './secrets.ts';
+import { createLineFinder, isRecord, parseSource } from './source.ts';
+import { unknownMessage } from './suggestion.ts';
+import { foreignSecrets, valueFaults } from './validate.ts';
 
 /** Unusable flags: exit code 64. */
 export class UsageError extends Error {
@@ -99,7 +103,7 @@ export function processEnvironment(): Environment {
 }
 
 /** Checks the file as written, valid or not; `sandbox`: whether sandbox modules will run. */
-type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
+export type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
 
 /**
  * Merges flag over environment over file over default and checks all of it, `checks` included. Never throws for what
@@ -117,7 +121,8 @@ export function loadConfiguration(
   const sandbox = flags.sandbox || flags.config === undefined;
   const settings = readSettings(isRecord(file) ? file['Settings'] : undefined, faults);
   const found = [
-    ...fileSchema.faults(file).map(({ path, message }) => ({ path: keyPath(path), message })),
+    ...foreignSecrets(file),
+    ...fileSchema.faults(file).map(inWords),
     ...valueFaults(file),
     ...checks.flatMap((check) => check(file, sandbox)),
   ];
@@ -177,7 +182,7 @@ function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingNa
   for (const [name, given] of Object.entries(value)) {
     const path = `Settings.${name}`;
     if (!isSettingName(name)) {
-      faults.push({ path, message: 'unknown setting' });
+      faults.push({ path, message: unknownMessage('setting', name, SETTING_NAMES) });
       continue;
     }
     const check = checkSetting(name, given);
@@ -185,6 +190,14 @@ function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingNa
     else faults.push({ path, message: check.message });
   }
   return settings;
+}
+
+/** With the path of the file, and for an unknown key with the known one that it may stand for. */
+function inWords({ path, message }: Fault): Fault {
+  const at = keyPath(path);
+  if (message !== UNKNOWN_KEY) return { path: at, message };
+  const steps = at.split('.');
+  return { path: at, message: unknownMessage('key', steps.at(-1) ?? '', keysBelow(steps.slice(0, -1))) };
 }
 
 /** The JSON pointer `/Listen/port` as a key path: `Listen.port`. */

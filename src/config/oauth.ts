@@ -3,7 +3,7 @@ import { type Configuration, DEFAULTS } from '../domain/config/configuration.ts'
 import type { ConfigurationFile } from '../domain/config/file.ts';
 import { isLoopback, LOOPBACK_RANGES } from '../domain/limits/networks.ts';
 import type { Fault } from '../domain/schema.ts';
-import { isRecord } from './environment.ts';
+import { isRecord } from './source.ts';
 
 type OAuthConfiguration = Pick<Configuration, Extract<keyof Configuration, `oauth${string}`>>;
 

@@ -16,8 +16,8 @@ interface Node {
   readonly patternProperties?: Readonly<Record<string, Node>>;
 }
 
-/** A text of the file may name a variable of the environment instead. */
-const FROM_ENVIRONMENT: Node = { type: 'string', pattern: '^env:.+$' };
+/** A text of the file may name a variable of the environment or a file instead. */
+const FROM_ELSEWHERE: Node = { type: 'string', pattern: '^(env:.+|file:/[^/].*)$' };
 
 /** Its properties are the keys of the file; beside them `$schema`, which editors read. */
 export function printedSchema(): object {
@@ -36,7 +36,7 @@ export function printedSchema(): object {
   };
 }
 
-/** The same schema, in which each text may also be `env:NAME`. */
+/** The same schema, in which each text may also be `env:NAME` or `file:/PATH`. */
 function withVariables(node: Node): Node {
   const mapped = <T extends Readonly<Record<string, Node>> | undefined>(nodes: T) =>
     nodes && Object.fromEntries(Object.entries(nodes).map(([key, child]) => [key, withVariables(child)]));
@@ -57,7 +57,7 @@ function withVariables(node: Node): Node {
   const isBounded = node.pattern !== undefined || node.enum !== undefined || (node.minLength ?? 0) > 0;
   if (node.type !== 'string' || !isBounded) return whole;
   const { description, ...bounds } = whole;
-  return { ...(description === undefined ? {} : { description }), anyOf: [bounds, FROM_ENVIRONMENT] };
+  return { ...(description === undefined ? {} : { description }), anyOf: [bounds, FROM_ELSEWHERE] };
 }
 
 /** Of the settings registry: the schema of the file takes any value, and names are checked one by one. */

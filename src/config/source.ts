@@ -1,5 +1,13 @@
 /** Text of a configuration file: its value, faults of its syntax, and the line of each key. */
-import { findNodeAtLocation, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
+import {
+  findNodeAtLocation,
+  getNodePath,
+  type Node,
+  type ParseError,
+  parse,
+  parseTree,
+  printParseErrorCode,
+} from 'jsonc-parser';
 import type { Fault } from '../domain/schema.ts';
 
 /** Characters of a line that are shown on each side of the fault. */
@@ -29,7 +37,11 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 const OPTIONS = { allowTrailingComma: true };
 
-/** The value of the text, and its faults: `FILE:LINE: column N: what: the line`. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value of the text, and its faults: `FILE:LINE: column N: what: the line`, and keys that stand twice. */
 export function parseSource(path: string, source: string): { value: unknown; faults: Fault[] } {
   const errors: ParseError[] = [];
   const value: unknown = parse(source, errors, OPTIONS);
@@ -42,7 +54,32 @@ export function parseSource(path: string, source: string): { value: unknown; fau
     const message = `${path}:${before.length}: column ${column + 1}: ${what}${text === '' ? '' : `: ${text}`}`;
     return { path: '', message };
   });
-  return { value, faults };
+  return { value, faults: [...faults, ...doubledKeys(source)] };
+}
+
+/** The parser takes the last one of two keys, and an operator may have changed the first. */
+function doubledKeys(source: string): Fault[] {
+  const faults: Fault[] = [];
+  const walk = (node: Node): void => {
+    const offsets = new Map<unknown, number>();
+    for (const child of node.children ?? []) {
+      const [key] = child.children ?? [];
+      if (node.type === 'object' && key !== undefined) {
+        const first = offsets.get(key.value);
+        const lines = () => [first ?? 0, key.offset].map((offset) => lineAt(source, offset)).join(' and ');
+        if (first === undefined) offsets.set(key.value, key.offset);
+        else faults.push({ path: getNodePath(key).join('.'), message: `stands twice, in lines ${lines()}` });
+      }
+      walk(child);
+    }
+  };
+  const tree = parseTree(source, [], OPTIONS);
+  if (tree !== undefined) walk(tree);
+  return faults;
+}
+
+function lineAt(source: string, offset: number): number {
+  return source.slice(0, offset).split('\n').length;
 }
 
 /** What surrounds the fault. A text that the fault is inside of begins anew behind it. */
@@ -75,7 +112,7 @@ export function createLineFinder(source: string): (path: string) => number | und
       const node = findNodeAtLocation(tree, steps);
       // The value's parent begins with its key.
       const offset = node?.parent?.type === 'property' ? node.parent.offset : node?.offset;
-      if (offset !== undefined) return source.slice(0, offset).split('\n').length;
+      if (offset !== undefined) return lineAt(source, offset);
     }
     return undefined;
   };

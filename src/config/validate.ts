@@ -5,14 +5,16 @@
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { MODULE_NAME, RESERVED_NAMES } from '../domain/config/configuration.ts';
+import { SECRET_PATHS } from '../domain/config/keys.ts';
 import { parseHostPort } from '../domain/host-port.ts';
 import { decodeBase64url } from '../domain/ids.ts';
 import { isPrivateRedirect } from '../domain/oauth/clients.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
 import { isPageOrigin } from '../domain/site.ts';
-import { isRecord } from './environment.ts';
 import { oauthFaults } from './oauth.ts';
+import { foreignFault } from './secrets.ts';
+import { isRecord } from './source.ts';
 
 const PUBLIC_KEY_BYTES = 32;
 
@@ -120,6 +122,13 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Telemetry.headers.!', isFieldName],
   ['Telemetry.headers.*', isFieldValue],
 ];
+
+/** Secrets that would be taken as written, although their form names them in the store of another program. */
+export function foreignSecrets(file: unknown): Fault[] {
+  const faults: Fault[] = [];
+  for (const path of SECRET_PATHS) walk(file, path.split('.'), '', foreignFault, faults);
+  return faults;
+}
 
 /** Every unusable value with the path of its key. Values of another type are the schema's business. */
 export function valueFaults(file: unknown): Fault[] {

@@ -18,6 +18,8 @@ interface ValidationError {
   readonly params: object;
 }
 
+/** Message of a key that a closed object does not have. */
+export const UNKNOWN_KEY = 'unknown key';
 /** Allowed values that a message names. */
 const ALLOWED_SHOWN_MAX = 20;
 /** Characters of an example that a message shows. */
@@ -82,7 +84,7 @@ function faultsOf(error: ValidationError, schema: object): Fault[] {
 /** An unknown key of a closed object is reported at the key itself, by the keyword `boolean` (schema `false`). */
 function messageOf({ keyword, params, message, schemaPath }: ValidationError, schema: object): string {
   const { allowedValues, format, types } = params as Record<string, unknown>;
-  if (keyword === 'boolean') return 'unknown key';
+  if (keyword === 'boolean') return UNKNOWN_KEY;
   if (keyword === 'enum' && Array.isArray(allowedValues))
     return `must be one of ${allowedValues.slice(0, ALLOWED_SHOWN_MAX).map(String).join(', ')}`;
   if (keyword === 'pattern' || keyword === 'format') return formMessage(format, at(schema, schemaPath));

@@ -10,7 +10,7 @@ import Format from 'typebox/format';
 import Schema from 'typebox/schema';
 import System from 'typebox/system';
 import { ID_EXAMPLE } from './examples.ts';
-import { type Fault, faultsInWords, formOfPattern } from './faults.ts';
+import { type Fault, faultsInWords, formOfPattern, UNKNOWN_KEY } from './faults.ts';
 import { ID_MAX, ID_MIN, parseId } from './ids.ts';
 import { nothing, string, union, unsafe } from './json-schema.ts';
 
@@ -30,6 +30,7 @@ export {
   unknown,
 } from './json-schema.ts';
 export type { Fault, Static, TSchema };
+export { UNKNOWN_KEY };
 
 export interface CompiledSchema<T> {
   readonly schema: object;
@@ -56,6 +57,8 @@ type TextOptions = {
   maxLength?: number;
   description?: string;
   examples?: string[];
+  /** A secret: the annotation of JSON Schema for values that are given and never shown. */
+  writeOnly?: true;
 } & (
   | { pattern?: never; form?: never }
   | {

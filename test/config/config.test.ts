@@ -188,6 +188,35 @@ t.test('configuration: all faults are reported at once, each with the path of it
   t.match(faults, /Unknown/, 'the unknown top-level key is named');
 });
 
+t.test('configuration: an unknown name is shown with the one that it may stand for', async (t) => {
+  const flags = file(t, {
+    BaseURL: 'http://a',
+    Listen: { prot: 1 },
+    Modules: { wallet: { url: 'http://x', Key: 'sixteen-characters' } },
+    Settings: { ApiRpsLimit: 1 },
+    Unlike: 1,
+    [`${'Project'.repeat(200)}`]: 1,
+  });
+  const faults = faultsOf(flags, { GATEHOUSE_PROJEKT: 'x' });
+  t.same(faults.map((fault) => fault.replace(/(Project){9,}/, 'Projects')).sort(), [
+    'BaseURL: unknown key; did you mean BaseUrl?',
+    'GATEHOUSE_PROJEKT: unknown environment variable; did you mean GATEHOUSE_PROJECT?',
+    'Listen.prot: unknown key; did you mean port?',
+    'Modules.wallet.Key: unknown key; did you mean key?',
+    'Projects: unknown key',
+    'Settings.ApiRpsLimit: unknown setting; did you mean ApiRPSLimit?',
+    'Unlike: unknown key',
+  ]);
+});
+
+t.test('configuration: a key that stands twice is a fault with both lines', async (t) => {
+  const text = '{\n"Listen": {"port": 1,\n "port": 2},\n "Project": "a",\n "Project": "b"}';
+  t.same(faultsOf(file(t, text)), [
+    'Listen.port: stands twice, in lines 2 and 3',
+    'Project: stands twice, in lines 4 and 5',
+  ]);
+});
+
 t.test('configuration: a broken file is refused with its line, a missing one by name', async (t) => {
   t.match(faultsOf(file(t, '{\n "Project": \n')).join('\n'), /gatehouse\.jsonc:[23]: /);
   t.match(faultsOf(file(t, '[1]')).join('\n'), /expected an object/);

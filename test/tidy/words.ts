@@ -33,8 +33,8 @@ const PHRASES: Readonly<Record<string, string>> = {
   'as good as': 'say what holds',
 };
 
-/** Names in journals, on the wire and in metrics keep their spelling. */
-const STORED = /(['"`])(codeDesk|codeCourier|uploadDesk|vault|buried)\1/g;
+/** Names in journals, on the wire, in metrics and of other programs keep their spelling. */
+const STORED = /(['"`])(codeDesk|codeCourier|uploadDesk|vault|buried)\1|\bvault:/g;
 
 /** Every text but the list of words itself and its planted violations. */
 export const TEXTS =

@@ -1,5 +1,6 @@
 /** Prints docs/CONFIGURATION.md from the schema of the configuration, the settings registry and the shared bounds. */
 import { twinName, twins } from '../../src/config/environment.ts';
+import { reloadOf } from '../../src/domain/config/changes.ts';
 import { DEFAULTS } from '../../src/domain/config/configuration.ts';
 import { configurationSchema } from '../../src/domain/config/file.ts';
 import {
@@ -24,6 +25,8 @@ interface Node {
   maximum?: number;
 }
 
+const RELOAD_WORDS = { value: 'read', content: 'content', none: '' } as const;
+
 function typeOf(node: Node): string {
   if (node.anyOf !== undefined) return node.anyOf.map(typeOf).join(' or ');
   if (node.type === 'array') return `list of ${node.items?.type ?? 'values'}`;
@@ -44,7 +47,8 @@ function keyRows(node: Node, path: readonly string[]): string[] {
     const given = (DEFAULTS as Readonly<Record<string, unknown>>)[name];
     const standard =
       given === undefined ? '' : `\`${Array.isArray(given) ? given.join(', ') : JSON.stringify(given)}\``;
-    const own = `| \`${name}\` | ${typeOf(child)} | ${standard} | ${child.description ?? ''} | ${twin} |`;
+    const reload = RELOAD_WORDS[reloadOf(name) ?? 'none'];
+    const own = `| \`${name}\` | ${typeOf(child)} | ${standard} | ${child.description ?? ''} | ${reload} | ${twin} |`;
     return [own, ...below];
   });
 }
@@ -61,10 +65,14 @@ export function configurationPage(): string {
   return [
     '# Configuration',
     '',
-    'Generated from the schema by `npm run generate`. The file is JSON; comments and trailing commas are allowed. Relative paths are relative to the working directory. An unknown key is a fault.',
+    'Generated from the schema by `npm run generate`. The file is JSON; comments and trailing commas are allowed. Relative paths are relative to the working directory. An unknown key is a fault, and so is a key that stands twice.',
     '',
-    '| Key | Type | Default | Meaning | Environment |',
-    '|---|---|---|---|---|',
+    `A value "env:NAME" is that variable of the environment. A value "file:/PATH" is the content of a file of at most 64 KiB, one newline at its end cut; links are followed, and a file that everyone may write is a fault. Both may stand for any text of the file and in a variable of the last column. A secret that begins with vault:, secret:, aws:, k8s: or docker: is a fault.`,
+    '',
+    'SIGHUP: "read": a reload takes a new value; "content": it reads the file of that path again; the others need a restart.',
+    '',
+    '| Key | Type | Default | Meaning | SIGHUP | Environment |',
+    '|---|---|---|---|---|---|',
     ...keyRows(configurationSchema as Node, []),
     '',
     '## Runtime settings',

@@ -2,8 +2,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from './configuration.ts';
 
-/** Keys that a reload takes without a restart (`io/mcp/catalog.ts`). */
-type Reloaded = 'mcpTools' | 'mcpResources' | 'mcpProfiles' | 'mcpBasicPersonalReads';
+/** What a reload takes without a restart (`io/mcp/catalog.ts`), by its names in the file. */
+const RELOADED = {
+  mcpTools: ['McpTools', 'Config.McpTools'],
+  mcpResources: ['McpResources', 'Config.McpResources'],
+  mcpProfiles: ['McpProfiles'],
+  mcpBasicPersonalReads: ['McpBasicPersonalReads'],
+} as const satisfies Partial<Record<keyof Configuration, readonly string[]>>;
+type Reloaded = keyof typeof RELOADED;
+/** Files whose content a reload reads again (`bootstrap/tls.ts`); another path needs a restart. */
+const RELOADED_FILES: readonly string[] = ['Listen.tls.cert', 'Listen.tls.key'];
 /** No key of the file: the flag of this start. */
 type FromFlags = 'sandbox';
 
@@ -43,6 +51,13 @@ const NAMES: Readonly<Record<Exclude<keyof Configuration, Reloaded | FromFlags>,
 const WITHOUT_UNIT: Readonly<Record<string, string>> = {
   'Fido2.timestampDriftToleranceMs': 'Fido2.timestampDriftTolerance',
 };
+
+/** What a reload takes of a key of the file; undefined: nothing. */
+export function reloadOf(key: string): 'value' | 'content' | undefined {
+  if (RELOADED_FILES.includes(key)) return 'content';
+  const isReloaded = Object.values(RELOADED).some((names: readonly string[]) => names.includes(key));
+  return isReloaded ? 'value' : undefined;
+}
 
 /**
  * Keys whose value would be another one after a restart: flags and environment over file over defaults, as a start

@@ -39,12 +39,18 @@ const passkeyOrigin = text({
   description: 'Allowed origin.',
 });
 const range = text({ maxLength: 64 });
-const sealKey = text({ minLength: 1, maxLength: 64 });
+const sealKey = text({ minLength: 1, maxLength: 64, writeOnly: true });
 
 export const moduleSchema = object(
   {
     url: url('Base address of the module.'),
-    key: optional(text({ minLength: 16, description: 'Shared key of the module for the events it pushes.' })),
+    key: optional(
+      text({
+        minLength: 16,
+        writeOnly: true,
+        description: 'Shared key of the module for the events it pushes.',
+      }),
+    ),
     poll: optional(boolean({ description: 'Fetch the events of the module by polling.' })),
     public: optional(
       array(text({ pattern: '^/', form: 'a path that begins with /' }), {
@@ -134,7 +140,7 @@ export const configurationSchema = object(
     McpTools: toolRows('Custom tools by name (spec 2.5).'),
     McpResources: toolRows('Custom resources by URI (spec 2.5).'),
     McpProfiles: toolRows(
-      'Named subsets of tools and resources, `{"shop": {"tools": ["wallet_*"], "resources": ["shop://*"], "title": "…", "instructions": "…"}}`, at /mcp/p/shop and /connect/p/shop/mcp (docs/mcp.md). Read again at a reload.',
+      'Named subsets of tools and resources, `{"shop": {"tools": ["wallet_*"], "resources": ["shop://*"], "title": "…", "instructions": "…"}}`, at /mcp/p/shop and /connect/p/shop/mcp (docs/mcp.md)..',
     ),
     Config: optional(
       object(
@@ -148,7 +154,7 @@ export const configurationSchema = object(
     McpBasicPersonalReads: optional(
       boolean({
         description:
-          'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false. Read again at a reload.',
+          'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false..',
       }),
     ),
     ...oauthKeys,
@@ -235,7 +241,7 @@ export const configurationSchema = object(
           sealKey: optional(
             union([sealKey, array(sealKey, { minItems: 1, maxItems: 8 })], {
               description:
-                'Seals the API keys of applications outside the journal: 32 bytes in base64url or hex, best as env:NAME. A list: the first seals, all open. Once used it is needed at every start.',
+                'Seals the API keys of applications outside the journal: 32 bytes in base64url or hex, best as env:NAME or file:/PATH. A list: the first seals, all open. Once used it is needed at every start.',
             }),
           ),
           sealKeyLost: optional(
@@ -256,7 +262,7 @@ export const configurationSchema = object(
             form: 'an address that begins with postgres:// or socket:',
             maxLength: 2048,
             description:
-              'PostgreSQL 15 or later, which holds the shared log; best as env:NAME. `?sslmode=verify-full` checks its certificate.',
+              'PostgreSQL 15 or later, which holds the shared log; best as env:NAME or file:/PATH. `?sslmode=verify-full` checks its certificate.',
           }),
           name: text({
             pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
@@ -277,7 +283,7 @@ export const configurationSchema = object(
           ),
           secret: union([sealKey, array(sealKey, { minItems: 1, maxItems: 8 })], {
             description:
-              'Seals what the database holds and proves nodes to each other: 32 bytes in base64url or hex, the same at all nodes, best as env:NAME. A list: the first seals, all open.',
+              'Seals what the database holds and proves nodes to each other: 32 bytes in base64url or hex, the same at all nodes, best as env:NAME or file:/PATH. A list: the first seals, all open.',
           }),
           tls: optional(
             object(
@@ -358,8 +364,8 @@ export const configurationSchema = object(
         {
           url: url('Collector that takes OTLP over HTTP with JSON; `/v1/traces` is added to its path.'),
           headers: optional(
-            record(text(), text({ maxLength: 4096 }), {
-              description: 'Headers of every export, such as a token; best as env:NAME.',
+            record(text(), text({ maxLength: 4096, writeOnly: true }), {
+              description: 'Headers of every export, such as a token; best as env:NAME or file:/PATH.',
             }),
           ),
           sampleRatio: optional(
