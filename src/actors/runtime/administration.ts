@@ -82,7 +82,7 @@ export class Administration {
       const settle = (_: unknown, error: Error | undefined) =>
         error === undefined ? resolve() : reject(error);
       commit.add(ofNoActor(operations, partition), {
-        ...(onDisk === undefined ? {} : { applied: onDisk }),
+        ...(onDisk === undefined ? {} : { applied: { type: 'stored' as const, onDisk } }),
         waiter: { settle },
       });
       commit.wrote(operations.length, sizeBytes);

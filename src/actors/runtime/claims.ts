@@ -85,7 +85,7 @@ export class Claims {
     const listeners = this.#listeners.get(index);
     const owner = listeners === undefined ? undefined : this.lookup(index, key);
     if (listeners === undefined || owner === undefined) return;
-    group.effects.push(() => this.released(index, key, owner));
+    group.effects.push({ type: 'release', index, key, owner });
   }
 
   /** The name is free, and that is on disk. */

@@ -1,6 +1,7 @@
 /** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
 import type { GatewayError } from '../../domain/errors.ts';
 import type { AskObserver } from './actor.ts';
+import type { Effect } from './effects.ts';
 import type { JournalTurn } from './journal/port.ts';
 
 /** A caller that waits for an answer. Settled exactly once. */
@@ -37,7 +38,7 @@ export class CommitGroup {
   sizeBytes = 0;
   committed = false;
   /** Start after the commit, before the replies leave: deliveries and slow calls. */
-  readonly effects: (() => void)[] = [];
+  readonly effects: Effect[] = [];
   readonly waiters: Waiter[] = [];
   readonly replies: unknown[] = [];
   readonly errors: (Error | undefined)[] = [];

@@ -110,7 +110,7 @@ export class Deliveries {
     const { kind, id } = mailbox;
     commit.add(
       { kind, id, operations: [...others, removal], claims: [] },
-      { applied: () => this.done(entry), outdated: () => this.#options.mailboxes().outdated(entry) },
+      { applied: { type: 'done', entry }, outdated: () => this.#options.mailboxes().outdated(entry) },
     );
     commit.wrote(1, 0);
   }

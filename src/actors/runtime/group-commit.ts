@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { CommitGroup, type Waiter, type Writer } from './commit-group.ts';
+import type { Effect } from './effects.ts';
 import { type Journal, type JournalTurn, type Judged, VERDICT } from './journal/port.ts';
 import { NotOwner } from './not-owner.ts';
 import type { RuntimeLimits, Schedule } from './runtime-context.ts';
@@ -15,8 +16,8 @@ const INTERVALS = 10;
 
 /** What follows a turn that no instance waits for. */
 interface Consequences {
-  /** Called when it is on disk and applied. */
-  readonly applied?: () => void;
+  /** Performed when it is on disk and applied. */
+  readonly applied?: Effect;
   /** Called instead when the log has judged otherwise: nothing was written. */
   readonly outdated?: () => void;
   /** Answered after that, or with the reason why not. */
@@ -30,6 +31,7 @@ interface GroupCommitOptions {
   readonly schedule: Schedule;
   readonly limits: RuntimeLimits;
   readonly onCommitted: (group: CommitGroup) => void;
+  readonly perform: (effect: Effect) => void;
   /** A commit failed or took too long. The process is to end; nothing is repaired. */
   readonly onFatal: (error: Error) => void;
 }
@@ -97,8 +99,8 @@ export class GroupCommit {
     if (applied === undefined && waiter === undefined) return;
     group.parked.set(turn, {
       decided: (verdict) => {
-        if (verdict === VERDICT.applied) applied?.();
-        else outdated?.();
+        if (verdict !== VERDICT.applied) outdated?.();
+        else if (applied !== undefined) this.#options.perform(applied);
         waiter?.settle(undefined, verdict === VERDICT.applied ? undefined : new NotOwner());
       },
       lost: (error) => waiter?.settle(undefined, error),
@@ -202,7 +204,7 @@ export class GroupCommit {
     this.commandsCommitted += group.commands;
     this.#options.onCommitted(group);
     if (judged !== undefined && !this.#decide(group, judged)) return;
-    for (const effect of group.effects) effect();
+    this.#perform(group);
     this.#let(group);
     if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();
     else if (this.#open.turns.length > 0) this.#scheduleIdleCommit();
@@ -241,9 +243,19 @@ export class GroupCommit {
     this.#options.reached?.(position, () => {
       if (!this.#gated.delete(gate)) return;
       gate.committed = true;
-      for (const effect of gate.effects) effect();
+      this.#perform(gate);
       this.#let(gate);
     });
+  }
+
+  #perform({ effects }: CommitGroup): void {
+    for (const effect of effects) this.#options.perform(effect);
+  }
+
+  /** Performs an effect behind the writes of `gate`: at once when they are on disk. */
+  after(gate: CommitGroup | undefined, effect: Effect): void {
+    if (gate === undefined) this.#options.perform(effect);
+    else gate.effects.push(effect);
   }
 
   /** Lets the answers of a group leave. */

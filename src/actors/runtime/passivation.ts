@@ -77,6 +77,11 @@ export class Passivation {
     return this.#residentsByKind.get(kindName)?.cells.get(id);
   }
 
+  /** The snapshot of an instance that was idle is on disk: it leaves unless it was used since. */
+  snapshotStored(cell: Cell, lastUsedMs: number): void {
+    if (!cell.busy && cell.lastUsedMs === lastUsedMs) this.drop(cell);
+  }
+
   /** Takes an instance out of memory whatever it is doing. */
   drop(cell: Cell): void {
     const residents = this.#residentsByKind.get(cell.kind.kind);
@@ -153,9 +158,7 @@ export class Passivation {
       const { gate, lastUsedMs } = cell;
       if (gate !== undefined) {
         residents.touch(cell);
-        gate.effects.push(() => {
-          if (!cell.busy && cell.lastUsedMs === lastUsedMs) this.#leave(residents, cell);
-        });
+        gate.effects.push({ type: 'passivate', cell, lastUsedMs });
         return false;
       }
     }

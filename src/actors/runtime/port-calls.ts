@@ -1,6 +1,6 @@
 /**
  * Slow work between turns (`next`). Owns the number of calls of an actor in flight; more are queued in order. A call
- * starts when the writes of its turn are on disk, and resolves with the next command of the chain.
+ * resolves with the next command of the chain.
  */
 
 import type { AnyOutcome } from './actor.ts';
@@ -25,18 +25,13 @@ export class PortCallRunner {
     this.#options = options;
   }
 
+  /** A call that the turn has counted in `cell.calls`. */
   start(cell: Cell, chain: Chain, next: Next): void {
-    cell.calls += 1;
-    const begin = () => {
-      if (cell.running < this.#options.callsPerActorMax) this.#run(cell, chain, next);
-      else {
-        cell.queuedCalls ??= [];
-        cell.queuedCalls.push(() => this.#run(cell, chain, next));
-      }
-    };
-    const { gate } = cell;
-    if (gate === undefined) begin();
-    else gate.effects.push(begin);
+    if (cell.running < this.#options.callsPerActorMax) this.#run(cell, chain, next);
+    else {
+      cell.queuedCalls ??= [];
+      cell.queuedCalls.push(() => this.#run(cell, chain, next));
+    }
   }
 
   #run(cell: Cell, chain: Chain, next: Next): void {

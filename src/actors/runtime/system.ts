@@ -192,7 +192,7 @@ export class RunningSystem implements ActorSystem {
           else reject(error);
         };
         commit.add(ofNoActor([{ op: 'mail', key, row }]), {
-          ...(commit.judges ? {} : { applied: () => mailboxes.mail({ ...key, command }) }),
+          ...(commit.judges ? {} : { applied: { type: 'message' as const, row: { ...key, command } } }),
           waiter: { settle },
         });
         commit.wrote(1, journal.sizeBytes(row));

@@ -9,6 +9,7 @@ import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { CommitGroup } from './commit-group.ts';
+import type { EffectOf } from './effects.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
 import type { GatedTurns } from './log/gated-turns.ts';
@@ -34,7 +35,6 @@ interface TurnsOptions {
   /** Rows of a group that are on disk now. */
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
-  readonly onTimerStored: (dueMs: number) => void;
   /** Absent: there is one node. */
   readonly cluster: Pick<ClusterView, 'owns'> | undefined;
   /** Of a node of a cluster: turns of which other nodes may not know. */
@@ -179,7 +179,7 @@ export class Turns {
     }
     const snapshotBytes = this.#change(cell, prepared);
     group.writtenBy(cell, !isUnawaited);
-    this.#addEffects(group, prepared);
+    addRowEffects(group, prepared);
     this.#finish(cell, chain, prepared, refusal);
     const sizeBytes = prepared.sizeBytes + snapshotBytes;
     if (isUnawaited) commit.wroteUnawaited(1, sizeBytes);
@@ -199,12 +199,16 @@ export class Turns {
   #finish(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
     const { outcome, entry } = prepared;
     if (entry !== undefined) {
-      this.#options.commit.open.effects.push(() => this.#options.onEntryDone(entry));
+      this.#options.commit.open.effects.push({ type: 'done', entry });
       chain.entry = undefined;
     }
     this.#answer(cell, chain, prepared, refusal);
-    if (outcome.notify !== undefined) this.#notify(cell, outcome.notify);
-    if (outcome.next !== undefined) this.#portCalls.start(cell, chain, outcome.next);
+    const { commit } = this.#options;
+    const { notify, next } = outcome;
+    if (notify !== undefined) commit.after(cell.gate, { type: 'notify', cell, notify });
+    if (next === undefined) return;
+    cell.calls += 1;
+    commit.after(cell.gate, { type: 'call', cell, chain, next });
   }
 
   /** The turn waits for its verdict, and so does every later command of its actor. */
@@ -286,26 +290,18 @@ export class Turns {
   }
 
   /** After the commit. A notification that throws is reported; the turn is not undone. */
-  #notify(cell: Cell, notify: NonNullable<AnyOutcome['notify']>): void {
+  notify({ cell, notify }: EffectOf<'notify'>): void {
     const { supervision, ports } = this.#options;
-    const run = () => {
-      try {
-        notify(ports);
-      } catch (error) {
-        supervision.report(cell.kind.kind, cell.id, { type: 'notify' }, error);
-      }
-    };
-    const { gate } = cell;
-    if (gate === undefined) run();
-    else gate.effects.push(run);
+    try {
+      notify(ports);
+    } catch (error) {
+      supervision.report(cell.kind.kind, cell.id, { type: 'notify' }, error);
+    }
   }
 
-  #addEffects(group: CommitGroup, prepared: PreparedTurn): void {
-    const { mailboxes, onTimerStored } = this.#options;
-    for (const row of prepared.mail) group.effects.push(() => mailboxes.mail(row));
-    for (const [, dueMs] of prepared.timers) {
-      if (dueMs !== null) group.effects.push(() => onTimerStored(dueMs));
-    }
+  /** After the commit. */
+  call({ cell, chain, next }: EffectOf<'call'>): void {
+    this.#portCalls.start(cell, chain, next);
   }
 
   #answer(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
@@ -360,6 +356,11 @@ export class Turns {
     chain.entry = undefined;
     if (entry !== undefined) this.#options.onEntryFailed(entry, error);
   }
+}
+
+function addRowEffects({ effects }: CommitGroup, { mail, timers }: PreparedTurn): void {
+  for (const row of mail) effects.push({ type: 'message', row });
+  for (const [, dueMs] of timers) if (dueMs !== null) effects.push({ type: 'timer', dueMs });
 }
 
 /**

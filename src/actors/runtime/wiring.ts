@@ -6,6 +6,7 @@ import type { Cell, PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Deliveries } from './deliveries.ts';
+import { performerOf } from './effects.ts';
 import { Follower, type FollowerDeps } from './follower.ts';
 import { GroupCommit } from './group-commit.ts';
 import { IdGenerator, storedFloor } from './id-generator.ts';
@@ -79,6 +80,16 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
       claims.committed(group);
       mailboxes.resume();
     },
+    perform: performerOf({
+      message: ({ row }) => mailboxes.mail(row),
+      timer: ({ dueMs }) => timers.stored(dueMs),
+      release: ({ index, key, owner }) => claims.released(index, key, owner),
+      done: ({ entry }) => deliveries.done(entry),
+      notify: (effect) => turns.notify(effect),
+      call: (effect) => turns.call(effect),
+      passivate: ({ cell, lastUsedMs }) => passivation.snapshotStored(cell, lastUsedMs),
+      stored: ({ onDisk }) => onDisk(),
+    }),
     onFatal: (error) => {
       stop();
       for (const cell of passivation.cells()) cell.abandon('JournalUnavailable');
@@ -124,7 +135,6 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     mailboxes,
     onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
-    onTimerStored: (dueMs) => timers.stored(dueMs),
     passivation,
     cluster,
     gatedTurns,
