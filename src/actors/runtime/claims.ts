@@ -5,6 +5,7 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Claim, IndexName } from './actor.ts';
 import type { CommitGroup } from './commit-group.ts';
+import type { Effect } from './effects.ts';
 import { DamagedRow, type Journal } from './journal/port.ts';
 import { isAllowed } from './log/judge.ts';
 
@@ -74,14 +75,14 @@ export class Claims {
   }
 
   /** Takes these into the view; the turn of the group that they are of writes them. */
-  write(claims: readonly Claim[], group: CommitGroup): void {
+  write(claims: readonly Claim[], group: CommitGroup<Effect>): void {
     for (const { index, key, owner } of claims) {
       if (owner === null && !this.#judges) this.#announce(index, key, group);
       this.#pendingOf(index).set(key, { owner, group });
     }
   }
 
-  #announce(index: IndexName, key: string, group: CommitGroup): void {
+  #announce(index: IndexName, key: string, group: CommitGroup<Effect>): void {
     const listeners = this.#listeners.get(index);
     const owner = listeners === undefined ? undefined : this.lookup(index, key);
     if (listeners === undefined || owner === undefined) return;

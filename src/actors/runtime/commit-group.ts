@@ -1,7 +1,6 @@
 /** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
 import type { GatewayError } from '../../domain/errors.ts';
 import type { AskObserver } from './actor.ts';
-import type { Effect } from './effects.ts';
 import type { JournalTurn } from './journal/port.ts';
 
 /** A caller that waits for an answer. Settled exactly once. */
@@ -27,8 +26,8 @@ export interface Parked {
   lost(error: GatewayError): void;
 }
 
-/** Writes of several turns that become durable together. */
-export class CommitGroup {
+/** Writes of several turns that become durable together. What its effects are only GroupCommit knows. */
+export class CommitGroup<Effect = unknown> {
   readonly turns: JournalTurn[] = [];
   /** Of turns that wait for their verdict: only where the journal judges. */
   readonly parked = new Map<JournalTurn, Parked>();

@@ -30,7 +30,7 @@ export type Effect =
 
 export type EffectOf<T extends Effect['type']> = Extract<Effect, { readonly type: T }>;
 
-type EffectHandlers = { readonly [T in Effect['type']]: (effect: EffectOf<T>) => void };
+export type EffectHandlers = { readonly [T in Effect['type']]: (effect: EffectOf<T>) => void };
 
 export function performerOf(handlers: EffectHandlers): (effect: Effect) => void {
   const byType: Readonly<Record<Effect['type'], (effect: never) => void>> = handlers;

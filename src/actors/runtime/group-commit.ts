@@ -38,15 +38,15 @@ interface GroupCommitOptions {
 
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
-  #open = new CommitGroup();
-  #sealed: CommitGroup[] = [];
-  #inFlight: CommitGroup | undefined;
+  #open = new CommitGroup<Effect>();
+  #sealed: CommitGroup<Effect>[] = [];
+  #inFlight: CommitGroup<Effect> | undefined;
   #startScheduled = false;
   #cancelTimeout: (() => void) | undefined;
   /** Groups of answers that wait for other nodes. */
-  #gated = new Set<CommitGroup>();
+  #gated = new Set<CommitGroup<Effect>>();
   /** Groups whose replies are leaving in slices, and how far the first one is. */
-  #releasing: CommitGroup[] = [];
+  #releasing: CommitGroup<Effect>[] = [];
   #released = 0;
   #failure: Error | undefined;
   groupsCommitted = 0;
@@ -57,7 +57,7 @@ export class GroupCommit {
   }
 
   /** The group that takes writes now. */
-  get open(): CommitGroup {
+  get open(): CommitGroup<Effect> {
     return this.#open;
   }
 
@@ -145,7 +145,7 @@ export class GroupCommit {
 
   #seal(): void {
     this.#sealed.push(this.#open);
-    this.#open = new CommitGroup();
+    this.#open = new CommitGroup<Effect>();
   }
 
   #scheduleStart(): void {
@@ -197,7 +197,7 @@ export class GroupCommit {
     return () => cancel();
   }
 
-  #committed(group: CommitGroup, judged: Judged | undefined): void {
+  #committed(group: CommitGroup<Effect>, judged: Judged | undefined): void {
     this.#inFlight = undefined;
     group.committed = true;
     this.groupsCommitted += 1;
@@ -211,10 +211,10 @@ export class GroupCommit {
   }
 
   /** Tells every turn that waits what became of it. False when the log refused one, which is a bug of this node. */
-  #decide(group: CommitGroup, { position, verdicts }: Judged): boolean {
-    let gate: CommitGroup | undefined;
+  #decide(group: CommitGroup<Effect>, { position, verdicts }: Judged): boolean {
+    let gate: CommitGroup<Effect> | undefined;
     const openGate = () => {
-      gate ??= new CommitGroup();
+      gate ??= new CommitGroup<Effect>();
       return gate;
     };
     for (const [index, turn] of group.turns.entries()) {
@@ -233,12 +233,12 @@ export class GroupCommit {
 
   /** What follows from the present state of this writer waits until every other node has applied the position. */
   gateAt(position: number, writer: Writer): void {
-    const gate = new CommitGroup();
+    const gate = new CommitGroup<Effect>();
     gate.writtenBy(writer, true);
     this.#holdBack(gate, position);
   }
 
-  #holdBack(gate: CommitGroup, position: number): void {
+  #holdBack(gate: CommitGroup<Effect>, position: number): void {
     this.#gated.add(gate);
     this.#options.reached?.(position, () => {
       if (!this.#gated.delete(gate)) return;
@@ -248,7 +248,7 @@ export class GroupCommit {
     });
   }
 
-  #perform({ effects }: CommitGroup): void {
+  #perform({ effects }: CommitGroup<Effect>): void {
     for (const effect of effects) this.#options.perform(effect);
   }
 
@@ -259,7 +259,7 @@ export class GroupCommit {
   }
 
   /** Lets the answers of a group leave. */
-  #let(group: CommitGroup): void {
+  #let(group: CommitGroup<Effect>): void {
     group.forget();
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();
@@ -300,7 +300,7 @@ export class GroupCommit {
     this.#gated.clear();
     this.#inFlight = undefined;
     this.#sealed = [];
-    this.#open = new CommitGroup();
+    this.#open = new CommitGroup<Effect>();
     for (const group of lost) {
       for (const waiter of group?.waiters ?? []) waiter.settle(undefined, answer);
       for (const parked of group?.parked.values() ?? []) parked.lost(answer);

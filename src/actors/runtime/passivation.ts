@@ -17,7 +17,7 @@ interface PassivationOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly liveActorsMax: number;
-  /** Writes a snapshot with the next group. */
+  /** Writes a snapshot with the next group, which ends with `snapshotStored`. */
   readonly snapshot: (cell: Cell) => void;
   /** Called with each instance that is loaded. */
   readonly onLoaded?: ((cell: Cell) => void) | undefined;
@@ -155,10 +155,8 @@ export class Passivation {
     }
     if (cell.tail >= SNAPSHOT_TAIL && !cell.stale) {
       this.#options.snapshot(cell);
-      const { gate, lastUsedMs } = cell;
-      if (gate !== undefined) {
+      if (cell.gate !== undefined) {
         residents.touch(cell);
-        gate.effects.push({ type: 'passivate', cell, lastUsedMs });
         return false;
       }
     }

@@ -9,7 +9,7 @@ import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { CommitGroup } from './commit-group.ts';
-import type { EffectOf } from './effects.ts';
+import type { Effect, EffectOf } from './effects.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
 import type { GatedTurns } from './log/gated-turns.ts';
@@ -358,7 +358,7 @@ export class Turns {
   }
 }
 
-function addRowEffects({ effects }: CommitGroup, { mail, timers }: PreparedTurn): void {
+function addRowEffects({ effects }: CommitGroup<Effect>, { mail, timers }: PreparedTurn): void {
   for (const row of mail) effects.push({ type: 'message', row });
   for (const [, dueMs] of timers) if (dueMs !== null) effects.push({ type: 'timer', dueMs });
 }

@@ -6,7 +6,7 @@ import type { Cell, PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Deliveries } from './deliveries.ts';
-import { performerOf } from './effects.ts';
+import { type EffectHandlers, performerOf } from './effects.ts';
 import { Follower, type FollowerDeps } from './follower.ts';
 import { GroupCommit } from './group-commit.ts';
 import { IdGenerator, storedFloor } from './id-generator.ts';
@@ -65,10 +65,9 @@ export interface Wiring {
 const SWEEP_ACTORS = 500;
 
 export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
-  const { kinds, journal, schedule, clock, settings, randomBytes, ports, onBug, cluster } = options;
+  const { kinds, journal, schedule, clock, ports, onBug, cluster } = options;
   const versions = checkVersions(kinds, journal);
-  const ids = createIds(options, () => commit);
-  const context = { clock, randomBytes, settings, ids, hasPeers: cluster !== undefined };
+  const context = contextOf(options, () => commit);
   const claims = new Claims(journal, cluster !== undefined);
   const supervision = new Supervision(context, onBug);
   const commit: GroupCommit = new GroupCommit({
@@ -80,16 +79,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
       claims.committed(group);
       mailboxes.resume();
     },
-    perform: performerOf({
-      message: ({ row }) => mailboxes.mail(row),
-      timer: ({ dueMs }) => timers.stored(dueMs),
-      release: ({ index, key, owner }) => claims.released(index, key, owner),
-      done: ({ entry }) => deliveries.done(entry),
-      notify: (effect) => turns.notify(effect),
-      call: (effect) => turns.call(effect),
-      passivate: ({ cell, lastUsedMs }) => passivation.snapshotStored(cell, lastUsedMs),
-      stored: ({ onDisk }) => onDisk(),
-    }),
+    perform: (effect) => perform(effect),
     onFatal: (error) => {
       stop();
       for (const cell of passivation.cells()) cell.abandon('JournalUnavailable');
@@ -103,7 +93,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     onLoaded: cluster === undefined ? undefined : (cell) => turns.takeOver(cell),
     snapshot: (cell) => writeSnapshot(cell, turns, commit),
   });
-  const nextCommandId = commandIds(ids.next(clock()));
+  const nextCommandId = commandIds(context.ids.next(clock()));
   const deliveries: Deliveries = new Deliveries({
     journal,
     context,
@@ -149,8 +139,25 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   mailboxes.start();
   timers.start();
   const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
+  const perform = performerOf(handlersOf(parts));
   const follower = followerOf({ ...parts, journal, cluster, gatedTurns });
   return { ...parts, count: { pending: 0 }, nextCommandId, stop, cluster, follower };
+}
+
+type Performers = Pick<Wiring, 'claims' | 'deliveries' | 'mailboxes' | 'passivation' | 'timers' | 'turns'>;
+
+function handlersOf(parts: Performers): EffectHandlers {
+  const { claims, deliveries, mailboxes, passivation, timers, turns } = parts;
+  return {
+    message: ({ row }) => mailboxes.mail(row),
+    timer: ({ dueMs }) => timers.stored(dueMs),
+    release: ({ index, key, owner }) => claims.released(index, key, owner),
+    done: ({ entry }) => deliveries.done(entry),
+    notify: (effect) => turns.notify(effect),
+    call: (effect) => turns.call(effect),
+    passivate: ({ cell, lastUsedMs }) => passivation.snapshotStored(cell, lastUsedMs),
+    stored: ({ onDisk }) => onDisk(),
+  };
 }
 
 type OfCluster = 'cluster' | 'gatedTurns';
@@ -169,11 +176,15 @@ function followerOf({
 function writeSnapshot(cell: Cell, turns: Turns, commit: GroupCommit): void {
   const sizeBytes = turns.snapshot(cell);
   if (sizeBytes > 0) commit.wrote(1, sizeBytes);
+  const { gate, lastUsedMs } = cell;
+  if (gate !== undefined) commit.after(gate, { type: 'passivate', cell, lastUsedMs });
 }
 
-function createIds({ journal, node, cluster }: WiringOptions, commit: () => GroupCommit): IdGenerator {
+function contextOf(options: WiringOptions, commit: () => GroupCommit): RuntimeContext {
+  const { clock, randomBytes, settings, journal, node, cluster } = options;
   const reserve = (floor: bigint) => writeValue(journal, commit(), floorKey(node), floor);
-  return new IdGenerator(storedFloor(journal, node), reserve, node, cluster?.newestIds);
+  const ids = new IdGenerator(storedFloor(journal, node), reserve, node, cluster?.newestIds);
+  return { clock, randomBytes, settings, ids, hasPeers: cluster !== undefined };
 }
 
 function writeValue(journal: Journal, commit: GroupCommit, key: string, value: unknown): void {
