@@ -1,5 +1,6 @@
 /** Alerting rules for Prometheus: what wakes an operator, and what can wait until morning. */
 import { metric } from './panels.ts';
+import { LEVEL_RULES } from './service-levels.ts';
 
 export interface Rule {
   readonly alert: string;
@@ -10,17 +11,22 @@ export interface Rule {
   /** For how long. */
   readonly for: string;
   readonly severity: 'page' | 'ticket';
+  /** What it means. */
   readonly summary: string;
   /** What to look at first. */
-  readonly description: string;
+  readonly look: string;
+  /** What to do. */
+  readonly act: string;
+  /** A shorter window, which has to be above it as well: the alert ends soon after the cause. */
+  readonly also?: string;
+  /** Heading of the runbook; left out: the name of the alert. */
+  readonly runbook?: string;
 }
 
-export function exprOf({ value, above }: Rule): string {
-  return `${value} > ${above}`;
+export function exprOf({ value, above, also }: Rule): string {
+  return [value, ...(also === undefined ? [] : [also])].map((each) => `${each} > ${above}`).join(' and ');
 }
 
-const requests = metric('gatehouse_http_requests_total');
-const duration = metric('gatehouse_http_request_duration_seconds');
 const modules = metric('gatehouse_module_calls_finished_total');
 const bounds = metric('gatehouse_bound_refusals_total');
 const lines = metric('gatehouse_log_lines_total');
@@ -33,36 +39,17 @@ const increased = (series: string) => `sum (increase(${series}[10m]))`;
 /** `up` is of Prometheus itself. Its job is the one of deploy/prometheus/prometheus.yml. */
 const DOWN: Rule = {
   alert: 'GatehouseDown',
-  value: '1 - min (up{job="gatehouse"})',
+  // `absent`: Prometheus has no such target any more.
+  value: '(sum (absent(up{job="gatehouse"})) or 1 - min (up{job="gatehouse"}))',
   above: 0,
   for: '1m',
   severity: 'page',
   summary: 'A gateway does not answer its scrape.',
-  description:
-    'Is the process running, and may Prometheus reach the internal listener? See Internal.allowHosts.',
+  look: 'Is the process running, and may Prometheus reach the internal listener? See Internal.allowHosts.',
+  act: 'Start it again. Exit code 70 names a storage failure, 78 a faulty configuration; the last log line has the sentence.',
 };
 
 const SERVING: readonly Rule[] = [
-  {
-    alert: 'GatehouseServerErrors',
-    value: `sum (rate(${requests}{status=~"5.."}[5m]) or vector(0)) / sum (rate(${requests}[5m]))`,
-    above: 0.01,
-    for: '5m',
-    severity: 'page',
-    summary: 'More than one request in a hundred is answered with 5xx.',
-    description:
-      'The panels of modules, bounds and the journal show which part fails; the log names the error.',
-  },
-  {
-    alert: 'GatehouseSlow',
-    value: `histogram_quantile(0.99, sum by (le) (rate(${duration}_bucket[5m])))`,
-    above: 1,
-    for: '10m',
-    severity: 'ticket',
-    summary: 'One request in a hundred takes more than a second.',
-    description:
-      'Slow modules show in the module time of calls, a busy process in the delay of its event loop.',
-  },
   {
     alert: 'GatehouseEventLoopBlocked',
     value: `max (${metric('gatehouse_nodejs_eventloop_lag_p99_seconds')})`,
@@ -70,7 +57,8 @@ const SERVING: readonly Rule[] = [
     for: '5m',
     severity: 'ticket',
     summary: 'The event loop is late by more than a quarter of a second.',
-    description: 'The machine has too little processor time, or a request computes too long.',
+    look: 'The machine has too little processor time, or a request computes too long.',
+    act: 'Give the machine a core more, or find the caller whose requests compute: the log line "event loop blocked" names the route.',
   },
   {
     alert: 'GatehouseBoundReached',
@@ -79,8 +67,8 @@ const SERVING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Requests were refused because a shared bound was at its maximum.',
-    description:
-      'The label bound of gatehouse_bound_refusals_total names it; docs/CONFIGURATION.md says what it holds.',
+    look: 'The label bound of gatehouse_bound_refusals_total names it; docs/CONFIGURATION.md says what it holds.',
+    act: 'Raise the setting that bounds it, where memory allows. One caller alone cannot reach a maximum: many do, so add a node or limit callers.',
   },
   {
     alert: 'GatehouseConnectionsRefused',
@@ -89,8 +77,8 @@ const SERVING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Connections were closed at once because there were too many.',
-    description:
-      'ConnectionsMax, ConnectionsPerNetworkPercent and the descriptors of the process bound them.',
+    look: 'ConnectionsMax, ConnectionsPerNetworkPercent and the descriptors of the process bound them.',
+    act: 'Raise ConnectionsMax together with the descriptors of the process. Where one network opens them, lower ConnectionsPerNetworkPercent or block it in front.',
   },
   {
     alert: 'GatehouseSmuggling',
@@ -99,7 +87,8 @@ const SERVING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Ambiguous requests arrive: a smuggling attempt, or a proxy that mends requests.',
-    description: 'See docs/SECURITY.md.',
+    look: 'See docs/SECURITY.md.',
+    act: 'Find the sender by the address in the log. A proxy of yours must pass requests on as they are; another sender is blocked in front.',
   },
 ];
 
@@ -111,7 +100,8 @@ const STORING: readonly Rule[] = [
     for: '0m',
     severity: 'page',
     summary: 'Records of the journal are not what was written.',
-    description: 'Take a backup, then run gatehouse check; docs/storage.md says what follows.',
+    look: 'Take a backup, then run gatehouse check; docs/storage.md says what follows.',
+    act: 'Take a backup, run gatehouse check, and follow docs/storage.md. Do not delete the folder: the sound accounts still serve.',
   },
   {
     alert: 'GatehouseJournalBehind',
@@ -120,7 +110,8 @@ const STORING: readonly Rule[] = [
     for: '2m',
     severity: 'page',
     summary: 'Thousands of commands wait for the disk.',
-    description: 'The disk of DataPath is slow or failing. At the bound commands are refused with 503.',
+    look: 'The disk of DataPath is slow or failing. At the bound commands are refused with 503.',
+    act: 'Move DataPath to a faster disk, or stop what else writes to it. Commands that were refused are safe to repeat.',
   },
   {
     alert: 'GatehouseStorageFull',
@@ -129,7 +120,8 @@ const STORING: readonly Rule[] = [
     for: '0m',
     severity: 'page',
     summary: 'The file storage has no room.',
-    description: 'Uploads are refused until there is room in LocalFileStoragePath or on the storage server.',
+    look: 'Uploads are refused until there is room in LocalFileStoragePath or on the storage server.',
+    act: 'Make room or enlarge the volume. Uploads that were refused continue where they were.',
   },
   {
     alert: 'GatehouseActorsFail',
@@ -138,7 +130,8 @@ const STORING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Turns of actors failed by a bug.',
-    description: 'The log line "actor failed" has the stack; the admin panel lists actors in quarantine.',
+    look: 'The log line "actor failed" has the stack; the admin panel lists actors in quarantine.',
+    act: 'Keep the stack and report it. An actor in quarantine is tried again from the admin panel after an update.',
   },
   {
     alert: 'GatehouseWorkersDie',
@@ -147,7 +140,8 @@ const STORING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Worker threads died and were replaced.',
-    description: 'The log line "worker fault" has the reason; memory is the usual one.',
+    look: 'The log line "worker fault" has the reason; memory is the usual one.',
+    act: 'Give the process more memory where the reason says so. Otherwise keep the reason and report it.',
   },
 ];
 
@@ -159,7 +153,8 @@ const REACHING: readonly Rule[] = [
     for: '5m',
     severity: 'page',
     summary: 'More than one call of a module in twenty is not answered.',
-    description: 'The label outcome names the failure. Open breakers refuse calls for ten seconds at a time.',
+    look: 'The label outcome names the failure. Open breakers refuse calls for ten seconds at a time.',
+    act: 'Repair the module that the label names. Callers get 502 to 504 meanwhile; nothing has to be repeated by hand.',
   },
   {
     alert: 'GatehouseBreakerOpen',
@@ -168,7 +163,8 @@ const REACHING: readonly Rule[] = [
     for: '5m',
     severity: 'ticket',
     summary: 'The circuit breaker of an endpoint stays open.',
-    description: 'The full health of the internal listener names the endpoint.',
+    look: 'The full health of the internal listener names the endpoint.',
+    act: 'Repair the endpoint. The breaker closes by itself after one whole answer.',
   },
   {
     alert: 'GatehouseEventFeedsFail',
@@ -177,7 +173,8 @@ const REACHING: readonly Rule[] = [
     for: '10m',
     severity: 'ticket',
     summary: 'Events of a module cannot be polled.',
-    description: 'The log line "event polling failed" names the module.',
+    look: 'The log line "event polling failed" names the module.',
+    act: 'Repair GET /events of the module. Polling continues from the last event that was taken, so nothing is lost.',
   },
   {
     alert: 'GatehouseWebhooksLate',
@@ -186,8 +183,8 @@ const REACHING: readonly Rule[] = [
     for: '10m',
     severity: 'ticket',
     summary: 'Events for a webhook have waited for an hour.',
-    description:
-      'The admin panel shows the applications whose webhook fails; their owners see the deliveries.',
+    look: 'The admin panel shows the applications whose webhook fails; their owners see the deliveries.',
+    act: 'Ask the owner of the application. A webhook that fails for days is disabled by itself; its owner enables it again and resends.',
   },
   {
     alert: 'GatehouseRecordsDropped',
@@ -196,7 +193,8 @@ const REACHING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Log lines, audit records or spans were dropped.',
-    description: 'The reader of the log or the collector is too slow; requests are not delayed.',
+    look: 'The reader of the log or the collector is too slow; requests are not delayed.',
+    act: 'Make the reader of standard error or the collector faster, or write less: Log.requests, Log.level, Telemetry.sampleRatio.',
   },
 ];
 
@@ -213,7 +211,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '30s',
     severity: 'page',
     summary: 'A node answers 503: its lease is over.',
-    description: 'It does not reach the database, the database is slow, or the node is behind. See its log.',
+    look: 'It does not reach the database, the database is slow, or the node is behind. See its log.',
+    act: 'Bring the database or the network to it back. The node joins by itself. Clients of other nodes are not affected.',
   },
   {
     alert: 'GatehouseNodeBehind',
@@ -222,7 +221,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '1m',
     severity: 'ticket',
     summary: 'A node applies the log too slowly.',
-    description: 'Its disk or processor is too slow. Behind for half a lease it stops answering.',
+    look: 'Its disk or processor is too slow. Behind for half a lease it stops answering.',
+    act: 'Give the node a faster disk or more processor time, or take it out of the balancer.',
   },
   {
     alert: 'GatehouseNodesExpelled',
@@ -231,7 +231,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'A node was expelled: it had not renewed its lease.',
-    description: 'It died, paused or did not reach the database. Often: raise Cluster.leaseMilliseconds.',
+    look: 'It died, paused or did not reach the database. Often: raise Cluster.leaseMilliseconds.',
+    act: 'Read the last log lines of that node. Pauses longer than the lease need a larger Cluster.leaseMilliseconds.',
   },
   {
     alert: 'GatehouseNodeLinksDown',
@@ -240,7 +241,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '1m',
     severity: 'ticket',
     summary: 'A node has no link to another one that is in.',
-    description: 'Commands for accounts of that node are 503. The log line "link failed" has the reason.',
+    look: 'Commands for accounts of that node are 503. The log line "link failed" has the reason.',
+    act: 'Check Cluster.advertise, the firewall between the nodes and their certificates.',
   },
   {
     alert: 'GatehouseTurnsRefused',
@@ -249,7 +251,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '0m',
     severity: 'page',
     summary: 'The nodes refused writes that no correct node makes.',
-    description: 'A bug: the node that wrote them stops with exit code 70. Keep the log, and report it.',
+    look: 'A bug: the node that wrote them stops with exit code 70. Keep the log, and report it.',
+    act: 'Run the same version on all nodes, keep the logs of all, and report it. What was acknowledged is safe.',
   },
   {
     alert: 'GatehouseAppendsSlow',
@@ -258,7 +261,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '5m',
     severity: 'ticket',
     summary: 'One write in a hundred takes more than a quarter of a second to reach the log.',
-    description: 'PostgreSQL or its disk is slow, or its standbys are. See also the dead rows of the head.',
+    look: 'PostgreSQL or its disk is slow, or its standbys are. See also the dead rows of the head.',
+    act: 'Look at the disk and the synchronous standbys of PostgreSQL. Commands wait meanwhile; none is lost.',
   },
   {
     alert: 'GatehouseHeadBloated',
@@ -267,7 +271,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '10m',
     severity: 'ticket',
     summary: 'Old versions of the row that orders the log pile up.',
-    description: 'A long transaction or a replication slot keeps them: see pg_stat_activity of the database.',
+    look: 'A long transaction or a replication slot keeps them: see pg_stat_activity of the database.',
+    act: 'End the transaction or drop the slot that keeps old rows; autovacuum then removes them.',
   },
   {
     alert: 'GatehouseClockOff',
@@ -276,7 +281,8 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '1m',
     severity: 'ticket',
     summary: 'The clocks of a node and of the database differ by more than half a second.',
-    description: 'Times of expiry differ between nodes. Check the time synchronisation of both machines.',
+    look: 'Times of expiry differ between nodes. Check the time synchronisation of both machines.',
+    act: 'Repair the time synchronisation of the node, or of the database if all nodes differ from it.',
   },
   {
     alert: 'GatehouseConfigurationsDiffer',
@@ -285,8 +291,16 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '30m',
     severity: 'ticket',
     summary: 'Nodes have different configurations where all should agree.',
-    description: 'cluster status names them. A rolling change should be over by now.',
+    look: 'cluster status names them. A rolling change should be over by now.',
+    act: 'Bring the configuration of the named nodes in line, and restart them one after the other.',
   },
 ];
 
-export const RULES: readonly Rule[] = [DOWN, ...SERVING, ...STORING, ...REACHING, ...CLUSTER_RULES];
+export const RULES: readonly Rule[] = [
+  DOWN,
+  ...LEVEL_RULES,
+  ...SERVING,
+  ...STORING,
+  ...REACHING,
+  ...CLUSTER_RULES,
+];

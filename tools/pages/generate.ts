@@ -1,7 +1,14 @@
 /** `npm run generate` prints every page that tables say. `test/docs/generated.test.ts` compares the pages with this output. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { readSections } from '../../test/contract/specification.ts';
-import { ALERTS_FILE, alertsText, DASHBOARD_FILE, dashboardText } from '../dashboards/print-dashboards.ts';
+import {
+  ALERTS_FILE,
+  alertsText,
+  DASHBOARD_FILE,
+  dashboardText,
+  RUNBOOKS_FILE,
+  runbooksText,
+} from '../dashboards/print-dashboards.ts';
 import { DEPENDENCIES_FILE, dependenciesPage } from '../packaging/print-dependencies.ts';
 import { configurationPage } from './print-configuration.ts';
 import { logsPage } from './print-logs.ts';
@@ -31,6 +38,7 @@ export async function generated(print: (pages: Pages) => void = () => {}): Promi
     [SPECIFICATION_FILE]: specification,
     [DASHBOARD_FILE]: dashboardText(),
     [ALERTS_FILE]: alertsText(),
+    [RUNBOOKS_FILE]: runbooksText(),
     ...tracing,
   };
   print(pages);
