@@ -13,7 +13,7 @@ interface ServiceLevel {
   readonly objective: number;
   /** Part that was bad, 0 to 1, within a window such as `5m`. */
   readonly bad: (window: string) => string;
-  /** Somebody is woken while it burns fast. */
+  /** Burning fast it cannot wait until morning. */
   readonly pages: boolean;
   readonly look: string;
   readonly act: string;
