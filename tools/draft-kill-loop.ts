@@ -1,12 +1,13 @@
 /**
  * The kill -9 loop for v2 uploads: clients upload whole files and files in pieces while the process is killed. What was
- * answered 200 must be there, byte for byte, with its message; what was not must be complete or go on from where it
- * says; and no message may stay pending but of drafts whose id the kill swallowed. Loopback only, bounded by the kills.
+ * answered 200 must be there, byte for byte, with its message. What was not is complete or continues, and of what the
+ * process had received it lost at most one checkpoint.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { UNSAVED_MAX_BYTES } from '../src/io/files/upload/upload-progress.ts';
 import { type Person, signUp } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
@@ -19,7 +20,12 @@ export interface DraftKillReport extends KillReport {
   /** Uploads that went on after a kill, and those of them that did not have to begin anew. */
   continued: number;
   resumed: number;
-  /** Most bytes of a resumable body that were in its part and had to be sent again. */
+  /** Kills that met a resumable body between its first and its last byte. */
+  midBody: number;
+  /**
+   * Most bytes of such a body that its part held behind the offset of the restart. The part holds what the process had
+   * received and written; bytes in buffers of the kernel are the client's, which sends them again.
+   */
   lostBytes: number;
   /** Drafts whose create_draft was not answered: their messages are left to expire. */
   unknownDrafts: number;
@@ -34,10 +40,20 @@ interface Upload {
   readonly way: Way;
 }
 
+/** A complete upload, without its bytes: many of them would fill the memory. */
+interface StoredFile {
+  readonly fileId: string;
+  readonly sizeBytes: number;
+  readonly crc32: number;
+  readonly sha256: string;
+}
+
 interface Writer {
   readonly person: Person;
   readonly random: () => number;
-  readonly acknowledged: Upload[];
+  readonly acknowledged: StoredFile[];
+  /** Ids of those whose bytes on the disk were compared. */
+  readonly compared: Set<string>;
   pending: Upload | undefined;
 }
 
@@ -50,12 +66,11 @@ const SIZE_MAX_BYTES: Readonly<Record<Way, number>> = {
   pieces: 3 * MEGABYTE,
   resumable: 60 * MEGABYTE,
 };
-/** What a kill may cost of it: a checkpoint, the pieces that are being written, and the commit of the checkpoint. */
-const LOST_MAX_BYTES = 24 * MEGABYTE;
-const WAYS = Object.keys(SIZE_MAX_BYTES) as Way[];
+/** Most kills are to meet a resumable one. */
+const WAYS: readonly Way[] = ['whole', 'pieces', 'resumable', 'resumable', 'resumable'];
 const PIECE_BYTES = 512 * 1024;
-/** How long a restarted gateway may take to end what it was about. */
-const SETTLE_MS = 10_000;
+/** A restarted gateway that publishes a file for longer than this hangs, on a busy machine too. */
+const HANG_MS = 180_000;
 
 export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillReport> {
   const { seed, dataPath } = options;
@@ -65,6 +80,7 @@ export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillR
     recovered: 0,
     continued: 0,
     resumed: 0,
+    midBody: 0,
     lostBytes: 0,
     unknownDrafts: 0,
   };
@@ -77,14 +93,23 @@ export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillR
     const writers: Writer[] = [];
     for (let at = 0; at < options.clients; at += 1) {
       const person = await signUp(url);
-      writers.push({ person, random: numbersOf(seed, at), acknowledged: [], pending: undefined });
+      const none = { acknowledged: [], compared: new Set<string>(), pending: undefined };
+      writers.push({ person, random: numbersOf(seed, at), ...none });
     }
     return {
       async work(gateway) {
+        let onRipe: () => void = () => undefined;
+        const ripe = new Promise<void>((resolve) => {
+          onRipe = resolve;
+        });
+        // One upload has come through: from then on any moment is good for a kill.
+        const onAcknowledged = () => {
+          report.acknowledged += 1;
+          onRipe();
+        };
         const uploading = writers.map((writer) =>
-          untilCut(report, () => uploadDrafts(gateway, writer, report)),
+          untilCut(report, () => uploadDrafts(gateway, writer, report, onAcknowledged)),
         );
-        const ripe = untilAcknowledged(report, report.acknowledged + options.clients);
         return { ripe, cut: Promise.all(uploading), delayMs: UPLOADING_MS };
       },
       async check(gateway) {
@@ -96,17 +121,16 @@ export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillR
   return report;
 }
 
-/** Some uploads have come through: from then on any moment is good for a kill. */
-async function untilAcknowledged(report: DraftKillReport, count: number): Promise<void> {
-  const endMs = performance.now() + SETTLE_MS;
-  while (report.acknowledged < count && performance.now() < endMs) await pause(10);
-}
-
 function pause(durationMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, durationMs));
 }
 
-async function uploadDrafts(gateway: RunningGateway, writer: Writer, report: DraftKillReport): Promise<void> {
+async function uploadDrafts(
+  gateway: RunningGateway,
+  writer: Writer,
+  report: DraftKillReport,
+  onAcknowledged: () => void,
+): Promise<void> {
   const { random } = writer;
   let asked = false;
   try {
@@ -118,10 +142,10 @@ async function uploadDrafts(gateway: RunningGateway, writer: Writer, report: Dra
       asked = false;
       const upload: Upload = { fileId, bytes, way };
       writer.pending = upload;
-      await send(gateway, writer.person, upload, 0);
-      writer.acknowledged.push(upload);
+      if (!(await send(gateway, writer.person, upload, 0))) throw new Error(`${fileId} is no draft`);
+      writer.acknowledged.push(storedFile(upload));
       writer.pending = undefined;
-      report.acknowledged += 1;
+      onAcknowledged();
     }
   } catch (error) {
     if (asked) report.unknownDrafts += 1;
@@ -137,22 +161,35 @@ async function createDraft(gateway: RunningGateway, person: Person, sizeBytes: n
   return (JSON.parse(text) as { result: string }).result.replace(/:.*/, '');
 }
 
+function storedFile({ fileId, bytes }: Upload): StoredFile {
+  return { fileId, sizeBytes: bytes.length, crc32: crc32(bytes), sha256: sha256(bytes) };
+}
+
 function streamUrl(gateway: RunningGateway, { fileId }: Upload): string {
   return `${gateway.url}/auth/v2/file/stream_upload/${fileId}`;
 }
 
-/** The rest of a file from an offset on. */
-async function send(gateway: RunningGateway, person: Person, upload: Upload, offset: number): Promise<void> {
+/** The rest of a file from an offset on, at least its last byte. Returns false when the file is being published, or was just now. */
+async function send(
+  gateway: RunningGateway,
+  person: Person,
+  upload: Upload,
+  offset: number,
+): Promise<boolean> {
   const { bytes, way } = upload;
   const step = way === 'pieces' ? PIECE_BYTES : bytes.length;
-  for (let at = offset; at < bytes.length; at += step) {
+  for (let at = Math.min(offset, bytes.length - 1); at < bytes.length; at += step) {
     const piece = bytes.subarray(at, at + step);
     const range = { Range: `bytes=${at}-${at + piece.length - 1}` };
     const headers = { Cookie: person.cookie, ...(way === 'whole' ? {} : range) };
     const answer = await fetch(streamUrl(gateway, upload), { method: 'POST', headers, body: piece });
     const text = await answer.text();
+    // A conflict with an offset says that kept bytes are other than they were.
+    const isPublished = [404, 409].includes(answer.status) && !answer.headers.has('Upload-Offset');
+    if (isPublished) return false;
     if (answer.status !== 200) throw new Error(`stream_upload at ${at}: ${answer.status} ${text}`);
   }
+  return true;
 }
 
 async function checkAfterRestart(
@@ -168,45 +205,50 @@ async function checkAfterRestart(
     } catch (error) {
       report.faults.push(`${who}: ${pending.way}: ${String(error)}`);
     }
-    writer.acknowledged.push(pending);
+    writer.acknowledged.push(storedFile(pending));
     writer.pending = undefined;
   }
-  for (const upload of writer.acknowledged) {
-    const fault = await faultOf(gateway, person, upload);
-    if (fault !== undefined) report.faults.push(`${who}: ${upload.fileId}: ${fault}`);
+  for (const file of writer.acknowledged) {
+    const fault =
+      (await faultOfMessage(gateway, person, file)) ?? faultOfBytes(gateway.dataPath, writer, file);
+    if (fault !== undefined) report.faults.push(`${who}: ${file.fileId}: ${fault}`);
   }
 }
 
-/** After a kill between the parts: the file is complete, or still a draft that accepts the rest. */
+/** Ends with the complete file. Throws when a kill has cost more than it may. */
 async function finish(
   gateway: RunningGateway,
   person: Person,
   upload: Upload,
   report: DraftKillReport,
 ): Promise<void> {
-  const endMs = performance.now() + SETTLE_MS;
+  const endMs = performance.now() + HANG_MS;
   for (;;) {
-    if ((await faultOf(gateway, person, upload)) === undefined) {
+    const headers = { Cookie: person.cookie };
+    const told = await fetch(streamUrl(gateway, upload), { method: 'HEAD', headers });
+    if (told.status !== 204) throw new Error(`neither complete nor a draft: ${told.status}`);
+    if (told.headers.get('Upload-Complete') === '?1') {
       report.recovered += 1;
       return;
     }
-    const headers = { Cookie: person.cookie };
-    const told = await fetch(streamUrl(gateway, upload), { method: 'HEAD', headers });
-    if (told.status === 204) {
-      const offset = Number(told.headers.get('Upload-Offset'));
-      report.continued += 1;
-      if (offset > 0) report.resumed += 1;
-      if (upload.way === 'resumable') {
-        const lostBytes = partBytes(gateway, person, upload) - offset;
-        report.lostBytes = Math.max(report.lostBytes, lostBytes);
-        if (lostBytes > LOST_MAX_BYTES) throw new Error(`${lostBytes} bytes were lost`);
-      }
-      await send(gateway, person, upload, offset);
+    const offset = Number(told.headers.get('Upload-Offset'));
+    const lostBytes = partBytes(gateway, person, upload) - offset;
+    if (await send(gateway, person, upload, offset)) {
+      count(report, upload, offset, lostBytes);
       return;
     }
-    if (performance.now() > endMs) throw new Error(`neither complete nor a draft: ${told.status}`);
+    if (performance.now() > endMs) throw new Error(`being published for ${HANG_MS} ms`);
     await pause(20);
   }
+}
+
+function count(report: DraftKillReport, { way }: Upload, offset: number, lostBytes: number): void {
+  report.continued += 1;
+  if (offset > 0) report.resumed += 1;
+  if (way !== 'resumable') return;
+  if (offset + lostBytes > 0) report.midBody += 1;
+  report.lostBytes = Math.max(report.lostBytes, lostBytes);
+  if (lostBytes > UNSAVED_MAX_BYTES) throw new Error(`a kill has cost ${lostBytes} bytes`);
 }
 
 function partBytes(gateway: RunningGateway, person: Person, { fileId }: Upload): number {
@@ -214,29 +256,46 @@ function partBytes(gateway: RunningGateway, person: Person, { fileId }: Upload):
   return existsSync(part) ? statSync(part).size : 0;
 }
 
-/** What is wrong with a complete file: its message at the chat module, its bytes on the disk. */
-async function faultOf(
+/** What is wrong with the message of a complete file. */
+async function faultOfMessage(
   gateway: RunningGateway,
   person: Person,
-  { fileId, bytes }: Upload,
+  file: StoredFile,
 ): Promise<string | undefined> {
-  const path = `${gateway.url}/chat/v1/files/info?fileId=${fileId}`;
+  const path = `${gateway.url}/chat/v1/files/info?fileId=${file.fileId}`;
   const answer = await fetch(path, { headers: { Cookie: person.cookie } });
   const { result } = (await answer.json()) as { result?: { sizeBytes: number; crc32: number } };
   if (result === undefined) return `no message: ${answer.status}`;
-  if (result.sizeBytes !== bytes.length || result.crc32 !== crc32(bytes)) return 'the message says otherwise';
-  const file = join(gateway.dataPath, 'files', person.userId, fileId);
-  if (!existsSync(file)) return 'the message has no bytes';
-  return sha256(readFileSync(file)) === sha256(bytes) ? undefined : 'the bytes are others';
+  const isRight = result.sizeBytes === file.sizeBytes && result.crc32 === file.crc32;
+  return isRight ? undefined : 'the message says otherwise';
+}
+
+/** Likewise of its bytes. Those that were compared before have to have their size: all are compared once more at the end. */
+function faultOfBytes(
+  dataPath: string,
+  { person, compared }: Writer,
+  { fileId, sizeBytes, sha256: expected }: StoredFile,
+): string | undefined {
+  const path = join(dataPath, 'files', person.userId, fileId);
+  if (!existsSync(path)) return 'the message has no bytes';
+  if (compared.has(fileId)) return statSync(path).size === sizeBytes ? undefined : 'the size is another';
+  compared.add(fileId);
+  return sha256(readFileSync(path)) === expected ? undefined : 'the bytes are others';
 }
 
 function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Parts and pending messages that will never be completed. */
+/** All bytes once more; parts and pending messages that will never be completed. */
 function checkRest(dataPath: string, writers: readonly Writer[], report: DraftKillReport): void {
-  for (const { person } of writers) {
+  for (const writer of writers) {
+    const { person, compared, acknowledged } = writer;
+    compared.clear();
+    for (const file of acknowledged) {
+      const fault = faultOfBytes(dataPath, writer, file);
+      if (fault !== undefined) report.faults.push(`at the end: ${file.fileId}: ${fault}`);
+    }
     const folder = join(dataPath, 'files', person.userId);
     const parts = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.part')) : [];
     if (parts.length > 0) report.faults.push(`parts are left: ${parts.join(' ')}`);

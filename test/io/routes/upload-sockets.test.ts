@@ -226,14 +226,14 @@ const kept = async ({ actors }: DraftFixture, fileId: string): Promise<number> =
   return 'phase' in view ? view.receivedBytes : view.sizeBytes;
 };
 
-t.test('v2 stream: the progress of a resumable body is saved every 8 MiB while it runs', async (t) => {
+t.test('v2 stream: the progress of a resumable body is saved every 4 MiB while it runs', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create({ fileSize: String(20 * MEGABYTE) });
   const headers = { 'Content-Length': String(20 * MEGABYTE), Range: 'bytes=0-' };
-  const socket = await halfWay(fixture, fileId, headers, 'x'.repeat(9 * MEGABYTE));
-  await until(async () => (await kept(fixture, fileId)) >= 8 * MEGABYTE);
+  const socket = await halfWay(fixture, fileId, headers, 'x'.repeat(5 * MEGABYTE));
+  await until(async () => (await kept(fixture, fileId)) >= 4 * MEGABYTE);
   t.ok(await isRunning(fixture), 'the stream continues');
-  t.ok((await kept(fixture, fileId)) <= 9 * MEGABYTE);
+  t.ok((await kept(fixture, fileId)) <= 5 * MEGABYTE);
   socket.destroy();
   await until(async () => !(await isRunning(fixture)));
   const whole = Buffer.alloc(20 * MEGABYTE, 'x');
@@ -241,6 +241,26 @@ t.test('v2 stream: the progress of a resumable body is saved every 8 MiB while i
   const rest = { body: whole.subarray(at), headers: { Range: `bytes=${at}-` } };
   t.equal((await fixture.stream(fileId, rest)).status, 200);
   t.ok(fixture.file(fileId)?.equals(whole));
+});
+
+t.test('v2 stream: a resumable body whose progress cannot be saved ends with the error', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create({ fileSize: String(20 * MEGABYTE) });
+  const raw = connectRaw(fixture.http.port);
+  raw.send(head(fileId, { 'Content-Length': String(20 * MEGABYTE), Range: 'bytes=0-' }));
+  raw.send('x'.repeat(5 * MEGABYTE));
+  await until(async () => (await kept(fixture, fileId)) >= 4 * MEGABYTE);
+  const before = await kept(fixture, fileId);
+  fixture.actors.journal.setFull(true);
+  raw.send('x'.repeat(15 * MEGABYTE));
+  const answer = await raw.answer();
+  t.equal(answer.status, 503);
+  t.match(answer.body, /"code":1013/);
+  fixture.actors.journal.setFull(false);
+  const told = await fixture.stream(fileId, { method: 'HEAD' });
+  t.equal(Number(told.headers.get('Upload-Offset')), before, 'what was saved stays');
+  raw.close();
+  t.same(fixture.http.bugs, []);
 });
 
 t.test('v2 stream: the progress of a slow resumable body is saved after 2 s, of others never', async (t) => {

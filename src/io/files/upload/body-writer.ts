@@ -1,5 +1,5 @@
 /**
- * Writes one body into a part through shared buffers and worker threads; pauses the client for them and for the limiter.
+ * Writes one body into a part through shared buffers and worker threads; pauses the client for them, for saves and the limiter.
  * A paused client still delivers what is in flight. Without a free buffer these bytes are written at once, hashed later.
  */
 import { createHash, type Hash } from 'node:crypto';
@@ -106,7 +106,12 @@ export class BodyWriter implements IncomingSink {
     this.#totals = totals;
     this.#hash = options.sha256 === true ? createHash('sha256') : undefined;
     const { checkpoint } = options;
-    if (checkpoint !== undefined) this.#progress = new UploadProgress(checkpoint, () => this.#flush());
+    if (checkpoint === undefined) return;
+    this.#progress = new UploadProgress(checkpoint, {
+      sizeBytes: () => this.#sizeBytes,
+      flush: () => this.#flush(),
+      flow: () => this.#flow(),
+    });
   }
 
   async run(): Promise<Received> {
@@ -300,7 +305,8 @@ export class BodyWriter implements IncomingSink {
   #flow(): void {
     if (this.#isOver) return;
     const { body, throttled } = this.#options;
-    if (this.#tasks >= this.#buffers.share(TASKS_MAX) || throttled?.owing === true) body.pause();
+    const isBusy = this.#tasks >= this.#buffers.share(TASKS_MAX) || this.#progress?.mustWait === true;
+    if (isBusy || throttled?.owing === true) body.pause();
     else body.resume();
   }
 

@@ -1,23 +1,41 @@
 /**
- * Says when the progress of a running upload is to be saved, so that a crash costs at most a checkpoint: after 8 MiB, or after
- * 2 s of which something is left to save. One save at a time.
+ * Bounds what a crash costs a running upload: its progress is saved every 4 MiB and every 2 s, one save at a time, and the
+ * body waits before more than 8 MiB of it are unsaved, however long a save takes.
  */
+import type { GatewayError } from '../../../domain/errors.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { ThrottleTimer } from '../throttle.ts';
 
-/** Bytes between two saves. */
-const SAVE_BYTES = 8 * 1024 * 1024;
+const READ_BYTES = 512 * 1024;
+/** Of the bytes that the process took from the connection, at most so many are not saved: 8 MiB. */
+export const UNSAVED_MAX_BYTES = 16 * READ_BYTES;
+/** Half of it: the other half arrives during the save, and so the body seldom waits. */
+const SAVE_BYTES = UNSAVED_MAX_BYTES / 2;
+/** Then the body waits. uWS may deliver two more reads after the one that came to it (receive-buffer.ts). */
+const WAIT_BYTES = UNSAVED_MAX_BYTES - 3 * READ_BYTES;
 const SAVE_MS = 2 * SECOND_MS;
 
 export interface ProgressOptions {
   readonly timer: ThrottleTimer;
-  /** The first `sizeBytes` of the body are in the part and have this CRC-32. Never rejects for an expected failure. */
-  save(sizeBytes: number, crc32: number): Promise<void>;
+  /** The first `sizeBytes` of the body are in the part and have this CRC-32. Resolves with an expected failure. */
+  save(sizeBytes: number, crc32: number): Promise<GatewayError | undefined>;
+  /** A save was refused while the body waited for it: the upload has to end. */
+  onRefused(error: GatewayError): void;
+}
+
+/** The body whose progress it is. */
+interface RunningBody {
+  /** Received so far, whether written or not. */
+  readonly sizeBytes: () => number;
+  /** Bytes that wait in memory go to the part; `reached` follows when they are there. */
+  readonly flush: () => void;
+  /** It may have to wait no longer. */
+  readonly flow: () => void;
 }
 
 export class UploadProgress {
   readonly #options: ProgressOptions;
-  readonly #flush: () => void;
+  readonly #body: RunningBody;
   #cancel: () => void;
   #latest = { sizeBytes: 0, crc32: 0 };
   #savedBytes = 0;
@@ -25,11 +43,15 @@ export class UploadProgress {
   #isSaving = false;
   #isOver = false;
 
-  /** `flush`: bytes that wait in memory go to the part; `reached` follows when they are there. */
-  constructor(options: ProgressOptions, flush: () => void) {
+  constructor(options: ProgressOptions, body: RunningBody) {
     this.#options = options;
-    this.#flush = flush;
+    this.#body = body;
     this.#cancel = this.#begin();
+  }
+
+  /** So much is unsaved that the client has to be paused. */
+  get mustWait(): boolean {
+    return this.#body.sizeBytes() - this.#savedBytes >= WAIT_BYTES;
   }
 
   /** The bytes that were written without a gap, and their checksum. */
@@ -48,7 +70,7 @@ export class UploadProgress {
     return this.#options.timer(SAVE_MS, () => {
       this.#cancel = this.#begin();
       this.#isDue = true;
-      this.#flush();
+      this.#body.flush();
       this.#save();
     });
   }
@@ -60,10 +82,16 @@ export class UploadProgress {
     if (!isReady || this.#isSaving || this.#isOver) return;
     this.#isSaving = true;
     this.#isDue = false;
-    this.#savedBytes = sizeBytes;
-    void this.#options.save(sizeBytes, crc32).then(() => {
+    void this.#options.save(sizeBytes, crc32).then((refused) => {
       this.#isSaving = false;
-      this.#save();
+      if (refused === undefined) this.#onSaved(sizeBytes);
+      else if (this.mustWait) this.#options.onRefused(refused);
     });
+  }
+
+  #onSaved(sizeBytes: number): void {
+    this.#savedBytes = sizeBytes;
+    this.#save();
+    this.#body.flow();
   }
 }

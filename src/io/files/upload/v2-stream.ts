@@ -149,7 +149,7 @@ export class DraftUploads {
     const cancelExpiry = timer(Math.max(0, expiresMs - clock()), () => stop.abort(EXPIRED));
     try {
       await storage.reserve(holder, incoming?.declaredBytes ?? bounds.maxBytes);
-      return await this.#stream(request, bounds, stop.signal);
+      return await this.#stream(request, bounds, stop);
     } finally {
       cancelExpiry();
       this.#suspendable.delete(stop);
@@ -177,7 +177,7 @@ export class DraftUploads {
   async #stream(
     request: PrebufferedRequest,
     bounds: BodyBounds,
-    signal: AbortSignal,
+    stop: AbortController,
   ): Promise<UploadOutcome> {
     const { target, plan } = request;
     const { ownerId, fileId, slot } = target;
@@ -198,7 +198,7 @@ export class DraftUploads {
     };
     let content: PartContent;
     try {
-      content = await this.#receiveIntoPart(request, bounds, begun, signal);
+      content = await this.#receiveIntoPart(request, bounds, begun, stop);
     } catch (error) {
       if (keeps || request.incoming?.failedUnread === true) await keep(offsetBytes, begun.crc32);
       else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
@@ -212,7 +212,7 @@ export class DraftUploads {
     }
     if (keeps) await keep(sizeBytes, crc32);
     else if (ended === 'lost') await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
-    if (ended === 'stopped') throw signal.reason;
+    if (ended === 'stopped') throw stop.signal.reason;
     return { end: 'kept', offsetBytes: sizeBytes };
   }
 
@@ -221,7 +221,7 @@ export class DraftUploads {
     request: UploadRequest,
     bounds: BodyBounds,
     begun: Begun,
-    signal: AbortSignal,
+    stop: AbortController,
   ): Promise<PartContent> {
     const { plan, span } = request;
     const { storage } = this.#deps;
@@ -230,7 +230,7 @@ export class DraftUploads {
     const lease = await storage.lease(begun.key);
     try {
       if (offsetBytes > 0) await this.#truncatePart(lease, offsetBytes);
-      const body = await this.#receive(request, bounds, begun, lease, signal);
+      const body = await this.#receive(request, bounds, begun, lease, stop);
       const sizeBytes = offsetBytes + body.sizeBytes;
       const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
       if (body.ended === 'complete') {
@@ -257,8 +257,7 @@ export class DraftUploads {
     }
   }
 
-  /** A stream that was superseded, or an account that may not write, has no checkpoints: its end tells the client. */
-  #checkpointOf({ target, span }: UploadRequest, begun: Begun): ProgressOptions {
+  #checkpointOf({ target, span }: UploadRequest, begun: Begun, stop: AbortController): ProgressOptions {
     const actors = actorsBelow(this.#deps.actors, span);
     const { fileId, slot } = target;
     const { stream, offsetBytes } = begun;
@@ -270,10 +269,13 @@ export class DraftUploads {
         const keep = { type: 'keepBytes' as const, fileId, stream, receivedBytes, crc32, more: true };
         try {
           await actors.ask(draft, slot, keep);
+          return undefined;
         } catch (error) {
-          if (!(error instanceof GatewayError)) throw error;
+          if (error instanceof GatewayError) return error;
+          throw error;
         }
       },
+      onRefused: (error) => stop.abort(error),
     };
   }
 
@@ -282,7 +284,7 @@ export class DraftUploads {
     bounds: BodyBounds,
     begun: Begun,
     lease: PartLease,
-    signal: AbortSignal,
+    stop: AbortController,
   ): Promise<Received> {
     const { incoming, plan, target, address, span } = request;
     const sha256 = plan.contentDigests.sha256 !== undefined || plan.fileDigests.sha256 !== undefined;
@@ -297,9 +299,9 @@ export class DraftUploads {
         tooLong: bounds.tooLong,
         throttled,
         sha256,
-        checkpoint: plan.keeps ? this.#checkpointOf(request, begun) : undefined,
+        checkpoint: plan.keeps ? this.#checkpointOf(request, begun, stop) : undefined,
         span,
-        signal,
+        signal: stop.signal,
       });
     } finally {
       throttled.leave();

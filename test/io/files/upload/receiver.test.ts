@@ -1,15 +1,14 @@
 /** Uploads through fake bodies into real parts: the part has the bytes of the body, and is not touched afterwards. */
 import { createHash, randomBytes } from 'node:crypto';
-import { openSync, readSync } from 'node:fs';
+import { openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import CRC32 from 'crc-32';
 import fc from 'fast-check';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
 import { packChunkEntry } from '../../../../src/domain/files/chunk-entry.ts';
 import { chunkEntry } from '../../../../src/domain/files/chunk-table.ts';
 import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
-import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { PartLease } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
 import type { ReceiveOptions } from '../../../../src/io/files/upload/body-writer.ts';
@@ -18,54 +17,14 @@ import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { createWorkerPool } from '../../../../src/workers/pool.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { runs } from '../../../support/depth.ts';
-import { temporaryFolder } from '../../../support/files/file-storage.ts';
+import { contentOf, GatedWorkers, newLease, settle } from '../../../support/files/gated-workers.ts';
 import { FakeBody } from '../../../support/files/incoming-body.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const MiB = 1024 * 1024;
 const crcOf = (bytes: Uint8Array) => CRC32.buf(bytes) >>> 0;
-const settle = () => new Promise((resolve) => setImmediate(resolve));
-
-async function newLease(t: Test, root = temporaryFolder(t)): Promise<PartLease> {
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root,
-    onFault: () => undefined,
-  });
-  const key = { owner: '1', fileId: '2' };
-  await storage.create(key);
-  const lease = await storage.lease(key);
-  t.teardown(() => lease.release());
-  return lease;
-}
-
 function optionsOf(body: FakeBody, lease: PartLease, more: Partial<ReceiveOptions> = {}): ReceiveOptions {
   return { body, lease, positionBytes: 0, maxBytes: 100 * MiB, tooLong: 'MaxFileSize', ...more };
-}
-
-function contentOf(lease: PartLease, sizeBytes: number, position = 0): Buffer {
-  const bytes = Buffer.alloc(sizeBytes + 1);
-  return bytes.subarray(0, readSync(lease.fd, bytes, 0, bytes.length, position));
-}
-
-/** Tasks that run when the test says so, in the order that it chooses. */
-class GatedWorkers implements WorkerPort {
-  readonly waiting: (() => Promise<void>)[] = [];
-  readonly #workers = inlineWorkers().workers;
-
-  run: WorkerPort['run'] = (name, input) =>
-    new Promise((resolve) => {
-      this.waiting.push(async () => resolve(await this.#workers.run(name, input)));
-    });
-
-  async release(index = 0): Promise<void> {
-    await this.waiting.splice(index, 1)[0]?.();
-    await settle();
-  }
-
-  async releaseAll(): Promise<void> {
-    while (this.waiting.length > 0) await this.release(this.waiting.length - 1);
-  }
 }
 
 t.test('receiver: a body is in the part with its checksums, through real threads', async (t) => {
