@@ -52,7 +52,7 @@ export const ERRORS = {
       '7.2': 'The quota of the key is used up',
       '7.4': 'A rate quota is used up (HTTP 429)',
     },
-    { rpc: 1002 },
+    { rpc: 1002, retryAfterSeconds: 1 },
   ),
   Overloaded: error(1003, 503, 'Overloaded', 'A bound of the gateway is full', { retryAfterSeconds: 1 }),
   NotFound: error(

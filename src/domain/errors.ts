@@ -22,7 +22,7 @@ export function rpcCode(name: ErrorName): number {
 export class GatewayError extends Error {
   readonly row: ErrorName;
   readonly detail: string | undefined;
-  /** Overrides the row's `Retry-After`, in whole seconds. */
+  /** Of the refusal, else of its row: whole seconds, at least one. */
   readonly retryAfterSeconds: number | undefined;
 
   /** Of a limit: the scope that `X-RateLimit` names. Without it that is the user of the request, else its address. */
@@ -37,7 +37,8 @@ export class GatewayError extends Error {
     this.name = 'GatewayError';
     this.row = row;
     this.detail = detail;
-    this.retryAfterSeconds = retryAfterSeconds ?? errorRow(row).retryAfterSeconds;
+    const waitSeconds = retryAfterSeconds ?? errorRow(row).retryAfterSeconds;
+    this.retryAfterSeconds = waitSeconds === undefined ? undefined : Math.max(1, Math.ceil(waitSeconds));
     this.scope = scope;
   }
 }

@@ -1,6 +1,5 @@
 /** Requests and errors of the authorization server: forms (RFC 6749 appendix B), errors as RFC 6749 5.2 has them. */
 import { errorRow, GatewayError } from '../../domain/errors.ts';
-import { errorFields } from '../http/reply.ts';
 import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
 export const FORM_MAX_BYTES = 16 * 1024;
@@ -31,11 +30,9 @@ export function requireField(form: Form, name: string): string {
 /** The form of every error of these routes, those of the pipeline included. */
 export function oauthError(error: GatewayError, { header }: Pick<RouteContext, 'header'>): Reply {
   const { status, oauth, message } = errorRow(error.row);
-  const headers: HeaderList = [
-    ...errorFields(error),
-    // RFC 6749 5.2: a client that tried to authenticate with the field is answered with one.
-    ...(status === 401 && header('authorization') !== undefined ? [BASIC_CHALLENGE] : []),
-  ];
+  // RFC 6749 5.2: a client that tried to authenticate with the field is answered with one.
+  const isChallenged = status === 401 && header('authorization') !== undefined;
+  const headers: HeaderList = isChallenged ? [BASIC_CHALLENGE] : [];
   const body = {
     error: oauth ?? usualError(status),
     error_description: descriptionOf(error.detail ?? message),

@@ -112,15 +112,14 @@ function isStale(exchange: Exchange, route: AnyRoute): boolean {
   );
 }
 
-/** The error in the route's own form. A refused expired cookie is cleared, so that a repeated request signs up. */
-export function refusal(exchange: Exchange, error: GatewayError): Reply {
+/** The form of an error: the route's own, or the envelope. A refused expired cookie is cleared, so that a repeated request signs up. */
+export function formOf(error: GatewayError, exchange: Exchange): Reply | undefined {
   const { route, site } = exchange;
-  const page =
-    route === undefined && error.row === 'NotFound' ? exchange.services.notFound?.(exchange.head) : undefined;
-  const own = page ?? route?.refusal?.(error, exchange);
-  if (own !== undefined) return own.error === undefined ? own.withError(error.row) : own;
-  const clearsCookie = error.row === 'SessionNotFound' && route !== undefined && isStale(exchange, route);
-  return errorReply(error, clearsCookie ? clearSid(site.secureCookies) : []);
+  if (route === undefined)
+    return error.row === 'NotFound' ? exchange.services.notFound?.(exchange.head) : undefined;
+  const own = route.refusal?.(error, exchange);
+  if (own !== undefined || error.row !== 'SessionNotFound' || !isStale(exchange, route)) return own;
+  return errorReply(error, clearSid(site.secureCookies));
 }
 
 /** Header `pkey` (spec 8.1): absent is not charged, malformed is refused. Keyed by the decoded bytes. */

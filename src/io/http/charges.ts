@@ -88,8 +88,8 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
   noteRefusal({ row, scope, retryAfterSeconds = 1 }: GatewayError, holder: Holder): void {
     if (row !== 'AccessRateLimit' || this.quotaResult?.allowed === false) return;
     const named = scope ?? (holder.user === undefined ? 'i' : 's');
-    const resetSeconds = Math.max(1, Math.ceil(retryAfterSeconds));
     const quota = this.#limiter.quotaOf(named, this.#nowMs);
+    const resetSeconds = retryAfterSeconds;
     this.quotaResult = { allowed: false, scope: named, quota, remaining: 0, resetSeconds };
   }
 

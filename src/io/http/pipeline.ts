@@ -8,7 +8,7 @@ import {
   answerUnrouted,
   authorize,
   chargeRefusal,
-  refusal,
+  formOf,
   replyOf,
   requireValid,
   withCurrentNames,
@@ -17,6 +17,7 @@ import { type BodyCallback, receiveBody } from './body/receive.ts';
 import { anyOriginHeaders, corsHeaders, isPreflight } from './cors.ts';
 import { isShort } from './early-answer.ts';
 import { Exchange, type ExchangeListener } from './exchange.ts';
+import { failure } from './failure.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
 import { InFlight } from './in-flight.ts';
@@ -238,8 +239,8 @@ class RequestPipeline implements Pipeline {
   #fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.phase === 'decided' || (exchange.last && exchange.hasAnswer)) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
-    exchange.limiter.noteRefusal(known, exchange.holder);
-    this.#finish(exchange, refusal(exchange, known), CLOSING.has(known.row));
+    const reply = failure(exchange, known, (error) => formOf(error, exchange));
+    this.#finish(exchange, reply, CLOSING.has(known.row));
   }
 
   #bug(exchange: Exchange, thrown: unknown): GatewayError {

@@ -174,15 +174,9 @@ export function errorReply(error: GatewayError, headers: HeaderList = []): Reply
   return Reply.json(
     errorRow(error.row).status,
     { error: errorBody(error.row, error.detail) },
-    [...headers, ...errorFields(error)],
+    headers,
     error.row,
   );
-}
-
-/** `Retry-After` if a repeat may succeed; the coding that is taken, where another one was refused and there alone. */
-export function errorFields({ row, retryAfterSeconds: retry }: GatewayError): HeaderList {
-  if (row === 'UnsupportedContentCoding') return [['Accept-Encoding', 'identity']];
-  return retry === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(retry)))]];
 }
 
 export function errorBody(

@@ -16,6 +16,7 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import type { TraceSpan } from '../tracing/span.ts';
 import type { PrebufferableBody } from './body/incoming-body.ts';
+import type { FailureForm } from './failure.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
 import type { UpgradeContext } from './server.ts';
 
@@ -193,9 +194,9 @@ export class Reply {
   }
 
   /** The same answer as the report of a failure. */
-  withError(error: ErrorName): Reply {
+  withError(error: ErrorName, headers: HeaderList = this.headers): Reply {
     const head = this.isHead ? { lengthBytes: this.headLengthBytes } : undefined;
-    return new Reply(this.status, this.body, this.contentType, this.headers, head, error);
+    return new Reply(this.status, this.body, this.contentType, headers, head, error);
   }
 }
 
@@ -275,8 +276,8 @@ interface RouteDefinition<
   readonly formerNames?: FormerNames;
   /** A repeated `Idempotency-Key` returns the first reply again. */
   readonly idempotent?: true;
-  /** The form of errors, the pipeline's included, if it is not the REST envelope (/mcp). Undefined: the envelope. */
-  refusal?(error: GatewayError, context: RouteContext): Reply | undefined;
+  /** The form of errors, the pipeline's included, if it is not the REST envelope (/mcp); `failure` adds the rest. */
+  readonly refusal?: FailureForm;
   /** Returns the value of `result`, a `Reply`, or a promise of either. Throws `GatewayError` for expected failures. */
   handle(
     context: RouteContext<

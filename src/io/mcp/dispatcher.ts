@@ -214,10 +214,10 @@ function after(
 export function failureOf(error: unknown, id: string | undefined): RpcFailure {
   if (!(error instanceof GatewayError)) throw error;
   const { row, detail, retryAfterSeconds } = error;
-  if (row === 'AccessRateLimit') return rpcFailure(id, row, detail, retryAfterSeconds ?? 1);
-  // Such as a node of a cluster that has no lease: the answer is HTTP 200, and says when to come back.
-  const isUnavailable = errorRow(row).status === 503;
-  return rpcFailure(id, row, detail, isUnavailable ? retryAfterSeconds : undefined);
+  const { status } = errorRow(row);
+  // A limit, or a node of a cluster that has no lease: an answer with HTTP 200 says here when to come back.
+  const isPassing = status === 429 || status === 503;
+  return rpcFailure(id, row, detail, isPassing ? retryAfterSeconds : undefined);
 }
 
 /** Name and version of the server, and the title of a profile. */

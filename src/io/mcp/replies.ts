@@ -2,6 +2,7 @@
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { InsufficientScope } from '../../domain/oauth/scopes.ts';
 import { scopeChallenge } from '../connect/resources.ts';
+import { failure } from '../http/failure.ts';
 import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { failureOf } from './dispatcher.ts';
 import { type RpcAnswer, RpcFailure } from './rpc.ts';
@@ -16,14 +17,13 @@ export function rpcReply(status: number, answer: RpcAnswer, headers: HeaderList 
  * 400, anything else HTTP 200 (spec 4.1).
  */
 export function failureReply(error: unknown, id: string | undefined, context: RouteContext): Reply {
-  const answer = failureOf(error, id);
-  if (!(error instanceof GatewayError)) return rpcReply(200, answer);
-  if (error.row === 'HeaderMismatch') return rpcReply(errorRow(error.row).status, answer);
-  if (error instanceof InsufficientScope)
-    return rpcReply(errorRow(error.row).status, answer, [
-      ['WWW-Authenticate', scopeChallenge(context, context.rawPath, error.needed)],
-    ]);
-  if (error.row !== 'AccessRateLimit') return rpcReply(200, answer);
-  context.limiter.noteRefusal(error, context.holder);
-  return rpcReply(429, answer, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
+  if (!(error instanceof GatewayError)) throw error;
+  return failure(context, error, () => {
+    const { status } = errorRow(error.row);
+    const isHttpError = error.row === 'AccessRateLimit' || error.row === 'HeaderMismatch';
+    const answer = failureOf(error, id);
+    if (!(error instanceof InsufficientScope)) return rpcReply(isHttpError ? status : 200, answer);
+    const challenge = scopeChallenge(context, context.rawPath, error.needed);
+    return rpcReply(status, answer, [['WWW-Authenticate', challenge]]);
+  });
 }

@@ -371,11 +371,6 @@ function refusal(error: GatewayError): Reply | undefined {
   const { status } = errorRow(error.row);
   const isLimit = error.row === 'AccessRateLimit';
   if (status < 500 && !isLimit) return undefined;
-  const retry = error.retryAfterSeconds;
-  const headers: HeaderList = retry === undefined ? [] : [['Retry-After', String(retry)]];
-  return rpcReply(
-    status,
-    rpcFailure(undefined, error.row, error.detail, isLimit ? retry : undefined),
-    headers,
-  );
+  const retry = isLimit ? error.retryAfterSeconds : undefined;
+  return rpcReply(status, rpcFailure(undefined, error.row, error.detail, retry));
 }
