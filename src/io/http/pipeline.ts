@@ -17,7 +17,6 @@ import { type BodyCallback, receiveBody } from './body/receive.ts';
 import { anyOriginHeaders, corsHeaders, isPreflight } from './cors.ts';
 import { isShort } from './early-answer.ts';
 import { Exchange, type ExchangeListener } from './exchange.ts';
-import { failure } from './failure.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
 import { InFlight } from './in-flight.ts';
@@ -37,6 +36,7 @@ import { coerceQuery, createRouter, type Router } from './router.ts';
 import { RequestScheduler } from './scheduler.ts';
 import type { HttpRequest, HttpResponse, RequestHandler, UpgradeContext } from './server.ts';
 import type { Services } from './services.ts';
+import { failure } from './stages/failure.ts';
 import { StreamReply, UpgradeReply } from './stream.ts';
 
 /** Errors that close the connection: more of the body may follow, or the gateway stops. */

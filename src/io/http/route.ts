@@ -16,7 +16,6 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import type { TraceSpan } from '../tracing/span.ts';
 import type { PrebufferableBody } from './body/incoming-body.ts';
-import type { FailureForm } from './failure.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
 import type { UpgradeContext } from './server.ts';
 
@@ -209,6 +208,9 @@ export class HandedOverReply extends Reply {
     this.lengthBytes = lengthBytes;
   }
 }
+
+/** An error as an interface writes it; undefined: as the error envelope (spec 7.1). */
+export type FailureForm = (error: GatewayError, context: RouteContext) => Reply | undefined;
 
 interface RouteDefinition<
   Q extends TSchema = TSchema,

@@ -1,10 +1,7 @@
 /** The way from an error to its answer, the same for REST, MCP and OAuth: each brings its form, and all else is here. */
-import { errorRow, type GatewayError } from '../../domain/errors.ts';
-import { errorReply } from './reply.ts';
-import type { HeaderList, Reply, RouteContext } from './route.ts';
-
-/** An error as an interface writes it; undefined: as the error envelope (spec 7.1). */
-export type FailureForm = (error: GatewayError, context: RouteContext) => Reply | undefined;
+import { errorRow, type GatewayError } from '../../../domain/errors.ts';
+import { errorReply } from '../reply.ts';
+import type { FailureForm, HeaderList, Reply, RouteContext } from '../route.ts';
 
 /**
  * Shows a limit in `X-RateLimit`. To an answer with the status of its error it adds what the caller can do; other forms, such as
