@@ -1,4 +1,4 @@
-/** Rows of pages that tests cover: attacks and faults, parts of the state of a cluster, readings and extensions. */
+/** Rows of pages that tests cover: attacks and faults, parts of a cluster's state, public reports, readings and extensions. */
 import { readFileSync } from 'node:fs';
 
 export interface Rows {
@@ -8,7 +8,7 @@ export interface Rows {
 }
 
 /** `S17`: letter of its page, and a number that no other row of the page has had. */
-const ID = /^[SCR]\d+$/;
+const ID = /^[SCPR]\d+$/;
 
 function collect(found: readonly (readonly [id: string, text: string])[]): Rows {
   const rows = new Map<string, string>();
@@ -61,6 +61,7 @@ export function pageRows(): Rows {
   const parts = [
     tableRows(readFileSync('docs/SECURITY.md', 'utf8')),
     tableRows(state),
+    tableRows(readFileSync('docs/public-reports.md', 'utf8')),
     readingRows(readFileSync('docs/specification.md', 'utf8')),
   ];
   return {

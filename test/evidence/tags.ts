@@ -10,7 +10,7 @@ export interface Tag {
   readonly title: readonly string[];
 }
 
-const COMMENT = /^\s*\/\/ covers ([SCR]\d+(?: [SCR]\d+)*)$/;
+const COMMENT = /^\s*\/\/ covers ([SCPR]\d+(?: [SCPR]\d+)*)$/;
 /** The first literal of a line: the title, alone or behind the call. */
 const TITLE = /^(?:await )?(?:[\w.]+\()*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/;
 

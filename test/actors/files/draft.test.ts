@@ -117,6 +117,7 @@ t.test(
   },
 );
 
+// covers P13
 t.test(
   'draft: refusals in the order name, size, module; nothing is asked of the module before',
   async (t) => {

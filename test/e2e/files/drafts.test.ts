@@ -13,7 +13,7 @@ t.setTimeout(120_000);
 const KILLS = 5;
 const MEGABYTE = 1024 * 1024;
 
-// covers R26 S152
+// covers P1 R26 S152
 t.test('kill -9 loop: every upload is complete or resumable after each kill', async (t) => {
   const kills = count(KILLS);
   const report = await runDraftKillLoop({

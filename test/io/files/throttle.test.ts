@@ -169,7 +169,7 @@ t.test('throttle: directions have quotas of their own; those of v1 take nothing 
   t.equal(ends.length, 4);
 });
 
-// covers R105
+// covers P7 R105
 t.test('throttle: the quotas of v2 hold no stream of v1 (spec 8.2)', async (t) => {
   const { throttle } = setUp({ FileUploadBytesPerSecond: MiB, FileDownloadBytesPerSecond: MiB });
   for (const direction of ['part', 'v1Download'] as const)

@@ -60,6 +60,7 @@ const headOf = (path: string, expected: string, length = BODY.length) =>
     'Content-Length': String(length),
   });
 
+// covers P9
 t.test(
   'continue: the body is asked for in any case, and its answer is whole; again on the connection',
   async (t) => {

@@ -130,6 +130,7 @@ function start(t: Test, limits: OutgoingLimits, roomBytes: number) {
   return { socket, bytes, seen };
 }
 
+// covers P6
 t.test('outgoing: a client that reads nothing is kept for its time and then gets the rest', async (t) => {
   const lengthBytes = 300_000;
   const { socket, bytes, seen } = start(t, { lengthBytes, unreadMs: 60_000 }, 100_000);

@@ -420,7 +420,7 @@ t.test('v2: with FileDownloadAuthRequired every download needs a session, codes 
     t.equal((await get(path, headers)).status, 200);
 });
 
-// covers R73 S103
+// covers P8 R73 S103
 t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are 403, not 401', async (t) => {
   const { http, codes, put, closed, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
@@ -456,7 +456,7 @@ t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are
   t.ok(asked.length > 0 && asked.every(([, readerId]) => readerId === null));
 });
 
-// covers R73
+// covers P8 R73
 t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of its account', async (t) => {
   const { http, put, closed, asked } = await startDownloads(t, { personalReads: true });
   await put('7', TEN_BYTES);
@@ -478,7 +478,7 @@ t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of 
   t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7'))), [401, 1101]);
 });
 
-// covers R71
+// covers P14 R71
 t.test('digests: CRC-32 and a known SHA-256 of the whole file, as the client wants them', async (t) => {
   const { http, put, chat } = await startDownloads(t);
   const plain = await put('7', TEN_BYTES);

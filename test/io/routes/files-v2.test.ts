@@ -400,6 +400,7 @@ t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, D
   t.same(fixture.names().sort(), [fileId, given].sort());
 });
 
+// covers P2 P3
 t.test('v2 stream: the end of a complete upload again gets the first answer for ten minutes', async (t) => {
   const fixture = await startDrafts(t);
   const version = { 'Upload-Draft-Interop-Version': '8' };
@@ -448,6 +449,7 @@ t.test('v2 stream: the end of a complete upload again gets the first answer for 
   t.same(fixture.http.bugs, []);
 });
 
+// covers P3
 t.test('v2 stream: the last piece by Range again gets the first answer', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create({ fileSize: '20' });

@@ -60,6 +60,7 @@ function isGone({ chat, names }: DraftFixture, fileId: string): boolean {
   return chat.byFile(fileId)?.state === 'cancelled' && !names().some((name) => name.startsWith(fileId));
 }
 
+// covers P10
 t.test(
   'v2 stream: with Expect, an upload to an unknown draft is refused before its body is asked for',
   async (t) => {

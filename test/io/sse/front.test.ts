@@ -133,6 +133,7 @@ t.test('resume: the header, else the query; nothing twice, nothing of others', a
   t.same(both.numbers(), due(299), 'the header is newer than the address of the stream');
 });
 
+// covers P12
 t.test('resume: an unknown, old, foreign or invalid position is a reset, then live', async (t) => {
   const { accounts, log, hub, open } = start(t);
   const alice = await accounts.signUp();

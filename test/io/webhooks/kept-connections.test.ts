@@ -43,7 +43,7 @@ async function receiver(t: Test, answer: (socket: Socket, request: number, conne
   });
 }
 
-// covers R90
+// covers P4 R90
 t.test('receiver: interim answers before the final one are skipped, asked for or not', async (t) => {
   const interim = [
     'HTTP/1.1 100 Continue\r\n\r\n',
@@ -73,7 +73,7 @@ t.test('receiver: interim answers without end are no answer', async (t) => {
   t.match(await send(sender(t), target.url), { status: null, failure: 'broken', sent: true });
 });
 
-// covers R90
+// covers P5 R90
 t.test('kept connection: closed by the receiver, it costs one repetition on a new one', async (t) => {
   const target = await receiver(t, (socket, request) => {
     if (request === 1) socket.write(OK);

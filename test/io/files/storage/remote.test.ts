@@ -134,6 +134,7 @@ t.test('remote storage: a kept connection that the server has closed costs one r
   t.same(faults, []);
 });
 
+// covers P4
 t.test('remote storage: interim answers of a server are skipped', async (t) => {
   const server = await startRawModule(t, (text, socket) => {
     if (!text.startsWith('HEAD')) return;

@@ -147,7 +147,7 @@ async function staysBounded(lease: PartLease, history: readonly object[], buffer
   return upload.savesAreRight && received.ended === ended && received.sizeBytes === upload.sentBytes;
 }
 
-// covers S152
+// covers P1 S152
 t.test(
   'progress: any pieces, any order of tasks, slow and refused saves: at most 8 MiB that were received are unsaved',
   async (t) => {

@@ -209,7 +209,7 @@ t.test('part uploads: a part of 0.1.0, which has no table, completes', async (t)
 const OTHER = randomBytes(CHUNK_BYTES);
 const OTHER_CRC = crc32(OTHER);
 
-// covers R30 S151
+// covers P11 R30 S151
 t.test(
   'part uploads: a chunk again with other bytes replaces the former; no late write is published',
   async (t) => {
