@@ -10,6 +10,8 @@ const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
  * Arguments of a Node that is not to outlive this process. Its descriptor 3 must be a pipe: `stdio: [a, b, c, 'pipe']`.
  */
 export const TIED = ['--require', fileURLToPath(new URL('./tied.cjs', import.meta.url))] as const;
+/** Names a module that programs load before their own: it observes them (test/evidence). */
+export const PRELOAD_VARIABLE = 'GATEHOUSE_TEST_PRELOAD';
 /** A start that takes longer than this hangs, on a busy machine too. */
 const START_TIMEOUT_MS = 180_000;
 
@@ -116,7 +118,9 @@ function spawnProgram(
   },
 ) {
   const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a');
-  const command = [process.execPath, ...TIED, ...nodeArgs, entryOf(checkout), ...args];
+  const preload = process.env[PRELOAD_VARIABLE];
+  const observed = preload === undefined ? [] : ['--require', preload];
+  const command = [process.execPath, ...TIED, ...observed, ...nodeArgs, entryOf(checkout), ...args];
   const [program = '', ...rest] =
     shell === undefined ? command : ['/bin/sh', '-c', `${shell}; exec "$0" "$@"`, ...command];
   const child = spawn(program, rest, {

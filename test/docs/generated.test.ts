@@ -4,6 +4,7 @@ import t from 'tap';
 import { differing, generated } from '../../tools/pages/generate.ts';
 import { jsonLines } from '../../tools/pages/json-lines.ts';
 
+// covers R110
 t.test('generated pages: no file differs from what npm run generate prints', async (t) => {
   const { pages, faults } = await generated();
   t.same(faults, []);

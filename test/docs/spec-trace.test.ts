@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { CITATIONS, tracePages } from '../../tools/pages/print-spec-trace.ts';
+import { CITATIONS, gapPages } from '../../tools/pages/print-spec-trace.ts';
 import { CHAPTERS, testOf } from '../contract/chapters.ts';
 import { citationFaults, namedTestFaults, uncited } from '../contract/coverage.ts';
 import { OTHER_TESTS } from '../contract/evidence.ts';
@@ -29,7 +29,7 @@ t.test('spec trace: every citation is in its section, word for word', async (t) 
 t.test('spec trace: with a citation that the specification no longer has, no page is printed', async (t) => {
   const cited = 'McpApiRPSLimit (16)';
   const changed = sections.map((section) => ({ ...section, text: section.text.replace(cited, 'removed') }));
-  const { faults, pages } = tracePages(changed);
+  const { faults, pages } = gapPages(changed);
   t.ok(faults.length > 0);
   for (const fault of faults) t.match(fault, /^8\.1: does not say “.*McpApiRPSLimit \(16\)/);
   t.same(pages, {});

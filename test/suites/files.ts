@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
+import { observeSuite } from '../evidence/observe.ts';
 import { depth } from '../support/depth.ts';
 import { refusedSkips } from '../support/programs/tools.ts';
 import { beginSuite, type Close, closeAll, endSuite } from '../support/shared.ts';
@@ -19,6 +20,7 @@ function testFiles(): string[] {
 /** Runs the files one after the other. What a file gives to `t.teardown` of the report runs when its tests have run. */
 export async function runFiles(name: string): Promise<void> {
   beginSuite();
+  const observation = observeSuite(name, t);
   const teardowns: Close[] = [];
   // The limit of a file is for a run of it alone. The suite has tap's, which is generous.
   t.setTimeout(0);
@@ -27,6 +29,7 @@ export async function runFiles(name: string): Promise<void> {
   const jobs = t.jobs;
   for (const path of testFiles()) {
     if (suiteOf(path) !== name) continue;
+    observation.begin(path);
     await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
     await t.test(`${path}: every test has run`, async (end) => end.pass());
     // What a file sets holds for its tests, not for those of the next file.
@@ -37,4 +40,5 @@ export async function runFiles(name: string): Promise<void> {
   await t.test(`${name}: no test is skipped that this machine can run`, async (end) =>
     end.same(refusedSkips(t.lists.skip, process.env['GATEHOUSE_TEST_REQUIRE'], depth.depth), []),
   );
+  observation.end();
 }

@@ -70,7 +70,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'packages/',
   ],
   'io-streams': ['io/'],
-  project: ['bootstrap/', 'docs/', 'packaging/', 'sandbox/', 'tidy'],
+  project: ['bootstrap/', 'docs/', 'evidence/', 'packaging/', 'sandbox/', 'tidy'],
 };
 
 /** `path`: of a test file below `test/`. Undefined where no suite takes it. */

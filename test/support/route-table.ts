@@ -1,7 +1,11 @@
-/** The route table of the public listener for tests that read definitions: no handler of it can run. */
+/** The route tables of both listeners for tests that read definitions: no handler of them can run. */
+import type { FileRemovals } from '../../src/io/files/storage/removals.ts';
 import type { AnyRoute } from '../../src/io/http/route.ts';
 import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
+import type { EventPush } from '../../src/io/modules/event-push.ts';
+import { createMetrics } from '../../src/io/observability/metrics.ts';
 import { createRoutes, type RouteDeps } from '../../src/io/routes/index.ts';
+import { createInternalRoutes } from '../../src/io/routes/internal.ts';
 
 export function routeTable(): AnyRoute[] {
   const none = {};
@@ -31,4 +35,16 @@ export function routeTable(): AnyRoute[] {
     proxy: { moduleRules: new Map() },
   };
   return createRoutes(deps as unknown as RouteDeps);
+}
+
+/** Of the internal listener. */
+export function internalRouteTable(): AnyRoute[] {
+  return createInternalRoutes({
+    metrics: createMetrics(),
+    health() {
+      throw new Error('not called');
+    },
+    events: {} as EventPush,
+    removals: {} as FileRemovals,
+  });
 }

@@ -27,8 +27,8 @@ export async function generated(print: (pages: Pages) => void = () => {}): Promi
 }> {
   const specification = specificationPage();
   print({ [SPECIFICATION_FILE]: specification });
-  const { tracePages } = await import('./print-spec-trace.ts');
-  const { faults, pages: tracing } = tracePages(readSections(specification));
+  const { gapPages } = await import('./print-spec-trace.ts');
+  const { faults, pages: gaps } = gapPages(readSections(specification));
   const pages = {
     'README.md': readmePage(),
     'docs/CONFIGURATION.md': configurationPage(),
@@ -39,7 +39,7 @@ export async function generated(print: (pages: Pages) => void = () => {}): Promi
     [DASHBOARD_FILE]: dashboardText(),
     [ALERTS_FILE]: alertsText(),
     [RUNBOOKS_FILE]: runbooksText(),
-    ...tracing,
+    ...gaps,
   };
   print(pages);
   return { pages, faults };

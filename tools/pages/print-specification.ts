@@ -1,9 +1,11 @@
-/** Prints the tables of docs/specification.md whose rows the program has: errors, settings, tools; their number in README.md. */
+/** Prints the tables of docs/specification.md whose rows the program has: routes, errors, settings, tools; their number in README.md. */
 import { readFileSync } from 'node:fs';
 import { ERRORS, type ErrorRow } from '../../src/domain/error-table.ts';
 import type { SettingRow } from '../../src/domain/settings/definitions.ts';
 import { SETTINGS } from '../../src/domain/settings/settings.ts';
+import type { AnyRoute } from '../../src/io/http/route.ts';
 import { TOOL_GROUPS } from '../../src/io/mcp/tools/built-in.ts';
+import { internalRouteTable, routeTable } from '../../test/support/route-table.ts';
 
 export const SPECIFICATION_FILE = 'docs/specification.md';
 const ANONYMOUS_PREFIX = 'chat_anon_';
@@ -67,9 +69,30 @@ function toolRow([group, tools]: readonly [string, object]): string {
   return cells(group, isAnonymous ? `all tools named \`${ANONYMOUS_PREFIX}*\`` : names.join(', '));
 }
 
+const COOKIE = 'cookie';
+const CALLERS: Readonly<Record<AnyRoute['auth'], string>> = {
+  none: '',
+  optional: `(${COOKIE})`,
+  session: COOKIE,
+  eitherOptional: '(bearer or cookie)',
+  either: 'bearer or cookie',
+  admin: 'role',
+};
+
+/** Parameters in the braces of OpenAPI. */
+function routeRow({ method, path, auth, summary, spec }: AnyRoute): string {
+  const shown = path.replaceAll(/:(\w+)/g, '{$1}');
+  return cells(`${method} \`${shown}\``, CALLERS[auth], summary, spec ?? '');
+}
+
 function tables(): Table[] {
   const byStatus = errors.toSorted(([, one], [, other]) => one.status - other.status);
   return [
+    {
+      section: '4',
+      head: '| Route | Caller | Purpose | Section |',
+      rows: [...routeTable(), ...internalRouteTable()].map(routeRow),
+    },
     { section: '2.4', head: '| Group | Tool names |', rows: Object.entries(TOOL_GROUPS).map(toolRow) },
     errorTable(
       '7.1',
@@ -99,7 +122,8 @@ function tables(): Table[] {
 /** `text` with the rows of `table` in place of those that it has. The table is found by its first column's names. */
 function withTable(text: string, { section, head, rows }: Table): string {
   const lines = text.split('\n');
-  const heading = lines.findIndex((line) => line.startsWith(`### ${section} `));
+  const title = section.includes('.') ? `### ${section} ` : `## ${section}. `;
+  const heading = lines.findIndex((line) => line.startsWith(title));
   const [first] = head.split(/(?<=\w) \|/);
   const at = lines.findIndex(
     (line, index) => index > heading && line.replace(/^> /, '').startsWith(`${first} |`),

@@ -1,4 +1,5 @@
-/** The record of a finished request for the log and the metrics. */
+/** The record of a finished request for the log, the metrics and the channels that instrumentation subscribes to. */
+import { channel } from 'node:diagnostics_channel';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
@@ -25,6 +26,9 @@ export interface FinishedRequest {
   readonly traceparent: string | undefined;
 }
 
+/** Gets each `FinishedRequest` (docs/operations.md). */
+const REQUESTS = channel('gatehouse.request');
+
 /** Three segments show the intention; later ones may be a code at the end of a mistyped path. */
 const UNROUTED_SEGMENTS_SHOWN = 3;
 /** Characters of a segment that is shown; codes of files and sessions are longer. */
@@ -32,7 +36,7 @@ const WORD_LENGTH_MAX = 20;
 
 export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest {
   const { head, route, client } = exchange;
-  return {
+  const record: FinishedRequest = {
     method: head.method,
     route: route?.path ?? '',
     path: pathShown(route, head.path),
@@ -47,6 +51,8 @@ export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest
     clientRequestId: exchange.clientRequestId,
     traceparent: exchange.span?.root.traceparent ?? exchange.traceparent,
   };
+  if (REQUESTS.hasSubscribers) REQUESTS.publish(record);
+  return record;
 }
 
 /** The path for the log: without the secret of a route, and only the beginning of an unrouted path. */

@@ -224,6 +224,8 @@ interface RouteDefinition<
   readonly slashToo?: true;
   /** One line for the explorer. */
   readonly summary: string;
+  /** Section of docs/specification.md that says more. */
+  readonly spec?: string;
   readonly group: string;
   /** What the route belongs to, where a gateway may not offer that: it then answers `NotWithCluster`. */
   readonly feature?: Feature;
@@ -255,7 +257,8 @@ interface RouteDefinition<
   readonly result?: TSchema;
   /** The answer is bytes without the envelope: the meaning of each status for OpenAPI, which then describes HEAD too. */
   readonly bytes?: Readonly<Record<number, string>>;
-  readonly errors: readonly ErrorName[];
+  /** Besides those that the definition implies (openapi/answers.ts). Tests fail where the route answers another one. */
+  readonly errors?: readonly ErrorName[];
   /** The route answers 405 itself: `Allow` and preflights of its path omit its method. */
   readonly notOffered?: true;
   /** A file of the pages: the API description omits it. */

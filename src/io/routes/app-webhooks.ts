@@ -46,7 +46,7 @@ function deliveriesRoute(ownerApi: WebhookOwnerApi): AnyRoute {
       limit: optional(integer({ minimum: 1, maximum: PAGE_LINES_MAX })),
     }),
     result: deliveriesSchema,
-    errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+    errors: ['NotFound'],
     handle(context) {
       const { appId, after, limit = PAGE_LINES } = context.query;
       return ownerApi.deliveries(accountCall(context), requireId(appId, 'appId'), after, limit);
@@ -83,14 +83,7 @@ function resendRoute(ownerApi: WebhookOwnerApi): AnyRoute {
       to: optional(timeText('ISO 8601; left out: now')),
     }),
     result: resendSchema,
-    errors: [
-      'InvalidInput',
-      'SessionNotFound',
-      'NotFound',
-      'AppLimitReached',
-      'WebhookDisabled',
-      'Overloaded',
-    ],
+    errors: ['NotFound', 'AppLimitReached', 'WebhookDisabled'],
     idempotent: true,
     handle(context) {
       const { body, nowMs } = context;
@@ -112,7 +105,7 @@ function pingRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     formerNames: APP_NAMES,
     body: object({ appId: appIdSchema }),
     result: pingSchema,
-    errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'WebhookDisabled', 'Overloaded'],
+    errors: ['NotFound', 'WebhookDisabled'],
     handle: (context) => ownerApi.ping(accountCall(context), requireId(context.body.appId, 'appId')),
   });
 }
@@ -130,7 +123,7 @@ function enableRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     formerNames: APP_NAMES,
     body: object({ appId: appIdSchema, dropParked: optional(boolean()) }),
     result: appSchema,
-    errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'WebhookDisabled'],
+    errors: ['NotFound', 'WebhookDisabled'],
     idempotent: true,
     handle(context) {
       const { appId, dropParked = false } = context.body;

@@ -117,6 +117,7 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/upsert_usr_app',
     summary: 'Register an application or change one; the API key is shown once, when it is created',
+    spec: '4.5',
     docs: {
       description:
         'Without `appId` the application of the account with the same `url` is changed; where there is none, a new one is registered. What is null or left out stays as it is. `apiKey` is in the answer that created it, and for an hour in that of a repeat with the same `Idempotency-Key`.',
@@ -139,7 +140,7 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
     body: registration,
     formerNames: APP_NAMES,
     result: withKey,
-    errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'AppLimitReached'],
+    errors: ['NotFound', 'AppLimitReached'],
     idempotent: true,
     async handle(context) {
       const { actors, session, body, site, settings } = context;
@@ -182,7 +183,6 @@ const listRoute = defineRoute({
   auth: 'session',
   limits: [],
   result: array(appSchema),
-  errors: ['SessionNotFound'],
   handle: (context) => listApps(accountCall(context)),
 });
 
@@ -197,7 +197,7 @@ const removeRoute = defineRoute({
   body: appIdBody,
   formerNames: APP_NAMES,
   result: sessionsEnded,
-  errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+  errors: ['NotFound'],
   idempotent: true,
   handle(context) {
     const { actors, session, body } = context;
@@ -230,7 +230,7 @@ function rotateRoute(cipher: ApiKeyCipher): AnyRoute {
     body: rotation,
     formerNames: APP_NAMES,
     result: withKey,
-    errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+    errors: ['NotFound'],
     async handle(context) {
       const { actors, session, body } = context;
       const appId = requireId(body.appId, 'appId');
@@ -262,7 +262,7 @@ const infoRoute = defineRoute({
   query: appIdBody,
   formerNames: APP_NAMES,
   result: appSchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+  errors: ['NotFound'],
   handle: (context) => getApp(accountCall(context), requireId(context.query.appId, 'appId')),
 });
 
@@ -278,7 +278,6 @@ const accessRoute = defineRoute({
   auth: 'session',
   limits: [],
   result: array(appAccessSchema),
-  errors: ['SessionNotFound'],
   handle: (context) => listAppAccess(accountCall(context)),
 });
 
@@ -295,7 +294,7 @@ const grantRoute = defineRoute({
   limits: [],
   body: appIdBody,
   result: appAccessSchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'AppLimitReached'],
+  errors: ['NotFound', 'AppLimitReached'],
   idempotent: true,
   handle: (context) => grantAppAccess(accountCall(context), requireId(context.body.appId, 'appId')),
 });
@@ -310,7 +309,7 @@ const revokeRoute = defineRoute({
   limits: [],
   body: appIdBody,
   result: sessionsEnded,
-  errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+  errors: ['NotFound'],
   idempotent: true,
   handle: (context) => revokeAppAccess(accountCall(context), requireId(context.body.appId, 'appId')),
 });

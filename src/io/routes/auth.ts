@@ -79,6 +79,7 @@ function registerOptionsRoute(deps: ChallengeDeps): AnyRoute {
     method: 'GET',
     path: '/auth/v1/register_options',
     summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
+    spec: '4.4',
     docs: {
       description:
         'With a session the new key joins its account, without one `register_key` creates an account. The challenge is good for one answer, for `challengeSeconds` of `info`. `options` go to `navigator.credentials.create`.',
@@ -89,7 +90,6 @@ function registerOptionsRoute(deps: ChallengeDeps): AnyRoute {
     limits: ['CheckPubKey'],
     query: object({ name: optional(nameText(NAME_LENGTH_MAX)) }),
     result: object({ ...challengeFields, options: creationOptionsShape }),
-    errors: ['InvalidInput', 'SessionNotFound'],
     async handle(context) {
       const { site, session, settings, query, actors } = context;
       const opened = openChallenge(deps, context, 'register');
@@ -127,6 +127,7 @@ function loginOptionsRoute(deps: ChallengeDeps): AnyRoute {
     method: 'GET',
     path: '/auth/v1/login_options',
     summary: 'A challenge for a login',
+    spec: '4.4',
     docs: {
       description:
         'Looks no account up, so the answer is the same for everybody. `options` go to `navigator.credentials.get`; a software key signs `signPrefix` followed by its public key in base64url, as UTF-8.',
@@ -135,7 +136,6 @@ function loginOptionsRoute(deps: ChallengeDeps): AnyRoute {
     auth: 'optional',
     limits: ['CheckPubKey'],
     result: loginOptionsResult,
-    errors: ['InvalidInput'],
     handle: (context) => openLogin(deps, context, undefined),
   });
 }
@@ -145,6 +145,7 @@ function loginOptionsForRoute(deps: ChallengeDeps): AnyRoute {
     method: 'POST',
     path: '/auth/v1/login_options',
     summary: 'A challenge for a login with one of the credentials that the client remembers',
+    spec: '4.4',
     docs: {
       description:
         'As the GET, with `credentialIds` echoed in `options` so that the browser offers these passkeys alone.',
@@ -156,7 +157,6 @@ function loginOptionsForRoute(deps: ChallengeDeps): AnyRoute {
     body: loginOptionsBody,
     bodyOptional: true,
     result: loginOptionsResult,
-    errors: ['InvalidInput'],
     handle: (context) => openLogin(deps, context, context.body.credentialIds),
   });
 }
@@ -179,6 +179,7 @@ function loginRoute(deps: LoginDeps): AnyRoute {
     method: 'POST',
     path: '/auth/v1/login',
     summary: 'Log a browser in: the answer to a challenge of login_options',
+    spec: '4.4',
     docs: {
       description:
         'Send one of three: `credential` of a passkey; `publicKey` with its signature as `code`; or the one-time code alone as `code`. The challenge is used up, whatever follows. The session that came with the request ends.',
@@ -203,14 +204,12 @@ function loginRoute(deps: LoginDeps): AnyRoute {
       expiresUtc: utcText(),
     }),
     errors: [
-      'InvalidInput',
       'SessionNotFound',
       'AccountNotFound',
       'AccessDenied',
       'ChallengeExpired',
       'InvalidSignature',
       'InvalidCode',
-      'AccessRateLimit',
     ],
     async handle(context) {
       const { site } = context;

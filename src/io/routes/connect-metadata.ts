@@ -57,7 +57,7 @@ export function resourceMetadataRoute(resources: Resources, path: string = CONNE
         200: { description: 'The metadata', type: 'application/json', schema: resourceDocument },
       },
     },
-    errors: ['NotFound', 'AccessRateLimit'],
+    errors: ['NotFound'],
     handle(context) {
       const typed = context.rawPath.slice(METADATA_PREFIX.length);
       const resource = resources.find(typed);
@@ -80,7 +80,7 @@ export function serverMetadataRoutes(policy: OAuthPolicy): AnyRoute[] {
           'The issuer is `BaseUrl`. With `OAuthRootMetadata` false it is `BaseUrl/connect`, and the document is there alone.',
         answers: { 200: { description: 'The metadata', type: 'application/json', schema: serverDocument } },
       },
-      errors: ['NotFound', 'AccessRateLimit'],
+      errors: ['NotFound'],
       handle({ site }) {
         if (suffix === '' && site.issuer !== site.baseUrl) throw new GatewayError('NotFound');
         return Reply.json(200, serverMetadata(site, policy), CACHED);

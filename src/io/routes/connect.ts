@@ -146,7 +146,6 @@ function requestRoute(deps: ConnectDeps): AnyRoute {
     limits: [],
     ownPagesOnly: true,
     result: consentView,
-    errors: ['Forbidden', 'AccessRateLimit'],
     handle: (context) => viewConsent(deps, context),
   });
 }
@@ -176,16 +175,7 @@ function decideRoute(deps: ConnectDeps): AnyRoute {
       access: optional(access),
     }),
     result: object({ redirect: text({ examples: ['https://host.example/callback?code=…'] }) }),
-    errors: [
-      'InvalidInput',
-      'SessionNotFound',
-      'ChallengeExpired',
-      'FreshLoginRequired',
-      'Forbidden',
-      'OAuthInvalidRequest',
-      'OAuthInvalidClient',
-      'AccessRateLimit',
-    ],
+    errors: ['ChallengeExpired', 'FreshLoginRequired', 'OAuthInvalidRequest', 'OAuthInvalidClient'],
     handle: async (context) => ({ redirect: await decide(deps, context) }),
   });
 }
@@ -233,8 +223,6 @@ function tokenRoute(deps: ConnectDeps): AnyRoute {
       'OAuthUnsupportedGrantType',
       'AppLimitReached',
       'AccessDenied',
-      'AccessRateLimit',
-      'BodyTooLarge',
     ],
     handle: async (context) => Reply.json(200, await issueToken(deps, context, readForm(context))),
   });
@@ -261,7 +249,7 @@ function revokeRoute(deps: ConnectDeps): AnyRoute {
       answers: { 200: { description: 'It is good for nothing now' } },
     },
     bodyMaxBytes: FORM_MAX_BYTES,
-    errors: ['OAuthInvalidRequest', 'OAuthInvalidClient', 'AccessRateLimit', 'BodyTooLarge'],
+    errors: ['OAuthInvalidRequest', 'OAuthInvalidClient'],
     async handle(context) {
       await revokeToken(deps, context, readForm(context));
       return Reply.empty();
@@ -301,13 +289,7 @@ function registerRoute({ policy, sealers, counters }: ConnectDeps): AnyRoute {
       },
     },
     bodyMaxBytes: REGISTRATION_MAX_BYTES,
-    errors: [
-      'OAuthInvalidRedirectUri',
-      'OAuthInvalidClientMetadata',
-      'OAuthRegistrationOff',
-      'AccessRateLimit',
-      'BodyTooLarge',
-    ],
+    errors: ['OAuthInvalidRedirectUri', 'OAuthInvalidClientMetadata', 'OAuthRegistrationOff'],
     handle({ header, rawBody, nowMs }) {
       if (!takesRegistrations(policy))
         throw new GatewayError(

@@ -13,7 +13,6 @@ export const connectedHosts = defineRoute({
   auth: 'session',
   limits: [],
   result: array(hostSchema),
-  errors: ['SessionNotFound'],
   handle: ({ actors, session }) => listHosts(actors, session.userId),
 });
 
@@ -27,7 +26,7 @@ export const endConnectedHost = defineRoute({
   limits: [],
   body: object({ id: int64('Id of the connected host: decimal string') }),
   result: endedHostSchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+  errors: ['NotFound'],
   handle: (context) =>
     endHost(context.actors, context.session.userId, requireId(context.body.id, 'id'), originOf(context)),
 });

@@ -32,7 +32,6 @@ export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
       group: 'docs',
       auth: 'optional',
       limits: [],
-      errors: [],
       handle({ site, header }) {
         body ??= describe(site);
         return body.reply(header);

@@ -71,6 +71,7 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
     method: 'GET',
     path: '/auth/v1/file/:fileId',
     summary: 'A file, or with part_number one of its chunks of 256 KB',
+    spec: '4.6',
     docs: {
       description:
         'The chat module is asked whether the account may read the file. `part_number` gives one chunk of 256 KB, which takes no ranges.',
@@ -132,6 +133,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     method: 'GET',
     path: '/auth/v2/file/:idOrCode',
     summary: 'A file by its code or its id; ranges and conditions of RFC 9110',
+    spec: '4.7',
     docs: {
       description:
         'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id needs a login, one that proved its key unless `McpBasicPersonalReads` is true; `FileDownloadByIdEnabled` opens ids to all.',
@@ -148,7 +150,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     // A code opens its file for its holder (spec 4.7 rule 2).
     secretPath: true,
     bytes: BYTES,
-    errors: ['SessionNotFound', 'Forbidden', ...ERRORS],
+    errors: ['SessionNotFound', ...ERRORS],
     // A code opens its file without a session, so an expired bearer is ignored (spec 4.7 rule 3).
     ignoresStaleBearer: ({ idOrCode = '' }) => deps.fileCodes.read(idOrCode)?.by !== 'id',
     handle(context) {

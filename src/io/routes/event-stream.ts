@@ -27,6 +27,7 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
     method: 'GET',
     path: '/auth/v1/events',
     summary: 'Stream of the events of the account (server-sent events)',
+    spec: '6.1',
     docs: {
       description:
         'One stream a page; it continues after `Last-Event-ID`. Frames are `id`, `event`, `data`; `reset` says that events in between are gone. Pages of other origins are refused.',
@@ -57,7 +58,6 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
         }),
       ),
     }),
-    errors: ['SessionNotFound', 'Forbidden'],
     refusal: ({ row }) =>
       errorRow(row).status === 503 && row !== 'NotWithCluster' ? overloaded() : undefined,
     handle({ header, repeatedHeaders, query, session, holder }) {

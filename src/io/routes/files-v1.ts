@@ -80,6 +80,7 @@ function initRoute({ slotBound }: V1UploadDeps): AnyRoute {
     method: 'POST',
     path: '/auth/v1/file/init_upload',
     summary: 'Open a buffered upload; the id is the declared CRC-32, unsigned',
+    spec: '4.6',
     docs: {
       description:
         'One upload of an account at a time. A chat id of 0, less, or none at all stands for the personal storage of the account. Chunks have 256 KB; `upload_part` sends them in any order.',
@@ -97,7 +98,6 @@ function initRoute({ slotBound }: V1UploadDeps): AnyRoute {
       'AlreadyDownload',
       'TooManyDownloads',
       'CRC32AlreadyUsed',
-      'Forbidden',
       'LinkedMessageNotFound',
       'ChartApiFileError',
       'StorageFull',
@@ -123,6 +123,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
     method: 'POST',
     path: '/auth/v1/file/upload_part',
     summary: 'Send one chunk of 256 KB, the last one shorter; the last missing chunk completes the file',
+    spec: '4.6',
     docs: {
       description:
         'The body is the chunk itself, no form. `fileId` and `fileCode` stay null until the last missing chunk has come. Not counted by the limiter, but for refusals of parts that belong to no upload.',
@@ -150,7 +151,6 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
       'WrongPart',
       'ShortPart',
       'ChecksumError',
-      'Forbidden',
       'ChartApiFileError',
       'StorageFull',
       'FileStorageFailed',
@@ -184,6 +184,7 @@ const cancelUpload = defineRoute({
   method: 'POST',
   path: '/auth/v1/file/cancel_upload',
   summary: 'Give an upload up; its slot is free at once',
+  spec: '4.6',
   docs: {
     description: 'The pending message of the file is removed.',
     examples: { usual: { query: { uploadId: '907060870' } } },
@@ -205,6 +206,7 @@ const uploadStatus = defineRoute({
   method: 'GET',
   path: '/auth/v1/file/upload_status',
   summary: 'Which chunks of an upload are missing, and until when it waits for them',
+  spec: '4.6',
   docs: {
     description: 'For clients that lost their connection: send what is `missing` and nothing else.',
     examples: { usual: { query: { uploadId: '907060870' } } },

@@ -63,7 +63,6 @@ const STREAM_ERRORS = [
   'UploadConflict',
   'StorageFull',
   'FileStorageFailed',
-  'Forbidden',
   'ChartApiFileError',
 ] as const;
 
@@ -82,6 +81,7 @@ function createRoute(deps: DraftDeps): AnyRoute {
     method: 'POST',
     path: '/auth/v2/file/create_draft',
     summary: 'Create the pending message of a file; answers `<fileId>:<fileCode>`',
+    spec: '4.7',
     docs: {
       description:
         'Query and body carry the same fields; the body is for names and messages that are too long for a query. `chatId` 0, less or none stands for the personal storage. `crc32` is kept with the message as it is.',
@@ -102,7 +102,6 @@ function createRoute(deps: DraftDeps): AnyRoute {
       'TooManyDrafts',
       'StorageFull',
       'FileStorageFailed',
-      'Forbidden',
       'LinkedMessageNotFound',
       'ChartApiFileError',
     ],
@@ -117,6 +116,7 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
   return defineRoute({
     method,
     path: STREAM_PATH,
+    spec: '4.7',
     secretPath: true,
     summary,
     docs: {
@@ -163,6 +163,7 @@ function offsetRoute(deps: DraftDeps): AnyRoute {
   return defineRoute({
     method: 'HEAD',
     path: STREAM_PATH,
+    spec: '4.7',
     secretPath: true,
     summary: 'How many bytes of a draft are kept: where an interrupted upload continues',
     docs: {
@@ -175,7 +176,7 @@ function offsetRoute(deps: DraftDeps): AnyRoute {
     feature: 'files',
     auth: 'either',
     limits: [],
-    errors: ['InvalidID', 'Forbidden'],
+    errors: ['InvalidID'],
     async handle(context) {
       const { actors, params, settings, nowMs } = context;
       const target = await findUpload(context, params['fileId']);
@@ -195,6 +196,7 @@ function dropRoute(deps: DraftDeps): AnyRoute {
   return defineRoute({
     method: 'DELETE',
     path: STREAM_PATH,
+    spec: '4.7',
     secretPath: true,
     summary: 'Give a draft up: its pending message and its bytes are removed',
     docs: {
@@ -206,7 +208,7 @@ function dropRoute(deps: DraftDeps): AnyRoute {
     feature: 'files',
     auth: 'either',
     limits: [],
-    errors: ['InvalidID', 'Forbidden'],
+    errors: ['InvalidID'],
     async handle({ actors, session, params }) {
       await deps.uploads.drop(findDraft(actors, session, params['fileId']));
       return Reply.empty(204);

@@ -44,6 +44,7 @@ export const getInfo = defineRoute({
   method: 'GET',
   path: '/auth/v1/get_info',
   summary: 'Project, version and server time',
+  spec: '4.4',
   docs: {
     description: 'The clock of the gateway is the one that `X-Timestamp` of `mcp_login` is compared with.',
   },
@@ -55,7 +56,6 @@ export const getInfo = defineRoute({
     version: text({ examples: ['0.1.0'] }),
     utcNow: utcText(),
   }),
-  errors: [],
   handle: ({ site, nowMs }) => ({ project: site.project, version: site.version, utcNow: toIso(nowMs) }),
 });
 
@@ -64,6 +64,7 @@ export const relatedOrigins = defineRoute({
   method: 'GET',
   path: '/.well-known/webauthn',
   summary: 'Origins that may use the passkeys of this relying party (WebAuthn 5.11)',
+  spec: '5.3',
   docs: {
     description: 'Pages of `Fido2.origins`, without native apps.',
     answers: {
@@ -77,7 +78,6 @@ export const relatedOrigins = defineRoute({
   group: 'info',
   auth: 'none',
   limits: [],
-  errors: [],
   handle: ({ site }) => Reply.json(200, { origins: site.fido2.origins.filter(isPageOrigin) }),
 });
 
@@ -95,6 +95,7 @@ export const info = defineRoute({
   method: 'GET',
   path: '/auth/v1/info',
   summary: 'Version, ways to log in, public limits, and whose session this is',
+  spec: '4.4',
   docs: {
     description:
       'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one. Routes of a feature that `features` leaves out answer 503 with code 1018.',
@@ -117,7 +118,6 @@ export const info = defineRoute({
     limits: limitsShape,
     session: nullable(object({ userId: idText(), role: nullable(oneOf(ROLES)) })),
   }),
-  errors: [],
   handle({ site, settings, session }) {
     const whose = session === undefined ? null : { userId: session.userId, role: session.role ?? null };
     const text = `{"result":{${publicFacts(site, settings)},"session":${JSON.stringify(whose)}}}`;
@@ -177,6 +177,7 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
     method: 'GET',
     path: '/health',
     summary: 'Is the gateway healthy',
+    spec: '4.4',
     docs: {
       description:
         'Never in the envelope. `plain=1` answers one word: `{"status": "healthy"}`. Not counted by the limiter.',
@@ -198,7 +199,6 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
     group: 'info',
     auth: 'none',
     limits: ['NoRateLimit'],
-    errors: [],
     handle({ search }) {
       const now = facts();
       const status = healthStatus(now);

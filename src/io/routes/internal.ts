@@ -40,7 +40,6 @@ export function createInternalRoutes({ metrics, health, events, removals }: Inte
       group: 'internal',
       auth: 'none',
       limits: ['NoRateLimit'],
-      errors: [],
       async handle() {
         const { contentType, body } = await metrics.render();
         return new Reply(200, body, contentType);
@@ -50,10 +49,10 @@ export function createInternalRoutes({ metrics, health, events, removals }: Inte
       method: 'GET',
       path: '/health',
       summary: 'Health with the counters of every part',
+      spec: '4.4',
       group: 'internal',
       auth: 'none',
       limits: ['NoRateLimit'],
-      errors: [],
       handle() {
         const now = health();
         const { databaseConnected, ...rest } = now;
@@ -71,15 +70,7 @@ export function createInternalRoutes({ metrics, health, events, removals }: Inte
       body: 'raw',
       bodyMaxBytes: EVENTS_BODY_MAX_BYTES,
       result: object({ accepted: integer(), duplicates: integer() }),
-      errors: [
-        'AccessDenied',
-        'InvalidInput',
-        'BodyTooLarge',
-        'Overloaded',
-        'StorageFull',
-        'Stopping',
-        'JournalUnavailable',
-      ],
+      errors: ['AccessDenied', 'StorageFull'],
       handle: ({ header, rawBody }) => events.push(header('x-module-key'), rawBody),
     }),
     defineRoute({
@@ -93,16 +84,7 @@ export function createInternalRoutes({ metrics, health, events, removals }: Inte
       body: 'raw',
       bodyMaxBytes: REMOVALS_BODY_MAX_BYTES,
       result: object({ removed: integer() }),
-      errors: [
-        'AccessDenied',
-        'InvalidInput',
-        'BodyTooLarge',
-        'Overloaded',
-        'FileStorageFailed',
-        'StorageFull',
-        'Stopping',
-        'JournalUnavailable',
-      ],
+      errors: ['AccessDenied', 'FileStorageFailed', 'StorageFull'],
       handle: ({ header, rawBody }) => removals.remove(header('x-module-key'), rawBody),
     }),
   ];

@@ -35,6 +35,7 @@ function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
     method: 'POST',
     path: '/auth/v1/keys/register_key',
     summary: 'Add a key to the account; without a session, create the account',
+    spec: '4.3',
     docs: {
       description:
         'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one. With `browserLogin` false the key of an agent joins the account of the session and never logs in to a browser.',
@@ -82,14 +83,11 @@ function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
       expiresUtc: utcText(),
     }),
     errors: [
-      'InvalidInput',
-      'SessionNotFound',
       'ChallengeExpired',
       'InvalidSignature',
       'KeyLimitReached',
       'KeyAlreadyRegistered',
       'FreshLoginRequired',
-      'AccessRateLimit',
     ],
     idempotent: true,
     async handle(context) {
@@ -118,6 +116,7 @@ const userKeys = defineRoute({
   method: 'GET',
   path: '/auth/v1/keys/user_keys',
   summary: 'Active keys of the account',
+  spec: '4.3',
   docs: {
     description:
       'Removed keys are not listed. `current` marks the key of the calling session; `proven` says that its holder signed with it here.',
@@ -126,7 +125,6 @@ const userKeys = defineRoute({
   auth: 'session',
   limits: [],
   result: array(userKeySchema),
-  errors: ['SessionNotFound'],
   handle: (context) => listKeys(accountCall(context)),
 });
 
@@ -134,6 +132,7 @@ const updateKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/update_key',
   summary: 'Allow or forbid a key for MCP, contact sync and browsers; omitted flags stay as they are',
+  spec: '4.3',
   docs: {
     description:
       '`mcpAccess` lets the key log in with `mcp_login`; a passkey keeps it as sent, and it opens nothing. `cardDavAccess` is for contact sync. `browserLogin` false ends the browser sessions of the key, the calling one included; its change needs a login of at most 15 minutes. Needs a recent login.',
@@ -149,7 +148,7 @@ const updateKey = defineRoute({
     browserLogin: optional(boolean()),
   }),
   result: userKeySchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired', 'Forbidden'],
+  errors: ['KeyNotFound', 'FreshLoginRequired'],
   idempotent: true,
   async handle(context) {
     const { key, current, currentClosed } = await setKeyAccess(context, context.body.keyId, context.body);
@@ -162,6 +161,7 @@ const removeKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/remove_key',
   summary: 'Remove a key and end its sessions',
+  spec: '4.3',
   docs: {
     description:
       'The record stays, marked as removed. Sessions of the key end; where the calling one is among them, its cookie is taken back. Needs a recent login.',
@@ -172,7 +172,7 @@ const removeKey = defineRoute({
   limits: [],
   body: object({ keyId: keyIdSchema }),
   result: object({ keyId: idText(), sessionsClosed: integer() }),
-  errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired', 'Forbidden'],
+  errors: ['KeyNotFound', 'FreshLoginRequired'],
   idempotent: true,
   async handle(context) {
     const { keyId, sessionsClosed, currentClosed } = await removeUserKey(context, context.body.keyId);

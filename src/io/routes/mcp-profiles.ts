@@ -23,7 +23,6 @@ export function createMcpProfilesRoute({
         address: text({ examples: ['https://gate.example/connect/p/shop/mcp'] }),
       }),
     ),
-    errors: ['SessionNotFound'],
     handle: ({ site }) =>
       [...catalog.current.profiles].map(([name, { title = name }]) => {
         return { name, title, address: `${site.baseUrl}/connect/p/${name}/mcp` };

@@ -75,6 +75,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
   const isProtected = endpoint.challenge !== undefined;
   const own = {
     path: endpoint.path,
+    spec: '4.1',
     slashToo: true,
     group: 'mcp',
     auth: 'none',
@@ -98,9 +99,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       bodyMaxBytes: BODY_MAX_BYTES,
       errors: [
         'ParseError',
-        'AccessRateLimit',
         'UnsupportedMediaType',
-        'BodyTooLarge',
         ...refusals,
         ...(isProtected ? (['InsufficientScope'] as const) : []),
       ],
@@ -117,7 +116,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
           'Always 405. Clients of later versions of the protocol ask for a stream first and go on without.',
         answers: {},
       },
-      errors: ['MethodNotAllowed', 'AccessRateLimit', ...refusals],
+      errors: ['MethodNotAllowed', ...refusals],
       handle: (context) => transport.get(context, endpoint),
     }),
     defineRoute({
@@ -132,7 +131,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
         answers: { 204: { description: 'It is ended' } },
         examples: { usual: { headers: { 'Mcp-Session-Id': MCP_SESSION_EXAMPLE } } },
       },
-      errors: ['MethodNotAllowed', 'NotFound', 'AccessRateLimit', ...refusals],
+      errors: ['MethodNotAllowed', 'NotFound', ...refusals],
       handle: (context) => transport.end(context, endpoint),
     }),
   ];

@@ -30,7 +30,6 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
       limits: [],
       body: 'stream',
       errors: [
-        'Forbidden',
         'NotFound',
         'FieldTooLong',
         'TrailersNotSupported',

@@ -27,12 +27,12 @@ export const sessions = defineRoute({
   method: 'GET',
   path: '/auth/v1/sessions',
   summary: 'Live sessions of the account',
+  spec: '4.4',
   docs: { description: 'Browser and MCP sessions. `current` marks the one that asks.' },
   group: 'auth',
   auth: 'session',
   limits: [],
   result: array(sessionSchema),
-  errors: ['SessionNotFound'],
   handle: (context) => listSessions(accountCall(context)),
 });
 
@@ -40,12 +40,12 @@ export const loginLog = defineRoute({
   method: 'GET',
   path: '/auth/v1/login_log',
   summary: 'The last logins and refused attempts, the newest first',
+  spec: '4.4',
   docs: { description: 'The log is bounded; refusals cannot push successes out.' },
   group: 'auth',
   auth: 'session',
   limits: [],
   result: array(loginSchema),
-  errors: ['SessionNotFound'],
   handle: (context) => listLogins(accountCall(context)),
 });
 
@@ -53,6 +53,7 @@ export const endSessions = defineRoute({
   method: 'POST',
   path: '/auth/v1/close_sessions',
   summary: 'End sessions: the listed ones, all others, or all',
+  spec: '4.4',
   docs: {
     description:
       '`sessionIds` ends the listed ones, `others` all but the calling one, neither of them ends all. Both at once are refused.',
@@ -69,7 +70,7 @@ export const endSessions = defineRoute({
   body: closeSessionsSchema,
   bodyOptional: true,
   result: closedSessionsSchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+  errors: ['NotFound'],
   idempotent: true,
   async handle(context) {
     const { sessionsClosed, currentClosed } = await closeSessions(accountCall(context), context.body);
@@ -81,6 +82,7 @@ export const logout = defineRoute({
   method: 'POST',
   path: '/auth/v1/logout',
   summary: 'End the session of this browser',
+  spec: '4.4',
   docs: {
     description: 'Other sessions of the account go on. The cookie is taken back.',
     sends: ['Set-Cookie'],
@@ -89,7 +91,6 @@ export const logout = defineRoute({
   auth: 'session',
   limits: [],
   result: nothing(),
-  errors: ['SessionNotFound'],
   async handle(context) {
     const { actors, session, site } = context;
     const command = { type: 'endSession' as const, sessionId: session.id, origin: originOf(context) };

@@ -136,7 +136,7 @@ function references(names: readonly ResponseFieldName[]): Record<string, object>
 /** Errors by HTTP status: those of the route and those that its definition implies, without statuses it describes itself. */
 function errorNamesOf(route: AnyRoute): Map<number, ErrorName[]> {
   const byStatus = new Map<number, ErrorName[]>();
-  for (const name of new Set<ErrorName>([...impliedErrors(route), ...route.errors])) {
+  for (const name of [...impliedErrors(route), ...(route.errors ?? [])]) {
     const { status } = errorRow(name);
     const isOwn = route.docs?.answers?.[status] !== undefined;
     if (status >= 400 && !isOwn) byStatus.set(status, [...(byStatus.get(status) ?? []), name]);
@@ -183,18 +183,20 @@ function failureOf(
   return { description, headers, content };
 }
 
-function impliedErrors(route: AnyRoute): ErrorName[] {
+/** What the definition of a route says of its errors without naming them; `errors` has the others. */
+export function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded', 'Stopping'];
   // By the Host check, on every route.
   names.push('Forbidden');
-  if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
+  if (route.query !== undefined || route.body !== undefined || route.limits.includes('CheckPubKey'))
+    names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
   if (route.body !== undefined && route.ownMinimumRate !== true) names.push('BodyTooSlow');
   if (route.body !== undefined && route.body !== 'stream') names.push('UnsupportedContentCoding');
   if (typeof route.body === 'object') names.push('UnsupportedMediaType');
   if (isCounted(route)) names.push('AccessRateLimit');
-  if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
-    names.push('SessionNotFound');
+  const isSessionNeeded = ['session', 'either', 'admin'].includes(route.auth);
+  if (isSessionNeeded || route.strictSession === true) names.push('SessionNotFound');
   if (route.feature !== undefined) names.push('NotWithCluster');
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
   // Every change waits for the journal.

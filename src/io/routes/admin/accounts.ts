@@ -59,7 +59,6 @@ function usersRoute(administration: Administration): AnyRoute {
     limits: [],
     query: pageQuery,
     result: array(userItem),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
     handle: ({ actors, query }) =>
       pageOf(
         readPage(query),
@@ -84,7 +83,7 @@ function blockRoute(staff: StaffDeps['staff']): AnyRoute {
     limits: [],
     body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
     result: object({ userId: idText(), blocked: boolean(), sessionsClosed: integer() }),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+    errors: ['NotFound', 'FreshLoginRequired'],
     async handle(context) {
       requireFresh(context);
       const { actors, session, body } = context;
@@ -113,7 +112,7 @@ const sessionsRoute = defineRoute({
   limits: [],
   query: ofUser,
   result: array(sessionSchema),
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+  errors: ['NotFound'],
   async handle(context) {
     const userId = requireId(context.query.userId, 'userId');
     await requireAccount(context.actors, userId);
@@ -132,7 +131,7 @@ const hostsRoute = defineRoute({
   limits: [],
   query: ofUser,
   result: array(hostSchema),
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+  errors: ['NotFound'],
   async handle({ actors, query }) {
     const userId = requireId(query.userId, 'userId');
     await requireAccount(actors, userId);
@@ -151,7 +150,7 @@ const endHostRoute = defineRoute({
   limits: [],
   body: object({ userId: ofUser.properties.userId, id: int64('Id of the connected host') }),
   result: endedHostSchema,
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+  errors: ['NotFound', 'FreshLoginRequired'],
   async handle(context) {
     requireFresh(context);
     const { actors, session, body } = context;

@@ -63,7 +63,6 @@ function appsRoute({ administration, webhooks }: AdminAppDeps): AnyRoute {
     limits: [],
     query: pageQuery,
     result: array(adminAppItem),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
     handle: ({ actors, query, nowMs }) =>
       pageOf(
         readPage(query, PAGE_ROWS_MAX),
@@ -90,7 +89,7 @@ function updateRoute({ webhooks }: AdminAppDeps): AnyRoute {
     limits: [],
     body: change,
     result: adminAppItem,
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+    errors: ['NotFound', 'FreshLoginRequired'],
     async handle(context) {
       requireFresh(context);
       const { actors, session, client, body, nowMs } = context;

@@ -121,7 +121,7 @@ function pageRoute(deps: AuditDeps): AnyRoute {
     limits: [],
     query: auditQuery,
     result: array(item),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'Overloaded'],
+    errors: ['NotFound'],
     async handle({ query }) {
       const { node } = query;
       const isHere = node === undefined || node === deps.cluster?.node;
@@ -172,7 +172,6 @@ function nodesRoute({ cluster }: AuditDeps): AnyRoute {
       node: nullable(text({ examples: ['node-1'] })),
       nodes: array(text({ examples: ['node-1'] })),
     }),
-    errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
     async handle() {
       if (cluster === undefined) return { calls: 'gateway' as const, node: null, nodes: [] };
       const calls = cluster.calls === undefined ? ('node' as const) : ('database' as const);
@@ -192,7 +191,6 @@ const eventsRoute = defineRoute({
   auth: 'admin',
   limits: [],
   result: array(object({ event: text({ examples: ['login'] }), ring: oneOf(AUDIT_RINGS) })),
-  errors: ['SessionNotFound', 'Forbidden'],
   handle: () => AUDIT_EVENT_NAMES.map((event) => ({ event, ring: AUDIT_EVENTS[event] })),
 });
 

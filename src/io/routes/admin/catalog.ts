@@ -36,7 +36,6 @@ export function createAdminListsRoute({ catalog }: Pick<CatalogDeps, 'catalog'>)
         estimatedTokens: integer({ examples: [10_147] }),
       }),
     ),
-    errors: ['SessionNotFound', 'Forbidden'],
     handle() {
       const { whole, profiles } = catalog.current;
       return [[null, whole] as const, ...profiles].flatMap(([profile, view]) =>
@@ -73,7 +72,7 @@ export function createAdminCatalogRoute({ nodes }: Pick<CatalogDeps, 'nodes'>): 
     auth: 'admin',
     limits: [],
     result: object({ tools: integer(), resources: integer(), notReloaded: array(notReloaded) }),
-    errors: ['SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'ConfigurationRefused'],
+    errors: ['FreshLoginRequired', 'ConfigurationRefused'],
     async handle(context) {
       requireFresh(context);
       const { actors, session, client, nowMs } = context;

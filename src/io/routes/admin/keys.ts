@@ -85,7 +85,7 @@ function searchRoute(administration: Administration): AnyRoute {
     limits: [],
     query: keyQuery,
     result: array(item),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'Quarantined'],
+    errors: ['NotFound', 'Quarantined'],
     async handle({ actors, session, query }) {
       const { publicKey } = query;
       const search = {
@@ -121,15 +121,7 @@ const addRoute = defineRoute({
     ...access,
   }),
   result: item,
-  errors: [
-    'InvalidInput',
-    'SessionNotFound',
-    'Forbidden',
-    'NotFound',
-    'KeyLimitReached',
-    'KeyAlreadyRegistered',
-    'FreshLoginRequired',
-  ],
+  errors: ['NotFound', 'KeyLimitReached', 'KeyAlreadyRegistered', 'FreshLoginRequired'],
   idempotent: true,
   async handle(context) {
     requireFresh(context);
@@ -153,7 +145,7 @@ const updateRoute = defineRoute({
   limits: [],
   body: object({ userId, keyId, ...access }),
   result: item,
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'KeyNotFound', 'FreshLoginRequired'],
+  errors: ['NotFound', 'KeyNotFound', 'FreshLoginRequired'],
   idempotent: true,
   async handle(context) {
     requireFresh(context);
@@ -174,7 +166,7 @@ const removeRoute = defineRoute({
   limits: [],
   body: object({ userId, keyId }),
   result: object({ userId: idText(), keyId: idText(), sessionsClosed: integer() }),
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'KeyNotFound', 'FreshLoginRequired'],
+  errors: ['NotFound', 'KeyNotFound', 'FreshLoginRequired'],
   idempotent: true,
   async handle(context) {
     requireFresh(context);

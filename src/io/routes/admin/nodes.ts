@@ -44,7 +44,6 @@ export function createAdminNodesRoute(nodes: Pick<AdminNodes, 'name' | 'report'>
     auth: 'admin',
     limits: [],
     result: object({ node: nullable(text({ examples: ['a'] })), nodes: array(node) }),
-    errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
     async handle() {
       const reports = await nodes.report();
       const own = reports.find(({ name }) => name === nodes.name);

@@ -31,7 +31,6 @@ const admin = {
   group: 'admin',
   auth: 'admin',
   limits: [],
-  errors: ['SessionNotFound', 'Forbidden'],
 } as const;
 const actorName = object({
   kind: text({ maxLength: 64, examples: ['user'] }),
@@ -43,14 +42,6 @@ const deadKey = object({
   id: text({ maxLength: 256, examples: [ID_EXAMPLE] }),
   seq: integer({ minimum: 0 }),
 });
-const withFaults = [
-  'InvalidInput',
-  'SessionNotFound',
-  'Forbidden',
-  'NotFound',
-  'FreshLoginRequired',
-] as const;
-
 export function createAdminOperationRoutes(deps: OperationDeps): AnyRoute[] {
   return [liveRoute(deps), uploadsRoute, eventsRoute(deps), actorsRoute(deps), ...actRoutes(deps)];
 }
@@ -84,7 +75,7 @@ function liveRoute({ dashboard, nodes, staff }: OperationDeps): AnyRoute {
         }),
       ),
     }),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'Overloaded'],
+    errors: ['NotFound'],
     handle({ actors, session, query: { node } }) {
       const names = [ALL_NODES, nodes.name, ...nodes.others()];
       if (node !== undefined && !names.includes(node)) throw new GatewayError('NotFound', 'no such node');
@@ -137,7 +128,6 @@ function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
         acceptedUtc: utcText(),
       }),
     ),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
     handle({ query }) {
       const end = Math.min(query.before ?? Number.POSITIVE_INFINITY, eventLog.newest + 1);
       const start = Math.max(0, end - 1 - EVENTS_PAGE);
@@ -229,7 +219,7 @@ function actRoutes({ administration, nodes }: OperationDeps): AnyRoute[] {
       docs: { description },
       body: actorName,
       result: actorName,
-      errors: withFaults,
+      errors: ['NotFound', 'FreshLoginRequired'],
       async handle(context) {
         requireFresh(context);
         const { kind, id } = context.body;
@@ -261,7 +251,7 @@ function actRoutes({ administration, nodes }: OperationDeps): AnyRoute[] {
       docs: { description: 'All four fields name it, as `actors` lists them. Needs a recent login.' },
       body: deadKey,
       result: deadKey,
-      errors: withFaults,
+      errors: ['NotFound', 'FreshLoginRequired'],
       async handle(context) {
         requireFresh(context);
         const { body } = context;

@@ -75,7 +75,6 @@ function overviewRoute({ administration, health, nodes }: RecordDeps): AnyRoute 
     auth: 'admin',
     limits: [],
     result: overview,
-    errors: ['SessionNotFound', 'Forbidden'],
     async handle({ actors, site, nowMs }) {
       const { failing, missing } = await nodes.failing();
       const { databaseConnected, rssBytes } = health();

@@ -66,7 +66,6 @@ export function createAdminSettingRoutes(deps: AdminSettingDeps): AnyRoute[] {
       auth: 'admin',
       limits: [],
       result: array(settingView),
-      errors: ['SessionNotFound', 'Forbidden'],
       handle: () => SETTING_NAMES.map((name) => viewSetting(live, name)),
     }),
     defineRoute({
@@ -82,7 +81,6 @@ export function createAdminSettingRoutes(deps: AdminSettingDeps): AnyRoute[] {
       auth: 'admin',
       limits: [],
       result: array(boundView),
-      errors: ['SessionNotFound', 'Forbidden'],
       handle: () =>
         bounds.report().map((row) => ({ ...row, session: row.session ?? null, user: row.user ?? null })),
     }),
@@ -102,7 +100,7 @@ export function createAdminSettingRoutes(deps: AdminSettingDeps): AnyRoute[] {
         value: unknown({ examples: [2] }),
       }),
       result: settingView,
-      errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired'],
+      errors: ['FreshLoginRequired'],
       handle(context) {
         requireFresh(context);
         const { body, session, client, actors } = context;

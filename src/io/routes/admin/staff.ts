@@ -32,7 +32,6 @@ function listRoute({ staff }: StaffDeps): AnyRoute {
     auth: 'admin',
     limits: [],
     result: array(roleItem),
-    errors: ['SessionNotFound', 'Forbidden'],
     handle: () => staff.list(),
   });
 }
@@ -48,7 +47,7 @@ function changeRoute({ staff }: StaffDeps): AnyRoute {
     limits: [],
     body: object({ userId: int64('User id: decimal string'), role: nullable(oneOf(ROLES)) }),
     result: object({ userId: idText(), role: nullable(oneOf(ROLES)) }),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'NotFound'],
+    errors: ['FreshLoginRequired', 'NotFound'],
     handle(context) {
       requireFresh(context);
       const { actors, body, client, session } = context;
@@ -77,7 +76,7 @@ function claimRoute({ staff, nodes }: StaffDeps): AnyRoute {
       token: text({ minLength: 1, maxLength: 64, examples: [KEY_EXAMPLE] }),
     }),
     result: roleItem,
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],
+    errors: ['SetupLinkOver'],
     async handle({ body, client, session }) {
       const isPasskey = session.keyType === 'FIDO2';
       const recovers = await nodes.useLink(body.token, isPasskey);

@@ -35,7 +35,7 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
         ),
       }),
       result: deliveriesSchema,
-      errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+      errors: ['NotFound'],
       async handle(context) {
         const appId = requireId(context.query.appId, 'appId');
         return webhooks.deliveries(await ownerCall(context, appId), appId, context.query.after, PAGE_LINES);
@@ -59,16 +59,7 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
         webhookId: text({ minLength: 1, maxLength: 64, examples: ['msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'] }),
       }),
       result: resendSchema,
-      errors: [
-        'InvalidInput',
-        'SessionNotFound',
-        'Forbidden',
-        'FreshLoginRequired',
-        'NotFound',
-        'AppLimitReached',
-        'WebhookDisabled',
-        'Overloaded',
-      ],
+      errors: ['FreshLoginRequired', 'NotFound', 'AppLimitReached', 'WebhookDisabled'],
       async handle(context) {
         requireFresh(context);
         const { actors, body, client, nowMs, session } = context;

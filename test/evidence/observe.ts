@@ -1,0 +1,61 @@
+/** Observes one suite: routes and errors (recorder.cts), settings with another value than their default, and passed tests. */
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import type { Base, TestBase } from 'tap';
+import {
+  LiveSettings,
+  SETTINGS,
+  type SettingName,
+  type SettingValue,
+} from '../../src/domain/settings/settings.ts';
+import { PRELOAD_VARIABLE } from '../../tools/launch.ts';
+
+interface Observation {
+  /** `path`: of the test file whose tests run from now on. */
+  begin(path: string): void;
+  end(): void;
+}
+
+const RECORDER = fileURLToPath(new URL('./recorder.cjs', import.meta.url));
+
+export function observeSuite(name: string, report: TestBase): Observation {
+  process.env[PRELOAD_VARIABLE] = RECORDER;
+  const { note } = createRequire(import.meta.url)(RECORDER) as {
+    note(...fields: readonly string[]): void;
+  };
+  let file = '';
+  note('suite', name);
+  observeSettings((setting) => note('setting', setting));
+  observeTests(report, [], (titles) => note('passed', file, ...titles));
+  return {
+    begin(path) {
+      file = `test/${path.replace(/\.js$/, '.ts')}`;
+    },
+    end: () => note('end', name),
+  };
+}
+
+/** Calls `read` for settings whose value the program reads, if it is not the default. */
+function observeSettings(read: (setting: SettingName) => void): void {
+  const get: (this: LiveSettings, name: SettingName) => SettingValue = LiveSettings.prototype.get;
+  LiveSettings.prototype.get = function observed(this: LiveSettings, name: SettingName): SettingValue {
+    const value = get.call(this, name);
+    if (value !== SETTINGS[name].default) read(name);
+    return value;
+  } as typeof LiveSettings.prototype.get;
+}
+
+/** Calls `passed` with the titles of each test that ended well, those of the tests around it before. */
+function observeTests(
+  test: TestBase,
+  around: readonly string[],
+  passed: (titles: readonly string[]) => void,
+): void {
+  const observe = (each: Base) => {
+    if ('subtests' in each) observeTests(each as TestBase, [...around, each.name], passed);
+  };
+  test.on('subtestAdd', observe);
+  test.on('subtestEnd', (each: Base) => {
+    if (each.passing()) passed([...around, each.name]);
+  });
+}
