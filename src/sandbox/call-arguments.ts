@@ -35,6 +35,11 @@ export function requiredText(
   return value;
 }
 
+/** A field that the endpoint's interface has checked; null when it is absent. */
+export function given<T extends string | number>(call: ModuleCall, field: string): T | null {
+  return (call.body[field] ?? null) as T | null;
+}
+
 /** An int64 id, from the query for GET and the body for POST. */
 export function requiredId(source: unknown, field: string): string {
   const id = parseId(source);

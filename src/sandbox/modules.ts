@@ -1,15 +1,31 @@
 /** The sandbox modules together: they share the wallet's books, so that all money is booked once. */
 import { type ChatModule, createChat } from './chat/chat.ts';
-import { createCore } from './core.ts';
+import { CHAT_SCHEMAS } from './chat/interface.ts';
+import { createCore } from './core/core.ts';
+import { CORE_SCHEMAS } from './core/interface.ts';
+import { MARKETS_SCHEMAS } from './markets/interface.ts';
 import { createMarkets } from './markets/markets.ts';
 import type { SandboxModule } from './module.ts';
+import { PAYMENTS_SCHEMAS } from './payments/interface.ts';
 import { createPayments } from './payments/payments.ts';
+import { type JsonSchema, SHARED_SCHEMAS } from './schemas.ts';
+import { WALLET_SCHEMAS } from './wallet/interface.ts';
 import { Ledger } from './wallet/ledger.ts';
 import { createWallet } from './wallet/wallet.ts';
 
 /** Names of the sandbox modules. */
 export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
+
+/** Schemas by their names in docs/modules.openapi.json. */
+export const SANDBOX_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  ...SHARED_SCHEMAS,
+  ...WALLET_SCHEMAS,
+  ...MARKETS_SCHEMAS,
+  ...PAYMENTS_SCHEMAS,
+  ...CHAT_SCHEMAS,
+  ...CORE_SCHEMAS,
+};
 
 interface SandboxModules {
   readonly byName: ReadonlyMap<string, SandboxModule>;

@@ -13,6 +13,7 @@ import { DEPENDENCIES_FILE, dependenciesPage } from '../packaging/print-dependen
 import { configurationPage } from './print-configuration.ts';
 import { logsPage } from './print-logs.ts';
 import { metricsPage } from './print-metrics.ts';
+import { MODULES_FILE, modulesText } from './print-modules.ts';
 import { readmePage, SPECIFICATION_FILE, specificationPage } from './print-specification.ts';
 
 type Pages = Readonly<Record<string, string>>;
@@ -36,6 +37,7 @@ export async function generated(print: (pages: Pages) => void = () => {}): Promi
     'docs/METRICS.md': metricsPage(),
     [DEPENDENCIES_FILE]: dependenciesPage(),
     [SPECIFICATION_FILE]: specification,
+    [MODULES_FILE]: modulesText(),
     [DASHBOARD_FILE]: dashboardText(),
     [ALERTS_FILE]: alertsText(),
     [RUNBOOKS_FILE]: runbooksText(),

@@ -37,6 +37,8 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
         'ModuleFailed',
         'ModuleTimedOut',
         'ModuleUnavailable',
+        // Of the audit record, which is on disk before the module is called.
+        ...(method === 'GET' ? [] : (['StorageFull'] as const)),
       ],
       serves: (rawPath) => isProxied(deps, rawPath),
       ...(asked.some((each) => each === method) && {

@@ -4,10 +4,9 @@
  * chat of their own, from their first call on.
  */
 
-import { type ModuleCall, optionalId, requiredText } from '../call-arguments.ts';
+import { given, type ModuleCall, optionalId } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
-import { SandboxError } from '../errors.ts';
-import type { ModuleEndpoint, SandboxModule } from '../module.ts';
+import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import {
   cancelFile,
@@ -19,6 +18,7 @@ import {
   personalChat,
   readTextFile,
 } from './files.ts';
+import { CHAT_ENDPOINTS } from './interface.ts';
 import {
   addMember,
   archive,
@@ -60,7 +60,7 @@ import type { ChatRecord, Delivered } from './records.ts';
 import { ChatState } from './state.ts';
 
 type Handle = (state: ChatState, call: ModuleCall) => object;
-type Row = readonly ['GET' | 'POST', string, Handle];
+type Row = readonly [keyof typeof CHAT_ENDPOINTS, Handle];
 
 export interface ChatModule extends SandboxModule {
   /** What was "delivered", oldest first. */
@@ -68,68 +68,61 @@ export interface ChatModule extends SandboxModule {
 }
 
 const FOR_USERS: readonly Row[] = [
-  ['GET', 'chats/list', listChats],
-  ['GET', 'chats/info', chatInfo],
-  ['POST', 'chats/create', createGroup],
-  ['POST', 'chats/create_private', createPrivate],
-  ['POST', 'chats/archive', archive],
-  ['POST', 'chats/leave', leave],
-  ['POST', 'chats/hard_delete', deleteChat],
-  ['GET', 'members/list', (state, call) => listMembers(chatInQuery(state, call))],
-  ['POST', 'members/add', addMember],
-  ['GET', 'friends/list', listFriends],
-  ['GET', 'invites/list', listInvites],
-  ['POST', 'invites/renew', renewInvite],
-  ['GET', 'messages/list', (state, call) => listMessages(chatInQuery(state, call), call)],
-  ['GET', 'messages/unread', unread],
-  ['GET', 'messages/pinned', (state, call) => pinnedMessages(chatInQuery(state, call))],
-  [
-    'POST',
-    'messages/send',
-    (state, call) => send(state, participantIn(state, call, call.body['chatId']), call),
-  ],
-  ['POST', 'messages/mark_read', markRead],
-  ['POST', 'messages/edit', editOwn],
-  ['POST', 'messages/soft_delete', softDeleteOwn],
-  ['POST', 'messages/hard_delete', hardDelete],
-  ['POST', 'messages/pin', pin],
-  ['GET', 'files/list', (state, call) => listFiles(chatInQuery(state, call), call)],
-  ['GET', 'files/info', fileInfo],
-  ['GET', 'files/text', readTextFile],
+  ['GET chats/list', listChats],
+  ['GET chats/info', chatInfo],
+  ['POST chats/create', createGroup],
+  ['POST chats/create_private', createPrivate],
+  ['POST chats/archive', archive],
+  ['POST chats/leave', leave],
+  ['POST chats/hard_delete', deleteChat],
+  ['GET members/list', (state, call) => listMembers(chatInQuery(state, call))],
+  ['POST members/add', addMember],
+  ['GET friends/list', listFriends],
+  ['GET invites/list', listInvites],
+  ['POST invites/renew', renewInvite],
+  ['GET messages/list', (state, call) => listMessages(chatInQuery(state, call), call)],
+  ['GET messages/unread', unread],
+  ['GET messages/pinned', (state, call) => pinnedMessages(chatInQuery(state, call))],
+  ['POST messages/send', (state, call) => send(state, participantIn(state, call, call.body['chatId']), call)],
+  ['POST messages/mark_read', markRead],
+  ['POST messages/edit', editOwn],
+  ['POST messages/soft_delete', softDeleteOwn],
+  ['POST messages/hard_delete', hardDelete],
+  ['POST messages/pin', pin],
+  ['GET files/list', (state, call) => listFiles(chatInQuery(state, call), call)],
+  ['GET files/info', fileInfo],
+  ['GET files/text', readTextFile],
 ];
 
 /** Endpoints for holders of an invite code, distinguished by device. */
 const FOR_HOLDERS: readonly Row[] = [
-  ['GET', 'anon/info', anonymousInfo],
-  ['GET', 'anon/members', (state, call) => listMembers(codeHolder(state, call).chat)],
-  ['GET', 'anon/messages', (state, call) => listMessages(codeHolder(state, call).chat, call)],
-  ['GET', 'anon/pinned', (state, call) => pinnedMessages(codeHolder(state, call).chat)],
-  ['GET', 'anon/files', (state, call) => listFiles(codeHolder(state, call).chat, call)],
-  ['POST', 'anon/send_message', sendAnonymous],
-  ['POST', 'anon/edit_message', editAnonymous],
-  ['POST', 'anon/soft_delete_message', softDeleteAnonymous],
-  ['POST', 'anon/leave', leaveAnonymous],
+  ['GET anon/info', anonymousInfo],
+  ['GET anon/members', (state, call) => listMembers(codeHolder(state, call).chat)],
+  ['GET anon/messages', (state, call) => listMessages(codeHolder(state, call).chat, call)],
+  ['GET anon/pinned', (state, call) => pinnedMessages(codeHolder(state, call).chat)],
+  ['GET anon/files', (state, call) => listFiles(codeHolder(state, call).chat, call)],
+  ['POST anon/send_message', sendAnonymous],
+  ['POST anon/edit_message', editAnonymous],
+  ['POST anon/soft_delete_message', softDeleteAnonymous],
+  ['POST anon/leave', leaveAnonymous],
 ];
 
 const FOR_GATEWAY: readonly Row[] = [
-  ['POST', 'chats/personal', personalChat],
-  ['POST', 'files/create', createFile],
-  ['POST', 'files/complete', completeFile],
-  ['POST', 'files/cancel', cancelFile],
-  ['GET', 'files/describe', describeFile],
-  ['POST', 'codes/deliver', deliver],
-  ['GET', 'capability/resolve', resolve],
+  ['POST chats/personal', personalChat],
+  ['POST files/create', createFile],
+  ['POST files/complete', completeFile],
+  ['POST files/cancel', cancelFile],
+  ['GET files/describe', describeFile],
+  ['POST codes/deliver', deliver],
+  ['GET capability/resolve', resolve],
 ];
 
 export function createChat(): ChatModule {
   const state = new ChatState();
   const endpoints = (rows: readonly Row[], calledFor: ModuleEndpoint['calledFor']): ModuleEndpoint[] =>
-    rows.map(([method, path, handle]) => ({
-      method,
-      path: `/chat/v1/${path}`,
-      calledFor,
-      handle: (call) => handle(state, call),
-    }));
+    rows.map(([key, handle]) =>
+      endpointOf('chat', CHAT_ENDPOINTS, key, calledFor, (call) => handle(state, call)),
+    );
   return {
     name: 'chat',
     endpoints: [
@@ -193,11 +186,9 @@ function resolve(state: ChatState, call: ModuleCall): object {
 }
 
 function deliver(_state: ChatState, call: ModuleCall): object {
-  const channel = requiredText(call, 'channel', 16);
-  if (channel !== 'phone' && channel !== 'email')
-    throw new SandboxError('BadRequest', 'channel is "phone" or "email"');
-  const address = requiredText(call, 'address', 254);
-  const code = requiredText(call, 'code', 16);
+  const channel = given<'phone' | 'email'>(call, 'channel') ?? 'phone';
+  const address = given<string>(call, 'address') ?? '';
+  const code = given<string>(call, 'code') ?? '';
   const tick = call.tick();
   const facts = { channel, address, code, utcMs: call.nowMs };
   const delivered: Delivered = { module: 'chat', type: 'delivered', tick, ...facts };

@@ -4,29 +4,13 @@
  * that a call whose answer was lost can be made again, and a message whose id it never learned be given up.
  */
 import { toIso } from '../../domain/time.ts';
-import {
-  limitOf,
-  type ModuleCall,
-  optionalId,
-  optionalText,
-  requiredId,
-  requiredText,
-} from '../call-arguments.ts';
+import { given, limitOf, type ModuleCall, optionalId, requiredId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { eventIdsFor } from './messages.ts';
 import { type Chat, type ChatMessage, visible } from './model.ts';
 import { joined, memberOf, participantOf } from './participant.ts';
 import type { FileCreated, FileEnded, UploadCancelled } from './records.ts';
 import type { ChatState } from './state.ts';
-
-const NAME_CHARACTERS_MAX = 255;
-const TEXT_CHARACTERS_MAX = 4_096;
-/** Of a text file; the sender truncates longer text. */
-const CONTENT_CHARACTERS_MAX = 32_768;
-const SHA256_CHARACTERS = 64;
-const KEY_CHARACTERS_MAX = 64;
-/** A checksum that the uploader declared, in whatever form. */
-const DECLARED_CHARACTERS_MAX = 128;
 
 /** Newest first. */
 export function listFiles(chat: Chat, call: ModuleCall): object {
@@ -59,13 +43,11 @@ export function personalChat(state: ChatState, call: ModuleCall): object {
 /** Creates a pending file, invisible until its bytes have arrived. The same key returns the same file. */
 export function createFile(state: ChatState, call: ModuleCall): object {
   const { chat, memberId } = participantOf(state, call, call.body['userId'], call.body['chatId']);
-  const uploadKey = requiredText(call, 'uploadKey', KEY_CHARACTERS_MAX);
-  const name = requiredText(call, 'name', NAME_CHARACTERS_MAX);
-  const text = optionalText(call, 'text', TEXT_CHARACTERS_MAX) ?? '';
-  const declaredCrc32 = optionalText(call, 'crc32', DECLARED_CHARACTERS_MAX) ?? null;
-  const sizeBytes = call.body['sizeBytes'] ?? null;
-  if (sizeBytes !== null && !isCount(sizeBytes))
-    throw new SandboxError('BadRequest', 'sizeBytes is a whole number');
+  const uploadKey = given<string>(call, 'uploadKey') ?? '';
+  const name = given<string>(call, 'name') ?? '';
+  const text = given<string>(call, 'text') ?? '';
+  const declaredCrc32 = given<string>(call, 'crc32');
+  const sizeBytes = given<number>(call, 'sizeBytes');
   const replyToId = optionalId(call, 'linkedMessageId') ?? null;
   if (replyToId !== null && state.messages.get(replyToId)?.chatId !== chat.id)
     throw new SandboxError('UnknownMessage', 'linkedMessageId');
@@ -98,11 +80,10 @@ export function createFile(state: ChatState, call: ModuleCall): object {
  */
 export function completeFile(state: ChatState, call: ModuleCall): object {
   const message = state.messages.get(requiredId(call.body['fileId'], 'fileId'));
-  const { sizeBytes, crc32 } = call.body;
-  if (!isCount(sizeBytes) || !isCount(crc32) || crc32 > 0xffff_ffff)
-    throw new SandboxError('BadRequest', 'sizeBytes and crc32 are whole numbers');
-  const content = optionalText(call, 'content', CONTENT_CHARACTERS_MAX) ?? null;
-  const sha256 = optionalText(call, 'sha256', SHA256_CHARACTERS) ?? null;
+  const sizeBytes = given<number>(call, 'sizeBytes') ?? 0;
+  const crc32 = given<number>(call, 'crc32') ?? 0;
+  const content = given<string>(call, 'content');
+  const sha256 = given<string>(call, 'sha256');
   const file = message?.file ?? null;
   if (message === undefined || file === null || message.deleted) throw new SandboxError('UnknownFile');
   if (file.complete) {
@@ -123,7 +104,7 @@ export function completeFile(state: ChatState, call: ModuleCall): object {
 
 /** The upload was given up: its message goes, and a call of it that comes late creates nothing. */
 export function cancelFile(state: ChatState, call: ModuleCall): object {
-  const uploadKey = requiredText(call, 'uploadKey', KEY_CHARACTERS_MAX);
+  const uploadKey = given<string>(call, 'uploadKey') ?? '';
   const fileId = state.uploads.get(uploadKey);
   if (typeof fileId === 'string') {
     end(call, { fileId, complete: false, sizeBytes: 0, crc32: 0, content: null, eventIds: [] }, call.tick());
@@ -174,8 +155,4 @@ function wireFile({ id, chatId, senderId, file, text, utcMs }: ChatMessage): obj
     text,
     dateTime: toIso(utcMs),
   };
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

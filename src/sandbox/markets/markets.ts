@@ -3,12 +3,13 @@
 import { toIso } from '../../domain/time.ts';
 import { type ModuleCall, optionalId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import type { ModuleEndpoint, SandboxModule } from '../module.ts';
+import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import { available, currencyOf } from '../wallet/account.ts';
 import { accountOf } from '../wallet/account-opening.ts';
 import { formatAmount, readAmount } from '../wallet/currencies.ts';
 import type { Ledger } from '../wallet/ledger.ts';
+import { MARKETS_ENDPOINTS } from './interface.ts';
 import { cancelOrder, createOrder, listOrders } from './order-book.ts';
 import { pairOf, readPair } from './pairs.ts';
 import { assets, candles, networks, quoteOf, rates, swapInfo, tradeInfo } from './reads.ts';
@@ -19,32 +20,26 @@ import { Markets, type Swap } from './state.ts';
 export function createMarkets(ledger: Ledger): SandboxModule {
   const markets = new Markets(ledger);
   const endpoint = (
-    method: 'GET' | 'POST',
-    path: string,
+    key: keyof typeof MARKETS_ENDPOINTS,
     handle: (markets: Markets, call: ModuleCall) => object,
-  ): ModuleEndpoint => ({
-    method,
-    path: `/markets/v1/${path}`,
-    calledFor: 'user',
-    handle: (call) => handle(markets, call),
-  });
+  ): ModuleEndpoint => endpointOf('markets', MARKETS_ENDPOINTS, key, 'user', (call) => handle(markets, call));
   return {
     name: 'markets',
     endpoints: [
-      endpoint('GET', 'rates/list', rates),
-      endpoint('GET', 'swaps/quote', swapInfo),
-      endpoint('POST', 'swaps/create', createSwap),
-      endpoint('GET', 'trades/info', tradeInfo),
-      endpoint('GET', 'candles/list', candles),
-      endpoint('GET', 'assets/list', assets),
-      endpoint('GET', 'networks/list', networks),
-      endpoint('GET', 'rooms/list', listRooms),
-      endpoint('POST', 'rooms/create', createRoom),
-      endpoint('POST', 'rooms/join', joinRoom),
-      endpoint('POST', 'rooms/close', closeRoom),
-      endpoint('GET', 'orders/list', listOrders),
-      endpoint('POST', 'orders/create', createOrder),
-      endpoint('POST', 'orders/cancel', cancelOrder),
+      endpoint('GET rates/list', rates),
+      endpoint('GET swaps/quote', swapInfo),
+      endpoint('POST swaps/create', createSwap),
+      endpoint('GET trades/info', tradeInfo),
+      endpoint('GET candles/list', candles),
+      endpoint('GET assets/list', assets),
+      endpoint('GET networks/list', networks),
+      endpoint('GET rooms/list', listRooms),
+      endpoint('POST rooms/create', createRoom),
+      endpoint('POST rooms/join', joinRoom),
+      endpoint('POST rooms/close', closeRoom),
+      endpoint('GET orders/list', listOrders),
+      endpoint('POST orders/create', createOrder),
+      endpoint('POST orders/cancel', cancelOrder),
     ],
     events: markets.events,
     apply: (record: SandboxRecord) => apply(markets, record as MarketsRecord),

@@ -2,7 +2,7 @@
 import { toIso } from '../../domain/time.ts';
 import type { ModuleCall } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
-import type { ModuleEndpoint, SandboxModule } from '../module.ts';
+import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import {
@@ -15,6 +15,7 @@ import {
   payCrypto,
   payP2p,
 } from './gate.ts';
+import { PAYMENTS_ENDPOINTS } from './interface.ts';
 import {
   confirmPayment,
   createPaymentOrder,
@@ -31,33 +32,28 @@ export function createPayments(ledger: Ledger): SandboxModule {
   const payments = new Payments(ledger);
   const endpoint = (
     calledFor: ModuleEndpoint['calledFor'],
-    method: 'GET' | 'POST',
-    path: string,
+    key: keyof typeof PAYMENTS_ENDPOINTS,
     handle: Handle,
-  ): ModuleEndpoint => ({
-    method,
-    path: `/payments/v1/${path}`,
-    calledFor,
-    handle: (call) => handle(payments, call),
-  });
+  ): ModuleEndpoint =>
+    endpointOf('payments', PAYMENTS_ENDPOINTS, key, calledFor, (call) => handle(payments, call));
   return {
     name: 'payments',
     endpoints: [
-      endpoint('user', 'POST', 'orders/create', createPaymentOrder),
-      endpoint('user', 'GET', 'orders/info', paymentOrderInfo),
-      endpoint('user', 'GET', 'terminals/list', merchantTerminals),
-      endpoint('user', 'GET', 'payments/list', listPayments),
-      endpoint('user', 'GET', 'payments/get', getPayment),
-      endpoint('user', 'POST', 'payments/confirm', confirmPayment),
-      endpoint('Capability:wallet', 'GET', 'gate/order_info', gateInfo),
-      endpoint('Capability:wallet', 'GET', 'gate/terminals', gateTerminals),
-      endpoint('Capability:wallet', 'POST', 'gate/pay_card', payCard),
-      endpoint('Capability:wallet', 'POST', 'gate/pay_p2p', payP2p),
-      endpoint('Capability:wallet', 'POST', 'gate/cancel_p2p', cancelP2p),
-      endpoint('Capability:wallet', 'POST', 'gate/pay_crypto', payCrypto),
-      endpoint('Capability:wallet', 'POST', 'gate/confirm_crypto', confirmCrypto),
-      endpoint('Capability:wallet', 'POST', 'gate/cancel_crypto', cancelCrypto),
-      endpoint('gateway', 'GET', 'capability/resolve', resolve),
+      endpoint('user', 'POST orders/create', createPaymentOrder),
+      endpoint('user', 'GET orders/info', paymentOrderInfo),
+      endpoint('user', 'GET terminals/list', merchantTerminals),
+      endpoint('user', 'GET payments/list', listPayments),
+      endpoint('user', 'GET payments/get', getPayment),
+      endpoint('user', 'POST payments/confirm', confirmPayment),
+      endpoint('Capability:wallet', 'GET gate/order_info', gateInfo),
+      endpoint('Capability:wallet', 'GET gate/terminals', gateTerminals),
+      endpoint('Capability:wallet', 'POST gate/pay_card', payCard),
+      endpoint('Capability:wallet', 'POST gate/pay_p2p', payP2p),
+      endpoint('Capability:wallet', 'POST gate/cancel_p2p', cancelP2p),
+      endpoint('Capability:wallet', 'POST gate/pay_crypto', payCrypto),
+      endpoint('Capability:wallet', 'POST gate/confirm_crypto', confirmCrypto),
+      endpoint('Capability:wallet', 'POST gate/cancel_crypto', cancelCrypto),
+      endpoint('gateway', 'GET capability/resolve', resolve),
     ],
     events: payments.events,
     apply: (record: SandboxRecord) => payments.apply(record as PaymentsRecord),

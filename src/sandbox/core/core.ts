@@ -2,12 +2,13 @@
  * The sandbox core module: a notice board, as an example of a customer-specific module. It has endpoints without a
  * built-in tool and an event type of its own (spec 6.3), to one user or to all.
  */
-import { toIso } from '../domain/time.ts';
-import type { ModuleCall } from './call-arguments.ts';
-import { boundOf, callerOf, limitOf, optionalId, pageOf, requiredText } from './call-arguments.ts';
-import { EventList } from './events.ts';
-import type { ModuleEndpoint, SandboxModule } from './module.ts';
-import type { SandboxRecord } from './record-log.ts';
+import { toIso } from '../../domain/time.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import { boundOf, callerOf, limitOf, optionalId, pageOf, requiredText } from '../call-arguments.ts';
+import { EventList } from '../events.ts';
+import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
+import type { SandboxRecord } from '../record-log.ts';
+import { CORE_ENDPOINTS } from './interface.ts';
 
 const TEXT_CHARACTERS_MAX = 1_000;
 /** Notices kept; the oldest go first. */
@@ -76,16 +77,13 @@ class Board {
 
 export function createCore(): SandboxModule {
   const board = new Board();
-  const endpoint = (
-    method: 'GET' | 'POST',
-    path: string,
-    handle: (call: ModuleCall) => object,
-  ): ModuleEndpoint => ({ method, path: `/core/v1/notices/${path}`, calledFor: 'user', handle });
+  const endpoint = (key: keyof typeof CORE_ENDPOINTS, handle: (call: ModuleCall) => object): ModuleEndpoint =>
+    endpointOf('core', CORE_ENDPOINTS, key, 'user', handle);
   return {
     name: 'core',
     endpoints: [
-      endpoint('POST', 'create', (call) => board.post(call)),
-      endpoint('GET', 'list', (call) => board.list(call)),
+      endpoint('POST notices/create', (call) => board.post(call)),
+      endpoint('GET notices/list', (call) => board.list(call)),
     ],
     events: board.events,
     apply: (record) => board.apply(record as NoticePosted),
