@@ -1,5 +1,5 @@
 /**
- * The end of `npm test`: every route, error, setting and row of a page was met by a test, and no route answered with an
+ * `npm run evidence`, after a whole `npm test`: every route, error, setting and row of a page was met by a test, and no route answered with an
  * error that it does not declare. Reads what the suites wrote down (recorder.cts, observe.ts).
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -169,7 +169,16 @@ interface PlantKey {
   readonly owner: string;
 }
 
-const planter = defineActor<null, Protocol<PlantKey, { readonly plant: null }>, never>({
+interface Crash {
+  readonly type: 'crash';
+}
+
+/** Plants a key; its other command fails each time, and any number of times in a row is a quarantine. */
+export const planter = defineActor<
+  null,
+  Protocol<PlantKey | Crash, { readonly plant: null; readonly crash: null }>,
+  never
+>({
   kind: 'planter',
   version: 1,
   limits: { mailbox: 8, snapshotEvery: 200, idleMs: 60_000 },
@@ -180,6 +189,9 @@ const planter = defineActor<null, Protocol<PlantKey, { readonly plant: null }>, 
       claims: [{ index: 'publicKey', key, owner, onConflict: 'KeyAlreadyRegistered' }],
       reply: null,
     }),
+    crash() {
+      throw new Error('planted');
+    },
   },
 });
 

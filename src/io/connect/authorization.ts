@@ -40,7 +40,7 @@ export interface AuthorizationRequest {
 type AuthorizationResult =
   | { readonly step: 'ready'; readonly request: AuthorizationRequest }
   /** Client and redirect URI are good, something else is not: the host learns it there. */
-  | { readonly step: 'redirect'; readonly redirect: string }
+  | { readonly step: 'redirect'; readonly redirect: string; readonly error: ErrorName }
   /**
    * A metadata document is not fetched before a login. No fault goes to a redirect URI that anybody registered either: a link
    * to the gateway would lead people elsewhere (RFC 9700 4.11.2).
@@ -83,7 +83,7 @@ export async function readAuthorization(
     if (client.kind === 'registration' && session === undefined) return loginFor(client);
     const { oauth } = errorRow(error.row);
     const fault = { error: oauth ?? 'invalid_request', error_description: error.detail };
-    return { step: 'redirect', redirect: answerTo(context, redirectUri, state, fault) };
+    return { step: 'redirect', redirect: answerTo(context, redirectUri, state, fault), error: error.row };
   }
 }
 

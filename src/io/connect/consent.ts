@@ -20,7 +20,7 @@ import {
   usedOf,
   usingChallenge,
 } from '../accounts/login-parts.ts';
-import type { RouteContext } from '../http/route.ts';
+import { Reply, type RouteContext } from '../http/route.ts';
 import type { Catalog } from '../mcp/catalog.ts';
 import {
   type AuthorizationDeps,
@@ -95,14 +95,18 @@ const NOTHING: Omit<ConsentView, 'step'> = {
   challenge: null,
 };
 
-export async function viewConsent(deps: ConsentDeps, context: RouteContext): Promise<ConsentView> {
+/** A fault that the host learns by a redirect is the error of the answer for log and metrics. */
+export async function viewConsent(deps: ConsentDeps, context: RouteContext): Promise<ConsentView | Reply> {
   requireOwnPage(context, false);
   const { session } = context;
   const rawQuery = context.search.slice(1);
   const result = await readAuthorization(deps, context, rawQuery).catch(shownError);
   const account = session === undefined ? null : await accountOf(context, session);
   if ('code' in result) return { ...NOTHING, step: 'error', error: result, account };
-  if (result.step === 'redirect') return { ...NOTHING, step: 'redirect', redirect: result.redirect };
+  if (result.step === 'redirect') {
+    const view: ConsentView = { ...NOTHING, step: 'redirect', redirect: result.redirect };
+    return Reply.json(200, { result: view }, [], result.error);
+  }
   if (result.step === 'login') return { ...NOTHING, step: 'login', client: result.client };
   const { request } = result;
   const shown = { ...NOTHING, ...viewOf(deps, context, request), account };

@@ -209,6 +209,7 @@ function loginRoute(deps: LoginDeps): AnyRoute {
       'AccessDenied',
       'ChallengeExpired',
       'InvalidSignature',
+      'TaskTimedOut',
       'InvalidCode',
     ],
     async handle(context) {

@@ -85,6 +85,7 @@ function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
     errors: [
       'ChallengeExpired',
       'InvalidSignature',
+      'TaskTimedOut',
       'KeyLimitReached',
       'KeyAlreadyRegistered',
       'FreshLoginRequired',

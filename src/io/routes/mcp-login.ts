@@ -87,6 +87,7 @@ export const mcpLogin = defineRoute({
     'AccessDenied',
     'ChallengeExpired',
     'InvalidSignature',
+    'TaskTimedOut',
   ],
   async handle(context) {
     context.limiter.chargeAnonymous(1);

@@ -1,6 +1,6 @@
 /** What the endpoints of the sandbox core module take and give. docs/modules.openapi.json is printed from it. */
 import type { Interface } from '../module.ts';
-import { ID, list, nullable, object, TEXT, UTC } from '../schemas.ts';
+import { ID, ID_GIVEN, list, nullable, object, TEXT, UTC } from '../schemas.ts';
 
 const NOTICE = object({ id: ID, fromUserId: ID, toUserId: nullable(ID), text: TEXT, dateTime: UTC });
 
@@ -10,7 +10,7 @@ export const CORE_ENDPOINTS = {
   'POST notices/create': {
     name: 'core_notices_create',
     summary: 'A notice to one user, or to all users',
-    takes: object({ text: { type: 'string', maxLength: 1000 }, toUserId: ID }, ['toUserId']),
+    takes: object({ text: { type: 'string', maxLength: 1000 }, toUserId: ID_GIVEN }, ['toUserId']),
     gives: NOTICE,
   },
   'GET notices/list': {

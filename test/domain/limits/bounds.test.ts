@@ -103,6 +103,9 @@ t.test('bounds: a setting that a row follows takes effect at the next lease', as
   t.equal(refusedBy(book, caller()), 'session');
   settings.set('RelayedCallsPerSession', 33);
   t.equal(refusedBy(book, caller()), undefined);
+  settings.set('RelayedCallsPerUser', 33);
+  const other = bounds.holders.of('192.0.2.1', 'a', 'other');
+  t.equal(refusedBy(book, other), 'user');
 });
 
 t.test('bounds: each module has its own, the report adds them up', async (t) => {

@@ -6,7 +6,7 @@ import { Dashboard } from '../../../src/io/admin/dashboard.ts';
 import type { DashboardSample } from '../../../src/io/admin/figures.ts';
 import type { FinishedRequest } from '../../../src/io/http/finished.ts';
 import type { OutgoingBody } from '../../../src/io/http/stream.ts';
-import { cookie } from '../../support/account.ts';
+import { cookie, planter } from '../../support/account.ts';
 import { startAdmin } from '../../support/admin.ts';
 
 function finished(route: string, status: number, milliseconds: number): FinishedRequest {
@@ -152,3 +152,35 @@ t.test('actors: nothing failed, unknown ones are not found, acts need a fresh lo
   fixture.actors.clock.nowMs += 16 * 60_000;
   t.equal((await fixture.change('actors/reset', name)).status, 403, 'the login is 16 minutes old');
 });
+
+t.test(
+  'actors: one in quarantine is listed, reset, its message skipped and the dead letter removed',
+  async (t) => {
+    const fixture = await startAdmin();
+    t.teardown(() => fixture.stop());
+    const { system } = fixture.actors;
+    const name = { kind: 'planter', id: 'one' };
+    const fail = async () => {
+      for (let failure = 1; failure <= 6; failure += 1) {
+        await system.ask(planter, 'one', { type: 'crash' }).catch(() => undefined);
+        await fixture.actors.advance(8_000);
+      }
+    };
+    await fail();
+    t.match((await fixture.ask('actors')).result, { failing: [{ ...name, quarantined: true }] });
+    t.equal((await fixture.change('actors/reset', name)).status, 200);
+    t.match((await fixture.ask('actors')).result, { failing: [] });
+    await fail();
+    await system.tell(planter, 'one', { type: 'crash' });
+    await fixture.actors.advance(1_000);
+    t.equal((await fixture.change('actors/skip', name)).status, 200);
+    const { dead } = (await fixture.ask('actors')).result as { dead: readonly Record<string, unknown>[] };
+    const [letter] = dead;
+    t.match(letter, { ...name, reason: 'skipped by an administrator' });
+    const { reason: _, ...key } = letter ?? {};
+    t.equal((await fixture.change('actors/discard', key)).status, 200);
+    t.match((await fixture.ask('actors')).result, { dead: [] });
+    t.ok(fixture.actors.bugs.length > 0, 'each failure is a bug that is reported');
+    fixture.actors.bugs.length = 0;
+  },
+);

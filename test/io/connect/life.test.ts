@@ -168,8 +168,11 @@ t.test('refresh: bound to client and resource, never wider than the grant', asyn
 });
 
 t.test('access token: expires after OAuthAccessSeconds', async (t) => {
-  const { fixture, tokens } = await startConnected(t);
-  fixture.actors.clock.nowMs += 3600 * SECOND_MS;
+  const fixture = await start(t, { settings: { OAuthAccessSeconds: 600 } });
+  const { tokens } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
+  fixture.actors.clock.nowMs += 599 * SECOND_MS;
+  t.equal(await statusWith(fixture, tokens.access), 200);
+  fixture.actors.clock.nowMs += SECOND_MS;
   t.equal(await statusWith(fixture, tokens.access), 401);
 });
 
