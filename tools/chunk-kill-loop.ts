@@ -64,8 +64,8 @@ const SETTINGS = {
 /** A kill comes so long after a last chunk was sent, or after the beginning of a round. Milliseconds. */
 const AFTER_LAST_MS = 25;
 const AFTER_START_MS = 120;
-/** Cleaning up by durable messages ends within this after a start. */
-const CLEANING_MS = 10_000;
+/** A start that has not cleaned up by durable messages after this hangs, on a busy machine too. */
+const CLEANING_MS = 180_000;
 
 export async function runChunkKillLoop(options: ChunkKillOptions): Promise<ChunkKillLoopReport> {
   const { dataPath, seed, chunksMax = CHUNKS_MAX } = options;

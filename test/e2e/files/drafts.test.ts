@@ -96,7 +96,7 @@ t.test(
   'a stop ends a stream at its counted bytes, and the upload resumes there after the restart',
   async (t) => {
     const dataPath = `${t.testdir()}/data`;
-    const Settings = { ...NO_FILE_LIMITS, FileUploadBytesPerSecond: 500_000 };
+    const Settings = { ...NO_FILE_LIMITS, FileUploadBytesPerSecond: 100_000 };
     const first = await launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
     const { cookie } = await signUp(first.url);
     const fileId = await createDraft(first.url, cookie);
@@ -110,13 +110,11 @@ t.test(
       };
       taken = parts.files['uploads_receivedBytes'] ?? 0;
     }
-    const startMs = performance.now();
     first.process.kill('SIGTERM');
     const answer = await broken;
     t.equal(answer.status, 503);
     t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1014);
     t.equal((await first.exited).code, 0);
-    t.ok(performance.now() - startMs < 8_000, 'without waiting for an upload of 16 s');
     const second = await launch({
       args: ['--sandbox'],
       dataPath,
@@ -125,7 +123,7 @@ t.test(
     t.teardown(() => second.stop());
     const told = await fetch(second.url + path, { method: 'HEAD', headers: { Cookie: cookie } });
     const offset = Number(told.headers.get('Upload-Offset'));
-    t.ok(offset > 0 && offset <= body.length, `on from ${offset}`);
+    t.ok(offset > 0 && offset < body.length, `on from ${offset}, without waiting for the rest`);
     const rest = await fetch(second.url + path, {
       method: 'PATCH',
       headers: { ...headers, 'Upload-Offset': String(offset) },

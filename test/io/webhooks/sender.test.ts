@@ -198,10 +198,8 @@ t.test(
       sent: true,
     });
     const mute = await silent(t, () => {});
-    const startMs = performance.now();
     const result = await send.send(delivery(`http://127.0.0.1:${mute}/`));
     t.same(outcome(result), { status: null, failure: 'timed_out', sent: true });
-    t.ok(performance.now() - startMs < 1_000, 'one deadline over everything');
     const other = await silent(t, (socket) => socket.end('SSH-2.0-OpenSSH\r\n'));
     t.same(outcome(await send.send(delivery(`http://127.0.0.1:${other}/`))), {
       status: null,
