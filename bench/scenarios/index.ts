@@ -19,6 +19,7 @@ import { sseFanout } from './sse-fanout.ts';
 import { turn } from './turn.ts';
 import { uploadV1, uploadV2 } from './upload.ts';
 import { webhooks } from './webhooks.ts';
+import { wsProxy } from './ws-proxy.ts';
 
 export const SCENARIOS: readonly Scenario[] = [
   turn,
@@ -42,4 +43,5 @@ export const SCENARIOS: readonly Scenario[] = [
   sessions,
   scale,
   joining,
+  wsProxy,
 ];

@@ -1,6 +1,7 @@
 /** Composes event streams and WebSockets: what they read, and the sessions that they end with. */
 import { parseSessionOwner, sessionIndex } from '../actors/accounts/owners.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
+import type { ClusterView } from '../actors/runtime/cluster-view.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -11,21 +12,25 @@ import { ListChanges } from '../io/mcp/list-changes.ts';
 import { WebSockets } from '../io/proxy/web-sockets.ts';
 import { StreamHub } from '../io/sse/hub.ts';
 
+interface LiveConnectionDeps {
+  readonly actors: GatewayActors;
+  readonly catalog: LiveCatalog;
+  readonly settings: SettingsReader;
+  readonly bounds: SharedBounds;
+  /** Absent outside of a cluster. */
+  readonly cluster: { readonly view: Pick<ClusterView, 'admits'> } | undefined;
+}
+
 /** Those that live until `drain`, apart from event streams. */
-export function openLiveConnections(
-  actors: GatewayActors,
-  catalog: LiveCatalog,
-  settings: SettingsReader,
-  bounds: SharedBounds,
-): { readonly listChanges: ListChanges; readonly sockets: WebSockets } {
-  return {
-    listChanges: openListChanges(actors, catalog, bounds),
-    sockets: openWebSockets(actors, settings, bounds),
-  };
+export function openLiveConnections(deps: LiveConnectionDeps): {
+  readonly listChanges: ListChanges;
+  readonly sockets: WebSockets;
+} {
+  return { listChanges: openListChanges(deps), sockets: openWebSockets(deps) };
 }
 
 /** Streams of MCP clients that hear of changed lists. */
-function openListChanges(actors: GatewayActors, catalog: LiveCatalog, bounds: SharedBounds): ListChanges {
+function openListChanges({ actors, catalog, bounds }: LiveConnectionDeps): ListChanges {
   const listChanges = new ListChanges({
     catalog,
     bounds,
@@ -41,13 +46,14 @@ function openListChanges(actors: GatewayActors, catalog: LiveCatalog, bounds: Sh
 }
 
 /** WebSockets to modules. */
-function openWebSockets(actors: GatewayActors, settings: SettingsReader, bounds: SharedBounds): WebSockets {
+function openWebSockets({ actors, settings, bounds, cluster }: LiveConnectionDeps): WebSockets {
   const sockets = new WebSockets({
     settings,
     bounds,
     clock: Date.now,
     schedule: nodeSchedule,
     random: Math.random,
+    admits: () => cluster?.view.admits ?? true,
     isSessionValid: ({ userId, id }) => isSessionAlive(actors, userId, id),
   });
   // As below, for the sessions of browsers and of agents.

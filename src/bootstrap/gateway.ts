@@ -14,7 +14,6 @@ import { bootId, markClosed, requireNoNode, settleLastRun } from '../io/cluster/
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { httpLibrary } from '../io/http/library.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
-import type { Server } from '../io/http/server.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { createMetrics } from '../io/observability/metrics.ts';
@@ -134,7 +133,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     moduleAddresses: addresses,
     moduleRules: new Map(Object.entries(configuration.modules)),
     catalog,
-    ...openLiveConnections(actors, catalog, settings, bounds),
+    ...openLiveConnections({ ...base, actors, bounds, cluster }),
     ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),
     bounds,
     metrics,
@@ -244,11 +243,17 @@ function unlessDiskFull(mark: () => void, log: Log): void {
 }
 
 /** Clients open connections to other nodes from now on; what they still send here is served. */
-async function sendClientsAway(cluster: OpenedCluster, pipeline: Pipeline, server: Server): Promise<void> {
+async function sendClientsAway(
+  cluster: OpenedCluster,
+  pipeline: Pipeline,
+  { publicServer: server, sockets }: Pick<HttpDeps, 'publicServer' | 'sockets'>,
+): Promise<void> {
   cluster.announceLeave();
   pipeline.closeConnections();
   await wait(ANNOUNCE_MS);
   server.stopListening();
+  // No client ends one by itself. New ones go to other nodes.
+  await sockets.drain();
   const endMs = performance.now() + LAST_ANSWERS_MS;
   while (server.counters().open > 0 && performance.now() < endMs) await wait(POLL_MS);
 }
@@ -268,13 +273,13 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
     webhooks,
     workers,
   } = deps;
-  if (cluster !== undefined) await sendClientsAway(cluster, pipelines.public, publicServer);
+  if (cluster !== undefined) await sendClientsAway(cluster, pipelines.public, deps);
   publicServer.stopListening();
   deps.dashboard.close();
   deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   if (cluster !== undefined) {
-    await Promise.all([pipelines.public.drain(SHORT_DRAIN_MS), deps.sockets.drain()]);
+    await pipelines.public.drain(SHORT_DRAIN_MS);
     await cluster.leave(actors);
   }
   const left = await Promise.all(

@@ -19,7 +19,7 @@ export const CLOSE = {
 /**
  * - `client`, `module`: that side closed it. `lost`: the client's connection broke. `cut`: the module's did, or its frames
  *   were faulty. `slow`: the module took too little. `large`: a message of the client had more than 1 MiB.
- * - `session`, `idle`, `drain`: the gateway ended it.
+ * - `session`, `idle`, `drain`: the gateway ended it. `unavailable`: a message came while the node had no lease.
  */
 export const SOCKET_ENDS = [
   'client',
@@ -31,5 +31,6 @@ export const SOCKET_ENDS = [
   'session',
   'idle',
   'drain',
+  'unavailable',
 ] as const;
 export type SocketEnd = (typeof SOCKET_ENDS)[number];

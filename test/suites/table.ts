@@ -25,6 +25,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/cluster/page',
     'e2e/cluster/rolling-restart',
     'e2e/cluster/run-cluster',
+    'e2e/cluster/sockets',
     'e2e/cluster/start',
     'e2e/cluster/takeovers',
   ],

@@ -42,6 +42,8 @@ export interface ProxyFixture {
   readonly sockets: WebSockets;
   /** Ids of sessions that are no longer alive. */
   readonly endedSessions: Set<string>;
+  /** As a node of a cluster with its lease, or without. */
+  readonly node: { admits: boolean };
   /** Of the module; a test may answer upgrades itself. */
   readonly backend: http.Server;
   readonly asked: Asked[];
@@ -105,8 +107,10 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     clock: () => time.nowMs,
     schedule: options.schedule ?? nodeSchedule,
     random: () => 0.5,
+    admits: () => node.admits,
     isSessionValid: ({ id }) => !endedSessions.has(id),
   });
+  const node = { admits: true };
   const endedSessions = new Set<string>();
   const audit: AuditRecord[] = [];
   const fixture = startHttp({
@@ -135,6 +139,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     bounds,
     sockets,
     endedSessions,
+    node,
     backend,
     asked,
     audit,

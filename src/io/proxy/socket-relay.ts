@@ -22,7 +22,8 @@ interface SocketOrigin {
 /** Callbacks of a relay to the sockets of a gateway. */
 export interface RelayEvents {
   opened(relay: SocketRelay): void;
-  relayed(direction: 'to_module' | 'to_client', bytes: number): void;
+  /** Before a message is passed on. False: it may not pass, and the relay has been ended. */
+  relays(relay: SocketRelay, direction: 'to_module' | 'to_client', bytes: number): boolean;
   /** Both sides are gone. `end` is undefined for one that never opened. */
   ended(relay: SocketRelay, end: SocketEnd | undefined): void;
 }
@@ -31,6 +32,7 @@ const OUTCOMES: Partial<Record<SocketEnd, CallOutcome>> = {
   lost: 'cancelled',
   cut: 'failed',
   slow: 'failed',
+  unavailable: 'failed',
 };
 
 export class SocketRelay implements ClientSocketListener {
@@ -99,8 +101,7 @@ export class SocketRelay implements ClientSocketListener {
       this.end('slow', CLOSE.tryLater);
       return;
     }
-    this.#events.relayed('to_module', bytes.length);
-    this.#module?.send(bytes, isBinary);
+    if (this.#events.relays(this, 'to_module', bytes.length)) this.#module?.send(bytes, isBinary);
   }
 
   drained(): void {
@@ -142,7 +143,7 @@ export class SocketRelay implements ClientSocketListener {
   #toClient(bytes: Buffer, isBinary: boolean): void {
     this.heard.module = true;
     if (this.#client === undefined || this.#end !== undefined) return;
-    this.#events.relayed('to_client', bytes.length);
+    if (!this.#events.relays(this, 'to_client', bytes.length)) return;
     if (!this.#client.send(bytes, isBinary)) this.#module?.pause();
   }
 

@@ -28,6 +28,8 @@ interface WebSocketsOptions {
   readonly schedule: Schedule;
   /** At least 0, below 1. */
   readonly random: () => number;
+  /** Whether this process may act on its state: a node of a cluster without its lease may not. */
+  readonly admits: () => boolean;
   readonly isSessionValid: (session: { readonly userId: string; readonly id: string }) => boolean;
 }
 
@@ -55,10 +57,7 @@ export class WebSockets {
   readonly #bytes: Traffic = { to_module: 0, to_client: 0 };
   readonly #events: RelayEvents = {
     opened: (relay) => this.#opened(relay),
-    relayed: (direction, bytes) => {
-      this.#messages[direction] += 1;
-      this.#bytes[direction] += bytes;
-    },
+    relays: (relay, direction, bytes) => this.#relays(relay, direction, bytes),
     ended: (relay, end) => this.#forget(relay, end),
   };
   #openedTotal = 0;
@@ -139,6 +138,17 @@ export class WebSockets {
     if (this.#endsWithSession(relay)) return;
     if (this.#closed) relay.end('drain', CLOSE.restart);
     else this.#arm(relay, nowMs);
+  }
+
+  /** Without its lease a node cannot know whether a session has ended elsewhere: no message passes on an old state. */
+  #relays(relay: SocketRelay, direction: keyof Traffic, bytes: number): boolean {
+    if (!this.#options.admits()) {
+      relay.end('unavailable', CLOSE.tryLater);
+      return false;
+    }
+    this.#messages[direction] += 1;
+    this.#bytes[direction] += bytes;
+    return true;
   }
 
   #forget(relay: SocketRelay, end: SocketEnd | undefined): void {

@@ -1,29 +1,15 @@
 /** WebSockets through the program to the echo of the sandbox: sessions of a browser and of an agent, and a stop. */
 import t from 'tap';
-import { WebSocket } from 'ws';
 import { expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../../tools/agent.ts';
 import { launch, NO_LIMITS } from '../../../tools/launch.ts';
+import { openEcho } from '../../support/echo-client.ts';
 
 t.setTimeout(120_000);
 
 const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
 t.teardown(() => gateway.stop());
 
-async function open(headers: Record<string, string>): Promise<WebSocket> {
-  const socket = new WebSocket(`${gateway.url}/core/v1/echo`, [], { headers, perMessageDeflate: false });
-  await new Promise<void>((resolve, reject) => socket.on('open', resolve).on('error', reject));
-  return socket;
-}
-
-const endOf = (socket: WebSocket) => new Promise<number>((resolve) => socket.on('close', resolve));
-
-async function echoed(socket: WebSocket, text: string): Promise<string> {
-  const answer = new Promise<string>((resolve) =>
-    socket.once('message', (bytes: Buffer) => resolve(bytes.toString())),
-  );
-  socket.send(text);
-  return answer;
-}
+const open = (headers: Record<string, string>) => openEcho(gateway.url, headers);
 
 async function metric(name: string): Promise<string | undefined> {
   const { text } = await request(`${gateway.internal}/metrics`, {});
@@ -37,27 +23,24 @@ t.test('a browser and an agent reach the echo; each socket ends with its session
   const bearer = String((login.json['result'] as Json)['sessionId']);
   const agent = await open({ authorization: `Bearer ${bearer}` });
   const browser = await open({ cookie: person.cookie, origin: gateway.url });
-  t.equal(await echoed(browser, 'from a browser'), 'from a browser');
-  t.equal(await echoed(agent, 'from an agent'), 'from an agent');
+  t.equal(await browser.echoed('from a browser'), 'from a browser');
+  t.equal(await agent.echoed('from an agent'), 'from an agent');
   t.equal(await metric('gatehouse_websockets_open'), 'gatehouse_websockets_open 2');
-  const agentEnd = endOf(agent);
   const headers = { cookie: person.cookie };
   expectOk(
     'others',
     await request(`${gateway.url}/auth/v1/close_sessions`, { headers, body: { others: true } }),
   );
-  t.equal(await agentEnd, 1008);
-  t.equal(await echoed(browser, 'still there'), 'still there');
-  const browserEnd = endOf(browser);
+  t.equal(await agent.ended, 1008);
+  t.equal(await browser.echoed('still there'), 'still there');
   expectOk('logout', await request(`${gateway.url}/auth/v1/logout`, { headers, body: {} }));
-  t.equal(await browserEnd, 1008);
+  t.equal(await browser.ended, 1008);
 });
 
 t.test('a stop ends open sockets with 1012, and the program ends in order', async (t) => {
   const person = await signUp(gateway.url);
   const socket = await open({ cookie: person.cookie });
-  const end = endOf(socket);
   const stopped = gateway.stop();
-  t.equal(await end, 1012);
+  t.equal(await socket.ended, 1012);
   t.match(await stopped, { code: 0 });
 });

@@ -583,6 +583,30 @@ t.test('WebSocket: a session that ended during the handshake opens none', async 
   t.equal(proxy.http.server.open, 0, 'its connection is counted once');
 });
 
+t.test(
+  'WebSocket: without its lease a node passes no message on, and ends the socket with 1013',
+  async (t) => {
+    const proxy = await proxyOf(t);
+    for (const from of ['client', 'module'] as const) {
+      const arrival = proxy.nextModule();
+      const client = connect(proxy);
+      await opened(client);
+      const module = await arrival;
+      const end = endOf(client);
+      const received: unknown[] = [];
+      client.on('message', (bytes: Buffer) => received.push(bytes));
+      proxy.node.admits = false;
+      (from === 'client' ? client : module.socket).send('on an old state');
+      t.same(await end, [1013, ''], `of the ${from}`);
+      t.same(await module.closed, [1013, '']);
+      t.same([...module.messages, ...received], []);
+      proxy.node.admits = true;
+    }
+    t.equal(await proxy.sockets.drain(), 0, 'both are over');
+  t.match(proxy.sockets.counters(), { open: 0, ended: { unavailable: 2 } });
+  },
+);
+
 t.test('WebSocket: a drain ends all sockets with 1012, and refuses new ones', async (t) => {
   const proxy = await proxyOf(t);
   const clients = Array.from({ length: 5 }, () => connect(proxy));

@@ -1,0 +1,102 @@
+/** WebSockets at the nodes of a cluster: sessions of other nodes, and ends by a session, a drain and a lost lease. */
+import t, { type Test } from 'tap';
+import { signUp, untilAvailable } from '../../../tools/agent.ts';
+import { type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
+import type { Postgres } from '../../../tools/cluster/postgres.ts';
+import { NO_LIMITS } from '../../../tools/launch.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+import { asked, newAgent, resultOf, verifiedBearer } from '../../support/cluster/three-nodes.ts';
+import { openEcho } from '../../support/echo-client.ts';
+
+t.setTimeout(240_000);
+
+/** A busy machine may hold up a renewal for longer than the default. */
+const LEASE_MS = 10_000;
+const KEYS = '/auth/v1/keys/user_keys';
+
+type Started = Awaited<ReturnType<typeof nodesOf>>;
+
+async function nodesOf(t: Test, postgres: Postgres) {
+  const cluster = await startNodes({
+    ...{ postgres, nodes: 3, configuration: { Settings: NO_LIMITS } },
+    cluster: { leaseMilliseconds: LEASE_MS },
+  });
+  t.teardown(() => cluster.stop());
+  const [a, b, c] = cluster.nodes;
+  if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
+  return { cluster, nodes: [a, b, c] as const };
+}
+
+const open = ({ url }: NodeProcess, headers: Record<string, string>) => openEcho(url, headers);
+
+async function ends(t: Test, { nodes }: Started): Promise<void> {
+  const person = await untilAvailable(() => newAgent(nodes[0]));
+  for (const at of nodes) {
+    const bearer = await verifiedBearer(at, person);
+    const agents = await Promise.all(nodes.map((node) => open(node, { authorization: `Bearer ${bearer}` })));
+    const browsers = await Promise.all(nodes.map((node) => open(node, { cookie: person.cookie })));
+    for (const socket of [...agents, ...browsers]) t.equal(await socket.echoed('here'), 'here');
+    await resultOf(at, person.cookie, '/auth/v1/close_sessions', { others: true });
+    for (const { ended } of agents) t.equal(await ended, 1008, `closed at ${at.name}`);
+    for (const socket of browsers) {
+      t.equal(await socket.echoed('still here'), 'still here');
+      socket.close();
+      await socket.ended;
+    }
+  }
+}
+
+async function lostLease(t: Test, { cluster, nodes }: Started): Promise<void> {
+  const person = await untilAvailable(() => signUp(nodes[0].url));
+  const headers = { cookie: person.cookie };
+  // An account whose owner is cut off is 503 until the others have taken it over.
+  const owner = await cluster.ownerOf('user', person.userId);
+  const [cut, other] = nodes.filter((node) => node !== owner);
+  if (cut === undefined || other === undefined) throw new Error('too few nodes');
+  const talking = await open(cut, headers);
+  const silent = await open(cut, headers);
+  const elsewhere = await open(other, headers);
+  t.equal(await talking.echoed('with a lease'), 'with a lease');
+  cut.database.hold();
+  cut.links.cut();
+  // Requests are refused as soon as the lease is over.
+  for (let status = 0; status !== 503; ) status = (await asked(cut, person.cookie, KEYS)).status;
+  talking.send('without a lease');
+  t.equal(await talking.ended, 1013);
+  t.equal(await elsewhere.echoed('others serve'), 'others serve');
+  await resultOf(owner, person.cookie, '/auth/v1/logout', {});
+  t.equal(await elsewhere.ended, 1008);
+  cut.database.heal();
+  cut.links.heal();
+  t.equal(await silent.ended, 1008, 'it has caught up');
+  await cluster.allServe();
+}
+
+async function stop(t: Test, { nodes }: Started): Promise<void> {
+  const person = await untilAvailable(() => signUp(nodes[0].url));
+  const [first, second, third] = await Promise.all(
+    nodes.map((node) => open(node, { cookie: person.cookie })),
+  );
+  const stopped = nodes[1].gateway.stop();
+  t.equal(await second?.ended, 1012);
+  t.match(await stopped, { code: 0 });
+  for (const socket of [first, third]) {
+    t.equal(await socket?.echoed('others'), 'others');
+    socket?.close();
+  }
+}
+
+await withPostgres(t, (postgres) => {
+  t.test('WebSockets of a cluster', async (t) => {
+    const started = await nodesOf(t, postgres);
+    await t.test('a session of any node opens sockets at all, which end with it at once', (t) =>
+      ends(t, started),
+    );
+    await t.test('a node without its lease passes nothing on; an end elsewhere holds when it is back', (t) =>
+      lostLease(t, started),
+    );
+    await t.test('a node that stops ends its sockets with 1012, and those of others live', (t) =>
+      stop(t, started),
+    );
+  });
+});
