@@ -603,7 +603,7 @@ t.test(
       proxy.node.admits = true;
     }
     t.equal(await proxy.sockets.drain(), 0, 'both are over');
-  t.match(proxy.sockets.counters(), { open: 0, ended: { unavailable: 2 } });
+    t.match(proxy.sockets.counters(), { open: 0, ended: { unavailable: 2 } });
   },
 );
 
