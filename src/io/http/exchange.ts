@@ -23,7 +23,8 @@ import { type OutgoingLimits, OutgoingStream } from './outgoing.ts';
 import { isBodiless, writeAnswer, writeHead, writeUpgrade } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import { type ResponseOptions, type ResponsePhase, responseOptions } from './response-options.ts';
-import type { AnyRoute, ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
+import type { ClientInfo, HeaderList, Reply, RouteContext } from './route.ts';
+import type { ReadyRoute } from './router.ts';
 import { type HttpResponse, remotePortOf, type UpgradeContext } from './server.ts';
 import type { Services } from './services.ts';
 import type { StreamReply, UpgradeReply } from './stream.ts';
@@ -52,7 +53,12 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly idempotencyKey: string | undefined;
   readonly traceparent: string | undefined;
   readonly services: Services;
-  route: AnyRoute | undefined;
+  /** The route, from its stage on. */
+  ready: ReadyRoute | undefined;
+  /** Index of the stage that it passes next. */
+  stage = 0;
+  /** A PROXY protocol header came before it. */
+  isProxied = false;
   params: Readonly<Record<string, string>> = NO_VALUES;
   query: unknown;
   body: unknown;
@@ -187,11 +193,17 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
 
   noteWork(tool?: string): void {
-    this.services.loopWatch?.note(this.route?.path ?? '', tool);
+    this.services.loopWatch?.note(this.ready?.route.path ?? '', tool);
   }
 
   #holderOf(session: SessionContext | undefined): Holder {
     return this.services.bounds.holders.of(this.client.address, session?.userId, session?.id);
+  }
+
+  /** The handler follows. From here on the answer needs its own cork, and an abort is reported. */
+  start(): void {
+    this.watch();
+    this.running = true;
   }
 
   /** For the abort of the connection; uWebSockets.js takes one handler a request. */

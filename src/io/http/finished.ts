@@ -35,7 +35,8 @@ const UNROUTED_SEGMENTS_SHOWN = 3;
 const WORD_LENGTH_MAX = 20;
 
 export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest {
-  const { head, route, client } = exchange;
+  const { head, client } = exchange;
+  const route = exchange.ready?.route;
   const record: FinishedRequest = {
     method: head.method,
     route: route?.path ?? '',

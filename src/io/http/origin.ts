@@ -5,7 +5,8 @@ import { isIP } from 'node:net';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Site } from '../../domain/site.ts';
 import { type IncomingHead, sidsOf } from './request.ts';
-import type { AnyRoute, RouteContext } from './route.ts';
+import type { RouteContext } from './route.ts';
+import type { ReadyRoute } from './router.ts';
 
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 
@@ -42,12 +43,12 @@ function isLocalName(host: string): boolean {
 export function checkCaller(
   site: Site,
   head: IncomingHead,
-  route: AnyRoute,
+  { route, tokenOnly }: ReadyRoute,
   bearer: boolean,
   canUpgrade = false,
 ): void {
   if (route.anyOrigin === true) return;
-  if (isBearerRoute(route)) {
+  if (tokenOnly) {
     if (site.checkHost) checkOrigin(site, head);
     return;
   }
@@ -78,10 +79,6 @@ export function checkOrigin(site: Site, head: IncomingHead): void {
   if (origin === undefined ? head.repeatedHeaders.has('origin') : !site.origins.has(origin)) {
     throw new GatewayError('Forbidden', 'Origin');
   }
-}
-
-function isBearerRoute(route: AnyRoute): boolean {
-  return route.auth === 'none' && route.limits.includes('Self');
 }
 
 function isSafe(method: string): boolean {

@@ -3,6 +3,7 @@
  * Also decodes paths and queries.
  */
 import { GatewayError } from '../../domain/errors.ts';
+import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
 import type { HttpRequest } from './server.ts';
 
 /** Characters of a user agent that are kept. */
@@ -219,6 +220,19 @@ export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
     fields[name] = at < 0 ? '' : decodeField(pair.slice(at + 1));
   }
   return fields;
+}
+
+/** Fields of a query or body under their current names. Throws `InvalidInput` if a field differs under both names. */
+export function withCurrentNames(
+  formerNames: FormerNames | undefined,
+  value: unknown,
+  location: string,
+): unknown {
+  if (formerNames === undefined || typeof value !== 'object' || value === null || Array.isArray(value))
+    return value;
+  const read = readFormerNames(formerNames, value as Readonly<Record<string, unknown>>);
+  if (!read.ok) throw new GatewayError('InvalidInput', `${location}: ${read.fault}`);
+  return read.fields;
 }
 
 function decodeField(text: string): string {

@@ -2,9 +2,15 @@
  * Finds the route of a method and path. Paths are compared undecoded and with case, so that a resource has one spelling;
  * only parameters are decoded. A literal segment has priority over a parameter.
  */
+import type { Role } from '../../domain/roles.ts';
 import { type CompiledSchema, compileSchema, type TSchema } from '../../domain/schema.ts';
 import { decodeSegment, NO_VALUES } from './request.ts';
 import type { AnyRoute } from './route.ts';
+
+/** Cap of a body if the route names none. */
+export const BODY_BYTES_MAX = 64 * 1024;
+/** The same of a body that no route reads. */
+const IGNORED_BYTES_MAX = 1024 * 1024;
 
 /** A parameter and the index of its path segment. */
 interface Parameter {
@@ -12,7 +18,7 @@ interface Parameter {
   readonly index: number;
 }
 
-/** A route with compiled schemas and a split path. */
+/** A route with what is computed of it once. */
 export interface ReadyRoute {
   readonly route: AnyRoute;
   readonly parameters: readonly Parameter[];
@@ -20,6 +26,18 @@ export interface ReadyRoute {
   readonly queryCheck: CompiledSchema<unknown> | undefined;
   /** Query fields that the schema declares as number or boolean. */
   readonly queryTypes: ReadonlyMap<string, 'integer' | 'boolean'>;
+  /** Cap of its body. */
+  readonly bodyMaxBytes: number;
+  /** Its requests are counted by the scopes of the limiter. */
+  readonly counted: boolean;
+  /** Header `pkey` is charged. */
+  readonly chargesKey: boolean;
+  /** A bearer has priority over the cookie. */
+  readonly readsBearer: boolean;
+  /** It takes only a token that it reads itself: no cookie that a foreign page could send. */
+  readonly tokenOnly: boolean;
+  /** The least role of its caller. */
+  readonly role: Role | undefined;
 }
 
 export type Match =
@@ -84,6 +102,7 @@ function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: s
 }
 
 function prepare(route: AnyRoute): ReadyRoute {
+  const { auth, limits } = route;
   return {
     route,
     parameters: parametersOf(route.path),
@@ -91,7 +110,18 @@ function prepare(route: AnyRoute): ReadyRoute {
       route.body === undefined || typeof route.body === 'string' ? undefined : compileSchema(route.body),
     queryCheck: route.query === undefined ? undefined : compileSchema(route.query),
     queryTypes: queryTypesOf(route.query),
+    bodyMaxBytes: bodyMaxBytesOf(route),
+    counted: !limits.includes('NoRateLimit') && !limits.includes('Self'),
+    chargesKey: limits.includes('CheckPubKey'),
+    readsBearer: auth === 'either' || auth === 'eitherOptional',
+    tokenOnly: auth === 'none' && limits.includes('Self'),
+    role: auth === 'admin' ? (route.role ?? (route.method === 'GET' ? 'viewer' : 'admin')) : undefined,
   };
+}
+
+function bodyMaxBytesOf({ body, bodyMaxBytes }: AnyRoute): number {
+  if (body === undefined) return IGNORED_BYTES_MAX;
+  return bodyMaxBytes ?? (body === 'stream' ? Infinity : BODY_BYTES_MAX);
 }
 
 function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>, path = ''): Match {

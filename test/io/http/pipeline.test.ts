@@ -3,8 +3,8 @@ import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { BODY_BYTES_MAX } from '../../../src/io/http/body/receive.ts';
 import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/route.ts';
+import { BODY_BYTES_MAX } from '../../../src/io/http/router.ts';
 import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;

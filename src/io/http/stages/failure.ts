@@ -1,7 +1,15 @@
 /** The way from an error to its answer, the same for REST, MCP and OAuth: each brings its form, and all else is here. */
-import { errorRow, type GatewayError } from '../../../domain/errors.ts';
+import { type ErrorName, errorRow, GatewayError } from '../../../domain/errors.ts';
+import type { Exchange } from '../exchange.ts';
 import { errorReply } from '../reply.ts';
 import type { FailureForm, HeaderList, Reply, RouteContext } from '../route.ts';
+import { clearSid } from '../sid-cookie.ts';
+import { isStale } from './authenticate.ts';
+import { answer } from './send.ts';
+import type { PipelineContext } from './stage.ts';
+
+/** Errors that close the connection: more of the body may follow, or the gateway stops. */
+const CLOSING: ReadonlySet<ErrorName> = new Set<ErrorName>(['BodyTooLarge', 'BodyTooSlow', 'Stopping']);
 
 /**
  * Shows a limit in `X-RateLimit`. To an answer with the status of its error it adds what the caller can do; other forms, such as
@@ -20,4 +28,38 @@ const NONE: HeaderList = [];
 function hintsOf({ row, retryAfterSeconds }: GatewayError): HeaderList {
   if (row === 'UnsupportedContentCoding') return [['Accept-Encoding', 'identity']];
   return retryAfterSeconds === undefined ? [] : [['Retry-After', String(retryAfterSeconds)]];
+}
+
+/** Answers an error of the table; anything else is a bug, which is logged and never shown to the caller. */
+export function fail(exchange: Exchange, pipeline: PipelineContext, thrown: unknown): void {
+  if (exchange.phase === 'decided' || (exchange.last && exchange.hasAnswer)) return;
+  const charged = chargeRefusal(exchange, thrown);
+  const known = charged instanceof GatewayError ? charged : pipeline.bug(exchange, charged);
+  const reply = failure(exchange, known, (error) => formOf(error, exchange));
+  answer(exchange, pipeline, reply, CLOSING.has(known.row));
+}
+
+/**
+ * Charges a refusal before the limits of a route (Host, Origin, admin address, parameter) as a request without a
+ * session. Returns the error to answer: the refusal, or that of the limit.
+ */
+function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
+  if (!exchange.inAccessCheck || !(refusal instanceof GatewayError) || refusal.row === 'Stopping')
+    return refusal;
+  try {
+    exchange.limiter.chargeAnonymous(1);
+    return refusal;
+  } catch (limited) {
+    return limited;
+  }
+}
+
+/** The form of an error: the route's own, or the envelope. A refused expired cookie is cleared, so that a repeated request signs up. */
+function formOf(error: GatewayError, exchange: Exchange): Reply | undefined {
+  const route = exchange.ready?.route;
+  if (route === undefined)
+    return error.row === 'NotFound' ? exchange.services.notFound?.(exchange.head) : undefined;
+  const own = route.refusal?.(error, exchange);
+  if (own !== undefined || error.row !== 'SessionNotFound' || !isStale(exchange, route)) return own;
+  return errorReply(error, clearSid(exchange.site.secureCookies));
 }
