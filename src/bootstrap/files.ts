@@ -100,7 +100,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   const storage = openStorage(configuration, folder, workers, log);
   const throttle = new Throttle({
     settings,
-    elapsed: () => performance.now(),
+    elapsed: performance.now.bind(performance),
     timer: nodeSchedule.timer,
   });
   const receiver = new BodyReceiver(workers, { folder });
@@ -210,7 +210,7 @@ function openStorage(
   const { fileServers, sendfileBehind } = configuration;
   const full = {
     onFull: (message: string) => log.write('storageFull', { detail: message }),
-    elapsed: () => performance.now(),
+    elapsed: performance.now.bind(performance),
   };
   const deps = {
     workers,

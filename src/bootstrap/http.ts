@@ -71,16 +71,13 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       limiter,
       bounds,
       clock: Date.now,
-      elapsed: () => performance.now(),
+      elapsed: performance.now.bind(performance),
       newRequestId,
       trustedProxies: configuration.trustedProxies,
       loopWatch,
       onBug: (error, requestId) => options.log.write('requestFailed', { err: error, requestId }),
       onUntrustedProxy: warnOnce(options.log),
-      onFinished(record) {
-        deps.requests.observe(record);
-        dashboard.observe(record);
-      },
+      observers: [...deps.requests.observers, dashboard],
     });
   const api = openRoutes(deps, sessionLookup, health);
   const pages = openPages(configuration, api);
@@ -134,7 +131,7 @@ function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLoo
     actors,
     clock: Date.now,
     adminPublicKeys: site.adminPublicKeys,
-    roleOf: (userId) => staff.roleOf(userId),
+    staff,
     onTouchFailed: (error) => options.log.write('sessionUnwritten', { err: error }),
   });
 }

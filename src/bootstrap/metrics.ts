@@ -336,7 +336,7 @@ function traceReadings({ telemetry }: MetricSources) {
 export interface FinishedRequests {
   /** Also for other lines than those of requests. */
   readonly sink: LineSink;
-  readonly observe: (record: FinishedRequest) => void;
+  readonly observers: readonly { observe(record: FinishedRequest): void }[];
   /** Writes the buffered lines. */
   close(): Promise<void>;
 }
@@ -350,10 +350,7 @@ export function observeRequests(
   const log = createRequestLog(configuration.log.requests, sink, clock);
   return {
     sink,
-    observe(record) {
-      metrics.observe(record);
-      log?.(record);
-    },
+    observers: log === undefined ? [metrics] : [metrics, { observe: log }],
     close: () => sink.close(),
   };
 }

@@ -23,7 +23,7 @@ export class LoopTick {
   #planned = false;
 
   /** `defer` runs its callbacks after the poll phase, in order, each followed by its microtasks. */
-  constructor(defer: (act: () => void) => unknown = (act) => setImmediate(act)) {
+  constructor(defer: (act: () => void) => unknown = setImmediate) {
     this.#defer = defer;
   }
 
@@ -58,8 +58,21 @@ export class TickBatch<Item> {
   readonly #phase: BatchPhase;
   readonly #run: (item: Item) => void;
   readonly #tick: LoopTick;
-  readonly #flush = () => this.#empty();
   #items: Item[] = [];
+  readonly #flush = () => {
+    const items = this.#items;
+    this.#items = [];
+    for (const item of items) {
+      try {
+        this.#run(item);
+      } catch (error) {
+        // A bug must surface, but must not affect other requests.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  };
 
   /** Calls `run` once for each item in order. An error of one item is rethrown after the others have run. */
   constructor(phase: BatchPhase, run: (item: Item) => void, tick: LoopTick = LOOP_TICK) {
@@ -76,20 +89,5 @@ export class TickBatch<Item> {
     }
     this.#items.push(item);
     if (this.#items.length === 1) this.#tick.atEnd(this.#phase, this.#flush);
-  }
-
-  #empty(): void {
-    const items = this.#items;
-    this.#items = [];
-    for (const item of items) {
-      try {
-        this.#run(item);
-      } catch (error) {
-        // A bug must surface, but must not affect other requests.
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-    }
   }
 }

@@ -152,7 +152,7 @@ export interface AccountFixtureOptions {
   /** What hears of changed applications. */
   readonly webhookPort?: WebhookPort;
   /** Roles beside those of keys. */
-  readonly roleOf?: (userId: string) => Role | undefined;
+  readonly staff?: { roleOf(userId: string): Role | undefined };
   /** Of randomness: another one than that of rows that are planted. */
   readonly seed?: number;
 }
@@ -213,7 +213,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     actors: system,
     clock: actors.clock.read,
     adminPublicKeys,
-    ...(options.roleOf === undefined ? {} : { roleOf: options.roleOf }),
+    staff: options.staff,
     onTouchFailed: (error) => touchFailures.push(error),
   });
   const accounts = accountRoutes({

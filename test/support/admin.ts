@@ -71,7 +71,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
   const fixture = startAccounts({
     ...options,
     site,
-    roleOf: (userId) => staff?.roleOf(userId),
+    staff: { roleOf: (userId) => staff?.roleOf(userId) },
     routes: (actors, bounds, sessions) => {
       const { administration } = actors.system;
       const webhooks = { ...NO_WEBHOOKS, ...options.webhooks };

@@ -125,7 +125,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     trustedProxies,
     connections: server,
     onBug: (error) => bugs.push(error),
-    onFinished: (record) => finished.push(record),
+    observers: [{ observe: (record) => void finished.push(record) }],
     ...options.pipeline,
   });
   handle = pipeline.handle;

@@ -53,6 +53,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly idempotencyKey: string | undefined;
   readonly traceparent: string | undefined;
   readonly services: Services;
+  readonly settings: SettingsReader;
+  readonly site: Site;
   /** The route, from its stage on. */
   ready: ReadyRoute | undefined;
   /** Index of the stage that it passes next. */
@@ -88,6 +90,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   /** Chunked, or `ResolvedClient.alone`: answered in a later tick, and the last request of its connection. */
   readonly last: boolean;
   status = 0;
+  /** The failure that the answer reports, or that cut it off. */
+  error: ErrorName | undefined;
   sentBytes = 0;
   /** The library can make it a WebSocket. */
   upgradeContext: UpgradeContext | undefined;
@@ -103,7 +107,6 @@ export class Exchange implements RouteContext, InFlightRequest {
   #isWatched = false;
   #isAbandoned = false;
   #abortListeners: (() => void)[] | undefined;
-  #error: ErrorName | undefined;
   #remaining: RemainingBody | undefined;
   #outgoing: OutgoingStream | undefined;
   #closer: ConnectionCloser | undefined;
@@ -127,6 +130,8 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.last = this.chunked || client.alone;
     this.head = head;
     this.services = services;
+    this.settings = services.settings;
+    this.site = services.site;
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
     this.origin = client;
@@ -149,10 +154,6 @@ export class Exchange implements RouteContext, InFlightRequest {
   get hasAnswer(): boolean {
     return this.#phase !== 'open' && this.#phase !== 'aborted';
   }
-  /** The failure that the answer reports, or that cut it off. */
-  get error(): ErrorName | undefined {
-    return this.#error;
-  }
   get search(): string {
     return this.head.search;
   }
@@ -167,12 +168,6 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
   get actors(): ActorSystem {
     return this.span === undefined ? this.services.actors : new TracedActors(this.services.actors, this.span);
-  }
-  get settings(): SettingsReader {
-    return this.services.settings;
-  }
-  get site(): Site {
-    return this.services.site;
   }
 
   // Routes take these out of the context, so they may not depend on how they are called; most requests ask for none.
@@ -198,12 +193,6 @@ export class Exchange implements RouteContext, InFlightRequest {
 
   #holderOf(session: SessionContext | undefined): Holder {
     return this.services.bounds.holders.of(this.client.address, session?.userId, session?.id);
-  }
-
-  /** The handler follows. From here on the answer needs its own cork, and an abort is reported. */
-  start(): void {
-    this.watch();
-    this.running = true;
   }
 
   /** For the abort of the connection; uWebSockets.js takes one handler a request. */
@@ -279,12 +268,12 @@ export class Exchange implements RouteContext, InFlightRequest {
   /** Fixes an answer that is written in a later tick. */
   decide(reply: Reply): void {
     this.#phase = 'decided';
-    this.#error = reply.error;
+    this.error = reply.error;
   }
 
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is invalid. */
   answer(reply: Reply, close: boolean): boolean {
-    if (reply.error !== undefined) this.#error = reply.error;
+    if (reply.error !== undefined) this.error = reply.error;
     if (this.isOver) return false;
     this.status = reply.status;
     const options = responseOptions(this, close);
@@ -389,7 +378,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       },
       failed: (error: unknown) => this.#listener.bug(this, error),
       cut: (error: ErrorName) => {
-        this.#error = error;
+        this.error = error;
       },
       progress: () => this.#closer?.wait(),
     };

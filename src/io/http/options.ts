@@ -31,7 +31,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly onUntrustedProxy?: (address: string) => void;
   /** Undefined: no request is traced. */
   readonly tracing?: Tracing | undefined;
-  readonly onFinished?: (record: FinishedRequest) => void;
+  /** Receive the record of every finished request. */
+  readonly observers?: readonly { observe(record: FinishedRequest): void }[];
   /** Asked at every answer: does the connection close with it? */
   readonly connections?: Pick<Server, 'isNearCapacity' | 'open' | 'noteClosed'>;
 }

@@ -11,7 +11,7 @@ import type { PipelineCounters, PipelineOptions } from './options.ts';
 import { createHostCheck } from './origin.ts';
 import type { IncomingHead } from './request.ts';
 import { createRouter, type Router } from './router.ts';
-import type { HttpRequest, HttpResponse, RequestHandler, UpgradeContext } from './server.ts';
+import type { RequestHandler } from './server.ts';
 import type { Services } from './services.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { fail } from './stages/failure.ts';
@@ -54,7 +54,12 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 }
 
 class RequestPipeline implements Pipeline, PipelineContext {
-  readonly handle: RequestHandler = (response, request, upgrade) => this.#accept(response, request, upgrade);
+  readonly handle: RequestHandler = (response, request, upgrade) => {
+    const exchange = openExchange(response, request, upgrade, this);
+    this.#walk(exchange);
+    // Only a listener that is registered in this call receives the end of the body.
+    if (exchange.head.hasBody) exchange.ignoreBody();
+  };
   readonly options: PipelineOptions;
   readonly services: Services;
   readonly inFlight: InFlight;
@@ -68,10 +73,21 @@ class RequestPipeline implements Pipeline, PipelineContext {
     bug: (exchange, error) => this.bug(exchange, error),
     closed: ({ origin }) => this.options.connections?.noteClosed(origin.peer),
   };
-  readonly #batches = {
-    work: new TickBatch<Exchange>('work', (exchange) => this.#walk(exchange)),
-    send: new TickBatch<Exchange>('send', (exchange) => this.#walk(exchange)),
+  readonly #walk = (exchange: Exchange): void => {
+    try {
+      for (let stage = STAGES[exchange.stage]; stage !== undefined; stage = STAGES[exchange.stage]) {
+        exchange.stage += 1;
+        if (!stage.run(exchange as RoutedExchange, this) || this.#waits(exchange)) return;
+      }
+    } catch (error) {
+      try {
+        fail(exchange, this, error);
+      } finally {
+        handled(exchange, this);
+      }
+    }
   };
+  readonly #batches = { work: new TickBatch('work', this.#walk), send: new TickBatch('send', this.#walk) };
   stopping = false;
   closing = false;
 
@@ -98,30 +114,8 @@ class RequestPipeline implements Pipeline, PipelineContext {
     return this.inFlight.drained(timeoutMs);
   }
 
-  #accept(response: HttpResponse, request: HttpRequest, upgrade: UpgradeContext | undefined): void {
-    const exchange = openExchange(response, request, upgrade, this);
-    this.#walk(exchange);
-    // Only a listener that is registered in this call receives the end of the body.
-    if (exchange.head.hasBody) exchange.ignoreBody();
-  }
-
   proceed(exchange: Exchange): void {
     if (!this.#waits(exchange)) this.#walk(exchange);
-  }
-
-  #walk(exchange: Exchange): void {
-    try {
-      for (let stage = STAGES[exchange.stage]; stage !== undefined; stage = STAGES[exchange.stage]) {
-        exchange.stage += 1;
-        if (!stage.run(exchange as RoutedExchange, this) || this.#waits(exchange)) return;
-      }
-    } catch (error) {
-      try {
-        fail(exchange, this, error);
-      } finally {
-        handled(exchange, this);
-      }
-    }
   }
 
   /** Adds it to the batch of its next stage, unless that runs at once: a handler that reads the body as it arrives does. */

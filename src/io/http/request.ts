@@ -39,6 +39,15 @@ export class IncomingHead {
   #headers: Map<string, string>;
   #repeated: Map<string, string[]> | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
+  readonly hasBody: boolean;
+  /** Declared bytes; undefined for a chunked body. */
+  readonly contentLength: number | undefined;
+  /** The caller's own id of the request, if well formed. */
+  readonly clientRequestId: string | undefined;
+  /** W3C trace context, if well formed. */
+  readonly traceparent: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  readonly userAgent: string;
 
   constructor(request: HttpRequest) {
     this.method = canonicalMethod(request.getCaseSensitiveMethod());
@@ -64,6 +73,15 @@ export class IncomingHead {
     this.#headers = headers;
     this.#repeated = repeated;
     this.repeatedHeaders = repeated === undefined ? NO_HEADERS : new Set(repeated.keys());
+    const length = headers.get('content-length');
+    this.contentLength = length === undefined ? undefined : Number(length);
+    this.hasBody =
+      this.contentLength === undefined ? headers.has('transfer-encoding') : this.contentLength > 0;
+    this.clientRequestId = this.#matching('x-request-id', REQUEST_ID_PATTERN);
+    this.traceparent = this.#matching('traceparent', TRACEPARENT_PATTERN);
+    this.idempotencyKey = this.#matching('idempotency-key', IDEMPOTENCY_KEY_PATTERN);
+    const agent = headers.get('user-agent')?.slice(0, USER_AGENT_MAX) ?? '';
+    this.userAgent = CONTROL.test(agent) ? agent.replace(CONTROLS, '') : agent;
   }
 
   /** The query with its `?`; '' for a target without one. */
@@ -101,17 +119,6 @@ export class IncomingHead {
     for (const [name, value] of this.#headers) yield [name, this.#repeated?.get(name)?.join(', ') ?? value];
   }
 
-  get hasBody(): boolean {
-    const length = this.#headers.get('content-length');
-    return length === undefined ? this.#headers.has('transfer-encoding') : Number(length) > 0;
-  }
-
-  /** Declared bytes; undefined for a chunked body. */
-  get contentLength(): number | undefined {
-    const length = this.#headers.get('content-length');
-    return length === undefined ? undefined : Number(length);
-  }
-
   /** Does the client wait for `100 Continue`? uWebSockets.js answers the exact `100-continue` before any handler. */
   get awaitsContinue(): boolean {
     const expected = this.#headers.get('expect');
@@ -120,29 +127,9 @@ export class IncomingHead {
     );
   }
 
-  /** The caller's own id of the request, if well formed. */
-  get clientRequestId(): string | undefined {
-    return this.#matching('x-request-id', REQUEST_ID_PATTERN);
-  }
-
-  /** W3C trace context. */
-  get traceparent(): string | undefined {
-    const value = this.header('traceparent');
-    return value !== undefined && isTraceparent(value) ? value : undefined;
-  }
-
-  get idempotencyKey(): string | undefined {
-    return this.#matching('idempotency-key', IDEMPOTENCY_KEY_PATTERN);
-  }
-
   #matching(name: string, pattern: RegExp): string | undefined {
     const value = this.header(name);
     return value !== undefined && pattern.test(value) ? value : undefined;
-  }
-
-  get userAgent(): string {
-    const agent = this.#headers.get('user-agent')?.slice(0, USER_AGENT_MAX) ?? '';
-    return CONTROL.test(agent) ? agent.replace(CONTROLS, '') : agent;
   }
 }
 

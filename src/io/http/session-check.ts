@@ -12,8 +12,8 @@ export function checkSession(
   charge: Parameters<SessionLookup['authenticate']>[2],
   audience: string | null = null,
 ): ReturnType<SessionLookup['authenticate']> {
+  if (parent === undefined) return sessions.authenticate(token, kind, charge, client, audience);
   const span = openSessionCheck(parent, kind);
-  if (span === undefined) return sessions.authenticate(token, kind, charge, client, audience);
   let outcome: 'valid' | 'unknown' | undefined;
   try {
     const found = sessions.authenticate(token, kind, charge, client, audience);

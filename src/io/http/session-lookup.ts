@@ -29,7 +29,7 @@ interface SessionLookupOptions {
   /** base64url keys whose holders are admins. */
   readonly adminPublicKeys: ReadonlySet<string>;
   /** Roles of accounts; absent: none. */
-  readonly roleOf?: (userId: string) => Role | undefined;
+  readonly staff?: { roleOf(userId: string): Role | undefined } | undefined;
   /** Called when a last use could not be written; the session stays valid, and the next use retries in a minute. */
   readonly onTouchFailed: (error: unknown) => void;
 }
@@ -72,7 +72,7 @@ function readOwner(actors: ActorSystem, kind: SessionKind, hash: string): Sessio
 }
 
 export function createSessionLookup(options: SessionLookupOptions): SessionLookup {
-  const { actors, clock, adminPublicKeys, onTouchFailed, roleOf } = options;
+  const { actors, clock, adminPublicKeys, onTouchFailed, staff } = options;
   // A session never changes its owner, and the owner checks it every time: an entry cannot be stale.
   const owners = { browser: new Map<string, SessionOwner>(), mcp: new Map<string, SessionOwner>() };
   return {
@@ -89,7 +89,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
         kind,
         hash,
         adminPublicKeys,
-        role: roleOf?.(userId),
+        role: staff?.roleOf(userId),
         charge,
         audience,
       };

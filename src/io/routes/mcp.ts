@@ -175,7 +175,7 @@ class McpHttpHandler {
   }
 
   post(context: RouteContext, endpoint: McpEndpoint): Reply | Promise<Reply> {
-    this.#requireProfile(context, endpoint);
+    if (context.params['profile'] !== undefined) this.#requireProfile(context, endpoint);
     if (endpoint.challenge !== undefined) return this.#answer(context, endpoint);
     return this.#refusedHead(context, endpoint) ?? this.#answer(context, endpoint);
   }

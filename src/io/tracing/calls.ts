@@ -31,8 +31,7 @@ export function openModuleCall(
 }
 
 /** The look-up of a token's session at its account. */
-export function openSessionCheck(parent: TraceSpan | undefined, kind: SessionKind): TraceSpan | undefined {
-  if (parent === undefined) return undefined;
+export function openSessionCheck(parent: TraceSpan, kind: SessionKind): TraceSpan {
   const span = parent.child('session check');
   span.set({ 'gatehouse.session.kind': kind });
   return span;

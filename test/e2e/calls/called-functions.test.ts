@@ -33,11 +33,16 @@ const MODULE_KEY = 'k'.repeat(40);
 const ANSWER = JSON.stringify({ result: { fileId: '7', chatId: '9', balance: '1000.00000000' } });
 const CHUNK_BYTES = 256 * 1024;
 
+/**
+ * Counted by V8's precise coverage, each function once however often it is called: closures, accessors, and the initializers of a
+ * class's fields. Functions of libraries and of other threads do not count. Each path has room for the three functions by which the
+ * idle connections to modules are swept: their timer may fall into any request.
+ */
 const CEILINGS = {
-  'tools/call': { functions: 465, files: 117 },
-  'chunk of a v1 upload': { functions: 442, files: 103 },
-  'tools/list': { functions: 271, files: 73 },
-  get_info: { functions: 194, files: 58 },
+  'tools/call': { functions: 440, files: 120 },
+  'chunk of a v1 upload': { functions: 421, files: 106 },
+  'tools/list': { functions: 243, files: 77 },
+  get_info: { functions: 171, files: 62 },
 } as const;
 type Name = keyof typeof CEILINGS;
 

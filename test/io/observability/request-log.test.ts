@@ -70,7 +70,9 @@ function startLogged() {
         handle: () => Reply.empty(),
       }),
     ],
-    pipeline: { onFinished: createRequestLog('all', sink, () => START_MS) ?? (() => undefined) },
+    pipeline: {
+      observers: [{ observe: createRequestLog('all', sink, () => START_MS) ?? (() => undefined) }],
+    },
   });
   return { fixture, lines: () => sink.lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 }

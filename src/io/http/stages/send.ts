@@ -94,9 +94,9 @@ function upgrade(exchange: Exchange, pipeline: PipelineContext, reply: UpgradeRe
 export function settle(exchange: Exchange, pipeline: PipelineContext): void {
   if (exchange.settled) return;
   exchange.settled = true;
-  const { elapsed, tracing, onFinished } = pipeline.options;
+  const { elapsed, tracing, observers } = pipeline.options;
   const record = recordOf(exchange, elapsed());
   if (exchange.span !== undefined) tracing?.end(exchange.span.root, record);
-  onFinished?.(record);
+  if (observers !== undefined) for (const observer of observers) observer.observe(record);
   if (!exchange.running) pipeline.inFlight.remove(exchange);
 }

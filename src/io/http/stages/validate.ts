@@ -9,7 +9,9 @@ const FAULTS_SHOWN_MAX = 3;
 export function validate(exchange: RoutedExchange): boolean {
   const { bodyCheck } = exchange.ready;
   if (bodyCheck !== undefined) requireValid(bodyCheck, exchange.body, 'body');
-  exchange.start();
+  // From here on the answer needs its own cork, and an abort is reported.
+  exchange.watch();
+  exchange.running = true;
   return true;
 }
 
