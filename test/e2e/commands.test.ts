@@ -76,19 +76,24 @@ t.test('commands: serve and check-config do what the former flags did', async (t
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
 
-t.test('commands: print-schema has the keys of the file and of Settings, and takes env:NAME', async (t) => {
-  const { code, stdout } = await runToEnd(['print-schema']);
-  t.equal(code, 0);
-  const schema = JSON.parse(stdout) as {
-    properties: Record<string, { properties?: Record<string, unknown> }>;
-  };
-  const keys = [
-    ...readFileSync('docs/CONFIGURATION.md', 'utf8').matchAll(/^\| `([A-Z][A-Za-z0-9]*)[`.]/gm),
-  ].map(([, key]) => key ?? '');
-  t.same(Object.keys(schema.properties).sort(), [...new Set([...keys, '$schema'])].sort());
-  t.match(schema.properties['BaseUrl'], { anyOf: [{ pattern: /https/ }, { pattern: '^env:.+$' }] });
-  t.match(schema.properties['Settings']?.properties?.['IpRPSLimit'], { type: 'integer', minimum: 0 });
-});
+t.test(
+  'commands: print-schema has the keys of the file and of Settings, and takes env:NAME and file:/PATH',
+  async (t) => {
+    const { code, stdout } = await runToEnd(['print-schema']);
+    t.equal(code, 0);
+    const schema = JSON.parse(stdout) as {
+      properties: Record<string, { properties?: Record<string, unknown> }>;
+    };
+    const keys = [
+      ...readFileSync('docs/CONFIGURATION.md', 'utf8').matchAll(/^\| `([A-Z][A-Za-z0-9]*)[`.]/gm),
+    ].map(([, key]) => key ?? '');
+    t.same(Object.keys(schema.properties).sort(), [...new Set([...keys, '$schema'])].sort());
+    t.match(schema.properties['BaseUrl'], {
+      anyOf: [{ pattern: /https/ }, { pattern: '^(env:.+|file:/[^/].*)$' }],
+    });
+    t.match(schema.properties['Settings']?.properties?.['IpRPSLimit'], { type: 'integer', minimum: 0 });
+  },
+);
 
 t.test('commands: status is one line or JSON of a running gateway, and 69 when none answers', async (t) => {
   const gateway = await launch();
