@@ -81,7 +81,7 @@ export class Administration {
     return new Promise((resolve, reject) => {
       const settle = (_: unknown, error: Error | undefined) =>
         error === undefined ? resolve() : reject(error);
-      commit.add(ofNoActor(operations, partition), {
+      commit.addRows(ofNoActor(operations, partition), {
         ...(onDisk === undefined ? {} : { applied: { type: 'stored' as const, onDisk } }),
         waiter: { settle },
       });

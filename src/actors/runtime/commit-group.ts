@@ -17,20 +17,31 @@ export interface Writer {
 }
 
 /** Gives the group that holds answers back until every other node has applied the turn. */
-type OpenGate = () => CommitGroup;
+export type OpenGate = () => CommitGroup;
 
-/** Who hears what became of a turn. */
-export interface Parked {
-  decided(verdict: number, openGate: OpenGate): void;
+/** Takes the verdicts on turns that it has added to a group. */
+export interface Verdicts<Turn extends JournalTurn, Effect> {
+  /** The verdict comes with the commit. Never where one node judges alone. */
+  waits(turn: Turn): void;
+  /**
+   * `written`: the group that holds back what follows; undefined where the rows are on disk, and listeners know them.
+   * `openGate`: of turns that have waited.
+   */
+  judged(
+    turn: Turn,
+    verdict: number,
+    written: CommitGroup<Effect> | undefined,
+    openGate: OpenGate | undefined,
+  ): void;
   /** The process is about to end: the turn may have been written. */
-  lost(error: GatewayError): void;
+  lost(turn: Turn, error: GatewayError): void;
 }
 
 /** Writes of several turns that become durable together. What its effects are only GroupCommit knows. */
 export class CommitGroup<Effect = unknown> {
   readonly turns: JournalTurn[] = [];
   /** Of turns that wait for their verdict: only where the journal judges. */
-  readonly parked = new Map<JournalTurn, Parked>();
+  readonly waiting = new Map<JournalTurn, Verdicts<JournalTurn, Effect>>();
   /** A caller waits for it, or will. */
   urgent = false;
   commands = 0;
@@ -70,7 +81,7 @@ export class CommitGroup<Effect = unknown> {
     }
     this.#writers.length = 0;
     this.turns.length = 0;
-    this.parked.clear();
+    this.waiting.clear();
     this.effects.length = 0;
   }
 

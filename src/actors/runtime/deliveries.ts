@@ -108,7 +108,7 @@ export class Deliveries {
     const removal: Operation =
       source.type === 'mail' ? { op: 'mailRemove', key: source.key } : { op: 'timerRemove', key: source.key };
     const { kind, id } = mailbox;
-    commit.add(
+    commit.addRows(
       { kind, id, operations: [...others, removal], claims: [] },
       { applied: { type: 'done', entry }, outdated: () => this.#options.mailboxes().outdated(entry) },
     );

@@ -3,7 +3,7 @@
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { CommitGroup, type Waiter, type Writer } from './commit-group.ts';
+import { CommitGroup, type Verdicts, type Waiter, type Writer } from './commit-group.ts';
 import type { Effect } from './effects.ts';
 import { type Journal, type JournalTurn, type Judged, VERDICT } from './journal/port.ts';
 import { NotOwner } from './not-owner.ts';
@@ -16,6 +16,8 @@ const INTERVALS = 10;
 
 /** What follows a turn that no instance waits for. */
 interface Consequences {
+  /** Performed when its rows are on disk. In a cluster the follower does this for the rows of all nodes. */
+  readonly written?: Effect;
   /** Performed when it is on disk and applied. */
   readonly applied?: Effect;
   /** Called instead when the log has judged otherwise: nothing was written. */
@@ -78,8 +80,8 @@ export class GroupCommit {
     return this.newestPending === undefined && this.#releasing.length === 0 && this.#gated.size === 0;
   }
 
-  /** Turns wait for a verdict before they change the state of their actor. */
-  get judges(): boolean {
+  /** Several nodes write, so a turn waits for the commit to know its verdict. */
+  get #isShared(): boolean {
     return this.#options.reached !== undefined;
   }
 
@@ -87,23 +89,43 @@ export class GroupCommit {
     return this.#failure !== undefined;
   }
 
-  /** Adds writes that change no state in memory. To be followed by `wrote` or `wroteUnawaited`. */
-  add(turn: JournalTurn, { applied, outdated, waiter }: Consequences = {}): void {
+  /**
+   * Adds the writes of a turn. A single node judges alone: the turn is applied before this returns, and what follows from
+   * it waits for the group that is returned. To be followed by `wrote` or `wroteUnawaited`.
+   */
+  add<Turn extends JournalTurn>(
+    turn: Turn,
+    verdicts?: Verdicts<Turn, Effect>,
+  ): CommitGroup<Effect> | undefined {
     const group = this.#open;
     group.turns.push(turn);
-    if (!this.judges) {
-      if (applied !== undefined) group.effects.push(applied);
-      if (waiter !== undefined) group.gate(waiter, undefined, undefined);
-      return;
+    if (!this.#isShared) {
+      verdicts?.judged(turn, VERDICT.applied, group, undefined);
+      return group;
     }
-    if (applied === undefined && waiter === undefined) return;
-    group.parked.set(turn, {
-      decided: (verdict) => {
-        if (verdict !== VERDICT.applied) outdated?.();
-        else if (applied !== undefined) this.#options.perform(applied);
-        waiter?.settle(undefined, verdict === VERDICT.applied ? undefined : new NotOwner());
+    if (verdicts !== undefined) {
+      verdicts.waits(turn);
+      group.waiting.set(turn, verdicts);
+    }
+    return undefined;
+  }
+
+  /** The same for writes that change no state in memory. */
+  addRows(turn: JournalTurn, { written, applied, outdated, waiter }: Consequences): void {
+    this.add(turn, {
+      waits: () => undefined,
+      judged: (_turn, verdict, group) => {
+        if (verdict !== VERDICT.applied) {
+          outdated?.();
+          waiter?.settle(undefined, new NotOwner());
+          return;
+        }
+        if (written !== undefined) group?.effects.push(written);
+        if (applied !== undefined) this.after(group, applied);
+        if (group === undefined) waiter?.settle(undefined, undefined);
+        else if (waiter !== undefined) group.gate(waiter, undefined, undefined);
       },
-      lost: (error) => waiter?.settle(undefined, error),
+      lost: (_turn, error) => waiter?.settle(undefined, error),
     });
   }
 
@@ -167,7 +189,7 @@ export class GroupCommit {
     if (group === undefined) return;
     this.#inFlight = group;
     group.writing();
-    const cancelWatchdog = this.judges ? undefined : this.#watch(group);
+    const cancelWatchdog = this.#isShared ? undefined : this.#watch(group);
     this.#options.journal.commit(group.turns, (error, judged) => {
       cancelWatchdog?.();
       if (this.#inFlight !== group) return;
@@ -224,8 +246,8 @@ export class GroupCommit {
         this.#fail(new Error(`the log refused a turn of ${turn.kind} ${turn.id}`));
         return false;
       }
-      group.parked.get(turn)?.decided(verdict, openGate);
-      group.parked.delete(turn);
+      group.waiting.get(turn)?.judged(turn, verdict, undefined, openGate);
+      group.waiting.delete(turn);
     }
     if (gate !== undefined) this.#holdBack(gate, position);
     return true;
@@ -303,7 +325,7 @@ export class GroupCommit {
     this.#open = new CommitGroup<Effect>();
     for (const group of lost) {
       for (const waiter of group?.waiters ?? []) waiter.settle(undefined, answer);
-      for (const parked of group?.parked.values() ?? []) parked.lost(answer);
+      for (const [turn, verdicts] of group?.waiting ?? []) verdicts.lost(turn, answer);
     }
   }
 }

@@ -2,9 +2,9 @@
  * What a turn will write, worked out and packed before anything is changed: a value that cannot be stored, or an
  * `evolve` that throws, fails the turn and leaves no trace.
  */
-import { type AnyOutcome, type Claim, Later } from './actor.ts';
+import { type AnyOutcome, type Claim, Later, type Refusal } from './actor.ts';
 import { auditOperation } from './audit/operation.ts';
-import type { AskWaiter, Cell } from './cell.ts';
+import type { AskWaiter, Cell, Chain } from './cell.ts';
 import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
 import type { Journal, JournalTurn, MailRow, Operation, RingEntry, TimerChange } from './journal/port.ts';
 import type { Entry } from './mailbox.ts';
@@ -13,15 +13,20 @@ import { dueOf } from './timer-list.ts';
 interface TurnInput {
   readonly cell: Cell;
   readonly outcome: AnyOutcome;
-  readonly chain: { readonly commandId: string; readonly entry: Entry | undefined };
+  readonly chain: Chain;
   /** Who waits for the answer of this chain. */
   readonly waiter: AskWaiter | undefined;
+  /** The answer, instead of the outcome's. */
+  readonly refusal: Refusal | undefined;
   readonly journal: Journal;
   readonly nextMailSeq: () => number;
 }
 
 export interface PreparedTurn extends JournalTurn {
+  readonly cell: Cell;
+  readonly chain: Chain;
   readonly outcome: AnyOutcome;
+  readonly refusal: Refusal | undefined;
   readonly state: unknown;
   readonly seq: number;
   readonly events: number;
@@ -36,7 +41,7 @@ export interface PreparedTurn extends JournalTurn {
 const NONE: readonly never[] = [];
 
 export function prepareTurn(input: TurnInput): PreparedTurn {
-  const { cell, outcome, chain, journal } = input;
+  const { cell, outcome, refusal, chain, journal } = input;
   const events = outcome.events ?? NONE;
   let { state } = cell;
   for (const event of events) state = cell.kind.evolve(state, event);
@@ -78,7 +83,10 @@ export function prepareTurn(input: TurnInput): PreparedTurn {
     id,
     operations,
     claims,
+    cell,
+    chain,
     outcome,
+    refusal,
     state,
     seq,
     events: events.length,

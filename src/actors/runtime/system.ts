@@ -191,8 +191,8 @@ export class RunningSystem implements ActorSystem {
           if (error === undefined) resolve();
           else reject(error);
         };
-        commit.add(ofNoActor([{ op: 'mail', key, row }]), {
-          ...(commit.judges ? {} : { applied: { type: 'message' as const, row: { ...key, command } } }),
+        commit.addRows(ofNoActor([{ op: 'mail', key, row }]), {
+          written: { type: 'message', row: { ...key, command } },
           waiter: { settle },
         });
         commit.wrote(1, journal.sizeBytes(row));

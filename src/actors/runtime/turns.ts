@@ -8,7 +8,7 @@ import { type AnyOutcome, isRefusal, Later, type Refusal, refuse } from './actor
 import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
-import type { CommitGroup } from './commit-group.ts';
+import type { CommitGroup, OpenGate, Verdicts } from './commit-group.ts';
 import type { Effect, EffectOf } from './effects.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
@@ -32,8 +32,6 @@ interface TurnsOptions {
   readonly claims: Claims;
   readonly supervision: Supervision;
   readonly mailboxes: Mailboxes;
-  /** Rows of a group that are on disk now. */
-  readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   /** Absent: there is one node. */
   readonly cluster: Pick<ClusterView, 'owns'> | undefined;
@@ -43,8 +41,9 @@ interface TurnsOptions {
 }
 
 const NOTHING: AnyOutcome = {};
+const NO_COMMANDS: NonNullable<Cell['held']> = [];
 
-export class Turns {
+export class Turns implements Verdicts<PreparedTurn, Effect> {
   readonly #options: TurnsOptions;
   readonly #portCalls: PortCallRunner;
   turns = 0;
@@ -107,7 +106,7 @@ export class Turns {
     }
     supervision.succeeded(cell.kind.kind, cell.id);
     if (refusal !== undefined) this.#refused(cell, chain, refusal, conflictPending);
-    else if (prepared !== undefined) this.#apply(cell, chain, prepared);
+    else if (prepared !== undefined) this.#write(prepared);
   }
 
   /** An instance that threw is replayed, once its wait is over and everything it wrote is on disk. */
@@ -131,16 +130,17 @@ export class Turns {
     }
   }
 
-  #prepare(cell: Cell, outcome: AnyOutcome, chain: Chain): PreparedTurn {
+  #prepare(cell: Cell, outcome: AnyOutcome, chain: Chain, refusal?: Refusal): PreparedTurn {
     const { journal, mailboxes } = this.#options;
     const waiter = chain.waiter ?? cell.waiting?.get(chain.commandId);
-    return prepareTurn({ cell, outcome, chain, waiter, journal, nextMailSeq: () => mailboxes.nextSeq() });
+    const nextMailSeq = () => mailboxes.nextSeq();
+    return prepareTurn({ cell, outcome, chain, waiter, refusal, journal, nextMailSeq });
   }
 
   #refused(cell: Cell, chain: Chain, refusal: Refusal, conflictPending: boolean): void {
     if (chain.entry !== undefined) {
       this.messagesRefused += 1;
-      this.#apply(cell, chain, this.#prepare(cell, NOTHING, { ...chain, waiter: undefined }), refusal);
+      this.#write(this.#prepare(cell, NOTHING, chain, refusal));
       return;
     }
     const waiter = this.#takeWaiter(cell, chain);
@@ -161,93 +161,98 @@ export class Turns {
     return waiter;
   }
 
-  #apply(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal?: Refusal): void {
+  #write(prepared: PreparedTurn): void {
     const { commit, claims } = this.#options;
+    const { cell } = prepared;
     const isUnawaited = prepared.outcome.unawaited === true;
     if (prepared.operations.length === 0) {
-      this.#finish(cell, chain, prepared, refusal);
+      this.#finish(prepared, commit.open);
       if (!isUnawaited && cell.gate !== undefined) commit.hurry(cell.gate);
       return;
     }
-    const group = commit.open;
-    group.turns.push(prepared);
-    if (prepared.claims.length > 0) claims.write(prepared.claims, group);
-    if (commit.judges) {
-      this.#park(cell, chain, prepared, refusal);
-      commit.wrote(1, prepared.sizeBytes);
-      return;
-    }
-    const snapshotBytes = this.#change(cell, prepared);
-    group.writtenBy(cell, !isUnawaited);
-    addRowEffects(group, prepared);
-    this.#finish(cell, chain, prepared, refusal);
-    const sizeBytes = prepared.sizeBytes + snapshotBytes;
-    if (isUnawaited) commit.wroteUnawaited(1, sizeBytes);
-    else commit.wrote(1, sizeBytes);
+    if (prepared.claims.length > 0) claims.write(prepared.claims, commit.open);
+    const written = commit.add(prepared, this);
+    if (isUnawaited && written !== undefined) commit.wroteUnawaited(1, prepared.sizeBytes);
+    else commit.wrote(1, prepared.sizeBytes);
   }
 
-  /** Takes over the state of a turn; bytes of the snapshot that was due. */
-  #change(cell: Cell, prepared: PreparedTurn): number {
+  /** Every later command of its actor waits too. */
+  waits({ cell }: PreparedTurn): void {
+    cell.held = [];
+  }
+
+  /** At once on a single node, with the commit in a cluster. */
+  judged(
+    prepared: PreparedTurn,
+    verdict: number,
+    written: CommitGroup<Effect> | undefined,
+    openGate: OpenGate | undefined,
+  ): void {
+    const { cell, chain } = prepared;
+    const { held = NO_COMMANDS } = cell;
+    cell.held = undefined;
+    if (verdict === VERDICT.applied) this.#applied(prepared, written, openGate);
+    else if (verdict === VERDICT.fenced || verdict === VERDICT.stale) {
+      this.#takeWaiter(cell, chain)?.settle(undefined, new NotOwner());
+      this.letGo(cell);
+      const { entry } = chain;
+      chain.entry = undefined;
+      if (entry !== undefined) this.#options.mailboxes.outdated(entry);
+    } else {
+      const claim = prepared.claims[verdict - VERDICT.conflict];
+      this.#refused(cell, chain, { refuse: claim?.onConflict ?? 'InternalError' }, false);
+    }
+    if (openGate === undefined) return;
+    for (const { command, chain } of held) this.run(cell, command, chain);
+    this.#options.mailboxes.resumeActor(cell.kind.kind, cell.id);
+  }
+
+  /** The state moves on; what follows from the turn waits for the rows, or for other nodes, or for nothing. */
+  #applied(
+    prepared: PreparedTurn,
+    written: CommitGroup<Effect> | undefined,
+    openGate: OpenGate | undefined,
+  ): void {
+    const { cell } = prepared;
+    if (cell.gone) this.#replaceHeir(cell);
     cell.state = prepared.state;
     cell.seq = prepared.seq;
     cell.tail += prepared.events;
     cell.remember(prepared.ring, prepared.timers);
-    return cell.tail >= cell.kind.limits.snapshotEvery && !cell.gone ? this.snapshot(cell) : 0;
+    if (cell.tail >= cell.kind.limits.snapshotEvery && !cell.gone) this.snapshot(cell);
+    if (written !== undefined) {
+      written.writtenBy(cell, prepared.outcome.unawaited !== true);
+      addRowEffects(written, prepared);
+    } else if (openGate !== undefined && isGated(cell, prepared)) openGate().writtenBy(cell, true);
+    this.#finish(prepared, written);
   }
 
-  /** What leaves a turn: answers, a notification, slow work. All of it waits for the gate of the instance. */
-  #finish(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
-    const { outcome, entry } = prepared;
+  /** The process ends: nothing is known of a turn that waits for its verdict, and later ones do not run. */
+  lost({ cell, chain }: PreparedTurn, error: GatewayError): void {
+    const { held = [] } = cell;
+    cell.held = undefined;
+    for (const each of [chain, ...held.map(({ chain }) => chain)]) {
+      this.#takeWaiter(cell, each)?.settle(undefined, error);
+    }
+  }
+
+  /**
+   * What leaves a turn: its entry once `written` is on disk; answers, a notification and slow work behind the gate of the
+   * instance.
+   */
+  #finish(prepared: PreparedTurn, written: CommitGroup<Effect> | undefined): void {
+    const { commit } = this.#options;
+    const { cell, chain, outcome, entry } = prepared;
     if (entry !== undefined) {
-      this.#options.commit.open.effects.push({ type: 'done', entry });
+      commit.after(written, { type: 'done', entry });
       chain.entry = undefined;
     }
-    this.#answer(cell, chain, prepared, refusal);
-    const { commit } = this.#options;
+    this.#answer(prepared);
     const { notify, next } = outcome;
     if (notify !== undefined) commit.after(cell.gate, { type: 'notify', cell, notify });
     if (next === undefined) return;
     cell.calls += 1;
     commit.after(cell.gate, { type: 'call', cell, chain, next });
-  }
-
-  /** The turn waits for its verdict, and so does every later command of its actor. */
-  #park(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
-    cell.held = [];
-    this.#options.commit.open.parked.set(prepared, {
-      decided: (verdict, openGate) => {
-        const { held = [] } = cell;
-        cell.held = undefined;
-        if (verdict === VERDICT.fenced || verdict === VERDICT.stale) {
-          this.#takeWaiter(cell, chain)?.settle(undefined, new NotOwner());
-          this.letGo(cell);
-          const { entry } = chain;
-          chain.entry = undefined;
-          if (entry !== undefined) this.#options.mailboxes.outdated(entry);
-        } else if (verdict === VERDICT.applied) {
-          if (cell.gone) this.#replaceHeir(cell);
-          this.#change(cell, prepared);
-          if (isGated(cell, prepared)) openGate().writtenBy(cell, true);
-          if (prepared.entry !== undefined) {
-            this.#options.onEntryDone(prepared.entry);
-            chain.entry = undefined;
-          }
-          this.#finish(cell, chain, { ...prepared, entry: undefined }, refusal);
-        } else {
-          const claim = prepared.claims[verdict - VERDICT.conflict];
-          this.#refused(cell, chain, { refuse: claim?.onConflict ?? 'InternalError' }, false);
-        }
-        for (const { command, chain } of held) this.run(cell, command, chain);
-        this.#options.mailboxes.resumeActor(cell.kind.kind, cell.id);
-      },
-      lost: (error) => {
-        const { held = [] } = cell;
-        cell.held = undefined;
-        for (const each of [chain, ...held.map(({ chain }) => chain)]) {
-          this.#takeWaiter(cell, each)?.settle(undefined, error);
-        }
-      },
-    });
   }
 
   /** Another node owns the actor, or went on with it: the instance leaves, and nothing of these commands has happened. */
@@ -304,8 +309,7 @@ export class Turns {
     this.#portCalls.start(cell, chain, next);
   }
 
-  #answer(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
-    const { outcome } = prepared;
+  #answer({ cell, chain, outcome, refusal }: PreparedTurn): void {
     for (const answer of outcome.answers ?? []) {
       const own = answer.commandId === chain.commandId;
       const waiter = own ? this.#takeWaiter(cell, chain) : cell.waiting?.get(answer.commandId);
@@ -322,13 +326,13 @@ export class Turns {
       waiter.later = true;
       cell.park(reply.commandId, waiter);
     } else if (reply !== undefined || (outcome.next === undefined && !waiter.later)) {
-      if (outcome.unawaited === true && !this.#options.commit.judges) answerUnawaited(cell, waiter, reply);
+      if (outcome.unawaited === true) answerUnawaited(cell, waiter, reply);
       else cell.answer(waiter, reply, undefined);
     } else cell.park(chain.commandId, waiter);
   }
 
-  /** Adds a snapshot to the open group, with the rows it covers to be deleted; bytes added. */
-  snapshot(cell: Cell): number {
+  /** Adds a snapshot to the open group, with the rows it covers to be deleted. False when it cannot be stored. */
+  snapshot(cell: Cell): boolean {
     const { journal, commit, supervision } = this.#options;
     cell.tail = 0;
     let row: unknown;
@@ -336,16 +340,15 @@ export class Turns {
       row = journal.pack(cell.snapshotRow());
     } catch (error) {
       supervision.report(cell.kind.kind, cell.id, { type: 'snapshot' }, error);
-      return 0;
+      return false;
     }
-    const group = commit.open;
     const { seq, id } = cell;
     const { kind } = cell.kind;
     const operation: Operation = { op: 'snapshot', kind, id, seq, fromSeq: cell.snapshotSeq + 1, row };
-    group.turns.push({ kind, id, operations: [operation], claims: [] });
+    commit.open.sizeBytes += journal.sizeBytes(row);
+    commit.add({ kind, id, operations: [operation], claims: [] })?.writtenBy(cell, false);
     cell.snapshotSeq = seq;
-    if (!commit.judges) group.writtenBy(cell, false);
-    return journal.sizeBytes(row);
+    return true;
   }
 
   #bug(cell: Cell, command: Typed, chain: Chain, error: unknown): void {

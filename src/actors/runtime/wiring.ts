@@ -123,7 +123,6 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     claims,
     supervision,
     mailboxes,
-    onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
     passivation,
     cluster,
@@ -174,8 +173,7 @@ function followerOf({
 }
 
 function writeSnapshot(cell: Cell, turns: Turns, commit: GroupCommit): void {
-  const sizeBytes = turns.snapshot(cell);
-  if (sizeBytes > 0) commit.wrote(1, sizeBytes);
+  if (turns.snapshot(cell)) commit.wrote(1, 0);
   const { gate, lastUsedMs } = cell;
   if (gate !== undefined) commit.after(gate, { type: 'passivate', cell, lastUsedMs });
 }

@@ -311,7 +311,10 @@ t.test(
         get backlog() {
           return state.backlog;
         },
-        add: ({ operations: rows }) => operations.push(...rows),
+        add({ operations: rows }) {
+          operations.push(...rows);
+          return undefined;
+        },
         wroteUnawaited: (...grown) => written.push(grown),
       },
       write: async (rows) => {
