@@ -10,8 +10,9 @@ export async function runFileTask<N extends FileTask>(
   workers: WorkerPort,
   name: N,
   task: TaskInput<N>,
+  late?: () => void,
 ): Promise<Exclude<TaskOutput<N>, FileFault>> {
-  const result = await workers.run(name, task);
+  const result = await workers.run(name, task, late);
   if (!result.ok) throw new GatewayError(result.error);
   const output: TaskOutput<N> | FileFault = result.value;
   if (isFault(output)) throw Object.assign(new Error(output.message), { code: output.code });

@@ -93,7 +93,7 @@ export class LocalStorage implements FileStorage {
   publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
     const part = partName(key);
     return this.#guard('publishing', key, () =>
-      this.#parts.exclusively(key, () => this.#publish(key, { part, sizeBytes, partBytesMax })),
+      this.#parts.exclusively(key, (late) => this.#publish(key, { part, sizeBytes, partBytesMax }, late)),
     );
   }
 
@@ -102,8 +102,8 @@ export class LocalStorage implements FileStorage {
     const sizeBytes = fileBytes(chunks);
     return this.#guard('publishing a copy of', key, () =>
       this.#space.use(original, sizeBytes, () =>
-        this.#parts.publishCopy(key, chunks, (part) =>
-          this.#publish(key, { part, original, sizeBytes, partBytesMax: sizeBytes }),
+        this.#parts.publishCopy(key, chunks, (part, late) =>
+          this.#publish(key, { part, original, sizeBytes, partBytesMax: sizeBytes }, late),
         ),
       ),
     );
@@ -112,9 +112,10 @@ export class LocalStorage implements FileStorage {
   async #publish(
     key: FileKey,
     source: Pick<PublishPartTask, 'part' | 'original' | 'sizeBytes' | 'partBytesMax'>,
+    late: () => void,
   ): Promise<void> {
     const task = { root: this.#folders.root, owner: ownerName(key), file: fileName(key), ...source };
-    const { published, preview } = await runFileTask(this.#workers, 'publishPart', task);
+    const { published, preview } = await runFileTask(this.#workers, 'publishPart', task, late);
     if (!published) throw new Error('there is neither a part nor a file');
     if (preview !== undefined) this.#previews.put(key, preview);
     this.#parts.ended(key);

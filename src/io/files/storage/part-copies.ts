@@ -38,6 +38,7 @@ export class PartCopies {
     part: string,
     chunks: readonly ChunkBytes[],
     publish: (copy: string) => Promise<void>,
+    late: () => void,
   ): Promise<readonly number[] | undefined> {
     const { owner } = key;
     const source = await this.#folders.use(owner, (folder) => openIfPresent(folder.pathOf(part), READ_FLAGS));
@@ -45,7 +46,7 @@ export class PartCopies {
     const copy = `${fileName(key)}.${randomUUID()}${COPY_SUFFIX}`;
     this.#names.add(copy);
     try {
-      const wrong = await this.#copy(source.fd, { owner: ownerName(key), part: copy }, chunks);
+      const wrong = await this.#copy(source.fd, { owner: ownerName(key), part: copy }, chunks, late);
       if (wrong.length === 0) await publish(copy);
       return wrong;
     } finally {
@@ -60,14 +61,15 @@ export class PartCopies {
     from: number,
     to: { readonly owner: string; readonly part: string },
     chunks: readonly ChunkBytes[],
+    late: () => void,
   ): Promise<number[]> {
     const { root, modes } = this.#folders;
-    const toFd = await runFileTask(this.#workers, 'makePart', { root, modes, ...to });
+    const toFd = await runFileTask(this.#workers, 'makePart', { root, modes, ...to }, late);
     try {
       const wrong: number[] = [];
       for (const [at, { sizeBytes, crc32 }] of chunks.entries()) {
         const task = { fd: from, toFd, position: at * CHUNK_BYTES, length: sizeBytes };
-        if ((await runFileTask(this.#workers, 'copyRange', task)) !== crc32) wrong.push(at);
+        if ((await runFileTask(this.#workers, 'copyRange', task, late)) !== crc32) wrong.push(at);
       }
       return wrong;
     } finally {

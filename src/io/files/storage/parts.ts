@@ -48,6 +48,10 @@ interface PartUse {
   endings: number;
   lastEnding: Promise<unknown>;
   onIdle: (() => void) | undefined;
+  /** Of these calls, those that are not done in time: until they are, nothing else is done with the part. */
+  late: number;
+  /** Answers the callers that wait for one of them. */
+  readonly onLate: Set<() => void>;
 }
 
 export class Parts {
@@ -75,7 +79,16 @@ export class Parts {
   /** Creates an empty part; bytes of an earlier attempt are discarded. Its descriptor is kept for the first lease. */
   async make(key: FileKey): Promise<void> {
     this.#made.add(key.fileId);
-    const part = await this.exclusively(key, () => this.#makePart(key));
+    const part = await this.exclusively(key, async (late) => {
+      let isLate = false;
+      const made = await this.#makePart(key, () => {
+        isLate = true;
+        late();
+      });
+      // Its caller has been answered, and a repeat makes the part anew.
+      if (isLate) await made.close();
+      return made;
+    });
     const use = this.#useOf(key);
     if (use.opening !== undefined || use.endings > 0) {
       await part.close();
@@ -85,16 +98,17 @@ export class Parts {
     this.#keepOpen(key, use);
   }
 
-  async #makePart(key: FileKey): Promise<OpenPart> {
+  async #makePart(key: FileKey, late: () => void): Promise<OpenPart> {
     const { root, modes } = this.#folders;
     const task = { root, owner: ownerName(key), part: partName(key), modes };
-    const fd = await runFileTask(this.#workers, 'makePart', task);
+    const fd = await runFileTask(this.#workers, 'makePart', task, late);
     return { fd, close: () => closeDescriptor(fd) };
   }
 
   /** Throws `InvalidID` when the part does not exist, or is being ended. */
   async lease(key: FileKey): Promise<PartLease> {
     const use = this.#useOf(key);
+    if (use.late > 0) throw new GatewayError('TaskTimedOut');
     if (use.endings > 0) throw new GatewayError('InvalidID');
     use.leases += 1;
     this.#leases += 1;
@@ -127,9 +141,43 @@ export class Parts {
     };
   }
 
-  /** Runs `work` when no lease is left, after earlier calls; no lease is given until it is done. */
-  async exclusively<T>(key: FileKey, work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs `work` when no lease is left, after earlier calls; no lease is given until it is done. Rejects with
+   * `TaskTimedOut` when `work` says that it is late, and for a part of which another call is late.
+   */
+  exclusively<T>(key: FileKey, work: (late: () => void) => Promise<T>): Promise<T> {
     const use = this.#useOf(key);
+    if (use.late > 0) return Promise.reject(new GatewayError('TaskTimedOut'));
+    return new Promise((resolve, reject) => {
+      let phase: 'waiting' | 'running' | 'cancelled' = 'waiting';
+      let late = 0;
+      const answer = () => {
+        // Later it might undo what a repeat has done.
+        if (phase === 'waiting') phase = 'cancelled';
+        reject(new GatewayError('TaskTimedOut'));
+      };
+      const isLate = () => {
+        late = 1;
+        use.late += 1;
+        for (const each of use.onLate) each();
+      };
+      use.onLate.add(answer);
+      const run = async () => {
+        if (phase === 'cancelled') throw new GatewayError('TaskTimedOut');
+        phase = 'running';
+        return await work(isLate);
+      };
+      this.#exclusively(key, use, run)
+        .finally(() => {
+          use.onLate.delete(answer);
+          use.late -= late;
+          this.#forget(key, use);
+        })
+        .then(resolve, reject);
+    });
+  }
+
+  async #exclusively<T>(key: FileKey, use: PartUse, work: () => Promise<T>): Promise<T> {
     use.endings += 1;
     const mine = use.lastEnding.then(async () => {
       if (use.leases > 0)
@@ -159,12 +207,12 @@ export class Parts {
   publishCopy(
     key: FileKey,
     chunks: readonly ChunkBytes[],
-    publish: (name: string) => Promise<void>,
+    publish: (name: string, late: () => void) => Promise<void>,
   ): Promise<readonly number[]> {
     const part = partName(key);
-    return this.exclusively(key, async () => {
-      const wrong = await this.#copies.publish(key, part, chunks, publish);
-      if (wrong === undefined) await publish(part);
+    return this.exclusively(key, async (late) => {
+      const wrong = await this.#copies.publish(key, part, chunks, (copy) => publish(copy, late), late);
+      if (wrong === undefined) await publish(part, late);
       return wrong ?? [];
     });
   }
@@ -236,6 +284,8 @@ export class Parts {
       endings: 0,
       lastEnding: Promise.resolve(),
       onIdle: undefined,
+      late: 0,
+      onLate: new Set(),
     };
     this.#uses.set(name, use);
     return use;
@@ -277,7 +327,7 @@ export class Parts {
   }
 
   #forget(key: FileKey, use: PartUse): void {
-    const unused = use.leases === 0 && use.endings === 0 && use.opening === undefined;
+    const unused = use.late === 0 && use.leases === 0 && use.endings === 0 && use.opening === undefined;
     if (unused && this.#uses.get(useName(key)) === use) this.#uses.delete(useName(key));
   }
 }

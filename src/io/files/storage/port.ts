@@ -53,7 +53,7 @@ export interface SweepScope {
  * is the whole file or none. A part is always a local file; a remote storage sends it at publish.
  *
  * Every method rejects with `StorageFull` when there is no space and with `FileStorageFailed` for any other failure of
- * the storage; the details go to the log. The other errors are `InvalidID` of `lease`, and `Overloaded`, `Stopping` and
+ * the storage; the details go to the log. The other errors are `InvalidID` of `lease`, `TaskTimedOut` while a call for the part is not done in time, and `Overloaded`, `Stopping` and
  * `InternalError` of the worker threads where a part is made or published.
  */
 export interface FileStorage {

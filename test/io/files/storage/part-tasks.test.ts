@@ -67,6 +67,49 @@ t.test(
 );
 
 t.test(
+  'part tasks: a publish that is late is TaskTimedOut, and nothing else uses the part until it settles',
+  async (t) => {
+    const real = inlineWorkers().workers;
+    const root = temporaryFolder(t);
+    let begun: (publish: { readonly late: () => void; readonly settle: () => void }) => void;
+    const running = new Promise<Parameters<typeof begun>[0]>((resolve) => {
+      begun = resolve;
+    });
+    const workers: WorkerPort = {
+      async run(name, input, late = () => undefined) {
+        if (name === 'publishPart') await new Promise<void>((settle) => begun({ late, settle }));
+        return real.run(name, input);
+      },
+    };
+    const storage = new LocalStorage({ root, workers, onFault: (message) => t.fail(message) });
+    t.teardown(() => storage.close());
+    await storage.create(KEY);
+    await writePart(storage, KEY, BYTES);
+    const first = rejectsWith(t, storage.publish(KEY, BYTES.length), 'TaskTimedOut');
+    const behind = rejectsWith(t, storage.remove(KEY), 'TaskTimedOut');
+    const publish = await running;
+    publish.late();
+    await first;
+    await behind;
+    for (const call of [storage.publish(KEY, BYTES.length), storage.create(KEY), storage.lease(KEY)])
+      await rejectsWith(t, call, 'TaskTimedOut');
+    t.same(readdirSync(join(root, KEY.owner)), ['1001.part'], 'the bytes stay');
+    publish.settle();
+    // The removal that was answered does not run any more.
+    let stored = await readStored(storage, KEY).catch(() => undefined);
+    while (stored === undefined) stored = await readStored(storage, KEY).catch(() => undefined);
+    t.same(stored, BYTES);
+    const remove = () =>
+      storage.remove(KEY).then(
+        () => true,
+        () => false,
+      );
+    while (!(await remove()));
+    t.same(readdirSync(join(root, KEY.owner)), [], 'a later one does');
+  },
+);
+
+t.test(
   'part tasks: a full queue, a dead thread and a closing pool have errors of their own; nothing is lost',
   async (t) => {
     for (const error of ['Overloaded', 'InternalError', 'Stopping'] as const) {
