@@ -11,6 +11,7 @@ import {
   PERSON_HEADERS,
   startDrafts,
 } from '../../support/files/drafts.ts';
+import { SlowWorkers } from '../../support/files/slow-workers.ts';
 
 const CAP = 1_000_000;
 const BYTES = Buffer.from('0123456789abcdefghij');
@@ -296,6 +297,27 @@ t.test('v2 stream: digests of body and file are checked, a wrong one is 1308 and
 });
 
 // covers R68
+t.test('v2 stream: a write that is late is 503, the draft stays, a repeat stores the file', async (t) => {
+  const workers = new SlowWorkers('writeBuffer');
+  const fixture = await startDrafts(t, { workers });
+  const fileId = await fixture.create();
+  const first = fixture.stream(fileId, { body: BYTES });
+  const write = await workers.next();
+  write.late();
+  const answer = await first;
+  t.equal(await codeOf(answer), '503/1033');
+  t.equal(answer.headers.get('Retry-After'), '5');
+  t.match(fixture.chat.byFile(fileId), { state: 'pending' });
+  t.equal(await codeOf(await fixture.stream(fileId, { body: BYTES })), '503/1033', 'it may still be written');
+  t.equal(fixture.receiver.counters().sharedBuffers.lent, 1, 'the buffer of the late write is taken');
+  await write.settle();
+  t.equal(fixture.receiver.counters().sharedBuffers.lent, 0);
+  const repeat = fixture.stream(fileId, { body: BYTES });
+  await (await workers.next()).settle();
+  t.equal(await codeOf(await repeat), '200/');
+  t.same(fixture.file(fileId), BYTES);
+});
+
 t.test(
   'v2 stream: Range writes pieces, completes at the declared size or at the end of the total',
   async (t) => {

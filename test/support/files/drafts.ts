@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { draft } from '../../../src/actors/files/v2/draft.ts';
+import type { WorkerPort } from '../../../src/actors/runtime/ports.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../../src/domain/settings/settings.ts';
 import { createFileCodes, type FileCodes } from '../../../src/io/files/download/file-code.ts';
@@ -76,6 +77,7 @@ export interface DraftFixtureOptions {
   /** Stands before the storage. */
   readonly storage?: (inner: FileStorage) => FileStorage;
   readonly freeBytes?: number;
+  readonly workers?: WorkerPort;
   /** Of bytes that arrive before a body is accepted. */
   readonly prebuffer?: { readonly memoryBytesMax: number; readonly fileBytesMax: number };
 }
@@ -83,9 +85,9 @@ export interface DraftFixtureOptions {
 export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): Promise<DraftFixture> {
   const root = await mkdtemp(join(tmpdir(), 'gatehouse-drafts-'));
   const faults: string[] = [];
-  const { freeBytes, prebuffer = {} } = options;
+  const { freeBytes, prebuffer = {}, workers = inlineWorkers().workers } = options;
   const local = new LocalStorage({
-    workers: inlineWorkers().workers,
+    workers,
     root,
     onFault: (message) => faults.push(message),
     ...(freeBytes === undefined ? {} : { freeSpace: async () => freeBytes }),
@@ -93,7 +95,6 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
   const storage = options.storage?.(local) ?? local;
   const settings = new LiveSettings({ ...NO_LIMITS, FileUploadBytesPerSecond: 0, ...options.settings });
   const chat = new FakeChat();
-  const { workers } = inlineWorkers();
   const actors = createTestActors({
     kinds: [draft],
     ports: { workers, chatFiles: chat, files: filePort(storage, workers) },

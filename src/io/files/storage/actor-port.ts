@@ -5,6 +5,7 @@ import type { FilePort, FileSection, PortResult, WorkerPort } from '../../../act
 import { GatewayError } from '../../../domain/errors.ts';
 import { chunkTableBytes, chunkTableOffsetBytes, readChunkTable } from '../../../domain/files/chunk-table.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
+import { runOnLease } from './file-tasks.ts';
 import type { FileStorage, PartLease } from './port.ts';
 
 export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
@@ -40,11 +41,12 @@ function hashRanges(
   ranges: readonly FileSection[],
 ): Promise<PortResult<readonly (number | undefined)[]>> {
   const gone = ranges.map(() => undefined);
-  return withPart<readonly (number | undefined)[]>(storage, key, gone, async ({ fd }) => {
+  return withPart<readonly (number | undefined)[]>(storage, key, gone, async (lease) => {
     const found: (number | undefined)[] = [];
     for (const { positionBytes, lengthBytes } of ranges) {
-      const hashed = await workers.run('hashRange', { fd, position: positionBytes, length: lengthBytes });
-      if (!hashed.ok) return hashed;
+      const range = { fd: lease.fd, position: positionBytes, length: lengthBytes };
+      const hashed = await runOnLease(workers, lease, 'hashRange', range);
+      if (!hashed.ok) return { ok: false, error: hashed.error };
       found.push(hashed.value);
     }
     return { ok: true, value: found };

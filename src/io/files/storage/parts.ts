@@ -48,9 +48,9 @@ interface PartUse {
   endings: number;
   lastEnding: Promise<unknown>;
   onIdle: (() => void) | undefined;
-  /** Of these calls, those that are not done in time: until they are, nothing else is done with the part. */
+  /** Calls and tasks of leases that are not done in time: until they are, nothing else is done with the part. */
   late: number;
-  /** Answers the callers that wait for one of them. */
+  /** Answers the callers of `exclusively`. */
   readonly onLate: Set<() => void>;
 }
 
@@ -86,7 +86,7 @@ export class Parts {
         late();
       });
       // Its caller has been answered, and a repeat makes the part anew.
-      if (isLate) await made.close();
+      if (isLate) void made.close().catch((error: unknown) => this.#closingFailed(key, error));
       return made;
     });
     const use = this.#useOf(key);
@@ -137,6 +137,15 @@ export class Parts {
         released = true;
         this.#giveBack(key, use);
       },
+      keepFor: (task) => {
+        use.leases += 1;
+        this.#leases += 1;
+        const settled = this.#late(key, use);
+        void task.finally(() => {
+          this.#giveBack(key, use);
+          settled();
+        });
+      },
       failure: (fault) => this.#faults.failure(`writing the part of ${useName(key)}`, fault),
     };
   }
@@ -150,31 +159,38 @@ export class Parts {
     if (use.late > 0) return Promise.reject(new GatewayError('TaskTimedOut'));
     return new Promise((resolve, reject) => {
       let phase: 'waiting' | 'running' | 'cancelled' = 'waiting';
-      let late = 0;
+      let settled: (() => void) | undefined;
       const answer = () => {
         // Later it might undo what a repeat has done.
         if (phase === 'waiting') phase = 'cancelled';
         reject(new GatewayError('TaskTimedOut'));
       };
-      const isLate = () => {
-        late = 1;
-        use.late += 1;
-        for (const each of use.onLate) each();
+      const late = () => {
+        settled ??= this.#late(key, use);
       };
       use.onLate.add(answer);
       const run = async () => {
         if (phase === 'cancelled') throw new GatewayError('TaskTimedOut');
         phase = 'running';
-        return await work(isLate);
+        return await work(late);
       };
       this.#exclusively(key, use, run)
         .finally(() => {
           use.onLate.delete(answer);
-          use.late -= late;
-          this.#forget(key, use);
+          settled?.();
         })
         .then(resolve, reject);
     });
+  }
+
+  /** What uses the part is not done in time: callers that wait are answered. Call the result when it is done. */
+  #late(key: FileKey, use: PartUse): () => void {
+    use.late += 1;
+    for (const answer of use.onLate) answer();
+    return () => {
+      use.late -= 1;
+      this.#forget(key, use);
+    };
   }
 
   async #exclusively<T>(key: FileKey, use: PartUse, work: () => Promise<T>): Promise<T> {
@@ -305,10 +321,14 @@ export class Parts {
     this.#kept += 1;
     const end = () => {
       this.#closeHandle(use)
-        .catch((error: unknown) => this.#faults.failure(`closing the part of ${useName(key)}`, error))
+        .catch((error: unknown) => this.#closingFailed(key, error))
         .finally(() => this.#forget(key, use));
     };
     use.kept = setTimeout(end, this.#kept > KEPT_MAX ? 0 : KEEP_OPEN_MS).unref();
+  }
+
+  #closingFailed(key: FileKey, error: unknown): void {
+    this.#faults.failure(`closing the part of ${useName(key)}`, error);
   }
 
   #endKeepOpen(use: PartUse): void {

@@ -33,6 +33,8 @@ export interface PartLease {
    * closed numbers, and a late write would go into another file.
    */
   release(): Promise<void>;
+  /** A task that uses `fd` is not done in time: descriptor and part stay taken until it settles, also after `release`. */
+  keepFor(task: Promise<unknown>): void;
   /** Logs a system error of `fd` and maps it to an error of the table. */
   failure(fault: unknown): GatewayError;
 }
@@ -53,8 +55,8 @@ export interface SweepScope {
  * is the whole file or none. A part is always a local file; a remote storage sends it at publish.
  *
  * Every method rejects with `StorageFull` when there is no space and with `FileStorageFailed` for any other failure of
- * the storage; the details go to the log. The other errors are `InvalidID` of `lease`, `TaskTimedOut` while a call for the part is not done in time, and `Overloaded`, `Stopping` and
- * `InternalError` of the worker threads where a part is made or published.
+ * the storage; the details go to the log. The other errors are `InvalidID` of `lease`, `TaskTimedOut` while a task of the
+ * part is not done in time, and `Overloaded`, `Stopping` and `InternalError` of the worker threads.
  */
 export interface FileStorage {
   /** A finished file for reading; undefined when there is none. */

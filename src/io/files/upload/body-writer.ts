@@ -4,13 +4,15 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import type { PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
 import { type ChunkEntry, packChunkEntry } from '../../../domain/files/chunk-entry.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import type { WriteBufferResult, WriteBufferTask } from '../../../workers/crc32.ts';
+import type { TaskInput, TaskOutput } from '../../../workers/tasks.ts';
 import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 import type { TraceSpan } from '../../tracing/span.ts';
+import { type LeaseAnswer, runOnLease } from '../storage/file-tasks.ts';
 import type { PartLease } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
 import type { SharedBuffer, SharedBuffers } from './buffers.ts';
@@ -198,15 +200,15 @@ export class BodyWriter implements IncomingSink {
     const expected = expectedCrc32 === undefined ? {} : { expectedCrc32, ...this.#entryOfBody() };
     const input = { sharedBuffer: memory, length, fd: lease.fd, position, ...expected };
     const task =
-      beforeWrite === undefined ? this.#workers.run('writeBuffer', input) : this.#replace(input, beforeWrite);
+      beforeWrite === undefined ? this.#runOnLease('writeBuffer', input) : this.#replace(input, beforeWrite);
     this.#follow(length, task, () => this.#buffers.giveBack(sharedBuffer));
   }
 
   async #replace(
     input: WriteBufferTask,
     beforeWrite: () => Promise<void>,
-  ): Promise<PortResult<WriteBufferResult>> {
-    const hashed = await this.#workers.run('writeBuffer', { ...input, fd: null });
+  ): Promise<LeaseAnswer<WriteBufferResult>> {
+    const hashed = await this.#runOnLease('writeBuffer', { ...input, fd: null });
     const isRight = hashed.ok && hashed.value === input.expectedCrc32 && input.entry !== undefined;
     if (!isRight) return hashed;
     try {
@@ -216,7 +218,14 @@ export class BodyWriter implements IncomingSink {
       this.#fail(failure);
       return { ok: false, error: failure.row };
     }
-    return await this.#workers.run('writeBuffer', input);
+    return await this.#runOnLease('writeBuffer', input);
+  }
+
+  #runOnLease<N extends 'writeBuffer' | 'hashRange'>(
+    name: N,
+    input: TaskInput<N>,
+  ): Promise<LeaseAnswer<TaskOutput<N>>> {
+    return runOnLease(this.#workers, this.#options.lease, name, input);
   }
 
   /** A body in this buffer alone: short of `maxBytes` it is no chunk. */
@@ -261,16 +270,22 @@ export class BodyWriter implements IncomingSink {
     this.#overflowBytes = 0;
     const { lease, positionBytes } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
-    const task = this.#workers.run('hashRange', { fd: lease.fd, position, length });
+    const task = this.#runOnLease('hashRange', { fd: lease.fd, position, length });
     this.#follow(length, task, () => undefined);
   }
 
-  #follow(sizeBytes: number, task: ReturnType<WorkerPort['run']>, settled: () => void): void {
+  /** `settled`: nothing uses the bytes any more. */
+  #follow(
+    sizeBytes: number,
+    task: Promise<LeaseAnswer<WriteBufferResult | undefined>>,
+    settled: () => void,
+  ): void {
     const piece: Piece = { sizeBytes, crc32: 0, isWritten: false };
     this.#pieces.push(piece);
     this.#tasks += 1;
     void task.then((result) => {
-      settled();
+      if (!result.ok && result.settled !== undefined) void result.settled.then(settled);
+      else settled();
       this.#tasks -= 1;
       if (!result.ok) this.#fail(new GatewayError(result.error));
       else if (typeof result.value === 'number') this.#onWritten(piece, result.value);

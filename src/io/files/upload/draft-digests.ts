@@ -2,6 +2,7 @@
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { Digests } from '../../../domain/files/upload-plan.ts';
+import { runOnLease } from '../storage/file-tasks.ts';
 import type { PartLease } from '../storage/port.ts';
 
 export interface Arrived {
@@ -23,7 +24,7 @@ export function checkBody(digests: Digests, { crc32, sha256 }: Arrived): void {
 
 /**
  * Of the whole file: one that arrived in pieces is read again for its SHA-256. Throws `ChecksumError`, `Overloaded`,
- * `FileStorageFailed`.
+ * `TaskTimedOut`, `FileStorageFailed`.
  */
 export async function checkFile(
   digests: Digests,
@@ -34,7 +35,8 @@ export async function checkFile(
     checkBody(digests, file);
     return;
   }
-  const hashed = await workers.run('sha256Range', { fd: lease.fd, position: 0, length: file.sizeBytes });
+  const range = { fd: lease.fd, position: 0, length: file.sizeBytes };
+  const hashed = await runOnLease(workers, lease, 'sha256Range', range);
   if (!hashed.ok) throw new GatewayError(hashed.error);
   if (hashed.value === undefined) throw new GatewayError('FileStorageFailed');
   checkBody(digests, { ...file, sha256: Buffer.from(hashed.value, 'base64url') });

@@ -73,9 +73,9 @@ export class BodyReceiver {
   }
 
   /**
-   * Settles once nothing uses the descriptor any more and the bandwidth limiter is paid: then the caller may answer.
-   * Rejects with `tooLong`, `StorageFull`, `FileStorageFailed`, `Overloaded`, `Stopping`, and discards the rest of the
-   * body.
+   * Settles once nothing but late tasks, for which the lease is kept, uses the descriptor any more, and the bandwidth limiter is paid: then the caller may answer.
+   * Rejects with `tooLong`, `StorageFull`, `FileStorageFailed`, `Overloaded`, `Stopping`, `TaskTimedOut`, and discards
+   * the rest of the body.
    */
   async receive(options: ReceiveOptions): Promise<Received> {
     const { body, maxBytes, tooLong, throttled, span } = options;

@@ -101,7 +101,8 @@ export class DraftUploads {
 
   /**
    * Stores the body. Rejects with `InvalidID`, `InvalidInput`, `MaxFileSize`, `EmptyFile`, `WrongPart`, `ShortPart`,
-   * `ChecksumError`, `UploadConflict`, `StorageFull`, `FileStorageFailed`, `Forbidden`, `ChartApiFileError`, `Overloaded`.
+   * `ChecksumError`, `UploadConflict`, `StorageFull`, `FileStorageFailed`, `Forbidden`, `ChartApiFileError`, `Overloaded`,
+   * `TaskTimedOut`.
    */
   async upload(request: UploadRequest): Promise<UploadOutcome> {
     const { incoming } = request;
@@ -200,7 +201,8 @@ export class DraftUploads {
     try {
       content = await this.#receiveIntoPart(request, bounds, begun, stop);
     } catch (error) {
-      if (keeps || request.incoming?.failedUnread === true) await keep(offsetBytes, begun.crc32);
+      const isLate = error instanceof GatewayError && error.row === 'TaskTimedOut';
+      if (keeps || isLate || request.incoming?.failedUnread === true) await keep(offsetBytes, begun.crc32);
       else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       throw error;
     }

@@ -3,11 +3,15 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
+import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
+import { runOnLease } from '../../../../src/io/files/storage/file-tasks.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import { textPreview } from '../../../../src/io/files/upload/text-preview.ts';
+import { crc32 } from '../../../../src/workers/crc32.ts';
 import type { TaskName } from '../../../../src/workers/tasks.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { SlowWorkers } from '../../../support/files/slow-workers.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
@@ -66,48 +70,96 @@ t.test(
   },
 );
 
+/** A storage whose tasks of these names settle when the test says so. */
+function startSlow(t: Test, ...slow: readonly TaskName[]) {
+  const workers = new SlowWorkers(...slow);
+  const root = temporaryFolder(t);
+  const storage = new LocalStorage({ root, workers, onFault: (message) => t.fail(message) });
+  t.teardown(() => storage.close());
+  return { storage, workers, names: () => readdirSync(join(root, KEY.owner)) };
+}
+
 t.test(
   'part tasks: a publish that is late is TaskTimedOut, and nothing else uses the part until it settles',
   async (t) => {
-    const real = inlineWorkers().workers;
-    const root = temporaryFolder(t);
-    let begun: (publish: { readonly late: () => void; readonly settle: () => void }) => void;
-    const running = new Promise<Parameters<typeof begun>[0]>((resolve) => {
-      begun = resolve;
-    });
-    const workers: WorkerPort = {
-      async run(name, input, late = () => undefined) {
-        if (name === 'publishPart') await new Promise<void>((settle) => begun({ late, settle }));
-        return real.run(name, input);
-      },
-    };
-    const storage = new LocalStorage({ root, workers, onFault: (message) => t.fail(message) });
-    t.teardown(() => storage.close());
+    const { storage, workers, names } = startSlow(t, 'publishPart');
     await storage.create(KEY);
     await writePart(storage, KEY, BYTES);
     const first = rejectsWith(t, storage.publish(KEY, BYTES.length), 'TaskTimedOut');
     const behind = rejectsWith(t, storage.remove(KEY), 'TaskTimedOut');
-    const publish = await running;
+    const publish = await workers.next();
     publish.late();
     await first;
     await behind;
     for (const call of [storage.publish(KEY, BYTES.length), storage.create(KEY), storage.lease(KEY)])
       await rejectsWith(t, call, 'TaskTimedOut');
-    t.same(readdirSync(join(root, KEY.owner)), ['1001.part'], 'the bytes stay');
-    publish.settle();
-    // The removal that was answered does not run any more.
-    let stored = await readStored(storage, KEY).catch(() => undefined);
-    while (stored === undefined) stored = await readStored(storage, KEY).catch(() => undefined);
-    t.same(stored, BYTES);
-    const remove = () =>
-      storage.remove(KEY).then(
-        () => true,
-        () => false,
-      );
-    while (!(await remove()));
-    t.same(readdirSync(join(root, KEY.owner)), [], 'a later one does');
+    t.same(names(), ['1001.part'], 'the bytes stay');
+    await publish.settle();
+    t.same(await readStored(storage, KEY), BYTES, 'the removal that was answered does not run later');
+    await storage.remove(KEY);
+    t.same(names(), [], 'a repeat of it runs');
   },
 );
+
+t.test('part tasks: a make that is late is TaskTimedOut; a repeat makes the part', async (t) => {
+  const { storage, workers, names } = startSlow(t, 'makePart');
+  const first = rejectsWith(t, storage.create(KEY), 'TaskTimedOut');
+  const make = await workers.next();
+  make.late();
+  await first;
+  await rejectsWith(t, storage.create(KEY), 'TaskTimedOut');
+  await make.settle();
+  const repeat = storage.create(KEY);
+  await (await workers.next()).settle();
+  await repeat;
+  await writePart(storage, KEY, BYTES);
+  t.same(names(), ['1001.part']);
+  t.equal(storage.counters().leases, 0);
+});
+
+t.test('part tasks: a copy of which two chunks are late leaves a part that is used again', async (t) => {
+  const { storage, workers } = startSlow(t, 'copyRange', 'publishPart');
+  const chunks = [Buffer.alloc(CHUNK_BYTES, 1), BYTES].map((bytes) => ({
+    sizeBytes: bytes.length,
+    crc32: crc32(bytes),
+  }));
+  await storage.create(KEY);
+  await writePart(storage, KEY, Buffer.alloc(CHUNK_BYTES, 1));
+  await writePart(storage, KEY, BYTES, CHUNK_BYTES);
+  const first = rejectsWith(t, storage.publishCopy(KEY, chunks), 'TaskTimedOut');
+  for (const _ of chunks) {
+    const copy = await workers.next();
+    copy.late();
+    await rejectsWith(t, storage.remove(KEY), 'TaskTimedOut');
+    await copy.settle();
+  }
+  await first;
+  await (await workers.next()).settle();
+  t.equal((await readStored(storage, KEY))?.length, CHUNK_BYTES + BYTES.length);
+  await storage.remove(KEY);
+});
+
+t.test('part tasks: a write that is late keeps descriptor and part until it settles', async (t) => {
+  const { storage, workers } = startSlow(t, 'writeBuffer');
+  await storage.create(KEY);
+  const lease = await storage.lease(KEY);
+  const sharedBuffer = new SharedArrayBuffer(BYTES.length);
+  new Uint8Array(sharedBuffer).set(BYTES);
+  const input = { sharedBuffer, length: BYTES.length, fd: lease.fd, position: 0 };
+  const answer = runOnLease(workers, lease, 'writeBuffer', input);
+  const publish = rejectsWith(t, storage.publish(KEY, BYTES.length), 'TaskTimedOut');
+  const write = await workers.next();
+  write.late();
+  t.match(await answer, { ok: false, error: 'TaskTimedOut' });
+  await publish;
+  await lease.release();
+  t.equal(storage.counters().leases, 1, 'the descriptor is in use');
+  await rejectsWith(t, storage.lease(KEY), 'TaskTimedOut');
+  await write.settle();
+  t.equal(storage.counters().leases, 0);
+  await storage.publish(KEY, BYTES.length);
+  t.same(await readStored(storage, KEY), BYTES);
+});
 
 t.test(
   'part tasks: a full queue, a dead thread and a closing pool have errors of their own; nothing is lost',

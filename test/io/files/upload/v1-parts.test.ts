@@ -164,6 +164,7 @@ t.test('part uploads: a full disk is StorageFull, the chunk may be sent again', 
       return {
         fd,
         failure: lease.failure,
+        keepFor: lease.keepFor,
         async release() {
           closeSync(fd);
           await lease.release();
