@@ -38,7 +38,7 @@ interface OpenedJournal {
 export async function openActorJournal(
   { cluster, dataPath }: Configuration,
   settings: SettingsReader,
-  { log, onFatal }: Pick<AssemblyOptions, 'log' | 'onFatal'>,
+  { log, onFatal, onProgress }: Pick<AssemblyOptions, 'log' | 'onFatal' | 'onProgress'>,
 ): Promise<OpenedJournal> {
   let head: Head | undefined;
   if (cluster !== undefined) {
@@ -62,6 +62,7 @@ export async function openActorJournal(
       log.write('journalDamaged', { table, key, detail: message });
     },
     onBroken: onFatal,
+    onRow: onProgress,
   });
   journal.walk((counted) => log.write('journalRead', counted));
   return { journal, head };

@@ -6,19 +6,26 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DATA_FILE, LOCK_FILE } from '../actors/runtime/journal/file.ts';
 import type { Walked } from '../actors/runtime/journal/pages/walk.ts';
+import { MINUTE_MS } from '../domain/time.ts';
 import type { JournalSaying, JournalTask } from './journal-process.ts';
 
+/** A walk that says nothing for so long has met a page in which the engine, or the disk, is stuck. */
+const SILENT_MS = MINUTE_MS;
 const PROGRAM = fileURLToPath(new URL('./journal-process.js', import.meta.url));
 
 export interface Checked extends Walked {
   readonly findings: number;
 }
 
-/** Reads the whole journal; `quick` reads only its pages. `onFinding` gets a sentence for each fault. */
+/**
+ * Reads the whole journal; `quick` reads only its pages. `onFinding` gets a sentence for each fault, also when the walk
+ * makes no progress for `silentMs`.
+ */
 export async function checkJournalRows(
   directory: string,
   quick: boolean,
   onFinding: (sentence: string) => void,
+  silentMs = SILENT_MS,
 ): Promise<Checked> {
   const lock = join(directory, LOCK_FILE);
   const hadLock = existsSync(lock);
@@ -28,10 +35,11 @@ export async function checkJournalRows(
     findings += 1;
     onFinding(sentence);
   };
-  const ended = await runTask({ task: 'walk', directory, quick }, (saying) => {
+  const onSaying = (saying: JournalSaying) => {
     if ('finding' in saying) find(saying.finding);
     else if ('walked' in saying) walked = saying.walked;
-  });
+  };
+  const ended = await runTask({ task: 'walk', directory, quick }, onSaying, silentMs);
   if (ended !== undefined) find(`${DATA_FILE}: ${ended}`);
   if (!hadLock) rmSync(lock, { force: true });
   return { findings, ...walked };
@@ -81,6 +89,7 @@ async function stateOf(task: JournalTask): Promise<AppliedState | undefined> {
 async function runTask(
   task: JournalTask,
   onSaying: (saying: JournalSaying) => void,
+  silentMs?: number,
 ): Promise<string | undefined> {
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -91,9 +100,19 @@ async function runTask(
     child.once('error', reject);
     child.once('close', (code, signal) => resolve({ code, signal }));
   });
-  for await (const line of createInterface({ input: child.stdout }))
+  let isStuck = false;
+  const stop = () => {
+    isStuck = true;
+    child.kill('SIGKILL');
+  };
+  const limit = silentMs === undefined ? undefined : setTimeout(stop, silentMs);
+  for await (const line of createInterface({ input: child.stdout })) {
+    limit?.refresh();
     onSaying(JSON.parse(line) as JournalSaying);
+  }
   const { code, signal } = await ended;
+  clearTimeout(limit);
+  if (isStuck) return 'reading it made no progress, and was ended';
   if (signal !== null) return `reading ended the process by ${signal}: pages of the engine are damaged`;
   return code === 0
     ? undefined

@@ -22,6 +22,8 @@ export type JournalTask =
 /** One line of its output. */
 export type JournalSaying =
   | { readonly finding: string }
+  /** The walk makes progress. */
+  | { readonly walking: true }
   | { readonly walked: Walked }
   /** In the log of a cluster; null: the journal is not of one. The digest is in hexadecimal. */
   | { readonly position: number | null; readonly digest?: string | undefined };
@@ -40,7 +42,8 @@ async function run(task: JournalTask): Promise<void> {
   } else if (task.task === 'replica')
     say({ position: await copyAsReplica(task.directory, task.target, task) });
   else {
-    const walked = await walkJournal({ ...task, onFinding: (finding) => say({ finding }) });
+    const onProgress = () => say({ walking: true });
+    const walked = await walkJournal({ ...task, onFinding: (finding) => say({ finding }), onProgress });
     if (walked !== undefined) say({ walked });
   }
 }

@@ -10,6 +10,8 @@ export interface AssemblyOptions {
   readonly readAgain: () => ConfigurationResult;
   /** Starts with an empty journal although the folder had one. */
   readonly newJournal: boolean;
+  /** Called often while a start makes progress, and for each row that is read later. */
+  readonly onProgress: () => void;
   /** Called when the journal failed, after every pending command was answered. */
   readonly onFatal: (error: Error) => void;
 }

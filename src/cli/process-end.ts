@@ -5,12 +5,27 @@
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 
-/** The thread of `limitStop`. */
-export interface StopLimit {
-  readonly limitMs: number;
+/** Cells of `EndLimit`. */
+export const BEATS = 0;
+export const ENDED = 1;
+
+/** What ends the process, by a thread of its own because the main thread may be held as well. */
+export interface EndLimit {
+  readonly intervalMs: number;
+  /** Intervals without a beat: then the process ends. */
+  readonly silentMax: number;
   /** Written to standard error at the end. */
   readonly line: string;
   readonly code: number;
+  /** Shared: counted up with each beat; not 0 once the limit counts no more. */
+  readonly cells: Int32Array;
+}
+
+interface RunningLimit {
+  /** What is limited makes progress. */
+  beat(): void;
+  /** The limit counts no more. */
+  end(): void;
 }
 
 /** Without the listeners of the end, and without waiting for a thread. */
@@ -30,10 +45,19 @@ export function endProcess(code: number): never {
   process.exit(code);
 }
 
-/** Ends the process after `limitMs` by a thread of its own, because the main thread may be held as well. */
-export function limitStop(limit: StopLimit): void {
-  new Worker(new URL('./stop-limit.js', import.meta.url), { workerData: limit, name: 'stop limit' })
-    // Without that thread the stop is as long as it takes.
+/** The process ends without its listeners, so that the next start finds it cut off. */
+export function limitUntilEnd(limit: Omit<EndLimit, 'cells'>): RunningLimit {
+  const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
+  const workerData: EndLimit = { ...limit, cells };
+  new Worker(new URL('./end-limit.js', import.meta.url), { workerData, name: 'end limit' })
+    // Without that thread what is limited takes as long as it takes.
     .on('error', () => undefined)
     .unref();
+  return {
+    beat: () => void Atomics.add(cells, BEATS, 1),
+    end() {
+      Atomics.store(cells, ENDED, 1);
+      Atomics.notify(cells, ENDED);
+    },
+  };
 }

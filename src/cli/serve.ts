@@ -6,15 +6,19 @@ import type { Assembly } from '../bootstrap/gateway.ts';
 import { exposureWarnings } from '../config/exposure.ts';
 import type { Flags } from '../config/load.ts';
 import { missingFeatures } from '../domain/features.ts';
+import { SECOND_MS } from '../domain/time.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
 import { banner } from './banner.ts';
 import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
-import { endProcess, limitStop } from './process-end.ts';
+import { endProcess, limitUntilEnd } from './process-end.ts';
 
 /** From the signal to the end of the process, whatever hangs. */
 const STOP_LIMIT_MS = 20_000;
 /** The limit is reached so much earlier, because threads and timers start late on a busy machine. */
 const STOP_SPARE_MS = 2_000;
+
+/** A start in which the event loop is held so long, and no row of the journal is read, ends. */
+const START_SILENT_S = 60;
 
 /** Commands that serve nothing end in half the time without it. Required, as main.cts says. */
 function loadGateway(): typeof import('../bootstrap/gateway.ts') {
@@ -28,18 +32,21 @@ export async function serve(flags: Flags): Promise<void> {
   const log = createLog(configuration.log);
   const running: { gateway?: Assembly } = {};
   handleSignals(running, log);
+  const progress = limitStart();
   const { assemble } = loadGateway();
   const gateway = await assemble(configuration, {
     version: VERSION,
     log,
     newJournal: flags.newJournal,
     readAgain: () => load(flags),
+    onProgress: progress.beat,
     onFatal(error) {
       log.write(isOfCluster(error) ? 'nodeEnded' : 'journalFailed', { err: error });
       endProcess(EXIT.storage);
     },
   });
   running.gateway = gateway;
+  progress.end();
   const missing = [...missingFeatures(configuration)];
   if (missing.length > 0) log.write('notWithCluster', { features: missing });
   for (const warning of exposureWarnings(configuration)) log.write('unsafeDeployment', warning);
@@ -61,11 +68,25 @@ function isOfCluster(error: Error): boolean {
   return error instanceof LogLost || error instanceof Diverged || error instanceof NameTaken;
 }
 
+/** A damaged page may hold the main thread within the engine for ever: the next start checks the pages first. */
+function limitStart(): ReturnType<typeof limitUntilEnd> {
+  const line = `gatehouse: the start made no progress for ${START_SILENT_S} s; the next one checks the journal`;
+  const limit = limitUntilEnd({ intervalMs: SECOND_MS, silentMax: START_SILENT_S, line, code: EXIT.storage });
+  const timer = setInterval(limit.beat, SECOND_MS).unref();
+  return {
+    beat: limit.beat,
+    end() {
+      clearInterval(timer);
+      limit.end();
+    },
+  };
+}
+
 /** By this thread, with its log and the listeners of the end; a second later by one that nothing holds. */
 function boundStop(gateway: Assembly, log: Log): void {
   const limitMs = STOP_LIMIT_MS - STOP_SPARE_MS;
   const line = `gatehouse: the stop did not end in ${STOP_LIMIT_MS / 1000} s`;
-  limitStop({ limitMs: limitMs + STOP_SPARE_MS / 2, line, code: EXIT.storage });
+  limitUntilEnd({ intervalMs: limitMs + STOP_SPARE_MS / 2, silentMax: 1, line, code: EXIT.storage });
   setTimeout(() => {
     log.write('stopCut', { parts: gateway.degraded(), limitMs });
     endProcess(EXIT.storage);

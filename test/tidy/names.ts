@@ -7,7 +7,7 @@ const EXPORT =
   /^export (?:declare )?(?:abstract |async )?(?:interface|type|class|enum|const|let|function\*?) (\w+)/gm;
 /** Started by path, by a worker or by a command of package.json, so that no import names them. */
 const STARTED =
-  /^(src\/main\.cts|src\/workers\/tasks\.ts|src\/sandbox\/worker\.ts|src\/cli\/stop-limit\.ts|src\/bootstrap\/journal-process\.ts|test\/|bench\/|tools\/)/;
+  /^(src\/main\.cts|src\/workers\/tasks\.ts|src\/sandbox\/worker\.ts|src\/cli\/end-limit\.ts|src\/bootstrap\/journal-process\.ts|test\/|bench\/|tools\/)/;
 
 export function nameFaults(sources: Sources): string[] {
   const owners = new Map<string, string>();

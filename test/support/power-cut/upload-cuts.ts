@@ -46,7 +46,11 @@ export async function cutUploads(traced: TracedUploads, options: UploadCuts): Pr
   const disk = new TracedDisk({ folder, ignored: LOCKS, syncsNothing });
   const promised = { opened: new Set<string>(), chunks: new Set<string>(), files: new Set<string>() };
   const first = moments.findIndex((moment) => printedBy(moment) !== '');
-  const picked = Array.from({ length: cuts }, () => first + Math.floor(random() * (moments.length - first)));
+  // The last moment always: then all files were answered, whatever the seed.
+  const picked = [
+    moments.length - 1,
+    ...Array.from({ length: cuts - 1 }, () => first + Math.floor(random() * (moments.length - first))),
+  ];
   const report: UploadCutsReport = { faults: [], chunks: 0, files: 0 };
   let done = 0;
   for (const at of picked.sort((a, b) => a - b)) {

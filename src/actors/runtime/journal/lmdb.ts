@@ -62,6 +62,8 @@ export interface DiskJournalOptions {
   readonly onShortage?: (error: Error | undefined) => void;
   /** Called once for each damaged row. */
   readonly onDamage?: (damage: Damage) => void;
+  /** Called for each row of a range that is read. */
+  readonly onRow?: () => void;
   /** The engine cannot read the journal any more. The process is to end. */
   readonly onBroken?: (error: Error) => void;
 }
@@ -139,8 +141,13 @@ export class DiskJournal implements Journal {
   }
 
   /** All of them, with the layout of this version. */
-  #openTables({ onBroken }: DiskJournalOptions): ReturnType<typeof openTables> {
-    const reports = { onDamage: this.#damage.add, doubts: this.#doubts, ...(onBroken && { onBroken }) };
+  #openTables({ onBroken, onRow }: DiskJournalOptions): ReturnType<typeof openTables> {
+    const reports = {
+      onDamage: this.#damage.add,
+      doubts: this.#doubts,
+      ...(onBroken && { onBroken }),
+      ...(onRow && { onRow }),
+    };
     const opened = openTables(this.#root, this.#packr, reports);
     const schema = opened.tables.meta.get(SCHEMA_KEY);
     if (schema !== undefined && (typeof schema !== 'number' || schema > SCHEMA))

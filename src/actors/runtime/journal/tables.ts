@@ -28,6 +28,8 @@ interface TableReports {
   readonly onDamage?: (row: DamagedRow) => void;
   /** Where rows may be missing. */
   readonly doubts?: Doubts;
+  /** Called for each row of a range that is read. */
+  readonly onRow?: () => void;
   /** The engine has failed: what it reads from now on cannot be trusted. The process is to end. */
   readonly onBroken?: (error: Error) => void;
 }
@@ -61,7 +63,10 @@ interface RowOptions extends TableReports {
 }
 
 // Within a batch the promises of the single writes never reject: the batch's own does.
-function tableOf(database: Database, { name, packr, doubts, onDamage, onBroken }: RowOptions): StoredTable {
+function tableOf(
+  database: Database,
+  { name, packr, doubts, onDamage, onRow, onBroken }: RowOptions,
+): StoredTable {
   const isIndex = name.startsWith(INDEX_TABLE);
   const open = (key: Part[] | Part, row: Uint8Array, sizeBytes: number): unknown => {
     try {
@@ -102,15 +107,20 @@ function tableOf(database: Database, { name, packr, doubts, onDamage, onBroken }
     has: (key) => guarded(() => database.doesExist(key)),
     *getRange(range) {
       try {
-        for (const { key, value } of database.getRange(range))
+        for (const { key, value } of database.getRange(range)) {
+          onRow?.();
           yield { key, value: open(key as Part[] | Part, value as Uint8Array, value.length) };
+        }
       } catch (error) {
         throw failed(error);
       }
     },
     *getKeys(range) {
       try {
-        yield* database.getKeys(range);
+        for (const key of database.getKeys(range)) {
+          onRow?.();
+          yield key;
+        }
       } catch (error) {
         throw failed(error);
       }

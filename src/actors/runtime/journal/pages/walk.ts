@@ -22,6 +22,8 @@ interface WalkOptions {
   /** Pages alone: rows are counted and not read. */
   readonly quick: boolean;
   readonly onFinding: (sentence: string) => void;
+  /** Called after some pages. */
+  readonly onProgress?: () => void;
 }
 
 export interface Walked {
@@ -35,6 +37,7 @@ export interface Walked {
 
 /** Attempts to read the two meta pages, because a running gateway may be writing one. */
 const HEAD_LOOKS = 3;
+const PROGRESS_PAGES = 4_096;
 const MAIN = 'the list of tables';
 const FREE = 'the list of free pages';
 
@@ -90,6 +93,7 @@ class JournalWalk {
   readonly #owners: Uint8Array;
   readonly #trees = new Map<string, Tree>();
   #unverified = 0;
+  #pages = 0;
 
   constructor(options: WalkOptions, file: PageFile, snapshot: Snapshot) {
     this.#options = options;
@@ -156,6 +160,8 @@ class JournalWalk {
 
   /** Why the pages cannot be what they are taken for. */
   #take(page: number, pages: number, use: number): string | undefined {
+    this.#pages += 1;
+    if (this.#pages % PROGRESS_PAGES === 0) this.#options.onProgress?.();
     if (page < 2 || page + pages > this.#owners.length) return 'it lies outside of the file';
     for (let at = page; at < page + pages; at += 1) {
       const before = this.#owners[at];
