@@ -91,6 +91,7 @@ t.test('silent start: one that makes progress is not cut, however long the event
     while (performance.now() < endMs) limit.beat();
     writeSync(1, 'held with beats');
     for (;;);`;
-  const held = runSync(process.execPath, ['--input-type=module', '--eval', program], { boundMs: 60_000 });
+  const file = join(t.testdir({ 'held.mjs': program }), 'held.mjs');
+  const held = runSync(process.execPath, [file], { boundMs: 60_000 });
   t.match(held, { status: 70, stdout: 'held with beats', stderr: 'cut\n' });
 });
