@@ -81,7 +81,7 @@ export function connectHost(home: string): ConnectHost {
     authorizeUrl,
     async openRequest(t, browser, redirectUri, more, name) {
       const clientId = await register(redirectUri, name);
-      const opened = await openPage(t, browser, `${home}/health`, { passkeys: true });
+      const opened = await openPage(t, browser, 'about:blank', { passkeys: true });
       const { page } = opened;
       await page.context().route(`${redirectUri}**`, (route) => route.fulfill({ body: 'host' }));
       await page.goto(authorizeUrl(clientId, redirectUri, more));

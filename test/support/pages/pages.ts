@@ -73,7 +73,8 @@ export async function openPage(
   const page = await context.newPage();
   let complaints: string[] = [];
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    if (message.type() === 'error' || message.type() === 'warning')
+      complaints.push(`${message.text()} ${pathOf(message.location().url)}`.trim());
   });
   page.on('pageerror', (error) => complaints.push(error.message));
   if (options.passkeys === true) {
@@ -125,4 +126,9 @@ export async function openPage(
       if (size !== null) await page.setViewportSize(size);
     },
   };
+}
+
+/** Without host and port, whose digits a test would take for a status. */
+function pathOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname : '';
 }
