@@ -90,6 +90,17 @@ t.test('event log: events come out in the order of their ticks once the window i
   );
 });
 
+t.test('event log: with EventReorderMilliseconds 0 events come out in the order of arrival', async (t) => {
+  const actors = createTestActors({ kinds: [], settings: new LiveSettings({ EventReorderMilliseconds: 0 }) });
+  const { log, inbox } = await open(actors);
+  await inbox.accept(events(5));
+  await actors.advance(50);
+  t.same(ticksOf(log), ['5']);
+  await inbox.accept(ofModule('chat', 4));
+  await actors.advance(50);
+  t.same(ticksOf(log), ['5', '4']);
+});
+
 t.test(
   'event log: an older tick after the window comes next and is counted, a far one delays no other',
   async (t) => {

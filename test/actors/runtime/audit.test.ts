@@ -202,6 +202,31 @@ t.test('audit: calls push out calls alone, what admins, owners and logins left s
   t.equal(events.at(-1), 'rest.call');
 });
 
+t.test('audit: each other ring keeps AuditRingRowsMax records, and takes none from calls', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const settings = new LiveSettings({ AuditRingRowsMax: 1_000 });
+  const journal = await openJournal({
+    directory,
+    stepBytes: 1024 * 1024,
+    auditRowsMax: (ring) => auditRowsMax(settings, ring),
+  });
+  const system = openSystem(journal, settings);
+  t.teardown(() => system.close());
+  const record = (event: AuditEvent): AuditRecord => ({ utcMs: START_MS, event, userId: '1', fields: {} });
+  system.audit(record('mcp.tool'));
+  for (let login = 0; login < 1_200; login += 1) system.audit(record('login'));
+  await system.auditFirst(record('rest.call'));
+  const events = system.administration
+    .auditPage(0, 10_000)
+    .map(({ record: row }) => (row as AuditRecord).event);
+  t.equal(events.filter((event) => event === 'login').length, 1_000);
+  t.same(
+    events.filter((event) => event !== 'login'),
+    ['mcp.tool', 'rest.call'],
+  );
+});
+
 t.test('audit: a guesser at login leaves ten records a minute, whatever is guessed', async (t) => {
   const { post, actors, close } = startAccounts();
   t.teardown(close);
