@@ -10,36 +10,32 @@ import type { Dashboard } from '../io/admin/dashboard.ts';
 import { createNodeWork, type Reload } from '../io/admin/node-work.ts';
 import { AdminNodes } from '../io/admin/nodes.ts';
 import type { SetupLinks } from '../io/admin/staff.ts';
-import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { OpenedCluster } from './cluster/open.ts';
-import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
+import type { ServedCatalog } from './served-catalog.ts';
 
-interface ReloadDeps extends Pick<Started, 'addresses'> {
+interface ReloadDeps {
   /** Reads the file and the environment as at the start. */
   readonly read: () => ConfigurationResult;
   /** The configuration of this start. */
   readonly configuration: Configuration;
-  readonly catalog: LiveCatalog;
+  readonly served: ServedCatalog;
   readonly log: Log;
   readonly cluster: OpenedCluster | undefined;
 }
 
 /** Returns and logs all faults of the file. With any fault the current catalog stays unchanged. */
 function createReload(deps: ReloadDeps): Reload {
-  const { read, configuration, catalog, log, addresses, cluster } = deps;
-  const { production, modules } = configuration;
-  const started: Started = { addresses, production, modules };
+  const { read, configuration, served, log, cluster } = deps;
   return () => {
     const result = read();
     const keys = result.ok ? keysForRestart(configuration, result.configuration) : [];
     if (keys.length > 0) log.write('restartNeeded', { keys });
-    const faults = result.ok ? reloadCatalog(catalog, result.configuration, started) : result.faults;
+    const faults = result.ok ? served.reload(result.configuration) : result.faults;
     if (faults.length > 0) log.write('catalogRefused', { faults });
     else {
       if (result.ok) cluster?.reloaded(result.configuration);
       log.write('catalogReloaded');
-      warnOfPersonalReads(catalog.current, production, log);
     }
     return faults;
   };
@@ -56,10 +52,17 @@ export function openAdminNodes(deps: AdminNodeDeps): {
   readonly nodes: AdminNodes;
   readonly reload: Reload;
 } {
-  const { cluster, actors, dashboard, setupLinks, catalog } = deps;
+  const { cluster, actors, dashboard, setupLinks, served } = deps;
   const { administration } = actors;
   const reload = createReload(deps);
-  const work = createNodeWork({ administration, dashboard, setupLinks, catalog, reload, clock: Date.now });
+  const work = createNodeWork({
+    administration,
+    dashboard,
+    setupLinks,
+    catalog: served.live,
+    reload,
+    clock: Date.now,
+  });
   const nodes = cluster?.adminNodes(work) ?? new AdminNodes(work);
   dashboard.follow(nodes);
   return { nodes, reload };

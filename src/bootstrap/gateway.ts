@@ -34,9 +34,10 @@ import { checkJournal, checkPages } from './journal.ts';
 import { dropReceipt } from './journal-copy.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import { moduleAddresses, openCatalog, startSandbox } from './modules.ts';
+import { moduleAddresses, startSandbox } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
+import { openCatalog } from './served-catalog.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { createSetupLink, openStaff } from './staff.ts';
 import { openTelemetry } from './telemetry.ts';
@@ -83,11 +84,11 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const { folder, options } = await openFolder(configuration, given);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
-  const catalog = openCatalog(configuration, addresses, log);
+  const catalogs = openCatalog(configuration, addresses, options);
   const opened = await openActorJournal(configuration, settings, options);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
   const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
-  const base = { configuration, settings, log, catalog, addresses, ownership: cluster?.view ?? OWNS_ALL };
+  const base = { configuration, settings, log, ...catalogs, addresses, ownership: cluster?.view ?? OWNS_ALL };
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -106,7 +107,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, local, site, base.ownership);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
-  const connect = await openConnect({ ...base, actors, cipher, catalog, bounds, site });
+  const connect = await openConnect({ ...base, actors, cipher, bounds, site });
   const fileCodes = openFileCodes(cipher);
   if (cluster === undefined) await files.recover();
   const eventDeps = { ...base, actors, eventLog: await eventLog(), bounds, sandbox, modules };
@@ -132,7 +133,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     ...staff,
     moduleAddresses: addresses,
     moduleRules: new Map(Object.entries(configuration.modules)),
-    catalog,
+    ...catalogs,
     ...openLiveConnections({ ...base, actors, bounds, cluster }),
     ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),
     bounds,
@@ -155,6 +156,7 @@ function assemblyOf(
   renewCertificate: () => Promise<void>,
 ): Assembly {
   const { configuration, publicServer, internalServer, sandbox, site, reload } = deps;
+  deps.served.open();
   const recovery = new AdminRecovery({
     dataPath: configuration.dataPath,
     clock: Date.now,
@@ -299,6 +301,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   await requests.close();
   await deps.telemetry.close();
   await deps.connect.close();
+  await deps.served.servers.close();
   await modules.close();
   await workers.close();
   await cluster?.close();

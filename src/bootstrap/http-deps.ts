@@ -27,6 +27,7 @@ import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
 import type { FinishedRequests } from './metrics.ts';
 import type { AssemblyOptions } from './options.ts';
+import type { ServedCatalog } from './served-catalog.ts';
 import type { OpenedStaff } from './staff.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { WebhookDelivery } from './webhooks.ts';
@@ -51,6 +52,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   readonly catalog: LiveCatalog;
+  readonly served: ServedCatalog;
   readonly listChanges: ListChanges;
   readonly sockets: WebSockets;
   readonly reload: Reload;

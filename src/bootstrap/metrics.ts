@@ -12,6 +12,8 @@ import type { ConnectCounters } from '../io/connect/counters.ts';
 import type { DownloadCounters } from '../io/files/download/downloads.ts';
 import type { FinishedRequest, Pipeline } from '../io/http/pipeline.ts';
 import type { Server } from '../io/http/server.ts';
+import type { ServerLink } from '../io/mcp/upstreams/link.ts';
+import type { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import { type LineSink, openLineSink } from '../io/observability/log.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
@@ -40,6 +42,7 @@ export interface MetricSources {
   readonly events: Pick<EventDelivery, 'streams' | 'counters'>;
   readonly webhooks: { counters(): WebhookCounters };
   readonly sockets: Pick<WebSockets, 'counters'>;
+  readonly served: { readonly servers: Pick<UpstreamServers, 'links'> };
   readonly requests: FinishedRequests;
   readonly connect: { readonly counters: ConnectCounters };
   readonly telemetry: Pick<Telemetry, 'counters'>;
@@ -52,6 +55,7 @@ export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricR
     ...actorReadings(sources),
     ...workerReadings(sources),
     ...moduleReadings(sources),
+    ...upstreamReadings(sources),
     ...storageReadings(sources),
     ...uploadReadings(sources),
     ...downloadReadings(sources),
@@ -136,6 +140,22 @@ function moduleReadings({ modules }: MetricSources) {
     gatehouse_module_retries_total: retried,
     gatehouse_module_calls_pending: pending,
     gatehouse_module_breakers_open: breakersOpen.length,
+  } satisfies Partial<MetricReadings>;
+}
+
+function upstreamReadings({ served: { servers } }: MetricSources) {
+  const byServer = <Value>(of: (link: ServerLink) => Value) =>
+    Object.fromEntries(servers.links.map((link) => [link.name, of(link)]));
+  return {
+    gatehouse_mcp_server_up: byServer(({ state }) => (state === 'up' ? 1 : 0)),
+    gatehouse_mcp_server_tools: byServer(({ read }) => ({
+      served: read.tools.length,
+      leftOut: read.leftOut.length,
+    })),
+    gatehouse_mcp_server_calls_total: byServer(({ counts: { calls, failed } }) => ({
+      answered: calls - failed,
+      failed,
+    })),
   } satisfies Partial<MetricReadings>;
 }
 

@@ -1,6 +1,6 @@
 /** What all commands print with: version, exit codes, plain lines, faults of a configuration. */
 import { readFileSync } from 'node:fs';
-import { checkCatalog } from '../bootstrap/modules.ts';
+import { checkCatalog } from '../bootstrap/served-catalog.ts';
 import { checkTls } from '../bootstrap/tls.ts';
 import { clusterFaults } from '../config/cluster.ts';
 import { productionFaults } from '../config/exposure.ts';

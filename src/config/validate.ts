@@ -12,6 +12,11 @@ import { isPrivateRedirect } from '../domain/oauth/clients.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
 import { isPageOrigin } from '../domain/site.ts';
+<<<<<<< HEAD
+=======
+import { isRecord } from './environment.ts';
+import { mcpServerFaults } from './mcp-servers.ts';
+>>>>>>> 7cca67ad (mcp: tools of other MCP servers over streamable HTTP)
 import { oauthFaults } from './oauth.ts';
 import { foreignFault } from './secrets.ts';
 import { isRecord } from './source.ts';
@@ -86,12 +91,13 @@ const isThreshold: Judge = (value) =>
 
 const MODULE_NAME_FORM = new RegExp(MODULE_NAME);
 
-const isModuleName: Judge = (value) => {
-  if (RESERVED_NAMES.has(value)) return 'the name is the first segment of paths of the gateway';
-  return MODULE_NAME_FORM.test(value)
+const isServerName: Judge = (value) =>
+  MODULE_NAME_FORM.test(value)
     ? undefined
     : 'the name must be a lower-case letter, then up to 31 of a to z, 0 to 9 and "-"';
-};
+
+const isModuleName: Judge = (value) =>
+  RESERVED_NAMES.has(value) ? 'the name is the first segment of paths of the gateway' : isServerName(value);
 
 /** Path of a value or of a list's values (`*`), and what it must be. A path that ends in `!` judges the keys there. */
 const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
@@ -99,6 +105,10 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['TrustedProxies.*', isRange],
   ['Modules.!', isModuleName],
   ['Modules.*.url', isUrl],
+  ['McpServers.!', isServerName],
+  ['McpServers.*.url', isUrl],
+  ['McpServers.*.headers.!', isFieldName],
+  ['McpServers.*.headers.*', isFieldValue],
   ['OAuthClientHosts.*', isHost],
   ['OAuthDocumentAllow.*', isRange],
   ['OAuthPrivateRedirects.*', isPrivate],
@@ -134,7 +144,7 @@ export function foreignSecrets(file: unknown): Fault[] {
 export function valueFaults(file: unknown): Fault[] {
   const faults: Fault[] = [];
   for (const [path, judge] of CHECKS) walk(file, path.split('.'), '', judge, faults);
-  return [...faults, ...oauthFaults(file), ...proxyFaults(file)];
+  return [...faults, ...oauthFaults(file), ...mcpServerFaults(file), ...proxyFaults(file)];
 }
 
 /**

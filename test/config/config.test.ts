@@ -1,13 +1,14 @@
 /** Configuration: precedence, faults all at once, secrets, flags. */
 import { writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { checkCatalog } from '../../src/bootstrap/modules.ts';
+import { checkCatalog } from '../../src/bootstrap/served-catalog.ts';
 import { twinName, twins } from '../../src/config/environment.ts';
 import { type Flags, loadConfiguration, parseFlags } from '../../src/config/load.ts';
 import { keysForRestart } from '../../src/domain/config/changes.ts';
 import { MODULE_NAME } from '../../src/domain/config/configuration.ts';
 import { routeTable } from '../support/route-table.ts';
 
+const KEY = 'A'.repeat(43);
 const NO_FLAGS: Flags = { sandbox: false, newJournal: false };
 
 function file(test: Test, content: unknown): Flags {
@@ -86,6 +87,61 @@ t.test(
       t.same(ratioOf({ url, headers: { [name]: value } }), [`Telemetry.headers.${name}`]);
   },
 );
+
+t.test('configuration: McpServers: defaults of a server, and every fault by its key', async (t) => {
+  const url = 'https://mcp.example/mcp';
+  const load = (content: object) => loadConfiguration(file(t, content), { TOKEN: 'x' }, [checkCatalog]);
+  const faults = (content: object) => {
+    const result = load(content);
+    return result.ok ? [] : result.faults.map(({ path, message }) => `${path}: ${message}`);
+  };
+  const loaded = load({
+    McpServers: { a: { url, headers: { Authorization: 'env:TOKEN' }, tools: { rows: { x: { appScope: true } } } } },
+    McpProfiles: { p: { tools: ['a_x', 'a_*', 'a'] } },
+  });
+  t.same(loaded.ok && loaded.configuration.mcpServers, {
+    a: {
+      url,
+      headers: { Authorization: 'x' },
+      prefix: 'a_',
+      allow: undefined,
+      rows: { x: { restricted: ['McpBasic'], appScope: true } },
+    },
+  });
+  t.same(faults({ McpServers: { a: { url }, b: { url, prefix: 'a_' } } }), [
+    'McpServers.b.prefix: is the prefix of a too',
+  ]);
+  t.same(faults({ McpServers: { a: { url, prefix: 'wallet_', tools: { rows: { get_balance: {} } } } } }), [
+    'McpServers.a.tools.rows.get_balance: wallet_get_balance is the name of another tool',
+  ]);
+  for (const own of ['http://localhost:8080/mcp', 'http://[::1]:8081/x', 'https://own.example/mcp'])
+    t.same(faults({ BaseUrl: 'https://own.example', McpServers: { a: { url: own } } }), [
+      'McpServers.a.url: is an address of this gateway',
+    ]);
+  t.same(faults({ McpServers: { a: { url } }, Cluster: { url: 'postgres://h/d', name: 'n', secret: KEY } }), [
+    'McpServers: cannot be used with Cluster: one process serves them alone',
+  ]);
+  t.same(faults({ McpProfiles: { p: { tools: ['b_x'] } }, McpServers: { a: { url } } }), [
+    'McpProfiles.p.tools.0: matches none of the tools',
+  ]);
+  const faulty: [object, RegExp][] = [
+    [{ A: { url } }, /^McpServers\.A: the name/],
+    [{ a: {} }, /^McpServers\.a\.url/],
+    [{ a: { url: 'ftp://x/' } }, /^McpServers\.a\.url/],
+    [{ a: { url: 'https://u:p@x/' } }, /^McpServers\.a\.url/],
+    [{ a: { url, command: ['x'] } }, /^McpServers\.a\.command/],
+    [{ a: { url, prefix: 'a.b' } }, /^McpServers\.a\.prefix/],
+    [{ a: { url, headers: { Host: 'x' } } }, /^McpServers\.a\.headers\.Host/],
+    [{ a: { url, headers: { 'x-a': 'a\nb' } } }, /^McpServers\.a\.headers\.x-a/],
+    [{ a: { url, tools: { allow: [] } } }, /^McpServers\.a\.tools\.allow/],
+    [{ a: { url, tools: { rows: { x: { restricted: ['Nobody'] } } } } }, /^McpServers\.a\.tools\.rows\.x/],
+  ];
+  for (const [McpServers, fault] of faulty) {
+    const found = faults({ McpServers });
+    t.equal(found.length, 1, JSON.stringify(McpServers));
+    t.match(found[0], fault);
+  }
+});
 
 t.test('configuration: SendfileBehind needs trusted peers, a free field and a whole path', async (t) => {
   const SendfileBehind = { header: 'X-Accel', prefix: '/_files/' };

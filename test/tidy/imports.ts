@@ -26,6 +26,7 @@ const OWNERS: Record<string, string[]> = {
   'crc-32': ['src/workers/crc32.ts'],
   '@node-rs/crc32': ['src/workers/crc32.ts'],
   pg: ['src/io/cluster/database.ts'],
+  '@modelcontextprotocol/client': ['src/io/mcp/upstreams/link.ts'],
   lmdb: ['lmdb', 'backup', 'keys', 'owner', 'tables', 'pages/walk'].map(journalFile),
   msgpackr: [
     ...['owner', 'row-checksum', 'tables', 'pages/walk'].map(journalFile),

@@ -9,6 +9,10 @@ import { closureOf, readLock } from './lock.ts';
 
 /** Why each is here rather than code of our own, and when it is loaded. */
 const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>> = {
+  '@modelcontextprotocol/client': [
+    'Opens and lists other MCP servers; without `McpServers` it is not loaded',
+    'first use',
+  ],
   '@noble/ed25519': ['Strict Ed25519 checks where OpenSSL is lenient', 'thread'],
   '@node-rs/crc32': ['CRC-32 at the rate of the disk', 'thread'],
   '@simplewebauthn/server': ['Passkeys and hardware keys: CBOR, attestations, certificates', 'thread'],

@@ -1,7 +1,9 @@
 /** The form of the configuration that the program uses once all of its file was found right, and the defaults. */
+
 import { LOOPBACK_RANGES } from '../limits/networks.ts';
 import { KNOWN_PRIVATE_REDIRECTS } from '../oauth/clients.ts';
 import type { SettingName, SettingValue } from '../settings/settings.ts';
+import type { McpServerConfiguration } from './mcp-servers.ts';
 
 /** Modules of the built-in tools and of the sandbox. A configuration may name others. */
 export const BUILT_IN_MODULES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
@@ -119,6 +121,7 @@ export interface Configuration {
   readonly mcpTools: Readonly<Record<string, unknown>>;
   readonly mcpResources: Readonly<Record<string, unknown>>;
   readonly mcpProfiles: unknown;
+  readonly mcpServers: Readonly<Record<string, McpServerConfiguration>>;
   /** Undefined: as the start says, closed in Production alone. */
   readonly mcpBasicPersonalReads: boolean | undefined;
   readonly oauthClients: 'registered' | 'cimd' | 'any';

@@ -17,6 +17,7 @@ import {
   unknown,
 } from '../schema.ts';
 import { ASKED_METHODS } from './configuration.ts';
+import { mcpServerSchema } from './mcp-servers.ts';
 import { oauthKeys } from './oauth-keys.ts';
 
 const closed = { additionalProperties: false };
@@ -141,6 +142,12 @@ export const configurationSchema = object(
     McpResources: toolRows('Custom resources by URI (spec 2.5).'),
     McpProfiles: toolRows(
       'Named subsets of tools and resources, `{"shop": {"tools": ["wallet_*"], "resources": ["shop://*"], "title": "…", "instructions": "…"}}`, at /mcp/p/shop and /connect/p/shop/mcp (docs/mcp.md)..',
+    ),
+    McpServers: optional(
+      record(text(), mcpServerSchema, {
+        description:
+          'Other MCP servers by name, whose tools are served beside those of modules (docs/upstreams.md). Read again at a reload.',
+      }),
     ),
     Config: optional(
       object(

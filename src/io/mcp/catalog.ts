@@ -34,6 +34,7 @@ import {
   toolFaults,
   within,
 } from './tool.ts';
+import type { UpstreamTool } from './upstreams/types.ts';
 
 /** `gateway:/…` endpoints are served by the gateway itself; only built-in rows have them. */
 const GATEWAY_ENDPOINT = /^gateway:\//;
@@ -48,6 +49,8 @@ export interface ToolEntry {
   /** The address, unless arguments change it. */
   readonly url: Target | undefined;
   readonly timeoutMs: number;
+  /** Of another MCP server. */
+  readonly upstream: UpstreamTool | undefined;
   /** Arguments that clients of 2026-07-28 repeat in headers. */
   readonly headerParams: readonly HeaderParam[];
 }
@@ -97,6 +100,10 @@ export interface ConfiguredRows {
   readonly tools: unknown;
   readonly resources: unknown;
   readonly profiles?: unknown;
+  /** Tools of `McpServers` that are known now. One whose name a row has is left out. */
+  readonly upstream?: readonly UpstreamTool[];
+  /** How names begin of tools that those servers may list later: a profile may name them. */
+  readonly prefixes?: readonly string[];
 }
 
 export type CatalogResult =
@@ -137,7 +144,11 @@ export function loadCatalog(
     faults.push(...found.map((fault) => within(path, fault)));
     if (found.length === 0) resources.set(uri, resourceEntry(uri, row, endpoint, policy));
   }
-  faults.push(...profileFaults(configured.profiles, tools.keys(), resources.keys()));
+  for (const tool of configured.upstream ?? [])
+    if (!tools.has(tool.name)) tools.set(tool.name, upstreamEntry(tool, policy));
+  faults.push(
+    ...profileFaults(configured.profiles, tools.keys(), resources.keys(), configured.prefixes ?? []),
+  );
   if (faults.length > 0) return { ok: false, faults };
   const profiles = Object.entries((configured.profiles ?? {}) as Record<string, ProfileRow>);
   return { ok: true, catalog: assemble(tools, resources, profiles, policy) };
@@ -230,6 +241,7 @@ function toolEntry(
   endpoint: ToolEntry['endpoint'],
   policy: AccessPolicy,
   origin: SchemaOrigin,
+  upstream?: UpstreamTool,
 ): ToolEntry {
   return {
     name,
@@ -239,8 +251,25 @@ function toolEntry(
     endpoint,
     url: plainUrl(endpoint),
     timeoutMs: row.timeoutMs ?? TIMEOUT_MS,
+    upstream,
     headerParams: headerParamsOf(row.inputSchema),
   };
+}
+
+/** The breaker is that of the tool: one that fails says nothing about the others. */
+function upstreamEntry(tool: UpstreamTool, policy: AccessPolicy): ToolEntry {
+  const { name, row, server } = tool;
+  const { origin, pathname: path, search } = server.url;
+  const endpoint: Endpoint = {
+    reference: row.endpoint,
+    module: null,
+    origin,
+    path,
+    query: search.slice(1),
+    pathArguments: [],
+    encodedSlashes: false,
+  };
+  return toolEntry(name, row, endpoint, policy, 'outside', tool);
 }
 
 function resourceEntry(

@@ -54,7 +54,12 @@ const profileShape = compileSchema(
 );
 
 /** Faults of all profiles, an entry that matches nothing included, with paths that begin with `/McpProfiles`. */
-export function profileFaults(rows: unknown, tools: Iterable<string>, resources: Iterable<string>): Fault[] {
+export function profileFaults(
+  rows: unknown,
+  tools: Iterable<string>,
+  resources: Iterable<string>,
+  prefixes: readonly string[],
+): Fault[] {
   if (rows === undefined) return [];
   if (!isObject(rows)) return [{ path: '/McpProfiles', message: 'must be an object' }];
   const names = { tools: [...tools], resources: [...resources] };
@@ -65,7 +70,7 @@ export function profileFaults(rows: unknown, tools: Iterable<string>, resources:
         path: '',
         message: 'the name must be a lower-case letter, then up to 31 of a to z, 0 to 9 and "-"',
       });
-    if (faults.length === 0) faults.push(...unmatched(row as ProfileRow, names));
+    if (faults.length === 0) faults.push(...unmatched(row as ProfileRow, names, prefixes));
     return faults.map((fault) => within(`/McpProfiles/${pointer(name)}`, fault));
   });
 }
@@ -73,13 +78,22 @@ export function profileFaults(rows: unknown, tools: Iterable<string>, resources:
 function unmatched(
   row: ProfileRow,
   names: { readonly tools: readonly string[]; readonly resources: readonly string[] },
+  prefixes: readonly string[],
 ): Fault[] {
   return (['tools', 'resources'] as const).flatMap((kind) =>
     (row[kind] ?? []).flatMap((pattern, index) => {
-      const isFound = names[kind].some((name) => matches(pattern, name, kind === 'tools'));
+      const isFound =
+        names[kind].some((name) => matches(pattern, name, kind === 'tools')) ||
+        (kind === 'tools' && prefixes.some((prefix) => mayMatch(pattern, prefix)));
       return isFound ? [] : [{ path: `/${kind}/${index}`, message: `matches none of the ${kind}` }];
     }),
   );
+}
+
+/** Could the pattern match a name that begins so? */
+function mayMatch(pattern: string, prefix: string): boolean {
+  const [first = ''] = pattern.includes('*') ? pattern.split('*') : [`${pattern}_`];
+  return pattern.startsWith(prefix) || prefix.startsWith(first);
 }
 
 export function profileSubset({ tools, resources }: ProfileRow): Subset {
@@ -103,7 +117,7 @@ export function askedTools({ search, rawPath }: RouteContext): ((name: string) =
 }
 
 /** A name, a pattern with `*` for any text, or where `words` is true a word that stands for `word_*`. */
-function matches(pattern: string, name: string, words: boolean): boolean {
+export function matches(pattern: string, name: string, words: boolean): boolean {
   if (!pattern.includes('*')) return name === pattern || (words && name.startsWith(`${pattern}_`));
   const parts = pattern.split('*');
   const first = parts[0] ?? '';

@@ -6,14 +6,10 @@ import { type CallerClass, callerClass, provenAlone } from '../../domain/access.
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
 import { InsufficientScope, scopeThatOpens } from '../../domain/oauth/scopes.ts';
-import type { RouteContext } from '../http/route.ts';
-import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../http-client/types.ts';
+import { type ModuleResult, tooManyCalls } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
-import { isStreamed, StreamedAnswer } from '../modules/streamed-answer.ts';
 import type { CallObserver } from '../observability/metrics.ts';
-import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
-import type { RemoteParent } from '../tracing/span.ts';
 import {
   errorText,
   isErrorAnswer,
@@ -25,20 +21,12 @@ import {
   toolResult,
 } from './answer.ts';
 import { faultOf, sizeFaultOf } from './argument-check.ts';
-import {
-  audit,
-  auditAttempt,
-  type CallRecord,
-  NAME_MAX,
-  outcomeOf,
-  type RequestContext,
-  recordOf,
-  refused,
-} from './audit.ts';
+import { audit, auditAttempt, NAME_MAX, outcomeOf, type RequestContext, recordOf, refused } from './audit.ts';
+import { type BackendRequest, callBackend, readerOf, type ToolCall, toolCall } from './backend-call.ts';
 import { yieldToLoop } from './batch.ts';
 import { type Catalog, type ResourceEntry, shownTools, type ToolEntry, viewAt } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
-import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
+import type { CallsInFlight } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import type { ProgressStream } from './progress.ts';
@@ -46,7 +34,8 @@ import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure 
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
-import { traceContextOf } from './trace-context.ts';
+import { callUpstream } from './upstreams/calls.ts';
+import type { UpstreamTool } from './upstreams/types.ts';
 
 interface ToolCallOptions {
   readonly catalog: { readonly current: Catalog };
@@ -109,12 +98,12 @@ export class ToolCalls {
     const args = argumentsOf(entry, named.fields, call);
     const fault = args.fault ?? faultOf(entry, args.checked, request);
     if (fault !== undefined) return this.#argumentError(call, fault);
-    const { endpoint } = entry;
+    const { endpoint, upstream } = entry;
+    if (upstream !== undefined && endpoint !== null && endpoint !== undefined)
+      return this.#begin(entry, call, () => this.#callUpstream(upstream, endpoint, entry, request, call));
     const outgoing = endpoint === null ? undefined : backendRequest(entry, args.sent);
     if (outgoing?.ok === false) return this.#argumentError(call, outgoing.fault);
-    return entry.row.annotations?.destructiveHint === true
-      ? this.#traced(entry, args.sent, outgoing, call)
-      : this.#execute(entry, args.sent, outgoing, call);
+    return this.#begin(entry, call, () => this.#execute(entry, args.sent, outgoing, call));
   }
 
   /** `outgoing`: the request to the backend; undefined for a tool of the gateway itself. */
@@ -124,20 +113,33 @@ export class ToolCalls {
     return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, form);
   }
 
+  #begin(entry: ToolEntry, call: ToolCall, send: () => Answer): Answer {
+    return entry.row.annotations?.destructiveHint === true ? this.#auditFirst(call, send) : send();
+  }
+
   /** A destructive call is sent only after its audit record is on disk. */
-  async #traced(
-    entry: ToolEntry,
-    values: JsonObject,
-    outgoing: Sendable | undefined,
-    call: ToolCall,
-  ): Promise<RpcReply> {
+  async #auditFirst(call: ToolCall, send: () => Answer): Promise<RpcReply> {
     try {
       if (!(await auditAttempt(call, call.record))) return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       return rpcFailure(call.id, error.row, error.detail);
     }
-    return this.#execute(entry, values, outgoing, call);
+    return send();
+  }
+
+  #callUpstream(
+    tool: UpstreamTool,
+    endpoint: Endpoint,
+    { timeoutMs }: ToolEntry,
+    request: RpcRequest,
+    call: ToolCall,
+  ): Answer {
+    return callUpstream(this.#options, { tool, endpoint, timeoutMs, request, call }).then((outcome) => {
+      if (outcome.kind === 'failed') return this.#failed(outcome.result, call, TOOL_RESULT);
+      audit(call, call.record, outcome.isError ? 'error' : 'ok');
+      return resultEnvelope(call.id, outcome.text);
+    });
   }
 
   /** resources/read. Throws the refusal. */
@@ -246,34 +248,16 @@ export class ToolCalls {
       audit(call, call.record, 'failed');
       return rpcFailure(call.id, 'ModuleUnavailable');
     }
-    const { context } = call;
-    const { inFlight } = this.#options;
-    const scope = callScope(call);
-    let flight: CallInFlight | undefined;
-    let stop: (() => void) | undefined;
-    const { progress } = call;
-    const span = openModuleCall(context.span, outgoing.method, outgoing.url, endpoint.path);
-    const request: ModuleRequest = {
+    const request: BackendRequest = {
       method: outgoing.method,
       url: outgoing.url,
-      headers: withTraceparent(backendHeaders(call, outgoing.body !== undefined), span),
+      headers: backendHeaders(call, outgoing.body !== undefined),
       body: outgoing.body,
       timeoutMs,
-      endpoint: endpoint.reference,
-      holder: context.holder,
-      readerOf: call.record.event === 'mcp.tool' ? readerOf(progress, () => stop?.()) : undefined,
-      onBegin(giveUp) {
-        stop = giveUp;
-        if (scope !== undefined) flight = inFlight.begin(scope, call.id, giveUp);
-        context.onAbort(giveUp);
-      },
+      endpoint,
+      readerOf: (stop) => (call.record.event === 'mcp.tool' ? readerOf(call.progress, stop) : undefined),
     };
-    return this.#options.modules.call(request).then((result) => {
-      call.record.backendMs = result.elapsedMs;
-      if (span !== undefined) endModuleCall(span, result);
-      if (flight !== undefined) inFlight.done(flight);
-      return this.#answer(result, call, form);
-    });
+    return callBackend(this.#options, call, request).then((result) => this.#answer(result, call, form));
   }
 
   #answer(result: ModuleResult, call: ToolCall, form: ResultForm): Answer {
@@ -327,66 +311,6 @@ export class ToolCalls {
 
 /** Bytes of an answer that is judged, wrapped and written in one tick. Every answer that is too large to parse is longer. */
 const WHOLE_BYTES_MAX = 32 * 1024;
-
-/** One tools/call or resources/read: its caller, the id of the message, and its audit record. */
-interface ToolCall extends RequestContext {
-  readonly id: string;
-  readonly record: CallRecord;
-  readonly members: string;
-  /** For a client that asked for it. */
-  progress?: ProgressStream;
-  /** The span of the client, where the message names it and the head does not. */
-  remoteParent?: RemoteParent;
-}
-
-function toolCall(
-  { id, params }: RpcRequest,
-  requestContext: RequestContext,
-  record: CallRecord,
-  members = '',
-): ToolCall {
-  const { caller, capability } = requestContext;
-  const remoteParent = traceContextOf(params, requestContext.context);
-  const context = contextOf(id, requestContext.context, record, remoteParent);
-  const call: ToolCall =
-    capability === undefined
-      ? { id, context, caller, record, members }
-      : { id, context, caller, capability, record, members };
-  if (remoteParent !== undefined) call.remoteParent = remoteParent;
-  return call;
-}
-
-/** Of a sampled request: its own span is the parent of what the call does. */
-function contextOf(
-  id: string,
-  context: RouteContext,
-  record: CallRecord,
-  remoteParent: RemoteParent | undefined,
-): RouteContext {
-  const { span: parent } = context;
-  if (parent === undefined) return context;
-  const span =
-    remoteParent === undefined
-      ? parent.child(record.event, 'server')
-      : parent.linked(remoteParent, record.event, 'server');
-  span.set({ 'jsonrpc.request.id': id });
-  record.span = span;
-  return contextBelow(context, span);
-}
-
-/** Without `progress` the reports of a module that streams are read and dropped. */
-function readerOf(progress: ProgressStream | undefined, stop: () => void): ModuleRequest['readerOf'] {
-  if (progress === undefined) return silentReader;
-  return (status, contentType) => {
-    if (!isStreamed(status, contentType)) return undefined;
-    progress.begin(stop);
-    return new StreamedAnswer((report) => progress.report(report));
-  };
-}
-
-function silentReader(status: number, contentType: string): StreamedAnswer | undefined {
-  return isStreamed(status, contentType) ? new StreamedAnswer() : undefined;
-}
 
 type Sendable = Extract<Outgoing, { ok: true }>;
 

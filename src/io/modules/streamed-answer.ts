@@ -1,9 +1,9 @@
 /** Answers of modules as lines of JSON: reports of progress, then the line that is the body (docs/modules.md). */
 import type { AnswerReader } from '../http-client/types.ts';
+import { LineBuffer } from './line-buffer.ts';
 
 export const LINES_TYPE = 'application/x-ndjson';
 const IS_LINES = /^application\/x-ndjson\s*(?:;|$)/i;
-const LINE_END = 0x0a;
 
 export interface ProgressReport {
   readonly progress: number;
@@ -18,8 +18,7 @@ export function isStreamed(status: number, contentType: string): boolean {
 
 export class StreamedAnswer implements AnswerReader {
   readonly #onProgress: ((progress: ProgressReport) => void) | undefined;
-  /** Of the line that is not complete. */
-  #pieces: Buffer[] = [];
+  readonly #lines = new LineBuffer();
   #body: string | undefined;
 
   constructor(onProgress?: (progress: ProgressReport) => void) {
@@ -27,25 +26,16 @@ export class StreamedAnswer implements AnswerReader {
   }
 
   read(bytes: Buffer): string | undefined {
-    let from = 0;
-    for (let at = bytes.indexOf(LINE_END); at >= 0; at = bytes.indexOf(LINE_END, from)) {
-      const fault = this.#line(bytes.subarray(from, at));
-      if (fault !== undefined) return fault;
-      from = at + 1;
-    }
-    if (from < bytes.length) this.#pieces.push(Buffer.from(bytes.subarray(from)));
-    return undefined;
+    return this.#lines.read(bytes, (line) => this.#line(line));
   }
 
   end(): Buffer | undefined {
-    const fault = this.#line(Buffer.alloc(0));
+    const fault = this.#line(this.#lines.rest());
     return fault === undefined && this.#body !== undefined ? Buffer.from(this.#body) : undefined;
   }
 
-  /** The fault of the line that ends with these bytes. */
-  #line(last: Buffer): string | undefined {
-    const text = Buffer.concat([...this.#pieces, last]).toString('utf8');
-    this.#pieces = [];
+  /** The fault of a line. */
+  #line(text: string): string | undefined {
     if (text.trim() === '') return undefined;
     if (this.#body !== undefined) return 'a line after the result';
     const value = objectOf(text);

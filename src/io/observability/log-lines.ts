@@ -77,6 +77,19 @@ export const PROGRAM_LINES = {
     'A public key alone reads personal data.',
     'detail',
   ),
+  mcpServerUp: info('mcp server up', 'Another MCP server listed its tools.', 'server', 'tools'),
+  mcpServerDown: warn(
+    'mcp server down',
+    'Another MCP server could not be opened, or did not list its tools. It is tried again, and calls to its tools may fail.',
+    'server',
+    'detail',
+  ),
+  mcpToolsLeftOut: warn(
+    'mcp tools left out',
+    'Tools of another MCP server that are not served, each with the reason.',
+    'server',
+    'detail',
+  ),
   adminRecovery: warn('admin recovery', 'The command `admin recover` got a new set-up link.'),
   adminRecoveryRefused: warn(
     'admin recovery refused',

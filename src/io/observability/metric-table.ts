@@ -148,6 +148,23 @@ const modules = {
   gatehouse_module_retries_total: counter('calls', 'Calls of modules that were sent again.'),
   gatehouse_module_calls_pending: gauge('calls', 'Calls of modules that wait or run.'),
   gatehouse_module_breakers_open: gauge('endpoints', 'Endpoints whose circuit breaker is open.'),
+  gatehouse_mcp_server_up: gauge(
+    'servers',
+    '1 while another MCP server answers, 0 while it does not.',
+    openLabel('server'),
+  ),
+  gatehouse_mcp_server_tools: gauge(
+    'tools',
+    'Tools of another MCP server: those that are served, and those that are left out for a fault.',
+    openLabel('server'),
+    label('state', ['served', 'leftOut']),
+  ),
+  gatehouse_mcp_server_calls_total: counter(
+    'calls',
+    'Calls of tools of another MCP server, by whether an answer came.',
+    openLabel('server'),
+    label('outcome', ['answered', 'failed']),
+  ),
 };
 
 const storage = {

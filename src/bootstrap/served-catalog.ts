@@ -1,0 +1,185 @@
+/**
+ * The catalog that is served, and the other MCP servers whose tools are part of it: made at the start, again at a reload, and
+ * when a server lists other tools.
+ */
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import { isRecord } from '../config/environment.ts';
+import { keyPath } from '../config/load.ts';
+import type { AccessPolicy } from '../domain/access.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import { defaultPrefix } from '../domain/config/mcp-servers.ts';
+import { customRows, doubledRows, pointerInFile } from '../domain/custom-rows.ts';
+import type { Fault } from '../domain/schema.ts';
+import { yieldToLoop } from '../io/mcp/batch.ts';
+import { type Catalog, type CatalogResult, LiveCatalog, loadCatalog } from '../io/mcp/catalog.ts';
+import { pointer } from '../io/mcp/input-schema.ts';
+import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
+import { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
+import type { UpstreamTool } from '../io/mcp/upstreams/types.ts';
+import type { Log } from '../io/observability/log.ts';
+import { SANDBOX_MODULES } from '../sandbox/modules.ts';
+
+/** Faults of the custom tools and resources of a file, before anything starts. */
+export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] {
+  if (!isRecord(file)) return [];
+  const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
+  const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
+  const rows = {
+    tools: customRows(file, 'McpTools'),
+    resources: customRows(file, 'McpResources'),
+    profiles: file['McpProfiles'],
+    prefixes: serversOf(file).map(({ prefix }) => prefix),
+  };
+  // Addresses are not called: a placeholder shows whether a row names a known module.
+  const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
+  const loaded = loadCatalog(BUILT_IN, rows, addresses, { personalReads: false });
+  const faults = loaded.ok ? [] : loaded.faults;
+  const placed = faults.map(({ path, message }) => ({ path: pointerInFile(file, path), message }));
+  return [...doubledRows(file), ...placed, ...takenNames(file, rows.tools)].map(readable);
+}
+
+/** Servers of a file as written. */
+function serversOf(file: Readonly<Record<string, unknown>>) {
+  const servers = isRecord(file['McpServers']) ? file['McpServers'] : {};
+  return Object.entries(servers).flatMap(([name, server]) => {
+    if (!isRecord(server)) return [];
+    const { prefix = defaultPrefix(name), tools } = server;
+    const rows = isRecord(tools) && isRecord(tools['rows']) ? Object.keys(tools['rows']) : [];
+    return typeof prefix === 'string' ? [{ name, prefix, rows }] : [];
+  });
+}
+
+/** A tool of a server that the file names, and whose name a row has. */
+function takenNames(
+  file: Readonly<Record<string, unknown>>,
+  custom: Readonly<Record<string, unknown>> = {},
+): Fault[] {
+  const isTaken = (name: string) => Object.hasOwn(BUILT_IN.tools, name) || Object.hasOwn(custom, name);
+  return serversOf(file).flatMap(({ name, prefix, rows }) =>
+    rows
+      .filter((row) => isTaken(prefix + row))
+      .map((row) => ({
+        path: `/McpServers/${pointer(name)}/tools/rows/${pointer(row)}`,
+        message: `${prefix}${row} is the name of another tool`,
+      })),
+  );
+}
+
+/** Faults of a catalog, by the path of the key in the file. */
+function faultsOf(result: CatalogResult): readonly Fault[] {
+  return result.ok ? [] : result.faults.map(readable);
+}
+
+function readable({ path, message }: Fault): Fault {
+  return { path: keyPath(path), message };
+}
+
+/** Modules that are new or have another address: the gateway reads addresses only at a start. */
+function newModules(configuration: Configuration, addresses: ReadonlyMap<string, string>): Fault[] {
+  return Object.entries(configuration.modules)
+    .filter(([name, module]) => addresses.get(name) !== module.url)
+    .map(([name]) => ({ path: `Modules.${name}`, message: 'a changed module needs a restart' }));
+}
+
+/** `started` has the values of the start: a change of them in the file needs a restart. */
+function accessPolicy(
+  { mcpBasicPersonalReads }: Configuration,
+  { production, modules }: Omit<Started, 'addresses'>,
+): AccessPolicy {
+  const named = Object.entries(modules).filter(([, { encodedSlashes }]) => encodedSlashes);
+  const encodedSlashes = new Set(named.map(([name]) => name));
+  return { personalReads: mcpBasicPersonalReads ?? !production, encodedSlashes };
+}
+
+/** In production mode a public key, which is no secret, should open only public data (decision 0094). */
+function warnOfPersonalReads({ policy }: Catalog, production: boolean, log: Log): void {
+  if (!production || !policy.personalReads) return;
+  log.write('personalReads', {
+    detail:
+      'McpBasicPersonalReads is true in production mode: a public key alone reads balances, history and addresses',
+  });
+}
+
+function catalogOf(
+  configuration: Configuration,
+  started: Started,
+  upstream: readonly UpstreamTool[],
+): CatalogResult {
+  const { mcpTools: tools, mcpResources: resources, mcpProfiles: profiles, mcpServers } = configuration;
+  const prefixes = Object.values(mcpServers).map(({ prefix }) => prefix);
+  const rows = { tools, resources, profiles, upstream, prefixes };
+  return loadCatalog(BUILT_IN, rows, started.addresses, accessPolicy(configuration, started));
+}
+
+/** Values of the start that a reload does not change. */
+interface Started {
+  /** Base address by module name. */
+  readonly addresses: ReadonlyMap<string, string>;
+  readonly production: boolean;
+  readonly modules: Configuration['modules'];
+}
+
+export function openCatalog(
+  configuration: Configuration,
+  addresses: ReadonlyMap<string, string>,
+  options: { readonly log: Log; readonly version: string },
+): { readonly served: ServedCatalog; readonly catalog: LiveCatalog } {
+  const served = new ServedCatalog(configuration, addresses, options);
+  return { served, catalog: served.live };
+}
+
+export class ServedCatalog {
+  readonly live: LiveCatalog;
+  readonly servers: UpstreamServers;
+  readonly #started: Started;
+  readonly #log: Log;
+  #configuration: Configuration;
+
+  /** The configuration was checked at load, so a fault here is a bug. */
+  constructor(
+    configuration: Configuration,
+    addresses: ReadonlyMap<string, string>,
+    { log, version }: { readonly log: Log; readonly version: string },
+  ) {
+    this.#started = { ...configuration, addresses };
+    this.#log = log;
+    this.#configuration = configuration;
+    const loaded = catalogOf(configuration, this.#started, []);
+    if (!loaded.ok) throw new Error(`the catalog was checked at load: ${JSON.stringify(faultsOf(loaded))}`);
+    warnOfPersonalReads(loaded.catalog, configuration.production, log);
+    this.live = new LiveCatalog(loaded.catalog);
+    this.servers = new UpstreamServers({
+      log,
+      version,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+      timer: nodeSchedule.timer,
+      yieldToLoop,
+      onTools: () => this.#rebuild(),
+    });
+  }
+
+  /** Opens the links to other MCP servers. Nothing waits for them. */
+  open(): void {
+    this.servers.follow(this.#configuration.mcpServers);
+  }
+
+  /** After a reload of the configuration. Returns the faults when the current catalog stays. */
+  reload(configuration: Configuration): readonly Fault[] {
+    const faults = newModules(configuration, this.#started.addresses);
+    if (faults.length > 0) return faults;
+    const trial = catalogOf(configuration, this.#started, []);
+    if (!trial.ok) return faultsOf(trial);
+    this.#configuration = configuration;
+    this.servers.follow(configuration.mcpServers);
+    this.#rebuild();
+    warnOfPersonalReads(this.live.current, this.#started.production, this.#log);
+    return [];
+  }
+
+  #rebuild(): void {
+    const result = catalogOf(this.#configuration, this.#started, this.servers.tools());
+    const faults = this.live.reload(result);
+    if (faults.length > 0) throw new Error(`the catalog was checked before: ${JSON.stringify(faults)}`);
+  }
+}

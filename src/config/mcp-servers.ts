@@ -1,0 +1,48 @@
+/** Faults of `McpServers` that depend on several keys: two servers with one prefix, the gateway itself, a cluster. */
+import { DEFAULTS } from '../domain/config/configuration.ts';
+import { defaultPrefix } from '../domain/config/mcp-servers.ts';
+import { isLoopback } from '../domain/limits/networks.ts';
+import type { Fault } from '../domain/schema.ts';
+import { isRecord } from './environment.ts';
+
+/** Faults of a file as written. */
+export function mcpServerFaults(file: unknown): Fault[] {
+  const servers = isRecord(file) ? file['McpServers'] : undefined;
+  if (!isRecord(file) || !isRecord(servers) || Object.keys(servers).length === 0) return [];
+  const faults: Fault[] = [];
+  if (file['Cluster'] !== undefined)
+    faults.push({
+      path: 'McpServers',
+      message: 'cannot be used with Cluster: one process serves them alone',
+    });
+  const prefixes = new Map<string, string>();
+  for (const [name, server] of Object.entries(servers)) {
+    if (!isRecord(server)) continue;
+    const { prefix = defaultPrefix(name), url } = server;
+    if (typeof prefix === 'string') {
+      const other = prefixes.get(prefix);
+      if (other !== undefined)
+        faults.push({ path: `McpServers.${name}.prefix`, message: `is the prefix of ${other} too` });
+      prefixes.set(prefix, name);
+    }
+    if (typeof url === 'string' && isOwnAddress(url, file))
+      faults.push({ path: `McpServers.${name}.url`, message: 'is an address of this gateway' });
+  }
+  return faults;
+}
+
+/** A gateway that calls itself would multiply each call. */
+function isOwnAddress(url: string, file: Readonly<Record<string, unknown>>): boolean {
+  if (!URL.canParse(url)) return false;
+  const { origin, hostname, port, protocol } = new URL(url);
+  const { BaseUrl: base } = file;
+  if (typeof base === 'string' && URL.canParse(base) && new URL(base).origin === origin) return true;
+  const asked = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+  return (['Listen', 'Internal'] as const).some((section) => {
+    const listener = isRecord(file[section]) ? file[section] : {};
+    const { host = DEFAULTS[`${section}.host`], port: own = DEFAULTS[`${section}.port`] } = listener;
+    if (own !== asked || typeof host !== 'string') return false;
+    const named = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    return named === host || isLoopback(named);
+  });
+}

@@ -1,0 +1,101 @@
+/** Keys of the configuration file on other MCP servers (docs/upstreams.md), and their form in the program. */
+import { array, boolean, integer, object, oneOf, optional, record, type Static, text } from '../schema.ts';
+import { LOGIN_TYPES, type LoginType } from '../sessions.ts';
+
+const closed = { additionalProperties: false };
+/** Time-out of a call unless `timeoutMs` says otherwise. */
+const TIMEOUT_MAX_MS = 300_000;
+const TOOL_NAME_MAX = 64;
+
+const toolRow = object(
+  {
+    restricted: optional(
+      array(oneOf(LOGIN_TYPES), { description: 'Login types that are denied. Left out: McpBasic.' }),
+    ),
+    appScope: optional(boolean({ description: 'McpApp sessions may call it. Left out: false.' })),
+    timeoutMs: optional(integer({ minimum: 1, maximum: TIMEOUT_MAX_MS, description: 'Of one call.' })),
+    rateLimit: optional(
+      object({ rps: integer({ minimum: 1, maximum: 1_000_000, description: 'Calls of one user.' }) }, closed),
+    ),
+  },
+  closed,
+);
+
+export const mcpServerSchema = object(
+  {
+    url: text({
+      pattern: '^https?://[^\\s/][^\\s]*$',
+      form: 'an http or https address',
+      maxLength: 2048,
+      description: 'Address of the server: MCP over streamable HTTP.',
+    }),
+    headers: optional(
+      record(text(), text({ maxLength: 4096 }), {
+        description: 'Headers of every request to it, such as a token; best as env:NAME.',
+      }),
+    ),
+    prefix: optional(
+      text({
+        pattern: '^[A-Za-z0-9_-]{0,32}$',
+        form: 'up to 32 letters, digits, "_" or "-"',
+        description: 'Stands before the name of each of its tools. Left out: the name of the server and "_".',
+      }),
+    ),
+    tools: optional(
+      object(
+        {
+          allow: optional(
+            array(text({ minLength: 1, maxLength: TOOL_NAME_MAX }), {
+              minItems: 1,
+              maxItems: 512,
+              description: 'Its tools that are served, by their names there; `*` is any text. Left out: all.',
+            }),
+          ),
+          rows: optional(record(text(), toolRow, { description: 'Who may call a tool, by its name there.' })),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+
+export interface McpServerToolAccess {
+  readonly restricted: readonly LoginType[];
+  readonly appScope?: boolean;
+  readonly timeoutMs?: number;
+  readonly rateLimit?: { readonly rps: number };
+}
+
+export interface McpServerConfiguration {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly prefix: string;
+  /** Undefined: all. */
+  readonly allow: readonly string[] | undefined;
+  readonly rows: Readonly<Record<string, McpServerToolAccess>>;
+}
+
+/** The prefix of a server whose configuration names none. */
+export function defaultPrefix(name: string): string {
+  return `${name}_`;
+}
+
+/** Opening a tool is explicit: a public key is no secret, and an application has its own consent. */
+export const DEFAULT_TOOL_ACCESS: McpServerToolAccess = { restricted: ['McpBasic'] };
+
+export function resolveMcpServer(
+  name: string,
+  { url, headers = {}, prefix, tools = {} }: Static<typeof mcpServerSchema>,
+): McpServerConfiguration {
+  const rows = Object.entries(tools.rows ?? {}).map(
+    ([tool, row]) => [tool, { ...DEFAULT_TOOL_ACCESS, ...row }] as const,
+  );
+  return {
+    url,
+    headers,
+    prefix: prefix ?? defaultPrefix(name),
+    allow: tools.allow,
+    rows: Object.fromEntries(rows),
+  };
+}

@@ -1,0 +1,117 @@
+/** One call to a backend: its span, its place among the running calls, and the ways in which its caller ends it. */
+import type { RouteContext } from '../http/route.ts';
+import type { ModuleRequest, ModuleResult } from '../http-client/types.ts';
+import type { ModuleClient } from '../modules/client.ts';
+import type { Endpoint } from '../modules/endpoint.ts';
+import { isStreamed, StreamedAnswer } from '../modules/streamed-answer.ts';
+import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
+import type { RemoteParent } from '../tracing/span.ts';
+import type { CallRecord, RequestContext } from './audit.ts';
+import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
+import type { ProgressStream } from './progress.ts';
+import type { RpcRequest } from './rpc.ts';
+import { traceContextOf } from './trace-context.ts';
+
+/** One tools/call or resources/read: its caller, the id of the message, and its audit record. */
+export interface ToolCall extends RequestContext {
+  readonly id: string;
+  readonly record: CallRecord;
+  readonly members: string;
+  /** For a client that asked for it. */
+  progress?: ProgressStream;
+  /** The span of the client, where the message names it and the head does not. */
+  remoteParent?: RemoteParent;
+}
+
+export function toolCall(
+  { id, params }: RpcRequest,
+  requestContext: RequestContext,
+  record: CallRecord,
+  members = '',
+): ToolCall {
+  const { caller, capability } = requestContext;
+  const remoteParent = traceContextOf(params, requestContext.context);
+  const context = contextOf(id, requestContext.context, record, remoteParent);
+  const call: ToolCall =
+    capability === undefined
+      ? { id, context, caller, record, members }
+      : { id, context, caller, capability, record, members };
+  if (remoteParent !== undefined) call.remoteParent = remoteParent;
+  return call;
+}
+
+/** Of a sampled request: its own span is the parent of what the call does. */
+function contextOf(
+  id: string,
+  context: RouteContext,
+  record: CallRecord,
+  remoteParent: RemoteParent | undefined,
+): RouteContext {
+  const { span: parent } = context;
+  if (parent === undefined) return context;
+  const span =
+    remoteParent === undefined
+      ? parent.child(record.event, 'server')
+      : parent.linked(remoteParent, record.event, 'server');
+  span.set({ 'jsonrpc.request.id': id });
+  record.span = span;
+  return contextBelow(context, span);
+}
+
+export interface BackendRequest
+  extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'body' | 'timeoutMs'> {
+  readonly endpoint: Endpoint;
+  readonly readerOf: (stop: () => void) => ModuleRequest['readerOf'];
+}
+
+export interface BackendCalls {
+  readonly modules: ModuleClient;
+  readonly inFlight: CallsInFlight;
+}
+
+export function callBackend(
+  { modules, inFlight }: BackendCalls,
+  call: ToolCall,
+  { method, url, headers, body, timeoutMs, endpoint, readerOf }: BackendRequest,
+): Promise<ModuleResult> {
+  const { context } = call;
+  const scope = callScope(call);
+  let flight: CallInFlight | undefined;
+  let stop: (() => void) | undefined;
+  const span = openModuleCall(context.span, method, url, endpoint.path);
+  const request: ModuleRequest = {
+    method,
+    url,
+    headers: withTraceparent(headers, span),
+    body,
+    timeoutMs,
+    endpoint: endpoint.reference,
+    holder: context.holder,
+    readerOf: readerOf(() => stop?.()),
+    onBegin(giveUp) {
+      stop = giveUp;
+      if (scope !== undefined) flight = inFlight.begin(scope, call.id, giveUp);
+      context.onAbort(giveUp);
+    },
+  };
+  return modules.call(request).then((result) => {
+    call.record.backendMs = (call.record.backendMs ?? 0) + result.elapsedMs;
+    if (span !== undefined) endModuleCall(span, result);
+    if (flight !== undefined) inFlight.done(flight);
+    return result;
+  });
+}
+
+/** Without `progress` the reports of a module that streams are read and dropped. */
+export function readerOf(progress: ProgressStream | undefined, stop: () => void): ModuleRequest['readerOf'] {
+  if (progress === undefined) return silentReader;
+  return (status, contentType) => {
+    if (!isStreamed(status, contentType)) return undefined;
+    progress.begin(stop);
+    return new StreamedAnswer((report) => progress.report(report));
+  };
+}
+
+function silentReader(status: number, contentType: string): StreamedAnswer | undefined {
+  return isStreamed(status, contentType) ? new StreamedAnswer() : undefined;
+}

@@ -1,0 +1,206 @@
+/**
+ * tools/call of another MCP server over the module client. A call is repeated only when the server refused it for a lost
+ * session. The caller's bearer and identity never go there.
+ */
+import { performance } from 'node:perf_hooks';
+import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
+import type { ModuleClient } from '../../modules/client.ts';
+import type { Endpoint } from '../../modules/endpoint.ts';
+import { toolResult } from '../answer.ts';
+import { type BackendCalls, callBackend, type ToolCall } from '../backend-call.ts';
+import { yieldToLoop } from '../batch.ts';
+import type { RpcRequest } from '../rpc.ts';
+import {
+  callMessage,
+  cancelMessage,
+  readResponse,
+  refusalMessage,
+  type UpstreamResponse,
+  UpstreamStream,
+  withMembers,
+} from './message.ts';
+import type { UpstreamServer, UpstreamSession, UpstreamTool } from './types.ts';
+
+const IS_EVENTS = /^text\/event-stream\s*(?:;|$)/i;
+/** A server that keeps a stream open behind the response is waited for so long; then the connection is closed. */
+const OPEN_STREAM_MS = 200;
+const NOTIFICATION_MS = 5_000;
+/** Requests of the server that are answered in one call. */
+const REQUESTS_MAX = 16;
+/** Bytes of an answer that is read and wrapped in one tick. */
+const WHOLE_BYTES_MAX = 32 * 1024;
+
+interface UpstreamCall {
+  readonly tool: UpstreamTool;
+  readonly endpoint: Endpoint;
+  readonly timeoutMs: number;
+  readonly request: RpcRequest;
+  readonly call: ToolCall;
+}
+
+type Failure = Extract<ModuleResult, { ok: false }>;
+type UpstreamOutcome =
+  /** `text`: the JSON of the result. */
+  | { readonly kind: 'answer'; readonly text: string; readonly isError: boolean }
+  | { readonly kind: 'failed'; readonly result: Failure };
+
+/** The ids of calls differ from the numbers that the client library counts in the same session. */
+let calls = 0;
+
+export function callUpstream(backend: BackendCalls, given: UpstreamCall): Promise<UpstreamOutcome> {
+  const { server } = given.tool;
+  const { session } = server;
+  if (session === undefined) return Promise.resolve(failed('ModuleUnavailable', 'no session'));
+  const startedMs = performance.now();
+  return attempt(backend, given, session, given.timeoutMs).then((ended) => {
+    if (!isLost(ended, session)) return outcomeOf(ended, given.call);
+    return repeated(backend, given, session, startedMs);
+  });
+}
+
+async function repeated(
+  backend: BackendCalls,
+  given: UpstreamCall,
+  lost: UpstreamSession,
+  startedMs: number,
+): Promise<UpstreamOutcome> {
+  let isGone = false;
+  given.call.context.onAbort(() => {
+    isGone = true;
+  });
+  const session = await given.tool.server.renewed(lost);
+  if (isGone) return failed('Aborted', 'the caller left');
+  if (session === undefined) return failed('ModuleUnavailable', 'the session is lost');
+  const leftMs = given.timeoutMs - (performance.now() - startedMs);
+  if (leftMs <= 0) return failed('ModuleTimedOut', 'deadline');
+  const ended = await attempt(backend, given, session, Math.ceil(leftMs));
+  return outcomeOf(ended, given.call);
+}
+
+interface Ended {
+  readonly id: string;
+  readonly result: ModuleResult;
+}
+
+function attempt(
+  backend: BackendCalls,
+  { tool, endpoint, request, call }: UpstreamCall,
+  session: UpstreamSession,
+  timeoutMs: number,
+): Promise<Ended> {
+  const { server, ownName } = tool;
+  calls += 1;
+  const id = `"g${calls}"`;
+  let stream: UpstreamStream | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let asked = 0;
+  const openStream = (stop: () => void) =>
+    new UpstreamStream({
+      id,
+      onProgress(report) {
+        call.progress?.begin(stop);
+        call.progress?.report(report);
+      },
+      onRequest(requestId, method) {
+        asked += 1;
+        if (asked <= REQUESTS_MAX) post(backend.modules, server, session, refusalMessage(requestId, method));
+      },
+      onResponse() {
+        timer = setTimeout(stop, OPEN_STREAM_MS);
+      },
+    });
+  const sent = callBackend(backend, call, {
+    method: 'POST',
+    url: server.url,
+    headers: headersOf(server, session),
+    body: callMessage(id, ownName, request, call.progress !== undefined),
+    timeoutMs,
+    endpoint,
+    readerOf: (stop) => (status, contentType) => {
+      if (status < 300 && IS_EVENTS.test(contentType)) stream = openStream(stop);
+      return stream;
+    },
+  });
+  return sent.then((result) => {
+    clearTimeout(timer);
+    const body = result.ok ? undefined : stream?.end();
+    const whole = body === undefined ? result : answered(body, result.elapsedMs);
+    if (!whole.ok && (whole.error === 'Aborted' || whole.error === 'ModuleTimedOut'))
+      post(backend.modules, server, session, cancelMessage(id));
+    server.noteCall(whole);
+    return { id, result: whole };
+  });
+}
+
+/** The response had arrived before the connection ended. */
+function answered(body: Buffer, elapsedMs: number): ModuleResult {
+  return { ok: true, answer: { status: 200, contentType: 'text/event-stream', body }, elapsedMs };
+}
+
+/** Nothing waits for the answer, and none is needed: the server learns of it or does not. */
+function post(modules: ModuleClient, server: UpstreamServer, session: UpstreamSession, body: string): void {
+  void modules.call({
+    method: 'POST',
+    url: server.url,
+    headers: headersOf(server, session),
+    body,
+    timeoutMs: NOTIFICATION_MS,
+    endpoint: `mcp:${server.name}`,
+  });
+}
+
+function headersOf({ headers }: UpstreamServer, { id, revision }: UpstreamSession): Record<string, string> {
+  const own = {
+    ...headers,
+    accept: 'application/json, text/event-stream',
+    'content-type': 'application/json',
+    'mcp-protocol-version': revision,
+  };
+  return id === undefined ? own : { ...own, 'mcp-session-id': id };
+}
+
+/** A server that does not know the session refuses with 404, older ones with 400, and names no request. */
+function isLost({ id, result }: Ended, session: UpstreamSession): boolean {
+  if (!result.ok || session.id === undefined) return false;
+  const { status, body } = result.answer;
+  if (status !== 404 && status !== 400) return false;
+  return body.length > WHOLE_BYTES_MAX || readResponse(body.toString('utf8'), id).kind !== 'error';
+}
+
+function outcomeOf({ id, result }: Ended, call: ToolCall): UpstreamOutcome | Promise<UpstreamOutcome> {
+  if (!result.ok) return { kind: 'failed', result };
+  const { answer } = result;
+  if (answer.body.length > WHOLE_BYTES_MAX) return inSlices(id, answer, call);
+  return read(readResponse(answer.body.toString('utf8'), id), answer, call);
+}
+
+async function inSlices(id: string, answer: ModuleAnswer, call: ToolCall): Promise<UpstreamOutcome> {
+  await yieldToLoop();
+  call.context.noteWork(call.record.name);
+  const text = answer.body.toString('utf8');
+  await yieldToLoop();
+  call.context.noteWork(call.record.name);
+  const response = readResponse(text, id);
+  await yieldToLoop();
+  call.context.noteWork(call.record.name);
+  return read(response, answer, call);
+}
+
+function read(response: UpstreamResponse, { status }: ModuleAnswer, { members }: ToolCall): UpstreamOutcome {
+  if (response.kind === 'tooLarge') return failed('ModuleAnswerTooLarge', 'too many values');
+  if (response.kind === 'error') {
+    const { code, message } = response;
+    return {
+      kind: 'answer',
+      text: toolResult(JSON.stringify({ error: { code, message } }), true, members),
+      isError: true,
+    };
+  }
+  if (response.kind === 'invalid' || status >= 300)
+    return failed('ModuleFailed', `no response, status ${status}`);
+  return { kind: 'answer', text: withMembers(response.text, members), isError: response.isError };
+}
+
+function failed(error: Failure['error'], reason: string): Extract<UpstreamOutcome, { kind: 'failed' }> {
+  return { kind: 'failed', result: { ok: false, error, reason, elapsedMs: 0 } };
+}

@@ -1,0 +1,237 @@
+/**
+ * The link to one other MCP server: the official client opens it, lists its tools and hears of changes; calls take the module
+ * client. The start never waits for a server, and one that fails is asked again with growing pauses.
+ */
+import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
+import { SECOND_MS } from '../../../domain/time.ts';
+import type { ModuleResult } from '../../http-client/types.ts';
+import type { Target } from '../../modules/endpoint.ts';
+import type { YieldToLoop } from '../batch.ts';
+import { isObject } from '../input-schema.ts';
+import { type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
+import { guardedFetch } from './guarded-fetch.ts';
+import type { UpstreamServer, UpstreamSession } from './types.ts';
+
+const REQUEST_MS = 10 * SECOND_MS;
+/** Between two lists without a notice of a change: many servers send none. */
+const LIST_INTERVAL_MS = 60 * SECOND_MS;
+/** A server that says without end that its list has changed is asked so often. */
+const CHANGED_INTERVAL_MS = SECOND_MS;
+/** A server that loses each session at once is not opened for each call. */
+const RENEW_INTERVAL_MS = SECOND_MS;
+const RETRY_FIRST_MS = SECOND_MS;
+const RETRY_MAX_MS = 60 * SECOND_MS;
+const PAGES_MAX = 64;
+const REASON_MAX = 200;
+const ANY_RESULT = {
+  '~standard': { version: 1, vendor: 'gatehouse', validate: (value: unknown) => ({ value }) },
+} as const;
+
+export interface LinkDeps {
+  /** Version of the gateway, which it names to servers. */
+  readonly version: string;
+  readonly monotonicMs: () => number;
+  /** 0 to 1. */
+  readonly random: () => number;
+  readonly timer: (delayMs: number, run: () => void) => () => void;
+  readonly yieldToLoop: YieldToLoop;
+  /** The tools are other ones, or the state is. */
+  readonly onChange: (link: ServerLink) => void;
+}
+
+/** `connecting`: it has not answered yet. `down`: the last attempt to open or list failed. */
+export type LinkState = 'connecting' | 'up' | 'down';
+
+export class ServerLink implements UpstreamServer {
+  readonly name: string;
+  readonly url: Target;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly configuration: McpServerConfiguration;
+  readonly counts = { calls: 0, failed: 0 };
+  state: LinkState = 'connecting';
+  /** Why it is down. */
+  reason: string | undefined;
+  read: ReadTools = { tools: [], leftOut: [] };
+  readonly #deps: LinkDeps;
+  #client: Client | undefined;
+  #transport: StreamableHTTPClientTransport | undefined;
+  #session: UpstreamSession | undefined;
+  #openedMs = Number.NEGATIVE_INFINITY;
+  #opening: Promise<UpstreamSession | undefined> | undefined;
+  #listing = false;
+  #isListStale = false;
+  #failures = 0;
+  #stopTimer: (() => void) | undefined;
+  #isClosed = false;
+  readonly #guard = guardedFetch();
+
+  constructor(name: string, configuration: McpServerConfiguration, deps: LinkDeps) {
+    const { origin, pathname, search } = new URL(configuration.url);
+    this.name = name;
+    this.configuration = configuration;
+    this.url = { origin, pathname, search };
+    const headers = Object.entries(configuration.headers);
+    this.headers = Object.fromEntries(headers.map(([field, value]) => [field.toLowerCase(), value]));
+    this.#deps = deps;
+  }
+
+  get session(): UpstreamSession | undefined {
+    return this.#session;
+  }
+
+  open(): void {
+    void this.#opened();
+  }
+
+  async renewed(lost: UpstreamSession): Promise<UpstreamSession | undefined> {
+    if (this.#session !== lost) return this.#session;
+    const sinceMs = this.#deps.monotonicMs() - this.#openedMs;
+    if (this.#opening === undefined && sinceMs < RENEW_INTERVAL_MS) return undefined;
+    return this.#opened();
+  }
+
+  noteCall(result: ModuleResult): void {
+    this.counts.calls += 1;
+    if (!result.ok && result.error !== 'Aborted') this.counts.failed += 1;
+  }
+
+  /** Ends the session, which the server learns of if it answers. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopTimer?.();
+    this.#session = undefined;
+    await this.#end();
+  }
+
+  /** One attempt for all that wait. */
+  #opened(): Promise<UpstreamSession | undefined> {
+    this.#opening ??= this.#open().then(
+      () => {
+        this.#opening = undefined;
+        this.#list();
+        return this.#session;
+      },
+      (error: unknown) => {
+        this.#opening = undefined;
+        this.#failed(error);
+        return undefined;
+      },
+    );
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
+    this.#stopTimer?.();
+    this.#openedMs = this.#deps.monotonicMs();
+    void this.#end();
+    const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const client = new Client({ name: 'gatehouse', version: this.#deps.version }, { capabilities: {} });
+    const transport = new StreamableHTTPClientTransport(new URL(this.configuration.url), {
+      requestInit: { headers: this.headers },
+      fetch: this.#guard.fetch,
+    });
+    client.setNotificationHandler('notifications/tools/list_changed', () => this.#changed());
+    this.#guard.renew();
+    this.#client = client;
+    this.#transport = transport;
+    await client.connect(transport, { timeout: REQUEST_MS });
+    if (this.#isClosed) await this.#end();
+    else this.#session = { id: transport.sessionId, revision: transport.protocolVersion ?? OLDEST_REVISION };
+  }
+
+  /** Tells the server that the session ends. Its answer, which has little time, changes nothing. */
+  async #end(): Promise<void> {
+    const [client, transport] = [this.#client, this.#transport];
+    this.#client = undefined;
+    this.#transport = undefined;
+    await transport?.terminateSession().catch(noEffect);
+    await client?.close().catch(noEffect);
+  }
+
+  #changed(): void {
+    this.#isListStale = true;
+    if (!this.#listing) this.#wait(CHANGED_INTERVAL_MS, () => this.#list());
+  }
+
+  #list(): void {
+    const client = this.#client;
+    if (client === undefined || this.#isClosed || this.#listing) return;
+    this.#listing = true;
+    this.#isListStale = false;
+    this.#readList(client).then(
+      (read) => {
+        this.#listing = false;
+        if (this.#isClosed) return;
+        this.read = read;
+        this.#failures = 0;
+        this.#become('up', undefined);
+        this.#wait(this.#isListStale ? CHANGED_INTERVAL_MS : LIST_INTERVAL_MS, () => this.#list());
+      },
+      (error: unknown) => {
+        this.#listing = false;
+        this.#failed(error);
+      },
+    );
+  }
+
+  async #readList(client: Client): Promise<ReadTools> {
+    this.#guard.renew();
+    const definitions = await listed(client);
+    return readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+  }
+
+  /** The session stays: a server that is slow to list may answer calls. */
+  #failed(error: unknown): void {
+    if (this.#isClosed) return;
+    const baseMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** this.#failures);
+    this.#failures = Math.min(this.#failures + 1, 10);
+    this.#become('down', reasonOf(error));
+    this.#wait(baseMs * (0.5 + this.#deps.random() / 2), () => this.open());
+  }
+
+  #become(state: LinkState, reason: string | undefined): void {
+    this.state = state;
+    this.reason = reason;
+    this.#deps.onChange(this);
+  }
+
+  #wait(delayMs: number, run: () => void): void {
+    this.#stopTimer?.();
+    if (!this.#isClosed) this.#stopTimer = this.#deps.timer(delayMs, run);
+  }
+}
+
+/** Revision of a server that names none. */
+const OLDEST_REVISION = '2025-03-26';
+
+/** All pages. One tool too many shows that there are more. */
+async function listed(client: Client): Promise<unknown[]> {
+  if (client.getServerCapabilities()?.tools === undefined) return [];
+  const definitions: unknown[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX && definitions.length <= TOOLS_MAX; page += 1) {
+    const params = cursor === undefined ? {} : { cursor };
+    const result: unknown = await client.request({ method: 'tools/list', params }, ANY_RESULT, {
+      timeout: REQUEST_MS,
+    });
+    if (!isObject(result) || !Array.isArray(result['tools'])) throw new TypeError('tools/list has no list');
+    definitions.push(...result['tools'].slice(0, TOOLS_MAX + 1));
+    const next = result['nextCursor'];
+    if (typeof next !== 'string') return definitions;
+    cursor = next;
+  }
+  return definitions;
+}
+
+/** Of the innermost cause, which says more: a connection refused is only "fetch failed" at the top. */
+function reasonOf(error: unknown): string {
+  const { cause } = error instanceof Error ? error : { cause: undefined };
+  const named = cause instanceof Error && cause.message !== '' ? cause : error;
+  const text = named instanceof Error ? named.message : String(named);
+  return text.replace(/[^\x20-\x7e]/g, ' ').slice(0, REASON_MAX);
+}
+
+function noEffect(): void {
+  // The server is gone, or never knew the session.
+}

@@ -1,0 +1,35 @@
+/** Another MCP server behind the gateway, as the catalog and calls see it (docs/upstreams.md). */
+import type { ModuleResult } from '../../http-client/types.ts';
+import type { Target } from '../../modules/endpoint.ts';
+import type { ToolRow } from '../tool.ts';
+
+/** What `initialize` gave; it stands in the head of every further request. */
+export interface UpstreamSession {
+  /** Undefined where the server has no sessions. */
+  readonly id: string | undefined;
+  /** The negotiated revision. */
+  readonly revision: string;
+}
+
+/** A configured server. */
+export interface UpstreamServer {
+  readonly name: string;
+  readonly url: Target;
+  /** Of the configuration; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined while there is none: calls are refused at once. */
+  readonly session: UpstreamSession | undefined;
+  /** A call found this session lost. Resolves with the next one, which is opened once for all; undefined without. */
+  renewed(lost: UpstreamSession): Promise<UpstreamSession | undefined>;
+  /** Of every finished call, for the figures of the server. */
+  noteCall(result: ModuleResult): void;
+}
+
+/** A tool of a server under the name that the gateway gives it. */
+export interface UpstreamTool {
+  readonly server: UpstreamServer;
+  /** Its name there. */
+  readonly ownName: string;
+  readonly name: string;
+  readonly row: ToolRow;
+}

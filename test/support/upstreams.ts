@@ -1,0 +1,107 @@
+/** /mcp of `startMcp` with tools of another MCP server, whose link and timers the test drives. */
+import { setImmediate } from 'node:timers/promises';
+import type { Test } from 'tap';
+import type { McpServerConfiguration } from '../../src/domain/config/mcp-servers.ts';
+import { loadCatalog } from '../../src/io/mcp/catalog.ts';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
+import { UpstreamServers } from '../../src/io/mcp/upstreams/servers.ts';
+import { type McpFixtureOptions, startMcp } from './mcp.ts';
+import { startUpstream, type UpstreamFixture } from './upstream-server.ts';
+
+interface LoggedLine {
+  readonly name: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export const OPEN = { restricted: [] } as const;
+
+export function configurationOf(
+  { url }: UpstreamFixture,
+  given: Partial<McpServerConfiguration> = {},
+): McpServerConfiguration {
+  return { url, headers: {}, prefix: 'up_', allow: undefined, rows: {}, ...given };
+}
+
+export async function startGateway(
+  t: Test,
+  configured: Readonly<Record<string, McpServerConfiguration>>,
+  options: McpFixtureOptions = {},
+) {
+  const mcp = await startMcp(options);
+  const lines: LoggedLine[] = [];
+  const timers: { readonly delayMs: number; readonly run: () => void }[] = [];
+  const waiting = new Set<() => void>();
+  const time = { nowMs: 0 };
+  const noted = () => {
+    for (const check of [...waiting]) check();
+  };
+  const servers = new UpstreamServers({
+    log: {
+      write(name, ...[fields]) {
+        lines.push({ name, fields: (fields ?? {}) as Record<string, unknown> });
+        noted();
+      },
+    },
+    version: '0.0.1',
+    monotonicMs: () => time.nowMs,
+    random: () => 1,
+    timer(delayMs, run) {
+      const timer = { delayMs, run };
+      timers.push(timer);
+      noted();
+      return () => {
+        const at = timers.indexOf(timer);
+        if (at >= 0) timers.splice(at, 1);
+      };
+    },
+    yieldToLoop: () => setImmediate(),
+    onTools() {
+      const upstream = servers.tools();
+      const rows = { tools: {}, resources: {}, upstream, prefixes: ['up_'] };
+      const policy = { personalReads: true };
+      mcp.catalog.reload(loadCatalog(BUILT_IN, rows, new Map([['wallet', mcp.backendUrl]]), policy));
+      noted();
+    },
+  });
+  servers.follow(configured);
+  t.teardown(async () => {
+    await servers.close();
+    await mcp.close();
+  });
+  return {
+    mcp,
+    servers,
+    lines,
+    timers,
+    time,
+    /** Resolves once this holds; it is asked after each line, timer and list. */
+    until(holds: () => boolean): Promise<void> {
+      return new Promise((resolve) => {
+        const check = () => {
+          if (!holds()) return;
+          waiting.delete(check);
+          resolve();
+        };
+        waiting.add(check);
+        check();
+      });
+    },
+    runTimers(): void {
+      for (const { run } of timers.splice(0)) run();
+    },
+  };
+}
+
+/** A gateway whose one server has listed its tools. */
+export async function startWithUpstream(
+  t: Test,
+  tools: unknown[],
+  given: Partial<McpServerConfiguration> = {},
+  options: McpFixtureOptions = {},
+) {
+  const upstream = await startUpstream(tools);
+  t.teardown(() => upstream.close());
+  const gateway = await startGateway(t, { other: configurationOf(upstream, given) }, options);
+  await gateway.until(() => gateway.lines.length > 0 && gateway.timers.length > 0);
+  return { upstream, ...gateway };
+}
