@@ -1,12 +1,6 @@
 /** Addresses of the configured and simulated modules. */
 
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-<<<<<<< HEAD
-import { keyPath } from '../config/load.ts';
-import { isRecord } from '../config/source.ts';
-import type { AccessPolicy } from '../domain/access.ts';
-=======
->>>>>>> 7cca67ad (mcp: tools of other MCP servers over streamable HTTP)
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { Log } from '../io/observability/log.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';

@@ -3,8 +3,8 @@
  * when a server lists other tools.
  */
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import { isRecord } from '../config/environment.ts';
 import { keyPath } from '../config/load.ts';
+import { isRecord } from '../config/source.ts';
 import type { AccessPolicy } from '../domain/access.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { defaultPrefix } from '../domain/config/mcp-servers.ts';

@@ -6,11 +6,8 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Configuration, DEFAULTS, type ModuleConfiguration } from '../domain/config/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
-<<<<<<< HEAD
 import { keysBelow } from '../domain/config/keys.ts';
-=======
 import { resolveMcpServer } from '../domain/config/mcp-servers.ts';
->>>>>>> 7cca67ad (mcp: tools of other MCP servers over streamable HTTP)
 import { customRows } from '../domain/custom-rows.ts';
 import { withoutTrailing } from '../domain/host-port.ts';
 import { LOOPBACK_RANGES } from '../domain/limits/networks.ts';

@@ -3,7 +3,7 @@ import { DEFAULTS } from '../domain/config/configuration.ts';
 import { defaultPrefix } from '../domain/config/mcp-servers.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import type { Fault } from '../domain/schema.ts';
-import { isRecord } from './environment.ts';
+import { isRecord } from './source.ts';
 
 /** Faults of a file as written. */
 export function mcpServerFaults(file: unknown): Fault[] {

@@ -12,11 +12,7 @@ import { isPrivateRedirect } from '../domain/oauth/clients.ts';
 import type { Fault } from '../domain/schema.ts';
 import { decodeSealKey } from '../domain/seal-key.ts';
 import { isPageOrigin } from '../domain/site.ts';
-<<<<<<< HEAD
-=======
-import { isRecord } from './environment.ts';
 import { mcpServerFaults } from './mcp-servers.ts';
->>>>>>> 7cca67ad (mcp: tools of other MCP servers over streamable HTTP)
 import { oauthFaults } from './oauth.ts';
 import { foreignFault } from './secrets.ts';
 import { isRecord } from './source.ts';

@@ -96,7 +96,9 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
     return result.ok ? [] : result.faults.map(({ path, message }) => `${path}: ${message}`);
   };
   const loaded = load({
-    McpServers: { a: { url, headers: { Authorization: 'env:TOKEN' }, tools: { rows: { x: { appScope: true } } } } },
+    McpServers: {
+      a: { url, headers: { Authorization: 'env:TOKEN' }, tools: { rows: { x: { appScope: true } } } },
+    },
     McpProfiles: { p: { tools: ['a_x', 'a_*', 'a'] } },
   });
   t.same(loaded.ok && loaded.configuration.mcpServers, {
@@ -134,7 +136,7 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
     [{ a: { url, headers: { Host: 'x' } } }, /^McpServers\.a\.headers\.Host/],
     [{ a: { url, headers: { 'x-a': 'a\nb' } } }, /^McpServers\.a\.headers\.x-a/],
     [{ a: { url, tools: { allow: [] } } }, /^McpServers\.a\.tools\.allow/],
-    [{ a: { url, tools: { rows: { x: { restricted: ['Nobody'] } } } } }, /^McpServers\.a\.tools\.rows\.x/],
+    [{ a: { url, tools: { rows: { x: { restricted: ['McpOther'] } } } } }, /^McpServers\.a\.tools\.rows\.x/],
   ];
   for (const [McpServers, fault] of faulty) {
     const found = faults({ McpServers });

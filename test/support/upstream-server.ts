@@ -111,7 +111,15 @@ function serve(
   const gone = new Promise<void>((resolve) => response.on('close', () => resolve()));
   const values = /"arguments":(.*?)(?:,"_meta"|\}\}$)/s.exec(body)?.[1] ?? '';
   const name = String(message.params?.['name'] ?? '');
-  const asked: UpstreamRequest = { method: message.method ?? '', headers: request.headers, body, values, id, name, gone };
+  const asked: UpstreamRequest = {
+    method: message.method ?? '',
+    headers: request.headers,
+    body,
+    values,
+    id,
+    name,
+    gone,
+  };
   fixture.asked.push(asked);
   fixture.onAsked?.(asked);
   if (message.method === 'initialize') {
@@ -122,12 +130,17 @@ function serve(
     const facts = '"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"other","version":"1"}';
     json(response, resultOf(id, `{"protocolVersion":"2025-11-25",${facts}}`));
   } else if (!known.has(session)) {
-    json(response, '{"jsonrpc":"2.0","error":{"code":-32001,"message":"no session"},"id":null}', fixture.lostStatus);
+    json(
+      response,
+      '{"jsonrpc":"2.0","error":{"code":-32001,"message":"no session"},"id":null}',
+      fixture.lostStatus,
+    );
   } else if (message.id === undefined || message.method === undefined) {
     response.statusCode = 202;
     response.end();
   } else if (message.method === 'tools/list') {
-    if (fixture.onList === undefined) json(response, resultOf(id, pageOf(fixture, message.params?.['cursor'])));
+    if (fixture.onList === undefined)
+      json(response, resultOf(id, pageOf(fixture, message.params?.['cursor'])));
     else fixture.onList(response, id);
   } else fixture.respond(asked, response);
 }

@@ -2,21 +2,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from './configuration.ts';
 
-<<<<<<< HEAD
 /** What a reload takes without a restart (`io/mcp/catalog.ts`), by its names in the file. */
 const RELOADED = {
   mcpTools: ['McpTools', 'Config.McpTools'],
   mcpResources: ['McpResources', 'Config.McpResources'],
   mcpProfiles: ['McpProfiles'],
+  mcpServers: ['McpServers'],
   mcpBasicPersonalReads: ['McpBasicPersonalReads'],
 } as const satisfies Partial<Record<keyof Configuration, readonly string[]>>;
 type Reloaded = keyof typeof RELOADED;
 /** Files whose content a reload reads again (`bootstrap/tls.ts`); another path needs a restart. */
 const RELOADED_FILES: readonly string[] = ['Listen.tls.cert', 'Listen.tls.key'];
-=======
-/** Keys that a reload takes without a restart (`io/mcp/catalog.ts`). */
-type Reloaded = 'mcpTools' | 'mcpResources' | 'mcpProfiles' | 'mcpServers' | 'mcpBasicPersonalReads';
->>>>>>> 7cca67ad (mcp: tools of other MCP servers over streamable HTTP)
 /** No key of the file: the flag of this start. */
 type FromFlags = 'sandbox';
 

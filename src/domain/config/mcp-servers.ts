@@ -60,7 +60,7 @@ export const mcpServerSchema = object(
   closed,
 );
 
-export interface McpServerToolAccess {
+interface McpServerToolAccess {
   readonly restricted: readonly LoginType[];
   readonly appScope?: boolean;
   readonly timeoutMs?: number;

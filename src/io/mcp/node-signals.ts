@@ -3,7 +3,7 @@
  * next message to another node. Nothing of it is stored.
  */
 import { textOf } from '../verb-arguments.ts';
-import { CallsInFlight } from './in-flight.ts';
+import { CallsInFlight } from './calls/in-flight.ts';
 import { EndedSessions } from './session-ids.ts';
 
 /** Calls a verb of every other node. Resolves when each has answered or will not; never rejects. */

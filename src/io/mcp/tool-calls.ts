@@ -22,11 +22,11 @@ import {
 } from './answer.ts';
 import { faultOf, sizeFaultOf } from './argument-check.ts';
 import { audit, auditAttempt, NAME_MAX, outcomeOf, type RequestContext, recordOf, refused } from './audit.ts';
-import { type BackendRequest, callBackend, readerOf, type ToolCall, toolCall } from './backend-call.ts';
 import { yieldToLoop } from './batch.ts';
+import { type BackendRequest, callBackend, readerOf, type ToolCall, toolCall } from './calls/backend-call.ts';
+import type { CallsInFlight } from './calls/in-flight.ts';
 import { type Catalog, type ResourceEntry, shownTools, type ToolEntry, viewAt } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
-import type { CallsInFlight } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import type { ProgressStream } from './progress.ts';

@@ -14,6 +14,7 @@ import {
   openLabel,
   type ReadingsOf,
 } from './metric-definition.ts';
+import { MODULE_METRICS } from './module-metrics.ts';
 import { PROCESS_METRICS } from './process-metrics.ts';
 import { WEB_SOCKET_METRICS } from './web-socket-metrics.ts';
 
@@ -127,44 +128,6 @@ const workers = {
     pool,
   ),
   gatehouse_worker_tasks_pending: gauge('tasks', 'Tasks that wait or run.', pool),
-};
-
-const modules = {
-  gatehouse_module_calls_total: counter('calls', 'Calls of modules.'),
-  gatehouse_module_calls_finished_total: counter(
-    'calls',
-    'Finished calls of modules: answered, or the error.',
-    label('outcome', [
-      'answered',
-      'ModuleFailed',
-      'ModuleTimedOut',
-      'ModuleUnavailable',
-      'ModuleAnswerTooLarge',
-      'Overloaded',
-      'AccessRateLimit',
-      'Aborted',
-    ]),
-  ),
-  gatehouse_module_retries_total: counter('calls', 'Calls of modules that were sent again.'),
-  gatehouse_module_calls_pending: gauge('calls', 'Calls of modules that wait or run.'),
-  gatehouse_module_breakers_open: gauge('endpoints', 'Endpoints whose circuit breaker is open.'),
-  gatehouse_mcp_server_up: gauge(
-    'servers',
-    '1 while another MCP server answers, 0 while it does not.',
-    openLabel('server'),
-  ),
-  gatehouse_mcp_server_tools: gauge(
-    'tools',
-    'Tools of another MCP server: those that are served, and those that are left out for a fault.',
-    openLabel('server'),
-    label('state', ['served', 'leftOut']),
-  ),
-  gatehouse_mcp_server_calls_total: counter(
-    'calls',
-    'Calls of tools of another MCP server, by whether an answer came.',
-    openLabel('server'),
-    label('outcome', ['answered', 'failed']),
-  ),
 };
 
 const storage = {
@@ -393,7 +356,7 @@ export const SAMPLED_METRICS = {
   ...actors,
   ...journal,
   ...workers,
-  ...modules,
+  ...MODULE_METRICS,
   ...storage,
   ...transfers,
   ...limits,

@@ -10,7 +10,10 @@ const ECHO = {
   name: 'echo',
   title: 'Echo',
   description: 'Says the same.',
-  inputSchema: { type: 'object', properties: { n: { type: 'integer' }, limit: { type: 'integer', default: null } } },
+  inputSchema: {
+    type: 'object',
+    properties: { n: { type: 'integer' }, limit: { type: 'integer', default: null } },
+  },
   annotations: { readOnlyHint: true, unknown: 1 },
   _meta: { any: 1 },
 };
@@ -61,70 +64,83 @@ t.test('upstream tools: a row opens a tool, others stay as they are; a limit cou
 });
 
 // covers R110 S178
-t.test('upstream tools: arguments arrive as they were sent, and the result as the server wrote it', async (t) => {
-  const { mcp, upstream } = await startWithUpstream(t, [ECHO], {
-    headers: { Authorization: 'Bearer of-the-gateway', 'X-Own': 'a' },
-  });
-  const result =
-    '{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"n":9223372036854775807,"d":1.10},"later":[ 1 ]}';
-  upstream.respond = ({ id }, response) => json(response, resultOf(id, result));
-  const sent = '{ "n": 5,  "other":"\\u00e9" }';
-  const meta = ',"_meta":{"mine":{"a":1.50},"traceparent":"00-1","io.modelcontextprotocol/x":1}';
-  const answer = await mcp.post(call(sent, meta), bearer(TOKENS.McpVerified));
-  t.equal(answer.text, `{"jsonrpc":"2.0","id":7,"result":${result}}`);
-  const asked = upstream.asked.at(-1);
-  t.equal(asked?.values, sent);
-  t.match(asked?.body, /"name":"echo".*"_meta":\{"mine":\{"a":1\.50\}\}/);
-  t.match(asked?.headers, {
-    authorization: 'Bearer of-the-gateway',
-    'x-own': 'a',
-    'mcp-session-id': 's1',
-    'mcp-protocol-version': '2025-11-25',
-  });
-  const named = Object.keys(asked?.headers ?? {}).filter((name) => /^x-(?!own)|forwarded/.test(name));
-  t.strictSame(named, [], 'who calls stays here');
-});
+t.test(
+  'upstream tools: arguments arrive as they were sent, and the result as the server wrote it',
+  async (t) => {
+    const { mcp, upstream } = await startWithUpstream(t, [ECHO], {
+      headers: { Authorization: 'Bearer of-the-gateway', 'X-Own': 'a' },
+    });
+    const result =
+      '{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"n":9223372036854775807,"d":1.10},"later":[ 1 ]}';
+    upstream.respond = ({ id }, response) => json(response, resultOf(id, result));
+    const sent = '{ "n": 5,  "other":"\\u00e9" }';
+    const meta = ',"_meta":{"mine":{"a":1.50},"traceparent":"00-1","io.modelcontextprotocol/x":1}';
+    const answer = await mcp.post(call(sent, meta), bearer(TOKENS.McpVerified));
+    t.equal(answer.text, `{"jsonrpc":"2.0","id":7,"result":${result}}`);
+    const asked = upstream.asked.at(-1);
+    t.equal(asked?.values, sent);
+    t.match(asked?.body, /"name":"echo".*"_meta":\{"mine":\{"a":1\.50\}\}/);
+    t.match(asked?.headers, {
+      authorization: 'Bearer of-the-gateway',
+      'x-own': 'a',
+      'mcp-session-id': 's1',
+      'mcp-protocol-version': '2025-11-25',
+    });
+    const named = Object.keys(asked?.headers ?? {}).filter((name) => /^x-(?!own)|forwarded/.test(name));
+    t.strictSame(named, [], 'who calls stays here');
+  },
+);
 
-t.test('upstream tools: a client of 2026-07-28 gets its members in front, and those of the server', async (t) => {
-  const { mcp, upstream } = await startWithUpstream(t, [ECHO]);
-  upstream.respond = ({ id }, response) =>
-    json(response, resultOf(id, '{"content":[],"_meta":{"theirs":1.0},"resultType":"odd"}'));
-  const meta =
-    ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}';
-  const answer = await mcp.post(call('{}', meta), {
-    ...bearer(TOKENS.McpVerified),
-    'mcp-protocol-version': '2026-07-28',
-    'mcp-method': 'tools/call',
-    'mcp-name': 'up_echo',
-  });
-  t.match(answer.text, /^\{"jsonrpc":"2\.0","id":7,"result":\{"resultType":"complete","_meta":\{"io\.m/);
-  t.match(answer.text, /"theirs":1\.0\},"content":\[\]\}\}$/);
-  t.equal((JSON.parse(answer.text) as { result: { resultType: string } }).result.resultType, 'complete');
-});
+t.test(
+  'upstream tools: a client of 2026-07-28 gets its members in front, and those of the server',
+  async (t) => {
+    const { mcp, upstream } = await startWithUpstream(t, [ECHO]);
+    upstream.respond = ({ id }, response) =>
+      json(response, resultOf(id, '{"content":[],"_meta":{"theirs":1.0},"resultType":"odd"}'));
+    const meta =
+      ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}';
+    const answer = await mcp.post(call('{}', meta), {
+      ...bearer(TOKENS.McpVerified),
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'up_echo',
+    });
+    t.match(answer.text, /^\{"jsonrpc":"2\.0","id":7,"result":\{"resultType":"complete","_meta":\{"io\.m/);
+    t.match(answer.text, /"theirs":1\.0\},"content":\[\]\}\}$/);
+    t.equal((JSON.parse(answer.text) as { result: { resultType: string } }).result.resultType, 'complete');
+  },
+);
 
 // covers R110
-t.test('upstream tools: faulty arguments and errors of the server are results that a model can read', async (t) => {
-  const { mcp, upstream } = await startWithUpstream(t, [ECHO]);
-  const wrong = await mcp.rpc('tools/call', { name: 'up_echo', arguments: { n: 'x' } }, TOKENS.McpVerified);
-  t.match(wrong, { result: { isError: true, content: [{ text: /n must be integer/ }] } });
-  t.equal(upstream.asked.some(({ method }) => method === 'tools/call'), false, 'it was not sent');
-  upstream.respond = ({ id }, response) =>
-    json(response, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"no such city"}}`, 400);
-  const refused = await mcp.rpc('tools/call', { name: 'up_echo' }, TOKENS.McpVerified);
-  t.strictSame(refused.result, {
-    content: [{ type: 'text', text: '{"error":{"code":-32602,"message":"no such city"}}' }],
-    isError: true,
-  });
-  upstream.respond = ({ id }, response) => json(response, resultOf(id, '{"content":[],"isError":true}'));
-  t.strictSame((await mcp.rpc('tools/call', { name: 'up_echo' }, TOKENS.McpVerified)).result, {
-    content: [],
-    isError: true,
-  });
-  t.strictSame(
-    mcp.audit.map(({ fields }) => fields['outcome']),
-    ['invalid', 'error', 'error'],
-  );
-});
+t.test(
+  'upstream tools: faulty arguments and errors of the server are results that a model can read',
+  async (t) => {
+    const { mcp, upstream } = await startWithUpstream(t, [ECHO]);
+    const wrong = await mcp.rpc('tools/call', { name: 'up_echo', arguments: { n: 'x' } }, TOKENS.McpVerified);
+    t.match(wrong, { result: { isError: true, content: [{ text: /n must be integer/ }] } });
+    t.equal(
+      upstream.asked.some(({ method }) => method === 'tools/call'),
+      false,
+      'it was not sent',
+    );
+    upstream.respond = ({ id }, response) =>
+      json(response, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"no such city"}}`, 400);
+    const refused = await mcp.rpc('tools/call', { name: 'up_echo' }, TOKENS.McpVerified);
+    t.strictSame(refused.result, {
+      content: [{ type: 'text', text: '{"error":{"code":-32602,"message":"no such city"}}' }],
+      isError: true,
+    });
+    upstream.respond = ({ id }, response) => json(response, resultOf(id, '{"content":[],"isError":true}'));
+    t.strictSame((await mcp.rpc('tools/call', { name: 'up_echo' }, TOKENS.McpVerified)).result, {
+      content: [],
+      isError: true,
+    });
+    t.strictSame(
+      mcp.audit.map(({ fields }) => fields['outcome']),
+      ['invalid', 'error', 'error'],
+    );
+  },
+);
 
 t.test('upstream tools: progress and requests of the server in a stream, then the result', async (t) => {
   const { mcp, upstream } = await startWithUpstream(t, [ECHO]);
@@ -132,7 +148,9 @@ t.test('upstream tools: progress and requests of the server in a stream, then th
   upstream.respond = ({ id }, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const params = `{"progressToken":${id},"progress":1,"total":2,"message":"half"}`;
-    response.write(`: hello\r\nevent: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":${params}}\r\n\r\n`);
+    response.write(
+      `: hello\r\nevent: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":${params}}\r\n\r\n`,
+    );
     response.write('data: {"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":{}}\n\n');
     upstream.onAsked = ({ body }) => {
       if (!body.includes('"id":5,')) return;
@@ -145,9 +163,15 @@ t.test('upstream tools: progress and requests of the server in a stream, then th
     ...bearer(TOKENS.McpVerified),
     accept: 'application/json, text/event-stream',
   });
-  const events = answer.text.split('\n\n').filter(Boolean).map((event) => JSON.parse(event.slice(event.indexOf('{'))) as object);
+  const events = answer.text
+    .split('\n\n')
+    .filter(Boolean)
+    .map((event) => JSON.parse(event.slice(event.indexOf('{'))) as object);
   t.match(events, [
-    { method: 'notifications/progress', params: { progressToken: 'p', progress: 1, total: 2, message: 'half' } },
+    {
+      method: 'notifications/progress',
+      params: { progressToken: 'p', progress: 1, total: 2, message: 'half' },
+    },
     { id: 7, result: { content: [] } },
   ]);
   t.match(refusal, /"error":\{"code":-32601/);

@@ -7,8 +7,8 @@ import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
 import type { Endpoint } from '../../modules/endpoint.ts';
 import { toolResult } from '../answer.ts';
-import { type BackendCalls, callBackend, type ToolCall } from '../backend-call.ts';
 import { yieldToLoop } from '../batch.ts';
+import { type BackendCalls, callBackend, type ToolCall } from '../calls/backend-call.ts';
 import type { RpcRequest } from '../rpc.ts';
 import {
   callMessage,

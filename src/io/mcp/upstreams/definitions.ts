@@ -30,7 +30,7 @@ const UNSEEN = new RegExp(
 const EMOJI_JOINED = /\p{Extended_Pictographic}[\ufe0f\u200d]/gu;
 
 /** A tool that is not served, with the reason for its operator. */
-export interface LeftOut {
+interface LeftOut {
   readonly name: string;
   readonly reason: string;
 }

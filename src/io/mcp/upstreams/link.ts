@@ -41,7 +41,7 @@ export interface LinkDeps {
 }
 
 /** `connecting`: it has not answered yet. `down`: the last attempt to open or list failed. */
-export type LinkState = 'connecting' | 'up' | 'down';
+type LinkState = 'connecting' | 'up' | 'down';
 
 export class ServerLink implements UpstreamServer {
   readonly name: string;

@@ -3,7 +3,7 @@ import type { ModuleResult } from '../../http-client/types.ts';
 import type { Target } from '../../modules/endpoint.ts';
 import type { ToolRow } from '../tool.ts';
 
-/** What `initialize` gave; it stands in the head of every further request. */
+/** The answer of `initialize`, which the head of every further request repeats. */
 export interface UpstreamSession {
   /** Undefined where the server has no sessions. */
   readonly id: string | undefined;

@@ -1,16 +1,16 @@
 /** One call to a backend: its span, its place among the running calls, and the ways in which its caller ends it. */
-import type { RouteContext } from '../http/route.ts';
-import type { ModuleRequest, ModuleResult } from '../http-client/types.ts';
-import type { ModuleClient } from '../modules/client.ts';
-import type { Endpoint } from '../modules/endpoint.ts';
-import { isStreamed, StreamedAnswer } from '../modules/streamed-answer.ts';
-import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
-import type { RemoteParent } from '../tracing/span.ts';
-import type { CallRecord, RequestContext } from './audit.ts';
+import type { RouteContext } from '../../http/route.ts';
+import type { ModuleRequest, ModuleResult } from '../../http-client/types.ts';
+import type { ModuleClient } from '../../modules/client.ts';
+import type { Endpoint } from '../../modules/endpoint.ts';
+import { isStreamed, StreamedAnswer } from '../../modules/streamed-answer.ts';
+import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../../tracing/calls.ts';
+import type { RemoteParent } from '../../tracing/span.ts';
+import type { CallRecord, RequestContext } from '../audit.ts';
+import type { ProgressStream } from '../progress.ts';
+import type { RpcRequest } from '../rpc.ts';
+import { traceContextOf } from '../trace-context.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
-import type { ProgressStream } from './progress.ts';
-import type { RpcRequest } from './rpc.ts';
-import { traceContextOf } from './trace-context.ts';
 
 /** One tools/call or resources/read: its caller, the id of the message, and its audit record. */
 export interface ToolCall extends RequestContext {

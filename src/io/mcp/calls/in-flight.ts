@@ -2,7 +2,7 @@
  * Running calls, for `notifications/cancelled`. Only the session or code of a call can cancel it. Clients with the same
  * bearer differ by `Mcp-Session-Id`, because each of them counts its ids from zero.
  */
-import type { RequestContext } from './audit.ts';
+import type { RequestContext } from '../audit.ts';
 
 /** A running call. */
 export interface CallInFlight {
