@@ -43,6 +43,13 @@ t.test('upstream tools: listed behind their prefix, with what the catalog shows 
   t.strictSame(await listed(TOKENS.McpApp), [], 'nor does an application');
 });
 
+t.test('upstream tools: a name that every object has opens nothing', async (t) => {
+  const { mcp } = await startWithUpstream(t, [{ ...PLAIN, name: 'constructor' }, PLAIN]);
+  const call = { name: 'up_constructor' };
+  t.match(await mcp.rpc('tools/call', call, TOKENS.McpBasic), { error: { code: -32001 } });
+  t.match(await mcp.rpc('tools/call', call, TOKENS.McpVerified), { result: {} });
+});
+
 t.test('upstream tools: a row opens a tool, others stay as they are; a limit counts a user', async (t) => {
   const rows = {
     echo: { ...OPEN, appScope: true },
