@@ -16,7 +16,9 @@ import { runSync } from '../../tools/programs/run-sync.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(60_000);
-const gateway = await launch({ args: ['--sandbox'] });
+/** A server that is not there has series too. */
+const configuration = { McpServers: { gone: { url: 'http://127.0.0.1:1/mcp' } } };
+const gateway = await launch({ configuration, args: ['--sandbox'] });
 t.teardown(() => gateway.stop());
 await request(`${gateway.url}/health`);
 const { text } = expectOk('metrics', await request(`${gateway.internal}/metrics`));

@@ -35,6 +35,8 @@ export interface UpstreamFixture {
   /** Sessions that were opened, and those that the gateway ended. */
   readonly sessions: { opened: number; ended: number };
   onEnded: (() => void) | undefined;
+  /** Called when the stream of notices opens. */
+  onStream: (() => void) | undefined;
   /** Streams of notices that are open. */
   readonly streams: Set<http.ServerResponse>;
   forgetSessions(): void;
@@ -71,6 +73,7 @@ export async function startUpstream(tools: unknown[]): Promise<UpstreamFixture> 
     asked: [],
     sessions: { opened: 0, ended: 0 },
     onEnded: undefined,
+    onStream: undefined,
     streams: new Set(),
     forgetSessions: () => known.clear(),
     changed() {
@@ -103,6 +106,7 @@ function serve(
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.flushHeaders();
     fixture.streams.add(response);
+    fixture.onStream?.();
     response.on('close', () => fixture.streams.delete(response));
     return;
   }
