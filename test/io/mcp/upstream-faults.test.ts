@@ -143,7 +143,7 @@ t.test(
       [tool('dot.ted'), /no name of at most 64/],
       [tool('n'.repeat(62)), /no name of at most 64/],
       [tool('__proto__'), /no name of at most 64/],
-    [tool('twice'), /listed twice/],
+      [tool('twice'), /listed twice/],
     ];
     const smile = tool('fine', { description: 'Well \u2764\ufe0f\tdone.\n' });
     const listed = [tool('twice'), ...faulty.map(([each]) => each), null, smile];

@@ -71,14 +71,20 @@ function readTool(
 ): UpstreamTool | string {
   const name = prefix + ownName;
   if (!isObject(definition) || ownName === '') return 'has no name';
-  if (!NAME.test(name) || ownName === '__proto__') return `"${shownName(name)}" is no name of at most 64 letters, digits, "_" and "-"`;
+  if (!NAME.test(name) || ownName === '__proto__')
+    return `"${shownName(name)}" is no name of at most 64 letters, digits, "_" and "-"`;
   const { inputSchema, outputSchema } = definition;
   if (isDeeper([inputSchema, outputSchema], NESTING_MAX)) return 'has a schema that is nested too deep';
   const unseen = unseenIn(definition);
   if (unseen !== undefined) return `has the invisible character ${unseen}`;
   const schemaCharacters = JSON.stringify([inputSchema, outputSchema]).length;
   if (schemaCharacters > SCHEMA_MAX) return `has schemas of more than ${SCHEMA_MAX} characters`;
-  const row = rowOf(server.name, ownName, definition, Object.hasOwn(rows, ownName) ? (rows[ownName] ?? DEFAULT_TOOL_ACCESS) : DEFAULT_TOOL_ACCESS);
+  const row = rowOf(
+    server.name,
+    ownName,
+    definition,
+    Object.hasOwn(rows, ownName) ? (rows[ownName] ?? DEFAULT_TOOL_ACCESS) : DEFAULT_TOOL_ACCESS,
+  );
   const [fault] = toolFaults(name, row);
   if (fault !== undefined) return `${fault.path} ${fault.message}`.trim();
   return { server, ownName, name, row };
