@@ -23,7 +23,14 @@ import {
 import { faultOf, sizeFaultOf } from './argument-check.ts';
 import { audit, auditAttempt, NAME_MAX, outcomeOf, type RequestContext, recordOf, refused } from './audit.ts';
 import { yieldToLoop } from './batch.ts';
-import { type BackendRequest, callBackend, readerOf, type ToolCall, toolCall } from './calls/backend-call.ts';
+import {
+  type BackendRequest,
+  callBackend,
+  type RunningCall,
+  readerOf,
+  type ToolCall,
+  toolCall,
+} from './calls/backend-call.ts';
 import type { CallsInFlight } from './calls/in-flight.ts';
 import { type Catalog, type ResourceEntry, shownTools, type ToolEntry, viewAt } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
@@ -99,11 +106,16 @@ export class ToolCalls {
     const fault = args.fault ?? faultOf(entry, args.checked, request);
     if (fault !== undefined) return this.#argumentError(call, fault);
     const { endpoint, upstream } = entry;
-    if (upstream !== undefined && endpoint !== null && endpoint !== undefined)
-      return this.#begin(entry, call, () => this.#callUpstream(upstream, endpoint, entry, request, call));
+    const isDestructive = entry.row.annotations?.destructiveHint === true;
+    if (upstream !== undefined && endpoint !== null && endpoint !== undefined) {
+      const send = () => this.#callUpstream(upstream, endpoint, entry, request, call);
+      return isDestructive ? this.#auditFirst(call, send) : send();
+    }
     const outgoing = endpoint === null ? undefined : backendRequest(entry, args.sent);
     if (outgoing?.ok === false) return this.#argumentError(call, outgoing.fault);
-    return this.#begin(entry, call, () => this.#execute(entry, args.sent, outgoing, call));
+    return isDestructive
+      ? this.#auditFirst(call, () => this.#execute(entry, args.sent, outgoing, call))
+      : this.#execute(entry, args.sent, outgoing, call);
   }
 
   /** `outgoing`: the request to the backend; undefined for a tool of the gateway itself. */
@@ -111,10 +123,6 @@ export class ToolCalls {
     if (outgoing === undefined || entry.endpoint === null) return this.#serve(entry, values, call);
     const form = entry.row.outputSchema === undefined ? TOOL_RESULT : STRUCTURED_RESULT;
     return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, form);
-  }
-
-  #begin(entry: ToolEntry, call: ToolCall, send: () => Answer): Answer {
-    return entry.row.annotations?.destructiveHint === true ? this.#auditFirst(call, send) : send();
   }
 
   /** A destructive call is sent only after its audit record is on disk. */
@@ -248,6 +256,7 @@ export class ToolCalls {
       audit(call, call.record, 'failed');
       return rpcFailure(call.id, 'ModuleUnavailable');
     }
+    const running: RunningCall = {};
     const request: BackendRequest = {
       method: outgoing.method,
       url: outgoing.url,
@@ -255,7 +264,9 @@ export class ToolCalls {
       body: outgoing.body,
       timeoutMs,
       endpoint,
-      readerOf: (stop) => (call.record.event === 'mcp.tool' ? readerOf(call.progress, stop) : undefined),
+      readerOf:
+        call.record.event === 'mcp.tool' ? readerOf(call.progress, () => running.stop?.()) : undefined,
+      running,
     };
     return callBackend(this.#options, call, request).then((result) => this.#answer(result, call, form));
   }

@@ -61,7 +61,13 @@ function contextOf(
 export interface BackendRequest
   extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'body' | 'timeoutMs'> {
   readonly endpoint: Endpoint;
-  readonly readerOf: (stop: () => void) => ModuleRequest['readerOf'];
+  readonly readerOf: ModuleRequest['readerOf'];
+  /** Has the way to end the call once it has begun. */
+  readonly running: RunningCall;
+}
+
+export interface RunningCall {
+  stop?: () => void;
 }
 
 export interface BackendCalls {
@@ -72,12 +78,11 @@ export interface BackendCalls {
 export function callBackend(
   { modules, inFlight }: BackendCalls,
   call: ToolCall,
-  { method, url, headers, body, timeoutMs, endpoint, readerOf }: BackendRequest,
+  { method, url, headers, body, timeoutMs, endpoint, readerOf, running }: BackendRequest,
 ): Promise<ModuleResult> {
   const { context } = call;
   const scope = callScope(call);
   let flight: CallInFlight | undefined;
-  let stop: (() => void) | undefined;
   const span = openModuleCall(context.span, method, url, endpoint.path);
   const request: ModuleRequest = {
     method,
@@ -87,9 +92,9 @@ export function callBackend(
     timeoutMs,
     endpoint: endpoint.reference,
     holder: context.holder,
-    readerOf: readerOf(() => stop?.()),
+    readerOf,
     onBegin(giveUp) {
-      stop = giveUp;
+      running.stop = giveUp;
       if (scope !== undefined) flight = inFlight.begin(scope, call.id, giveUp);
       context.onAbort(giveUp);
     },

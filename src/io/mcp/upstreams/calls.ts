@@ -8,7 +8,7 @@ import type { ModuleClient } from '../../modules/client.ts';
 import type { Endpoint } from '../../modules/endpoint.ts';
 import { toolResult } from '../answer.ts';
 import { yieldToLoop } from '../batch.ts';
-import { type BackendCalls, callBackend, type ToolCall } from '../calls/backend-call.ts';
+import { type BackendCalls, callBackend, type RunningCall, type ToolCall } from '../calls/backend-call.ts';
 import type { RpcRequest } from '../rpc.ts';
 import {
   callMessage,
@@ -94,6 +94,7 @@ function attempt(
   let stream: UpstreamStream | undefined;
   let timer: NodeJS.Timeout | undefined;
   let asked = 0;
+  const running: RunningCall = {};
   const openStream = (stop: () => void) =>
     new UpstreamStream({
       id,
@@ -116,8 +117,9 @@ function attempt(
     body: callMessage(id, ownName, request, call.progress !== undefined),
     timeoutMs,
     endpoint,
-    readerOf: (stop) => (status, contentType) => {
-      if (status < 300 && IS_EVENTS.test(contentType)) stream = openStream(stop);
+    running,
+    readerOf: (status, contentType) => {
+      if (status < 300 && IS_EVENTS.test(contentType)) stream = openStream(() => running.stop?.());
       return stream;
     },
   });
