@@ -16,7 +16,7 @@ const ask = (mcp: McpFixture, name = 'up_a') => mcp.rpc('tools/call', { name }, 
 const shown = ({ catalog }: McpFixture) =>
   [...catalog.current.tools.keys()].filter((name) => name.startsWith('up_'));
 
-// covers S176
+// covers S190
 t.test(
   'upstream faults: a server that is not there delays no start, and is asked again after growing pauses',
   async (t) => {
@@ -60,7 +60,7 @@ t.test('upstream faults: a server that loses each session at once is not opened 
   t.match(await ask(mcp, 'wallet_get_balance'), { result: {} }, 'others are unaffected');
 });
 
-// covers S176 S178
+// covers S190 S192
 t.test('upstream faults: half an answer, none, no JSON, another id and a redirect are -32000', async (t) => {
   const { mcp, upstream } = await startWithUpstream(
     t,
@@ -88,7 +88,7 @@ t.test('upstream faults: half an answer, none, no JSON, another id and a redirec
   for (const name of Object.keys(answers)) t.match(await ask(mcp, `up_${name}`), FAILED, name);
 });
 
-// covers S176
+// covers S190
 t.test('upstream faults: a flood is a result that says so, and the connection is closed', async (t) => {
   const { mcp, upstream } = await startWithUpstream(t, [tool('a')]);
   let gone: Promise<void> | undefined;
@@ -102,7 +102,7 @@ t.test('upstream faults: a flood is a result that says so, and the connection is
   await gone;
 });
 
-// covers S176
+// covers S190
 t.test(
   'upstream faults: a hanging call ends at its time-out, and the breaker of the tool opens alone',
   async (t) => {
@@ -120,7 +120,7 @@ t.test(
   },
 );
 
-// covers S177
+// covers S191
 t.test(
   'upstream faults: tools that would break a client or hide a text are left out and named',
   async (t) => {
@@ -189,7 +189,7 @@ t.test('upstream faults: a list over the bound leaves the former one, and the se
   t.match(await ask(mcp), { result: {} }, 'what was listed is still called');
 });
 
-// covers S176
+// covers S190
 t.test('upstream faults: one server that hangs at its list leaves the other alone', async (t) => {
   const [slow, quick] = [await startUpstream([tool('a')]), await startUpstream([tool('b')])];
   t.teardown(() => Promise.all([slow.close(), quick.close()]));

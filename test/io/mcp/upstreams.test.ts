@@ -22,7 +22,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const call = (values: string, more = '', name = 'up_echo') =>
   `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"${name}","arguments":${values}${more}}}`;
 
-// covers R111
+// covers R119
 t.test('upstream tools: listed behind their prefix, with what the catalog shows of a row', async (t) => {
   const { mcp } = await startWithUpstream(t, [ECHO, PLAIN]);
   const listed = async (token?: string) => {
@@ -70,7 +70,7 @@ t.test('upstream tools: a row opens a tool, others stay as they are; a limit cou
   );
 });
 
-// covers R111 S178
+// covers R119 S192
 t.test(
   'upstream tools: arguments arrive as they were sent, and the result as the server wrote it',
   async (t) => {
@@ -118,7 +118,7 @@ t.test(
   },
 );
 
-// covers R111
+// covers R119
 t.test(
   'upstream tools: faulty arguments and errors of the server are results that a model can read',
   async (t) => {
