@@ -5,7 +5,7 @@ import { parse } from 'jsonc-parser';
 import t from 'tap';
 import { callTool, expectOk, mcpLogin, rpc, signUp, updateKey } from '../../../tools/agent.ts';
 import { launch, runToEnd } from '../../../tools/launch.ts';
-import { startUpstream } from '../../support/upstream-server.ts';
+import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);
 

@@ -4,8 +4,8 @@ import { ANSWER_MAX_BYTES } from '../../../src/io/http-client/attempt.ts';
 import { TOOLS_MAX } from '../../../src/io/mcp/upstreams/definitions.ts';
 import { CONTROL_BYTES_MAX } from '../../../src/io/mcp/upstreams/guarded-fetch.ts';
 import { type McpFixture, TOKENS } from '../../support/mcp.ts';
-import { json, resultOf, startUpstream } from '../../support/upstream-server.ts';
-import { configurationOf, startGateway, startWithUpstream } from '../../support/upstreams.ts';
+import { configurationOf, startGateway, startWithUpstream } from '../../support/upstreams/gateway.ts';
+import { json, resultOf, startUpstream } from '../../support/upstreams/server.ts';
 
 const ANY = { type: 'object' };
 const tool = (name: string, more: object = {}) => ({ name, description: name, inputSchema: ANY, ...more });

@@ -2,8 +2,8 @@
 import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client';
 import t from 'tap';
 import { TOKENS } from '../../support/mcp.ts';
-import { json, resultOf } from '../../support/upstream-server.ts';
-import { OPEN, startWithUpstream } from '../../support/upstreams.ts';
+import { OPEN, startWithUpstream } from '../../support/upstreams/gateway.ts';
+import { json, resultOf } from '../../support/upstreams/server.ts';
 
 const ANY = { type: 'object' };
 const ECHO = {

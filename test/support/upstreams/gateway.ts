@@ -1,12 +1,12 @@
 /** /mcp of `startMcp` with tools of another MCP server, whose link and timers the test drives. */
 import { setImmediate } from 'node:timers/promises';
 import type { Test } from 'tap';
-import type { McpServerConfiguration } from '../../src/domain/config/mcp-servers.ts';
-import { loadCatalog } from '../../src/io/mcp/catalog.ts';
-import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { UpstreamServers } from '../../src/io/mcp/upstreams/servers.ts';
-import { type McpFixtureOptions, startMcp } from './mcp.ts';
-import { startUpstream, type UpstreamFixture } from './upstream-server.ts';
+import type { McpServerConfiguration } from '../../../src/domain/config/mcp-servers.ts';
+import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
+import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
+import { UpstreamServers } from '../../../src/io/mcp/upstreams/servers.ts';
+import { type McpFixtureOptions, startMcp } from '../mcp.ts';
+import { startUpstream, type UpstreamFixture } from './server.ts';
 
 interface LoggedLine {
   readonly name: string;
