@@ -39,8 +39,8 @@ const CHUNK_BYTES = 256 * 1024;
  * idle connections to modules are swept: their timer may fall into any request.
  */
 const CEILINGS = {
-  'tools/call': { functions: 441, files: 121 },
-  'chunk of a v1 upload': { functions: 421, files: 106 },
+  'tools/call': { functions: 441, files: 122 },
+  'chunk of a v1 upload': { functions: 422, files: 106 },
   'tools/list': { functions: 243, files: 77 },
   get_info: { functions: 171, files: 62 },
 } as const;
