@@ -27,7 +27,7 @@ export const metric = (name: MetricName): MetricName => name;
 /** Rows by the first word of a metric's name; a metric without a row fails the test. */
 const ROWS: readonly (readonly [title: string, names: RegExp])[] = [
   ['HTTP', /^gatehouse_(?:http|connections|log)_/],
-  ['Calls of tools and modules', /^gatehouse_(?:calls?|modules?|proxied|websockets?)_/],
+  ['Calls of tools and modules', /^gatehouse_(?:calls?|modules?|proxied|websockets?|mcp_server)_/],
   ['Sessions, actors and journal', /^gatehouse_(?:sessions|actors?|mailbox|audit|journal)(?:_|$)/],
   ['Worker threads', /^gatehouse_worker_/],
   ['Files', /^gatehouse_(?:storage|file|throttle|uploads?|drafts?|downloads?)_/],

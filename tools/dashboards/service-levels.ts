@@ -37,7 +37,10 @@ const open = metric('gatehouse_streams_open');
 
 /** Without any traffic nothing is bad. */
 const part = (bad: string, all: string) => `(${bad} or vector(0)) / (${all} > 0 or vector(1))`;
-/** A gauge is read at steps, the fewer the longer the window, because Prometheus bounds what one query reads. */
+/**
+ * A gauge is read at steps, the fewer the longer the window, because Prometheus bounds what one query reads. Until the
+ * first step nothing is bad.
+ */
 const STEPS: Readonly<Record<string, string>> = { '6h': '5m', '3d': '15m' };
 const steps = (window: string) => `${window}:${STEPS[window] ?? '1m'}`;
 const rate = (series: string, window: string) => `sum (rate(${series}[${window}]))`;
@@ -71,7 +74,7 @@ export const SERVICE_LEVELS: readonly ServiceLevel[] = [
     title: 'While no receiver fails, no event waits five minutes for its delivery',
     objective: 0.99,
     bad: (window) =>
-      `avg_over_time(((max (${oldest}) > bool ${WEBHOOK_DELAY_SECONDS}) * (sum (${failing}) == bool 0))[${steps(window)}])`,
+      `(avg_over_time(((max (${oldest}) > bool ${WEBHOOK_DELAY_SECONDS}) * (sum (${failing}) == bool 0))[${steps(window)}]) or vector(0))`,
     pages: false,
     look: 'Applications that wait for a connection, and attempts in flight, show whether receivers are slow.',
     act: 'A receiver that answers slowly takes the connections of its application: ask its owner. Otherwise look at the event loop.',
@@ -80,7 +83,8 @@ export const SERVICE_LEVELS: readonly ServiceLevel[] = [
     name: 'GatehouseStreamFreshness',
     title: 'Open event streams get events as they come',
     objective: 0.999,
-    bad: (window) => `avg_over_time((sum (${behind}) / (sum (${open}) > 0 or vector(1)))[${steps(window)}])`,
+    bad: (window) =>
+      `(avg_over_time((sum (${behind}) / (sum (${open}) > 0 or vector(1)))[${steps(window)}]) or vector(0))`,
     pages: false,
     look: 'Streams that are behind read the log, after a burst that was larger than the ring.',
     act: 'Give the process more processor time, or spread the streams over more gateways.',
