@@ -60,6 +60,7 @@ const ERRORS = [
   'ModuleFailed',
   'ModuleTimedOut',
   'ModuleUnavailable',
+  'ModuleAnswerTooLarge',
 ] as const;
 
 export function createDownloadRoutes(deps: DownloadDeps): AnyRoute[] {

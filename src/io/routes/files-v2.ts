@@ -63,6 +63,7 @@ const STREAM_ERRORS = [
   'UploadConflict',
   'StorageFull',
   'FileStorageFailed',
+  'TaskTimedOut',
   'ChartApiFileError',
 ] as const;
 

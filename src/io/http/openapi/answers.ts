@@ -199,7 +199,9 @@ export function impliedErrors(route: AnyRoute): ErrorName[] {
   if (isSessionNeeded || route.strictSession === true) names.push('SessionNotFound');
   if (route.feature !== undefined) names.push('NotWithCluster');
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
-  // Every change waits for the journal.
-  if (route.method !== 'GET' && route.method !== 'HEAD') names.push('JournalUnavailable');
+  // The account of a session is an actor, whose rows are read; every change waits for the journal.
+  const readsAccount = isSessionNeeded || route.auth === 'optional';
+  if (readsAccount) names.push('Quarantined');
+  if (readsAccount || (route.method !== 'GET' && route.method !== 'HEAD')) names.push('JournalUnavailable');
   return names;
 }

@@ -85,7 +85,7 @@ function searchRoute(administration: Administration): AnyRoute {
     limits: [],
     query: keyQuery,
     result: array(item),
-    errors: ['NotFound', 'Quarantined'],
+    errors: ['NotFound'],
     async handle({ actors, session, query }) {
       const { publicKey } = query;
       const search = {

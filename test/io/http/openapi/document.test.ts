@@ -94,7 +94,9 @@ t.test('openapi: a definition becomes parameters, schemas, security and the erro
       415: { description: '1007 Unsupported media type' },
       429: { description: '1002 Access rate limit' },
       500: { description: '1000 Internal error' },
-      503: { description: '1003 Overloaded; 1014 Stopping; 1011 Storage unavailable' },
+      503: {
+        description: '1003 Overloaded; 1014 Stopping; 1012 Temporarily unavailable; 1011 Storage unavailable',
+      },
     },
   });
   t.match(document.components.schemas, {
