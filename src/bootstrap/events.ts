@@ -77,7 +77,7 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
   const { project } = configuration;
   const eventModules = eventModulesOf(configuration, sandbox);
   const own = { administration, schedule: nodeSchedule, ownership };
-  const inbox = new EventInbox({ ...own, settings, clock: Date.now, log });
+  const inbox = new EventInbox({ ...own, settings, clock: Date.now });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
   const intake = createEventPush(inbox, keys);
   const polls = !missingFeatures(configuration).has('events');

@@ -30,7 +30,7 @@ const account = (journal: Journal): Operation => ({
 });
 
 t.test(
-  'cluster state: a log begins above the numbers of messages that wait, and keeps the log of events',
+  'cluster state: a log begins above the numbers of messages and events that wait, and keeps the log of events',
   async (t) => {
     const [from, target] = [temporaryFolder(t), temporaryFolder(t)];
     const journal = await openAt(from);
@@ -46,13 +46,16 @@ t.test(
       row: journal.pack([100, new Uint8Array(32)]),
     };
     await commitRows(journal, [account(journal), epoch, sample, mail(5), mail(7 * 65_536 + 1), mail(9)]);
+    t.equal(await copyAsReplica(from, temporaryFolder(t), { from: 3, logId: 'life' }), 8);
+    const row = journal.pack(['wallet', '1', 'x', null, null, null, null, '{}', 5, 'id']);
+    await commitRows(journal, [{ op: 'eventWait', arrival: 9 * 65_536, identity: 'id', row }]);
     await journal.close();
-    t.equal(await copyAsReplica(from, target, { from: 3, logId: 'life' }), 8);
-    t.equal((await replicaState(target))?.position, 8);
+    t.equal(await copyAsReplica(from, target, { from: 3, logId: 'life' }), 10);
+    t.equal((await replicaState(target))?.position, 10);
     t.equal((await replicaState(from))?.position, undefined);
     const copy = await openAt(target);
     t.equal(copy.meta(EVENT_EPOCH_KEY), 'epoch');
-    t.match(copy.meta(REPLICA_KEY), [8, new Uint8Array(32), [], 'life', [0, 0, 0]]);
+    t.match(copy.meta(REPLICA_KEY), [10, new Uint8Array(32), [], 'life', [0, 0, 0]]);
     t.equal(copy.meta('clusterDigest/1'), undefined, 'of another log');
     t.equal(copy.mail('user', '1', 0, 10).length, 3);
     await copy.close();

@@ -59,8 +59,8 @@ async function fill(directory: string): Promise<void> {
       { op: 'dead', key: { timeMs: at, kind, id, seq: at }, row: journal.pack({ command: {}, reason: '' }) },
       { op: 'audit', ring: 'calls', row: journal.pack({ at, bytes }) },
       { op: 'meta', key: `part:${at}`, row: journal.pack(at) },
-      { op: 'eventAccept', arrival: at, identity: `e-${at}`, row: journal.pack([`${at}`]) },
-      { op: 'eventRelease', arrival: at % 2 === 0 ? at : null, sequence: at, row: journal.pack([`${at}`]) },
+      { op: 'eventAccept', identity: `e-${at}`, row: journal.pack([`${at}`]) },
+      { op: 'eventPublish', row: journal.pack([`${at}`]) },
     ]);
   }
   await journal.close();

@@ -1,12 +1,13 @@
 /**
- * Events on their way into the log: known ids, and events that wait for their turn. An accepted event is on disk
- * before it is acknowledged; one write moves it to the log. A crash loses and repeats nothing (decision 0050).
+ * Events on their way into the log. An accepted event is on disk before it is acknowledged; one write moves it to the log,
+ * and a crash loses and repeats nothing (decision 0050). Of a cluster every node accepts, and the owner of the log releases.
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
-import type { Operation, Packed } from '../runtime/journal/port.ts';
+import type { EventRow, EventWrite, Operation, Packed } from '../runtime/journal/port.ts';
+import { NotOwner } from '../runtime/not-owner.ts';
 import { EVENTS_HOME, EVENTS_PARTITION, OWNS_ALL } from '../runtime/ownership.ts';
-import type { EventLogOptions, JournalEventLog } from './log.ts';
+import type { EventLogOptions } from './log.ts';
 import { ReorderWindow, type Waiting } from './reorder-window.ts';
 import { rowOf } from './row.ts';
 
@@ -25,74 +26,82 @@ export interface Intake {
   readonly duplicates: number;
 }
 
+/** Where and when it waits is known once it is written. */
 interface Waiter extends Waiting {
   readonly module: string;
   readonly row: Packed;
   readonly sizeBytes: number;
+  arrival: number;
+  acceptedMs: number;
 }
 
 type EventInboxOptions = Pick<
   EventLogOptions,
   'administration' | 'settings' | 'clock' | 'schedule' | 'ownership'
-> & {
-  readonly log: Pick<JournalEventLog, 'append'>;
-};
+>;
+
+interface Load {
+  events: number;
+  sizeBytes: number;
+}
 
 export class EventInbox {
   readonly #options: EventInboxOptions;
-  #window = new ReorderWindow<Waiter>();
-  /** Accepted and on the way to disk. */
-  readonly #pending = new Set<string>();
-  /** The highest tick that went into the log, by module, since the start. */
+  /** All events that wait, by arrival, as the journal has them. */
+  readonly #waiters = new Map<number, Waiter>();
+  /** The same in the order of their release; only at the owner of the log. */
+  #window: ReorderWindow<Waiter> | undefined;
+  /** Of events that this process is writing, by identity: spares reading their rows. */
+  readonly #drafts = new Map<string, Waiter>();
+  /** The highest tick that went into the log, by module, since this node releases. */
   readonly #highest = new Map<string, bigint>();
-  #lastWrite: Promise<void> = Promise.resolve();
-  #arrival = 0;
-  readonly #waiting = { events: 0, sizeBytes: 0 };
+  readonly #waiting: Load = { events: 0, sizeBytes: 0 };
   /** The same by module; the modules are those of the configuration. */
-  readonly #waitingOf = new Map<string, { events: number; sizeBytes: number }>();
+  readonly #waitingOf = new Map<string, Load>();
   #cancelRelease: (() => void) | undefined;
   #stopped = false;
-  #isOwner = false;
   readonly #counts = { accepted: 0, duplicates: 0, late: 0, overloaded: 0, storageFull: 0 };
 
-  /** Restores the events that an earlier run accepted but did not release, if they are this node's. */
+  /** Reads the events that were accepted earlier and not released. */
   constructor(options: EventInboxOptions) {
     this.#options = options;
+    this.#restore();
+    options.administration.journal.events.follow({
+      leaving: () => undefined,
+      written: (writes) => this.#written(writes),
+    });
     this.ownershipChanged();
   }
 
-  /** Call it when the owner of `EVENTS_HOME` may be another: the owner alone accepts and releases events. */
+  /** Call it when the owner of `EVENTS_HOME` may be another: the owner alone releases events. */
   ownershipChanged(): void {
     const { ownership = OWNS_ALL } = this.#options;
-    const isOwner = ownership.owns(...EVENTS_HOME);
-    if (isOwner === this.#isOwner) return;
-    this.#isOwner = isOwner;
-    if (isOwner) this.#restore();
-    else this.#letGo();
+    if (!ownership.owns(...EVENTS_HOME)) this.#letGo();
+    else if (this.#window === undefined) this.#takeOver();
   }
 
   /**
-   * Takes all of the events or none; known ones are counted and dropped. All is on disk when it resolves, together
-   * with `alongside`. Rejects with `Overloaded`, `StorageFull`, `Stopping` (also at a node that is not the owner) or
-   * `JournalUnavailable`.
+   * Takes all of the events or none; known ones are counted and dropped. All is on disk when it resolves. With
+   * `alongside`, writes of the owner of the log, all of it stands or falls together. Rejects with `Overloaded` (also when
+   * another node owns what is written alongside), `StorageFull`, `Stopping` or `JournalUnavailable`.
    */
   async accept(events: readonly IncomingEvent[], alongside: readonly Operation[] = []): Promise<Intake> {
     this.#requireRoom(events);
     const { administration } = this.#options;
-    const { operations, waiters, identities, sizeBytes } = this.#draft(events);
-    for (const waiter of waiters) this.#count(waiter, 1);
-    if (operations.length + alongside.length > 0) {
-      const accepted = () => {
-        for (const identity of identities) this.#pending.delete(identity);
-        for (const waiter of waiters) this.#window.add(waiter);
-        this.#scheduleRelease();
-      };
-      const all = [...operations, ...alongside];
-      this.#lastWrite = administration.write(all, sizeBytes, accepted, EVENTS_PARTITION);
+    const { journal } = administration;
+    let skipped = events.length;
+    // A repeat is answered without a write.
+    if (alongside.length > 0 || events.some(({ identity }) => !journal.events.knows(identity))) {
+      const { operations, drafts, sizeBytes } = this.#draft(events);
+      const partition = alongside.length > 0 ? EVENTS_PARTITION : undefined;
+      try {
+        skipped = await administration.write([...operations, ...alongside], sizeBytes, partition);
+      } finally {
+        for (const draft of drafts) this.#count(draft, -1);
+        for (const { identity } of events) this.#drafts.delete(identity);
+      }
     }
-    // A known event may still be on its way to disk: writes keep their order, so it is there when the last one is.
-    await this.#lastWrite;
-    const intake = { accepted: waiters.length, duplicates: events.length - waiters.length };
+    const intake = { accepted: events.length - skipped, duplicates: skipped };
     this.#counts.accepted += intake.accepted;
     this.#counts.duplicates += intake.duplicates;
     return intake;
@@ -109,7 +118,7 @@ export class EventInbox {
   }
 
   #requireRoom(events: readonly IncomingEvent[]): void {
-    if (this.#stopped || !this.#isOwner) throw new GatewayError('Stopping');
+    if (this.#stopped) throw new GatewayError('Stopping');
     if (this.#options.administration.journal.full()) {
       this.#counts.storageFull += 1;
       throw new GatewayError('StorageFull');
@@ -131,71 +140,101 @@ export class EventInbox {
       own = { events: 0, sizeBytes: 0 };
       this.#waitingOf.set(module, own);
     }
-    for (const counts of [this.#waiting, own]) {
-      counts.events += sign;
-      counts.sizeBytes += sign * sizeBytes;
+    for (const load of [this.#waiting, own]) {
+      load.events += sign;
+      load.sizeBytes += sign * sizeBytes;
     }
   }
 
-  /** The events that are not known yet, packed. */
+  /** Until they are written they count among those that wait. */
   #draft(events: readonly IncomingEvent[]) {
-    const { journal } = this.#options.administration;
-    const acceptedMs = this.#options.clock();
+    const { administration, clock } = this.#options;
+    const { journal } = administration;
+    const acceptedMs = clock();
     const operations: Operation[] = [];
-    const waiters: Waiter[] = [];
-    const identities: string[] = [];
+    const drafts: Waiter[] = [];
     let total = 0;
     for (const event of events) {
       const { identity, module } = event;
-      if (this.#pending.has(identity) || journal.events.knows(identity)) continue;
       const row = journal.pack(rowOf(event, acceptedMs));
       const sizeBytes = journal.sizeBytes(row);
-      const arrival = ++this.#arrival;
-      this.#pending.add(identity);
-      identities.push(identity);
-      operations.push({ op: 'eventAccept', arrival, identity, row });
-      waiters.push({ tick: BigInt(event.tick), arrival, acceptedMs, module, row, sizeBytes });
+      const draft = { tick: BigInt(event.tick), arrival: 0, acceptedMs, module, row, sizeBytes };
+      operations.push({ op: 'eventAccept', identity, row });
+      drafts.push(draft);
+      this.#drafts.set(identity, draft);
+      this.#count(draft, 1);
       total += sizeBytes;
     }
-    return { operations, waiters, identities, sizeBytes: total };
+    return { operations, drafts, sizeBytes: total };
+  }
+
+  /** Whichever node has written it: the wait counts from now, because clocks of nodes differ. */
+  #written(writes: readonly EventWrite[]): void {
+    const acceptedMs = this.#options.clock();
+    for (const write of writes) {
+      if (write.op === 'eventWait') {
+        const waiter = this.#drafts.get(write.identity) ?? this.#read(write.row);
+        waiter.arrival = write.arrival;
+        waiter.acceptedMs = acceptedMs;
+        this.#add(waiter);
+      } else if (write.op === 'eventEnter' && write.arrival !== null) this.#remove(write.arrival);
+    }
+    this.#scheduleRelease();
+  }
+
+  #read(row: Packed): Waiter {
+    const { journal } = this.#options.administration;
+    const [module, tick, , , , , , , acceptedMs] = journal.unpack(row) as EventRow;
+    return { tick: BigInt(tick), arrival: 0, acceptedMs, module, row, sizeBytes: journal.sizeBytes(row) };
+  }
+
+  #add(waiter: Waiter): void {
+    this.#waiters.set(waiter.arrival, waiter);
+    this.#window?.add(waiter);
+    this.#count(waiter, 1);
+  }
+
+  #remove(arrival: number): void {
+    const waiter = this.#waiters.get(arrival);
+    if (waiter === undefined) return;
+    this.#waiters.delete(arrival);
+    this.#count(waiter, -1);
   }
 
   #restore(): void {
     const { journal } = this.#options.administration;
     let rows: ReturnType<typeof journal.events.waiting>;
+    let after = 0;
     do {
-      rows = journal.events.waiting(this.#arrival, SLICE);
+      rows = journal.events.waiting(after, SLICE);
       for (const { arrival, row } of rows) {
-        this.#arrival = arrival;
+        after = arrival;
         // A damaged one stays where it is, to be seen by `check`.
         if (row === undefined) continue;
-        const packed = journal.pack(row);
-        const sizeBytes = journal.sizeBytes(packed);
-        const [module, tick, , , , , , , acceptedMs] = row;
-        const waiter = { tick: BigInt(tick), arrival, acceptedMs, module, row: packed, sizeBytes };
-        this.#window.add(waiter);
-        this.#count(waiter, 1);
+        const waiter = this.#read(journal.pack(row));
+        waiter.arrival = arrival;
+        this.#add(waiter);
       }
     } while (rows.length === SLICE);
+  }
+
+  #takeOver(): void {
+    this.#window = new ReorderWindow();
+    for (const waiter of this.#waiters.values()) this.#window.add(waiter);
     this.#scheduleRelease();
   }
 
-  /** The next owner reads them from the journal. */
   #letGo(): void {
     this.#cancelRelease?.();
     this.#cancelRelease = undefined;
-    this.#window = new ReorderWindow();
-    this.#arrival = 0;
-    this.#waiting.events = 0;
-    this.#waiting.sizeBytes = 0;
-    this.#waitingOf.clear();
+    this.#window = undefined;
     this.#highest.clear();
   }
 
   #scheduleRelease(): void {
     const { clock, schedule, settings } = this.#options;
-    if (this.#stopped || !this.#isOwner || this.#cancelRelease !== undefined) return;
-    const waitMs = this.#window.waitMs(clock(), settings.get('EventReorderMilliseconds'));
+    if (this.#stopped || this.#cancelRelease !== undefined) return;
+    const waitMs = this.#window?.waitMs(clock(), settings.get('EventReorderMilliseconds'));
     if (waitMs === undefined) return;
     this.#cancelRelease = schedule.timer(Math.max(waitMs, RELEASE_STEP_MS), () => {
       this.#cancelRelease = undefined;
@@ -205,28 +244,27 @@ export class EventInbox {
   }
 
   #release(): void {
-    const { log, clock, settings } = this.#options;
-    const taken = this.#window.take(clock(), settings.get('EventReorderMilliseconds'), SLICE);
+    const { administration, clock, settings } = this.#options;
+    const taken = this.#window?.take(clock(), settings.get('EventReorderMilliseconds'), SLICE) ?? [];
     if (taken.length === 0) return;
     for (const { module, tick } of taken) {
       const highest = this.#highest.get(module);
       if (highest !== undefined && tick < highest) this.#counts.late += 1;
       else this.#highest.set(module, tick);
     }
-    const left = () => {
-      for (const waiter of taken) this.#count(waiter, -1);
-    };
-    // Only a failed disk refuses it, and that ends the process: the events are still among the waiting.
-    log.append(taken, left).catch(() => this.stop());
+    const operations = taken.map(({ arrival, row }): Operation => ({ op: 'eventRelease', arrival, row }));
+    administration.write(operations, 0, EVENTS_PARTITION).catch((error: unknown) => this.#notReleased(error));
+  }
+
+  /** Nothing was released: the events still wait. A node that is no owner any more may be it again by now. */
+  #notReleased(error: unknown): void {
+    if (!(error instanceof NotOwner)) this.stop();
+    else if (this.#window !== undefined) this.#takeOver();
   }
 }
 
 /** May so many more wait? The bytes of what comes are not known yet: what is there decides. */
-function hasRoom(
-  counts: { events: number; sizeBytes: number } | undefined,
-  more: number,
-  share: number,
-): boolean {
-  const { events, sizeBytes } = counts ?? { events: 0, sizeBytes: 0 };
+function hasRoom(load: Load | undefined, more: number, share: number): boolean {
+  const { events, sizeBytes } = load ?? { events: 0, sizeBytes: 0 };
   return events + more <= WAITING_MAX * share && sizeBytes <= WAITING_MAX_BYTES * share;
 }

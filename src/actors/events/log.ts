@@ -1,6 +1,6 @@
 /**
- * Event log and its only writer: assigns sequence numbers. A number is assigned in memory and readable only once its row
- * is on disk; after a crash in between it is assigned again, and no reader has seen it. Incoming events: inbox.ts.
+ * Event log as readers see it: follows what is written to the journal, by any node. Sequence numbers are given when an
+ * event is written, so a number that was readable once is never given again. Incoming events: inbox.ts.
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { type EventLog, OWN_MODULE, type OwnEvent, type StoredEvent } from '../../domain/events/events.ts';
@@ -8,7 +8,7 @@ import { wireOf } from '../../domain/events/intake.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Administration } from '../runtime/administration.ts';
-import { EVENT_EPOCH_KEY, type Operation, type Packed } from '../runtime/journal/port.ts';
+import { EVENT_EPOCH_KEY, type EventWrite, type Operation } from '../runtime/journal/port.ts';
 import { EVENTS_PARTITION, type Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
 import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
@@ -23,16 +23,8 @@ export interface EventLogOptions {
   readonly newEpoch: () => string;
   /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
   readonly bytesMax?: number;
-  /** Whether this node is the writer; it is unless given. */
+  /** Whether this node releases and removes events; it does unless given. */
   readonly ownership?: Ownership;
-}
-
-/** An event that gets the next sequence number. */
-interface EventEntry {
-  /** Under which it has waited; null when it never did. */
-  readonly arrival: number | null;
-  readonly row: Packed;
-  readonly sizeBytes: number;
 }
 
 /** Opens the log of the journal; a new or restored one gets an epoch, on disk when this resolves. */
@@ -52,8 +44,6 @@ export class JournalEventLog implements EventLog {
   readonly #stopRetention: () => void;
   #oldest: number;
   #newest: number;
-  /** The newest sequence number in use; its row may be on its way to disk. */
-  #given: number;
   #stopped = false;
   #own = 0;
   #trimmed = 0;
@@ -63,13 +53,19 @@ export class JournalEventLog implements EventLog {
     this.epoch = epoch;
     const { events } = options.administration.journal;
     ({ oldest: this.#oldest, newest: this.#newest } = events.ends());
-    this.#given = this.#newest;
+    events.follow({
+      // Before the rows are gone: a reader asks for the oldest first, and misses none without knowing.
+      leaving: (oldest) => {
+        this.#oldest = oldest;
+      },
+      written: (writes) => this.#written(writes),
+    });
     this.#stopRetention = retainEvents({
       ...options,
       rows: events,
       bytesMax: options.bytesMax ?? LOG_MAX_BYTES,
       ends: () => ({ oldest: this.#oldest, newest: this.#newest }),
-      remove: (operations, oldest) => this.#remove(operations, oldest),
+      remove: (operations) => this.#remove(operations),
     });
   }
 
@@ -108,27 +104,7 @@ export class JournalEventLog implements EventLog {
     const wire = wireOf(OWN_MODULE, tick, event.type, JSON.stringify(event.data));
     const row = journal.pack(ownRow(tick, event.type, event.userId, wire, clock()));
     this.#own += 1;
-    await this.append([{ arrival: null, row, sizeBytes: journal.sizeBytes(row) }]);
-  }
-
-  /**
-   * Assigns the next sequence numbers in this order; resolves when the entries are on disk and readers are notified.
-   */
-  append(entries: readonly EventEntry[], onDisk?: () => void): Promise<void> {
-    let sizeBytes = 0;
-    const operations = entries.map((entry): Operation => {
-      sizeBytes += entry.sizeBytes;
-      this.#given += 1;
-      return { op: 'eventRelease', arrival: entry.arrival, sequence: this.#given, row: entry.row };
-    });
-    const newest = this.#given;
-    const released = () => {
-      onDisk?.();
-      this.#newest = newest;
-      if (this.#oldest === 0) this.#oldest = this.#options.administration.journal.events.ends().oldest;
-      for (const listener of this.#listeners) listener();
-    };
-    return this.#options.administration.write(operations, sizeBytes, released, EVENTS_PARTITION);
+    await administration.write([{ op: 'eventPublish', row }], journal.sizeBytes(row));
   }
 
   stop(): void {
@@ -142,9 +118,19 @@ export class JournalEventLog implements EventLog {
     return { rows, sizeBytes, newest: this.#newest, own: this.#own, trimmed: this.#trimmed };
   }
 
-  #remove(operations: readonly Operation[], oldest: number): void {
-    this.#oldest = oldest;
-    this.#trimmed += operations.length;
-    this.#options.administration.write(operations, 0, undefined, EVENTS_PARTITION).catch(() => this.stop());
+  /** Readers are notified once for all of them. */
+  #written(writes: readonly EventWrite[]): void {
+    const before = this.#newest;
+    for (const write of writes) {
+      if (write.op === 'eventLeave') this.#trimmed += 1;
+      else if (write.op === 'eventEnter') this.#newest = write.sequence;
+    }
+    if (this.#newest === before) return;
+    if (this.#oldest === 0) this.#oldest = this.#options.administration.journal.events.ends().oldest;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #remove(operations: readonly Operation[]): Promise<unknown> {
+    return this.#options.administration.write(operations, 0, EVENTS_PARTITION);
   }
 }

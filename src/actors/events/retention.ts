@@ -29,23 +29,36 @@ interface EventRetentionOptions {
   /** The owner of `EVENTS_HOME` alone removes events. */
   readonly ownership?: Ownership;
   readonly ends: () => { readonly oldest: number; readonly newest: number };
-  /** `oldest`: sequence of the oldest event from now on. */
-  readonly remove: (operations: readonly Operation[], oldest: number) => void;
+  /** Resolves when they have left; rejects when another node removes events now, or the process ends. */
+  readonly remove: (operations: readonly Operation[]) => Promise<unknown>;
 }
 
 /** Starts it; what it returns stops it. */
 export function retainEvents(options: EventRetentionOptions): () => void {
   const { schedule, ownership = OWNS_ALL } = options;
-  const tidy = () => {
-    const more = ownership.owns(...EVENTS_HOME) && removeSlice(options);
-    cancel = schedule.timer(more ? SLICE_WAIT_MS : SECOND_MS, tidy);
+  let stopped = false;
+  let cancel = (): void => undefined;
+  const again = (waitMs: number) => {
+    if (!stopped) cancel = schedule.timer(waitMs, tidy);
   };
-  let cancel = schedule.timer(SECOND_MS, tidy);
-  return () => cancel();
+  const tidy = () => {
+    const slice = ownership.owns(...EVENTS_HOME) ? sliceOf(options) : [];
+    if (slice.length === 0) again(SECOND_MS);
+    else
+      options.remove(slice).then(
+        () => again(slice.length === SLICE ? SLICE_WAIT_MS : SECOND_MS),
+        () => again(SECOND_MS),
+      );
+  };
+  again(SECOND_MS);
+  return () => {
+    stopped = true;
+    cancel();
+  };
 }
 
-/** True when there is more to remove. */
-function removeSlice({ rows, settings, clock, bytesMax, ends, remove }: EventRetentionOptions): boolean {
+/** The oldest events that are to be removed, those of one write. */
+function sliceOf({ rows, settings, clock, bytesMax, ends }: EventRetentionOptions): Operation[] {
   const { oldest, newest } = ends();
   const beforeMs = clock() - settings.get('EventDays') * DAY_MS;
   const tooLarge = rows.sizeBytes() > bytesMax;
@@ -61,8 +74,5 @@ function removeSlice({ rows, settings, clock, bytesMax, ends, remove }: EventRet
     return operations;
   };
   // Usually nothing is to be removed: one row shows it.
-  if (slice(1).length === 0) return false;
-  const operations = slice(SLICE);
-  remove(operations, oldest + operations.length);
-  return operations.length === SLICE;
+  return slice(1).length === 0 ? [] : slice(SLICE);
 }

@@ -67,24 +67,17 @@ export class Administration {
   }
 
   /**
-   * Rows that belong to no actor, in one group: all of them are on disk when it resolves, or none. `onDisk` is called
-   * in the order of the writes, as soon as they are there. `partition`: of a cluster, its owner alone may write them.
+   * Rows that belong to no actor, in one group: all of them are on disk when it resolves, or none. Resolves with the number
+   * of requests of events that were passed over. `partition`: of a cluster, its owner alone may write them; rejects with
+   * `NotOwner` otherwise.
    */
-  write(
-    operations: readonly Operation[],
-    sizeBytes: number,
-    onDisk?: () => void,
-    partition?: number,
-  ): Promise<void> {
+  write(operations: readonly Operation[], sizeBytes: number, partition?: number): Promise<number> {
     const { commit } = this.#wiring;
     if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
     return new Promise((resolve, reject) => {
-      const settle = (_: unknown, error: Error | undefined) =>
-        error === undefined ? resolve() : reject(error);
-      commit.addRows(ofNoActor(operations, partition), {
-        ...(onDisk === undefined ? {} : { applied: { type: 'stored' as const, onDisk } }),
-        waiter: { settle },
-      });
+      const settle = (skipped: unknown, error: Error | undefined) =>
+        error === undefined ? resolve(Number(skipped)) : reject(error);
+      commit.addRows(ofNoActor(operations, partition), { waiter: { settle } });
       commit.wrote(operations.length, sizeBytes);
     });
   }
@@ -133,11 +126,11 @@ export class Administration {
     return false;
   }
 
-  #trim(ring: StoredRing, rows: number): Promise<void> {
+  #trim(ring: StoredRing, rows: number): Promise<unknown> {
     if (isNodeRing(ring) && this.#calls.trim !== undefined) return this.#calls.trim(ring, rows);
     const trim = Number(this.journal.meta(AUDIT_TRIMS_KEY) ?? 0) + 1;
     const ofCluster = this.#wiring.cluster === undefined ? {} : { trim };
-    return this.write([{ op: 'auditTrim', ring, rows, ...ofCluster }], 0, undefined, homeOf(...AUDIT_HOME));
+    return this.write([{ op: 'auditTrim', ring, rows, ...ofCluster }], 0, homeOf(...AUDIT_HOME));
   }
 
   /** Of the oldest records of a ring, how many may go: the newest of the log stays, positions count on from it. */
@@ -190,10 +183,14 @@ export class Administration {
   async metaPut(key: string, value: unknown, partition?: number): Promise<void> {
     checkName('the name of a value', key, ID_MAX_BYTES);
     const row = this.journal.pack(value);
+    const isShared = partition !== undefined && this.#wiring.cluster !== undefined;
+    const was = isShared ? this.metaGet(key) : undefined;
     this.#meta.set(key, value);
     try {
-      const write: Operation = { op: 'meta', key: `part:${key}`, row };
-      await this.write([write], this.journal.sizeBytes(row), undefined, partition);
+      // A value of a partition says which one it replaces: a former owner that comes back overwrites no later one.
+      const condition = was === undefined ? {} : { was };
+      const write: Operation = { op: isShared ? 'metaOnce' : 'meta', key: `part:${key}`, row, ...condition };
+      await this.write([write], this.journal.sizeBytes(row), partition);
     } finally {
       if (this.#meta.get(key) === value) this.#meta.delete(key);
     }
@@ -247,8 +244,8 @@ export class Administration {
   }
 
   /** Removes a dead letter; resolves when it is gone from disk. */
-  removeDead(key: DeadKey): Promise<void> {
-    return this.write([{ op: 'deadRemove', key }], 0);
+  async removeDead(key: DeadKey): Promise<void> {
+    await this.write([{ op: 'deadRemove', key }], 0);
   }
 }
 

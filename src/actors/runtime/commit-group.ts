@@ -1,7 +1,7 @@
 /** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
 import type { GatewayError } from '../../domain/errors.ts';
 import type { AskObserver } from './actor.ts';
-import type { JournalTurn } from './journal/port.ts';
+import type { JournalTurn, SkippedWrites } from './journal/port.ts';
 
 /** A caller that waits for an answer. Settled exactly once. */
 export interface Waiter {
@@ -47,6 +47,8 @@ export class CommitGroup<Effect = unknown> {
   commands = 0;
   sizeBytes = 0;
   committed = false;
+  /** Known once the journal has written the group. */
+  skipped: SkippedWrites | undefined;
   /** Start after the commit, before the replies leave: deliveries and slow calls. */
   readonly effects: Effect[] = [];
   readonly waiters: Waiter[] = [];
@@ -56,6 +58,11 @@ export class CommitGroup<Effect = unknown> {
   #isWriting = false;
   /** Of waiters of traced requests, until the journal has the group. */
   #observers: NonNullable<Waiter['observer']>[] | undefined;
+
+  /** Requests of events of a turn that were passed over. */
+  skippedOf(turn: number): number {
+    return this.skipped?.get(turn) ?? 0;
+  }
 
   /** The journal writes the group now. */
   writing(): void {

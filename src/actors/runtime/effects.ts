@@ -24,9 +24,7 @@ export type Effect =
       readonly next: NonNullable<AnyOutcome['next']>;
     }
   /** The snapshot of an idle instance is on disk: it leaves memory unless it was used since. */
-  | { readonly type: 'passivate'; readonly cell: Cell; readonly lastUsedMs: number }
-  /** Rows that belong to no actor are on disk. */
-  | { readonly type: 'stored'; readonly onDisk: () => void };
+  | { readonly type: 'passivate'; readonly cell: Cell; readonly lastUsedMs: number };
 
 export type EffectOf<T extends Effect['type']> = Extract<Effect, { readonly type: T }>;
 

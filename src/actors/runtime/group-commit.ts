@@ -22,7 +22,7 @@ interface Consequences {
   readonly applied?: Effect;
   /** Called instead when the log has judged otherwise: nothing was written. */
   readonly outdated?: () => void;
-  /** Answered after that, or with the reason why not. */
+  /** Answered after that, with the number of requests of events that were passed over, or with the reason why not. */
   readonly waiter?: Waiter;
 }
 
@@ -112,6 +112,9 @@ export class GroupCommit {
 
   /** The same for writes that change no state in memory. */
   addRows(turn: JournalTurn, { written, applied, outdated, waiter }: Consequences): void {
+    const open = this.#open;
+    const index = open.turns.length;
+    const settle = (_: unknown, error: Error | undefined) => waiter?.settle(open.skippedOf(index), error);
     this.add(turn, {
       waits: () => undefined,
       judged: (_turn, verdict, group) => {
@@ -122,8 +125,8 @@ export class GroupCommit {
         }
         if (written !== undefined) group?.effects.push(written);
         if (applied !== undefined) this.after(group, applied);
-        if (group === undefined) waiter?.settle(undefined, undefined);
-        else if (waiter !== undefined) group.gate(waiter, undefined, undefined);
+        if (group === undefined) settle(undefined, undefined);
+        else if (waiter !== undefined) group.gate({ ...waiter, settle }, undefined, undefined);
       },
       lost: (_turn, error) => waiter?.settle(undefined, error),
     });
@@ -190,9 +193,10 @@ export class GroupCommit {
     this.#inFlight = group;
     group.writing();
     const cancelWatchdog = this.#isShared ? undefined : this.#watch(group);
-    this.#options.journal.commit(group.turns, (error, judged) => {
+    this.#options.journal.commit(group.turns, (error, judged, skipped) => {
       cancelWatchdog?.();
       if (this.#inFlight !== group) return;
+      group.skipped = skipped;
       if (error === undefined) this.#committed(group, judged);
       else this.#fail(error);
     });

@@ -155,7 +155,6 @@ function handlersOf(parts: Performers): EffectHandlers {
     notify: (effect) => turns.notify(effect),
     call: (effect) => turns.call(effect),
     passivate: ({ cell, lastUsedMs }) => passivation.snapshotStored(cell, lastUsedMs),
-    stored: ({ onDisk }) => onDisk(),
   };
 }
 

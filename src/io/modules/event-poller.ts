@@ -5,6 +5,7 @@
 import type { EventInbox } from '../../actors/events/inbox.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Operation } from '../../actors/runtime/journal/port.ts';
+import { NotOwner } from '../../actors/runtime/not-owner.ts';
 import { EVENTS_HOME, OWNS_ALL, type Ownership } from '../../actors/runtime/ownership.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -56,11 +57,13 @@ interface EventPollerOptions {
 export class EventPoller {
   readonly #options: EventPollerOptions;
   readonly #endpoint: Endpoint;
-  #cursor: string;
+  /** The last stored tick; undefined before the first. */
+  #cursor: string | undefined;
+  /** No other node has stored one since. */
+  #isCurrent = true;
   #limit = PAGE_EVENTS;
   #failures = 0;
   #eagerPolls = 0;
-  #isOwner = true;
   #cancel: () => void;
   #running: Promise<void> = Promise.resolve();
   readonly #stopping = new AbortController();
@@ -76,9 +79,8 @@ export class EventPoller {
     this.#cancel = options.schedule.timer(0, this.#poll);
   }
 
-  /** The last stored tick. */
   get cursor(): string {
-    return this.#cursor;
+    return this.#cursor ?? '0';
   }
 
   counters() {
@@ -110,12 +112,13 @@ export class EventPoller {
       return waitMs;
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
+      if (error instanceof NotOwner) this.#isCurrent = false;
       if (this.#stopping.signal.aborted) return 0;
       this.#counts.pollFailures += 1;
       this.#failures += 1;
       const { row, detail } = error;
       if (this.#failures === 1)
-        log.write('pollingFailed', { module, cursor: this.#cursor, error: row, detail });
+        log.write('pollingFailed', { module, cursor: this.cursor, error: row, detail });
       const waitMs = Math.min(POLL_MS * 2 ** Math.min(this.#failures, 10), POLL_BACKOFF_MAX_MS);
       return waitMs * (0.8 + 0.4 * this.#options.random());
     }
@@ -124,16 +127,16 @@ export class EventPoller {
   /** False where another node polls. From that one on the cursor is the one that it stored. */
   #followOwnership(): boolean {
     const { ownership = OWNS_ALL } = this.#options;
-    const wasOwner = this.#isOwner;
-    this.#isOwner = ownership.owns(...EVENTS_HOME);
-    if (this.#isOwner && !wasOwner) this.#cursor = this.#storedCursor();
-    return this.#isOwner;
+    const isOwner = ownership.owns(...EVENTS_HOME);
+    if (isOwner && !this.#isCurrent) this.#cursor = this.#storedCursor();
+    this.#isCurrent = isOwner;
+    return isOwner;
   }
 
-  #storedCursor(): string {
+  #storedCursor(): string | undefined {
     const { administration, module } = this.#options;
     const stored = administration.metaGet(CURSOR + module);
-    return typeof stored === 'string' ? stored : '0';
+    return typeof stored === 'string' ? stored : undefined;
   }
 
   async #read(): Promise<number> {
@@ -148,10 +151,11 @@ export class EventPoller {
       this.#eagerPolls = Math.max(0, this.#eagerPolls - 1);
       return this.#eagerPolls > 0 ? POLL_EAGER_MS : POLL_MS;
     }
-    const last = events.reduce((most, { tick }) => (BigInt(tick) > BigInt(most) ? tick : most), this.#cursor);
-    if (last === this.#cursor) throw this.#refusePage('no event of the page is after the cursor');
+    const last = events.reduce((most, { tick }) => (BigInt(tick) > BigInt(most) ? tick : most), this.cursor);
+    if (last === this.cursor) throw this.#refusePage('no event of the page is after the cursor');
     const row = administration.journal.pack(last);
-    const cursor: Operation = { op: 'meta', key: `part:${CURSOR}${module}`, row };
+    const before = this.#cursor === undefined ? {} : { was: this.#cursor };
+    const cursor: Operation = { op: 'metaOnce', key: `part:${CURSOR}${module}`, row, ...before };
     await inbox.accept(events, [cursor]);
     this.#cursor = last;
     this.#eagerPolls = EAGER_POLLS;
@@ -164,7 +168,7 @@ export class EventPoller {
     const { origin, path, reference } = this.#endpoint;
     const result = await modules.call({
       method: 'GET',
-      url: { origin, pathname: path, search: `?after=${this.#cursor}&limit=${this.#limit}` },
+      url: { origin, pathname: path, search: `?after=${this.cursor}&limit=${this.#limit}` },
       headers: gatewayHeaders({ kind: 'anonymous' }, { project, requestId: newRequestId() }),
       timeoutMs: POLL_TIMEOUT_MS,
       endpoint: reference,

@@ -264,7 +264,7 @@ t.test('event poller: after a crash it continues from the last page on disk', as
     const schedule = { immediate: (run: () => void) => setImmediate(run), timer: actors.clock.timer };
     const world = { administration, settings: actors.settings, clock: actors.clock.read, schedule };
     const log = await openEventLog({ ...world, newEpoch: () => 'epoch' });
-    return { log, inbox: new EventInbox({ ...world, log }) };
+    return { log, inbox: new EventInbox(world) };
   };
   const { polls, url } = await startModule(t, ({ after }, response) => {
     response.end(

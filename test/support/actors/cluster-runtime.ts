@@ -79,6 +79,7 @@ export function judgeOf(fault: PlantedFault | undefined, name: string): typeof j
       ownerOfPartition: (...of) => view.ownerOfPartition(...of),
       lastSeq: (...of) => view.lastSeq(...of),
       lookup: (...of) => view.lookup(...of),
+      value: (key) => view.value(key),
       hasMail: (key) => fault === 'messages are not judged' || view.hasMail(key),
     });
     return verdict === VERDICT.stale && fault === 'a stale turn ends its node' ? VERDICT.refused : verdict;

@@ -5,6 +5,7 @@ import {
   type Operation,
   ofNoActor,
 } from '../../../src/actors/runtime/journal/port.ts';
+import { EVENTS_PARTITION } from '../../../src/actors/runtime/ownership.ts';
 
 /** Resolves when the rows are on disk; rejects when the journal refuses one of them. */
 export function commitRows(journal: Journal, operations: readonly Operation[]): Promise<void> {
@@ -25,7 +26,8 @@ function turnOf(operation: Operation, journal: Journal, names: Map<string, strin
   const operations = [operation];
   if (operation.op === 'append' || operation.op === 'snapshot')
     return { kind: operation.kind, id: operation.id, operations, claims: [] };
-  if (operation.op !== 'index') return ofNoActor(operations, 0);
+  if (operation.op !== 'index')
+    return ofNoActor(operations, operation.op === 'metaOnce' ? undefined : EVENTS_PARTITION);
   const { index, key, owner } = operation;
   const name = `${index}\0${key}`;
   const replaces = names.has(name) ? names.get(name) : journal.lookup(index, key);

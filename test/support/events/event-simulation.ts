@@ -105,7 +105,7 @@ class EventSimulation {
     await this.#rest(0);
     this.#log = await opening;
     this.#log.subscribe(() => this.#look());
-    this.#inbox = new EventInbox({ ...world, log: this.#log });
+    this.#inbox = new EventInbox(world);
   }
 
   async #step(): Promise<void> {

@@ -28,7 +28,7 @@ interface JournalCallAuditDeps {
   readonly journal: Pick<Journal, 'pack' | 'sizeBytes'>;
   readonly commit: Pick<GroupCommit, 'failed' | 'backlog' | 'add' | 'wroteUnawaited'>;
   /** Rows that belong to no actor, in one group; resolves when they are on disk. */
-  readonly write: (operations: readonly Operation[], sizeBytes: number) => Promise<void>;
+  readonly write: (operations: readonly Operation[], sizeBytes: number) => Promise<unknown>;
 }
 
 /** Puts the records into the next group of the journal. */
@@ -51,12 +51,12 @@ export class JournalCallAudit implements CallAudit {
     commit.wroteUnawaited(1, sizeBytes);
   }
 
-  writeFirst(record: AuditRecord): Promise<void> {
+  async writeFirst(record: AuditRecord): Promise<void> {
     const { commit, write } = this.#deps;
-    if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
-    if (commit.backlog >= BACKLOG_MAX) return Promise.reject(new GatewayError('Overloaded'));
+    if (commit.failed) throw new GatewayError('JournalUnavailable');
+    if (commit.backlog >= BACKLOG_MAX) throw new GatewayError('Overloaded');
     const { operation, sizeBytes } = this.#packed(record);
-    return write([operation], sizeBytes);
+    await write([operation], sizeBytes);
   }
 
   /** They are in groups of the journal, whose end waits for these. */

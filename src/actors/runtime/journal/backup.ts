@@ -31,7 +31,7 @@ export async function copyJournal(directory: string, target: string): Promise<vo
 
 /**
  * Copies the journal as the state with which the log of a cluster begins, and returns that position: at least `from`, and
- * above the numbers of messages that wait. The log of events continues, as the original is given up.
+ * above the numbers of messages and events that wait. The log of events continues, as the original is given up.
  */
 export async function copyAsReplica(
   directory: string,
@@ -41,10 +41,12 @@ export async function copyAsReplica(
   await copyFile(directory, target);
   let position = from;
   await finish(target, (root) => {
-    for (const key of openTables(root, createPackr()).tables.mailbox.getKeys({})) {
-      const seq = Number((key as readonly unknown[])[2]);
-      position = Math.max(position, Math.floor(seq / MESSAGES_OF_ROW_MAX) + 1);
-    }
+    const { tables, events } = openTables(root, createPackr());
+    const beginAfter = (number: number) => {
+      position = Math.max(position, Math.floor(number / MESSAGES_OF_ROW_MAX) + 1);
+    };
+    for (const key of tables.mailbox.getKeys({})) beginAfter(Number((key as readonly unknown[])[2]));
+    for (const key of events.eventInbox.getKeys({ reverse: true, limit: 1 })) beginAfter(Number(key));
     forgetReplica(root);
     putReplica(root, [position, new Uint8Array(DIGEST_BYTES), [], logId, BEGINNING_ROW]);
   });

@@ -2,7 +2,15 @@
  * The log of events on disk, in three sub-databases: the log by sequence, waiting events by arrival, identities of
  * both. Owns their keys; the event log assigns the sequence numbers.
  */
-import { DamagedRow, type EventRow, type EventRows, type Operation, type Packed } from './port.ts';
+import { EventFollowers } from './event-writes.ts';
+import {
+  DamagedRow,
+  type EventFollower,
+  type EventRow,
+  type EventRows,
+  type EventWrite,
+  type Packed,
+} from './port.ts';
 import type { StoredTable } from './reader.ts';
 
 export interface EventTables {
@@ -10,8 +18,6 @@ export interface EventTables {
   readonly eventInbox: StoredTable;
   readonly eventIdentity: StoredTable;
 }
-
-export type EventOperation = Extract<Operation, { op: 'eventAccept' | 'eventRelease' | 'eventRemove' }>;
 
 /** Names of the sub-databases. */
 export function eventTables(table: (name: string) => StoredTable): EventTables {
@@ -25,33 +31,45 @@ export function eventTables(table: (name: string) => StoredTable): EventTables {
 export class JournalEvents implements EventRows {
   readonly #tables: EventTables;
   readonly #pack: (value: unknown) => Packed;
+  readonly #followers = new EventFollowers();
 
   constructor(tables: EventTables, pack: (value: unknown) => Packed) {
     this.#tables = tables;
     this.#pack = pack;
   }
 
-  write(operation: EventOperation): void {
+  follow(follower: EventFollower): () => void {
+    return this.#followers.add(follower);
+  }
+
+  write(write: EventWrite): void {
     const { events, eventInbox, eventIdentity } = this.#tables;
-    switch (operation.op) {
-      case 'eventAccept':
-        eventInbox.put(operation.arrival, operation.row);
+    this.#followers.writing(write);
+    switch (write.op) {
+      case 'eventWait':
+        eventInbox.put(write.arrival, write.row);
         // Nothing is read from it: the key says all.
-        eventIdentity.put(operation.identity, this.#pack(1));
+        eventIdentity.put(write.identity, this.#pack(1));
         return;
-      case 'eventRelease':
-        if (operation.arrival !== null) eventInbox.remove(operation.arrival);
-        events.put(operation.sequence, operation.row);
+      case 'eventEnter':
+        if (write.arrival !== null) eventInbox.remove(write.arrival);
+        events.put(write.sequence, write.row);
         return;
-      case 'eventRemove':
-        events.remove(operation.sequence);
-        if (operation.identity !== null) eventIdentity.remove(operation.identity);
+      case 'eventLeave':
+        events.remove(write.sequence);
+        if (write.identity !== null) eventIdentity.remove(write.identity);
         return;
     }
   }
 
+  /** What was written is on disk. */
+  committed(): void {
+    this.#followers.written();
+  }
+
   ends(): { oldest: number; newest: number } {
-    return { oldest: this.#end(false), newest: this.#end(true) };
+    const { events } = this.#tables;
+    return { oldest: endOf(events, false), newest: endOf(events, true) };
   }
 
   page(afterSequence: number, limit: number): { sequence: number; row: EventRow | undefined }[] {
@@ -70,6 +88,18 @@ export class JournalEvents implements EventRows {
     return rows;
   }
 
+  lastArrival(): number {
+    return endOf(this.#tables.eventInbox, true);
+  }
+
+  waits(arrival: number): boolean {
+    return this.#tables.eventInbox.has(arrival);
+  }
+
+  waitingRow(arrival: number): Packed | undefined {
+    return this.#tables.eventInbox.copy(arrival);
+  }
+
   knows(identity: string): boolean {
     return this.#tables.eventIdentity.has(identity);
   }
@@ -77,11 +107,11 @@ export class JournalEvents implements EventRows {
   sizeBytes(): number {
     return this.#tables.events.sizeBytes();
   }
+}
 
-  #end(reverse: boolean): number {
-    for (const key of this.#tables.events.getKeys({ reverse, limit: 1 })) return Number(key);
-    return 0;
-  }
+function endOf(table: StoredTable, reverse: boolean): number {
+  for (const key of table.getKeys({ reverse, limit: 1 })) return Number(key);
+  return 0;
 }
 
 function rowOf(value: unknown): EventRow | undefined {

@@ -26,6 +26,7 @@ import { engineInfo, JournalOwner } from './owner.ts';
 import { BackgroundWalk } from './pages/background-walk.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 import {
+  type CommitDone,
   type IsWanted,
   type Journal,
   JournalTaken,
@@ -37,7 +38,7 @@ import {
 } from './port.ts';
 import type { StoredTable } from './reader.ts';
 import { JournalReader } from './reader.ts';
-import { createPackr, packRow } from './row-checksum.ts';
+import { createPackr, packRow, unpackRow } from './row-checksum.ts';
 import { JournalSpace, type TableStats } from './space.ts';
 import { openTables } from './tables.ts';
 import { JournalWriter, type Tables } from './writer.ts';
@@ -125,6 +126,7 @@ export class DiskJournal implements Journal {
       indexes: this.#indexes,
       events: this.events,
       pack: (value) => packRow(this.#packr, value),
+      unpack: (row) => this.unpack(row),
       audit: this.#audit,
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
@@ -168,14 +170,19 @@ export class DiskJournal implements Journal {
     return packRow(this.#packr, value);
   }
 
+  unpack(packed: Packed): unknown {
+    return unpackRow(this.#packr, packed as Uint8Array);
+  }
+
   sizeBytes(packed: Packed): number {
     return (packed as Uint8Array).length;
   }
 
-  commit(turns: readonly JournalTurn[], done: (error: Error | undefined) => void): void {
+  commit(turns: readonly JournalTurn[], done: CommitDone): void {
+    const { turns: decided, skipped } = this.#writer.decide(turns);
     // A key that the engine does not take, or a closed journal: names are checked in the turn, so these are bugs.
     this.#owner
-      .write(() => this.#writer.write(turns))
+      .write(() => this.#writer.write(decided))
       .then(
         (info) => {
           this.#root.resetReadTxn();
@@ -183,7 +190,8 @@ export class DiskJournal implements Journal {
             done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
             return;
           }
-          done(this.#measured(info.lastPageNumber));
+          this.events.committed();
+          done(this.#measured(info.lastPageNumber), undefined, skipped);
         },
         (error: Error & { commitError?: Promise<never> }) => {
           // The engine reports the reason separately, as a promise that rejects.

@@ -1,31 +1,47 @@
 /** The log of events of the journal in memory: the same rows as on disk, for the simulation and for tests. */
-import type { EventOperation } from './events.ts';
+import { EventFollowers } from './event-writes.ts';
 import { copyPlain } from './plain-data.ts';
-import type { EventRow, EventRows } from './port.ts';
+import type { EventFollower, EventRow, EventRows, EventWrite, Packed } from './port.ts';
 
 export class MemoryEvents implements EventRows {
   /** Both in ascending order of their keys, which is the order in which they are added. */
   readonly #log = new Map<number, EventRow>();
   readonly #waiting = new Map<number, EventRow>();
   readonly #identities = new Set<string>();
+  readonly #followers = new EventFollowers();
   #newest = 0;
 
-  write(operation: EventOperation): void {
-    switch (operation.op) {
-      case 'eventAccept':
-        this.#waiting.set(operation.arrival, operation.row as EventRow);
-        this.#identities.add(operation.identity);
+  follow(follower: EventFollower): () => void {
+    return this.#followers.add(follower);
+  }
+
+  write(write: EventWrite): void {
+    this.#followers.writing(write);
+    switch (write.op) {
+      case 'eventWait':
+        this.#waiting.set(write.arrival, write.row as EventRow);
+        this.#identities.add(write.identity);
         return;
-      case 'eventRelease':
-        if (operation.arrival !== null) this.#waiting.delete(operation.arrival);
-        this.#log.set(operation.sequence, operation.row as EventRow);
-        this.#newest = operation.sequence;
+      case 'eventEnter':
+        if (write.arrival !== null) this.#waiting.delete(write.arrival);
+        this.#log.set(write.sequence, write.row as EventRow);
+        this.#newest = write.sequence;
         return;
-      case 'eventRemove':
-        this.#log.delete(operation.sequence);
-        if (operation.identity !== null) this.#identities.delete(operation.identity);
+      case 'eventLeave':
+        this.#log.delete(write.sequence);
+        if (write.identity !== null) this.#identities.delete(write.identity);
         return;
     }
+  }
+
+  /** The process that uses the journal has ended. */
+  crash(): void {
+    this.#followers.clear();
+  }
+
+  /** What was written is on disk. */
+  committed(): void {
+    this.#followers.written();
   }
 
   ends(): { oldest: number; newest: number } {
@@ -48,6 +64,18 @@ export class MemoryEvents implements EventRows {
       .filter(([arrival]) => arrival > afterArrival)
       .slice(0, limit)
       .map(([arrival, row]) => ({ arrival, row: copyPlain(row) as unknown as EventRow }));
+  }
+
+  lastArrival(): number {
+    return Math.max(0, ...this.#waiting.keys());
+  }
+
+  waits(arrival: number): boolean {
+    return this.#waiting.has(arrival);
+  }
+
+  waitingRow(arrival: number): Packed | undefined {
+    return this.#waiting.get(arrival);
   }
 
   knows(identity: string): boolean {

@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
 import type { Typed } from '../protocol.ts';
+import { EventWrites } from './event-writes.ts';
 import { MemoryAudit } from './memory-audit.ts';
 import { MemoryDamage } from './memory-damage.ts';
 import { MemoryEvents } from './memory-events.ts';
@@ -32,6 +33,9 @@ export class MemoryRows {
   readonly #dead = new Map<string, port.DeadRow>();
   readonly #meta = new Map<string, unknown>();
   readonly #audit: MemoryAudit;
+  /** Of the batch that is being written. */
+  #eventWrites: EventWrites | undefined;
+  #skipped = 0;
 
   constructor(ignoresChecksums: boolean, auditRowsMax: (ring: StoredRing) => number) {
     this.damage = new MemoryDamage(ignoresChecksums);
@@ -180,8 +184,19 @@ export class MemoryRows {
     };
   }
 
-  /** Writes one operation. */
-  protected apply(operation: port.Operation): void {
+  /** Writes a group, as that on disk does. */
+  protected write(turns: readonly (readonly port.Operation[])[]): port.SkippedWrites {
+    const skipped = new Map<number, number>();
+    this.#eventWrites = new EventWrites({ rows: this.events, copy: copyPlain });
+    for (const [index, operations] of turns.entries()) {
+      this.#skipped = 0;
+      for (const operation of operations) this.#apply(operation);
+      if (this.#skipped > 0) skipped.set(index, this.#skipped);
+    }
+    return skipped;
+  }
+
+  #apply(operation: port.Operation): void {
     switch (operation.op) {
       case 'append':
         this.#shelf(operation.kind, operation.id).rows.set(operation.seq, operation.row as port.TurnRow);
@@ -228,8 +243,16 @@ export class MemoryRows {
         if (isDeepStrictEqual(this.#meta.get(operation.key), operation.was))
           this.#meta.set(operation.key, operation.row);
         return;
-      default:
+      case 'eventWait':
+      case 'eventEnter':
+      case 'eventLeave':
         this.events.write(operation);
+        return;
+      default: {
+        const write = this.#eventWrites?.decide(operation);
+        if (write === undefined) this.#skipped += 1;
+        else this.events.write(write);
+      }
     }
   }
 

@@ -10,8 +10,9 @@ import * as port from './port.ts';
 interface Flight {
   /** Who has committed it. */
   readonly owner: number;
-  readonly group: readonly port.Operation[];
-  readonly done: (error: Error | undefined) => void;
+  /** Operations of each turn. */
+  readonly group: readonly (readonly port.Operation[])[];
+  readonly done: port.CommitDone;
 }
 
 export interface MemoryJournalOptions {
@@ -19,8 +20,8 @@ export interface MemoryJournalOptions {
   readonly immediate?: (run: () => void) => void;
   /** Audit records kept of a ring; all unless given. */
   readonly auditRowsMax?: (ring: StoredRing) => number;
-  /** Planted fault: what reaches the disk instead of the group. */
-  readonly tamper?: (group: readonly port.Operation[]) => readonly port.Operation[];
+  /** Planted fault: what reaches the disk instead of the operations of a turn. */
+  readonly tamper?: (turn: readonly port.Operation[]) => readonly port.Operation[];
   /** Planted fault: a group is acknowledged before it is written. */
   readonly acknowledgesEarly?: boolean;
   /** Planted fault: damaged rows are read as they are. */
@@ -37,7 +38,7 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
   #epoch = 0;
   #owner = 0;
   /** Acknowledged and not written: only with the planted fault. */
-  #early: (readonly port.Operation[])[] = [];
+  #early: Flight['group'][] = [];
   #failure: Error | undefined;
   #full = false;
 
@@ -70,14 +71,18 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
     });
   }
 
-  commit(turns: readonly port.JournalTurn[], done: (error: Error | undefined) => void): void {
+  unpack(packed: port.Packed): port.Plain {
+    return copyPlain(packed);
+  }
+
+  commit(turns: readonly port.JournalTurn[], done: port.CommitDone): void {
     this.#commit(this.#owner, turns, done);
   }
 
-  #commit(owner: number, turns: readonly port.JournalTurn[], done: (error: Error | undefined) => void): void {
+  #commit(owner: number, turns: readonly port.JournalTurn[], done: port.CommitDone): void {
     if (this.#flights.some((flight) => flight.owner === owner))
       throw new Error('a group is in flight already');
-    const group = turns.flatMap(({ operations }) => operations);
+    const group = turns.map(({ operations }) => operations);
     this.#flights.push({ owner, group, done });
     const epoch = this.#epoch;
     this.#options.immediate?.(() => {
@@ -95,11 +100,12 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
     }
     const failure = this.#failure;
     this.#failure = undefined;
+    let skipped: port.SkippedWrites | undefined;
     if (this.#options.acknowledgesEarly === true) {
-      this.#early.push([...inFlight.group]);
-      if (this.#early.length > 1) this.#apply(this.#early.shift() ?? []);
-    } else if (failure === undefined) this.#apply(inFlight.group);
-    inFlight.done(failure);
+      this.#early.push(inFlight.group);
+      if (this.#early.length > 1) this.#writeGroup(this.#early.shift() ?? []);
+    } else if (failure === undefined) skipped = this.#writeGroup(inFlight.group);
+    inFlight.done(failure, undefined, skipped);
     return true;
   }
 
@@ -109,8 +115,9 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
 
   /** The process dies: the group in flight is lost, or written without an acknowledgement. */
   crash(inFlight: 'lost' | 'written'): void {
+    this.events.crash();
     const own = this.#flights.find(({ owner }) => owner === this.#owner);
-    if (inFlight === 'written' && own !== undefined) this.#apply(own.group);
+    if (inFlight === 'written' && own !== undefined) this.#writeGroup(own.group);
     this.#flights = [];
     this.#early = [];
     this.#epoch += 1;
@@ -133,7 +140,10 @@ export class MemoryJournal extends MemoryRows implements port.Journal {
     this.#epoch += 1;
   }
 
-  #apply(group: readonly port.Operation[]): void {
-    for (const operation of this.#options.tamper?.(group) ?? group) this.apply(operation);
+  #writeGroup(group: Flight['group']): port.SkippedWrites {
+    const { tamper } = this.#options;
+    const skipped = this.write(tamper === undefined ? group : group.map((turn) => tamper(turn)));
+    this.events.committed();
+    return skipped;
   }
 }

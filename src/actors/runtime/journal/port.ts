@@ -143,17 +143,44 @@ export type Operation =
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
   /** The same where the key has no value yet, or the value `was`: the first writer wins. */
   | { readonly op: 'metaOnce'; readonly key: string; readonly row: Packed; readonly was?: Plain }
-  /** An event of a module that waits for its sequence number; `identity` identifies it from now on. */
-  | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
-  /** An event gets its sequence number; the row under `arrival`, null where it never waited, is removed. */
+  | EventRequest
+  | EventWrite;
+
+/** A write of events, which comes true or is passed over by the state that it meets. */
+export type EventRequest =
+  /** An event of a module waits for its sequence number, unless one with this identity waits or is in the log. */
+  | { readonly op: 'eventAccept'; readonly identity: string; readonly row: Packed }
+  /** The event that waits under the arrival gets the next sequence number; of a cluster, the owner of the log says so. */
   | {
       readonly op: 'eventRelease';
+      readonly arrival: number;
+      /** As it waits, of a writer that has it: spares reading it. It is not sent to other nodes. */
+      readonly row?: Packed;
+    }
+  /** An event that never waits gets the next sequence number. */
+  | { readonly op: 'eventPublish'; readonly row: Packed }
+  /** The oldest event leaves the log and is forgotten. The newest stays, because sequence numbers continue from it. */
+  | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
+
+/** What a request comes to: event-writes.ts alone makes these, and no row of a shared log has one. */
+export type EventWrite =
+  | { readonly op: 'eventWait'; readonly arrival: number; readonly identity: string; readonly row: Packed }
+  /** `arrival`: under which it has waited, null where it never did. */
+  | {
+      readonly op: 'eventEnter';
       readonly arrival: number | null;
       readonly sequence: number;
       readonly row: Packed;
     }
-  /** The event leaves the log and is forgotten. The newest stays, because sequence numbers continue from it. */
-  | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
+  | { readonly op: 'eventLeave'; readonly sequence: number; readonly identity: string | null };
+
+/** Hears of changes of the log of events and its inbox, by whichever node. */
+export interface EventFollower {
+  /** The log begins with this sequence number as soon as the group that is being written is on disk. */
+  leaving(oldest: number): void;
+  /** The writes of a group, in order, once they are on disk and before its callers are answered. */
+  written(writes: readonly EventWrite[]): void;
+}
 
 /** Writes that stand or fall together. */
 export interface JournalTurn {
@@ -191,7 +218,11 @@ export interface Judged {
   readonly position: number;
   /** One for each turn, in order. */
   readonly verdicts: Uint16Array;
+  readonly skipped: SkippedWrites;
 }
+
+/** By the place of a turn in its group: how many requests of events were passed over. Turns without one are left out. */
+export type SkippedWrites = ReadonlyMap<number, number>;
 
 export interface AuditRow {
   /** Position in the log: the cursor of the next page. */
@@ -252,11 +283,21 @@ export interface EventRows {
     afterArrival: number,
     limit: number,
   ): { readonly arrival: number; readonly row: EventRow | undefined }[];
+  /** The last arrival under which an event waits; 0 while none does. */
+  lastArrival(): number;
+  /** Does an event wait under the arrival? */
+  waits(arrival: number): boolean;
+  /** The event that waits under an arrival, to be written once more. Throws `DamagedRow`. */
+  waitingRow(arrival: number): Packed | undefined;
   /** Is an event with this identity in the log, or waiting? */
   knows(identity: string): boolean;
+  /** Returns the way to stop that. */
+  follow(follower: EventFollower): () => void;
   /** What the log takes. */
   sizeBytes(): number;
 }
+
+export type CommitDone = (error: Error | undefined, judged?: Judged, skipped?: SkippedWrites) => void;
 
 /** Says whether an actor counts. */
 export type IsWanted = (kind: string, id: string) => boolean;
@@ -268,13 +309,15 @@ export interface Journal {
   readonly events: EventRows;
   /** Throws TypeError when the value cannot be stored. */
   pack(value: Plain): Packed;
+  /** A copy of the value. */
+  unpack(packed: Packed): Plain;
   /** Bytes that a packed value takes. */
   sizeBytes(packed: Packed): number;
   /**
    * Writes the group; `done` is called once, later, never from within: without an error it is on disk. Without `judged`
    * all turns are applied.
    */
-  commit(turns: readonly JournalTurn[], done: (error: Error | undefined, judged?: Judged) => void): void;
+  commit(turns: readonly JournalTurn[], done: CommitDone): void;
 
   load(kind: string, id: string): StoredActor | undefined;
   has(kind: string, id: string): boolean;

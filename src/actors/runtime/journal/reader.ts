@@ -213,6 +213,8 @@ function nextId(table: Table, kind: string, afterId: string): string | undefined
 
 /** The part of a sub-database that reading and writing take. */
 export interface StoredTable extends Table {
+  /** The row, to be put under another key. Throws `DamagedRow`. */
+  copy(key: Part[] | Part): Packed | undefined;
   put(key: Part[] | Part, row: Packed): void;
   remove(key: Part[] | Part): void;
   /** Rows on disk, and what they take. */

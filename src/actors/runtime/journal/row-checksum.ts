@@ -22,6 +22,11 @@ export function packRow(packr: Packr, value: unknown): Uint8Array {
   return packr.pack(value, WITH_HEADER);
 }
 
+/** The value of what `packRow` has made. */
+export function unpackRow(packr: Packr, row: Uint8Array): unknown {
+  return packr.unpack(row as Buffer, { start: HEADER_BYTES, end: row.length } as never);
+}
+
 /** Writes the header of a row of `packRow`. The row belongs to this key from now on. */
 export function seal(row: Uint8Array, table: string, key: Part[] | Part): void {
   const sum = checksum(row.subarray(HEADER_BYTES), table, key);

@@ -7,7 +7,7 @@ import type { Doubts } from './doubts.ts';
 import { type EventTables, eventTables } from './events.ts';
 import { DamagedRow } from './port.ts';
 import type { Part, StoredTable } from './reader.ts';
-import { openRow, seal } from './row-checksum.ts';
+import { isSealed, openRow, packRow, seal } from './row-checksum.ts';
 import { type TableStats, tableBytes } from './space.ts';
 import { INDEXES, type Tables } from './writer.ts';
 
@@ -103,6 +103,14 @@ function tableOf(
         throw new DamagedRow(name, key, new Uint8Array(), 'it may be one that was hit beside it');
       return value;
     },
+    copy: (key) =>
+      guarded(() => {
+        const row = database.getBinaryFast(key);
+        if (row === undefined) return undefined;
+        const value = open(key, row, row.length);
+        if (value instanceof DamagedRow) throw value;
+        return isSealed(row) ? Buffer.from(row.subarray(0, row.length)) : packRow(packr, value);
+      }),
     mayHave: (from, until, isBetween) => doubts?.mayHaveFrom(name, from, until, isBetween) === true,
     has: (key) => guarded(() => database.doesExist(key)),
     *getRange(range) {

@@ -6,8 +6,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IndexName } from '../actor.ts';
 import type { JournalAudit } from './audit.ts';
+import { EventWrites, isEventRequest } from './event-writes.ts';
 import type { JournalEvents } from './events.ts';
-import type { JournalTurn, Operation, Packed } from './port.ts';
+import {
+  DamagedRow,
+  type EventRequest,
+  type EventWrite,
+  type JournalTurn,
+  type Operation,
+  type Packed,
+  type SkippedWrites,
+} from './port.ts';
 import type { StoredTable } from './reader.ts';
 import { deadKey, mailKey, type Part, timerKey } from './reader.ts';
 
@@ -32,12 +41,19 @@ export interface Tables {
   readonly meta: StoredTable;
 }
 
+interface DecidedGroup {
+  readonly turns: readonly Pick<JournalTurn, 'operations'>[];
+  /** Undefined when everything is written. */
+  readonly skipped: SkippedWrites | undefined;
+}
+
 interface JournalWriterOptions {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly events: JournalEvents;
   readonly audit: JournalAudit;
   readonly pack: (value: unknown) => Packed;
+  readonly unpack: (row: Packed) => unknown;
   readonly deadRowsMax: number;
 }
 
@@ -55,7 +71,31 @@ export class JournalWriter {
     this.#deadRows = this.#options.tables.dead.count();
   }
 
-  write(turns: readonly JournalTurn[]): void {
+  /**
+   * What the turns write: requests of events are decided before the batch begins, because the engine's thread runs idle
+   * while a batch that has begun waits for reads.
+   */
+  decide(turns: readonly JournalTurn[]): DecidedGroup {
+    if (!turns.some(hasEventRequest)) return { turns, skipped: undefined };
+    const { events: rows, pack, unpack } = this.#options;
+    const events = new EventWrites({ rows, copy: (row) => pack(unpack(row)) });
+    const skipped = new Map<number, number>();
+    const decided = turns.map((turn, index) => {
+      if (!hasEventRequest(turn)) return turn;
+      const operations: Operation[] = [];
+      for (const operation of turn.operations) {
+        const write = isEventRequest(operation) ? decidedOf(events, operation) : operation;
+        if (write !== undefined) operations.push(write);
+      }
+      const count = turn.operations.length - operations.length;
+      if (count > 0) skipped.set(index, count);
+      return { operations };
+    });
+    return { turns: decided, skipped };
+  }
+
+  /** Writes turns as they were decided. */
+  write(turns: DecidedGroup['turns']): void {
     this.#options.audit.begin();
     for (const { operations } of turns) for (const operation of operations) this.#writeOne(operation);
   }
@@ -105,8 +145,13 @@ export class JournalWriter {
       case 'metaOnce':
         if (isDeepStrictEqual(meta.get(operation.key), operation.was)) meta.put(operation.key, operation.row);
         return;
-      default:
+      case 'eventWait':
+      case 'eventEnter':
+      case 'eventLeave':
         this.#options.events.write(operation);
+        return;
+      default:
+        throw new TypeError(`${operation.op} was not decided`);
     }
   }
 
@@ -123,5 +168,19 @@ export class JournalWriter {
     if (this.#deadRows <= deadRowsMax) return;
     for (const oldest of tables.dead.getKeys({ limit: 1 })) tables.dead.remove(oldest as Part[]);
     this.#deadRows -= 1;
+  }
+}
+
+function hasEventRequest({ operations }: Pick<JournalTurn, 'operations'>): boolean {
+  return operations.some(isEventRequest);
+}
+
+function decidedOf(events: EventWrites, request: EventRequest): EventWrite | undefined {
+  try {
+    return events.decide(request);
+  } catch (error) {
+    // A damaged event stays where it is, to be seen by `check`.
+    if (error instanceof DamagedRow) return undefined;
+    throw error;
   }
 }

@@ -4,12 +4,14 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Claim } from '../actor.ts';
+import { EventWrites, isEventRequest } from '../journal/event-writes.ts';
 import {
   AUDIT_TRIMS_KEY,
   type Journal,
   type MailKey,
   MESSAGES_OF_ROW_MAX,
   type Operation,
+  type Packed,
 } from '../journal/port.ts';
 import type { EntryTurn } from './entry.ts';
 import type { JudgeView } from './judge.ts';
@@ -28,6 +30,8 @@ export interface AppliedTurn {
   readonly id: string;
   readonly operations: readonly Operation[];
   readonly released: readonly ReleasedName[];
+  /** Requests of events that were passed over. */
+  readonly skipped: number;
 }
 
 export class BatchView implements JudgeView {
@@ -38,7 +42,9 @@ export class BatchView implements JudgeView {
   newestId: bigint;
   readonly #seqs = new Map<string, number>();
   readonly #names = new Map<string, string | null>();
-  readonly #values = new Set<string>();
+  /** Values of which the first wins, as the batch has written them. */
+  readonly #values = new Map<string, Packed>();
+  readonly #events: EventWrites;
   /** Messages that the batch has written or used up. */
   readonly #mail = new Map<string, boolean>();
   /** Number of the last trim of the audit log, once it was asked for. */
@@ -50,6 +56,11 @@ export class BatchView implements JudgeView {
     this.#store = store;
     this.members = members;
     this.newestId = newestId;
+    this.#events = new EventWrites({
+      rows: store.events,
+      copy: (row) => store.pack(store.unpack(row)),
+      nextArrival: () => this.#nextNumber(),
+    });
   }
 
   isMember(node: number, incarnation: number): boolean {
@@ -77,6 +88,11 @@ export class BatchView implements JudgeView {
     return this.#mail.get(mailName(key)) ?? this.#store.hasMail(key);
   }
 
+  value(key: string): unknown {
+    const written = this.#values.get(key);
+    return written === undefined ? this.#store.meta(key) : this.#store.unpack(written);
+  }
+
   /** The turns that follow are of the row at this position. */
   begin(position: number, newestId: bigint): void {
     if (newestId > this.newestId) this.newestId = newestId;
@@ -86,23 +102,24 @@ export class BatchView implements JudgeView {
 
   /** Takes in a turn; its writes. Throws before anything is taken in when it cannot be applied. */
   apply({ kind, id, operations, claims }: EntryTurn): AppliedTurn {
-    let messages = this.#messages;
+    this.#requireNumbers(operations);
+    let skipped = 0;
     let trims: number | undefined;
     let seq: number | undefined;
     const written: Operation[] = [];
-    const values: string[] = [];
+    const values = new Map<string, Packed>();
     for (const operation of operations) {
       if (operation.op === 'mail') {
-        if (messages >= MESSAGES_OF_ROW_MAX) throw new RangeError('too many messages in one row of the log');
-        const key = { ...operation.key, seq: this.#position * MESSAGES_OF_ROW_MAX + messages };
-        messages += 1;
-        written.push({ ...operation, key });
+        written.push({ ...operation, key: { ...operation.key, seq: this.#nextNumber() } });
       } else if (operation.op === 'metaOnce') {
-        if (this.#values.has(operation.key) || values.includes(operation.key)) continue;
         const { key, row, was } = operation;
-        if (!isDeepStrictEqual(this.#store.meta(key), was)) continue;
-        values.push(key);
+        if (values.has(key) || !isDeepStrictEqual(this.value(key), was)) continue;
+        values.set(key, row);
         written.push({ op: 'meta', key, row });
+      } else if (isEventRequest(operation)) {
+        const write = this.#events.decide(operation);
+        if (write === undefined) skipped += 1;
+        else written.push(write);
       } else if (operation.op === 'auditTrim') {
         const { trim } = operation;
         trims ??= this.#lastTrim;
@@ -117,15 +134,28 @@ export class BatchView implements JudgeView {
       }
     }
     const released = this.#takeNames(claims, written);
-    this.#messages = messages;
     this.#trims = trims ?? this.#trims;
     for (const operation of written) {
       if (operation.op === 'mail') this.#mail.set(mailName(operation.key), true);
       else if (operation.op === 'mailRemove') this.#mail.set(mailName(operation.key), false);
     }
-    for (const value of values) this.#values.add(value);
+    for (const [key, row] of values) this.#values.set(key, row);
     if (seq !== undefined) this.#seqs.set(`${kind}\0${id}`, seq);
-    return { kind, id, operations: written, released };
+    return { kind, id, operations: written, released, skipped };
+  }
+
+  /** Throws where the row has more messages and accepted events than it has numbers. */
+  #requireNumbers(operations: readonly Operation[]): void {
+    const room = MESSAGES_OF_ROW_MAX - this.#messages;
+    if (operations.length <= room) return;
+    const numbered = operations.filter(({ op }) => op === 'mail' || op === 'eventAccept');
+    if (numbered.length > room) throw new RangeError('too many messages in one row of the log');
+  }
+
+  #nextNumber(): number {
+    const number = this.#position * MESSAGES_OF_ROW_MAX + this.#messages;
+    this.#messages += 1;
+    return number;
   }
 
   get #lastTrim(): number {

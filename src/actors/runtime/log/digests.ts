@@ -1,5 +1,5 @@
 /**
- * Running digests of what a replica has applied: names of the rows and their verdicts, from the beginning of the log. Owns
+ * Running digests of what a replica has applied: names of the rows, their verdicts and requests passed over, from the beginning of the log. Owns
  * which earlier ones are kept, and what a difference between nodes means.
  */
 import { hash } from 'node:crypto';

@@ -1,11 +1,14 @@
 /** The form of a row of the shared log: a group of turns, or a change of the members. */
 import type { Claim } from '../actor.ts';
+import { isEventRequest } from '../journal/event-writes.ts';
 import type { JournalTurn, Operation } from '../journal/port.ts';
 import { createPackr } from '../journal/row-checksum.ts';
 import type { MemberChange } from './members.ts';
 
 /** Version of the form. A newer one stops the node: it would apply what it does not understand. */
-const VERSION = 1;
+const VERSION = 2;
+/** Of rows that version 0.2.0 applies as later ones do. */
+const FIRST_VERSION = 1;
 
 /** A claim without what its writer alone needs. */
 export type EntryClaim = Pick<Claim, 'index' | 'key' | 'owner' | 'replaces'>;
@@ -38,22 +41,39 @@ export class EntryTooNew extends Error {
 const packr = createPackr();
 
 export function encodeTurns(turns: readonly JournalTurn[], newestId: bigint): Uint8Array {
-  return packr.pack([VERSION, 'turns', turns.map(entryTurn), newestId]);
+  const version = turns.some(isOfLaterVersion) ? VERSION : FIRST_VERSION;
+  return packr.pack([version, 'turns', turns.map(entryTurn), newestId]);
+}
+
+/** Events, and values of a partition, have been judged since version 2. */
+function isOfLaterVersion({ kind, id, operations }: JournalTurn): boolean {
+  if (kind !== '') return false;
+  return operations.some(
+    (operation) => isEventRequest(operation) || (id !== '' && operation.op === 'metaOnce'),
+  );
 }
 
 export function encodeMember(change: MemberChange): Uint8Array {
-  return packr.pack([VERSION, 'member', change]);
+  return packr.pack([FIRST_VERSION, 'member', change]);
 }
 
 function entryTurn({ kind, id, operations, claims }: JournalTurn): EntryTurn {
   return {
     kind,
     id,
-    operations: claims.length === 0 ? operations : operations.filter(({ op }) => op !== 'index'),
+    operations: sentOf(kind, operations, claims.length > 0),
     claims: claims.map(({ index, key, owner, replaces }) =>
       replaces === undefined ? { index, key, owner } : { index, key, owner, replaces },
     ),
   };
+}
+
+function sentOf(kind: string, operations: readonly Operation[], hasClaims: boolean): readonly Operation[] {
+  if (hasClaims) return operations.filter(({ op }) => op !== 'index');
+  if (kind !== '') return operations;
+  return operations.map((each) =>
+    each.op === 'eventRelease' ? { op: 'eventRelease', arrival: each.arrival } : each,
+  );
 }
 
 /** Throws `EntryTooNew`. */

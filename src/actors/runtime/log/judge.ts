@@ -2,8 +2,12 @@
  * The verdict on a turn: pure, and the only place that decides. Every node asks it with the same view at the same
  * position, so all of them decide alike: no clock, no setting and no limit is read here.
  */
+
+import { isDeepStrictEqual } from 'node:util';
 import type { Claim } from '../actor.ts';
+import { isEventRequest, isEventWrite } from '../journal/event-writes.ts';
 import { floorKey, KIND_VERSIONS_KEY, type MailKey, type Operation, VERDICT } from '../journal/port.ts';
+import { EVENTS_PARTITION } from '../ownership.ts';
 import type { EntryClaim, EntryTurn } from './entry.ts';
 
 /** The state at one position of the log. */
@@ -16,7 +20,17 @@ export interface JudgeView {
   lastSeq(kind: string, id: string): number;
   lookup(index: Claim['index'], key: string): string | undefined;
   hasMail(key: MailKey): boolean;
+  /** Value of a key of metadata. */
+  value(key: string): unknown;
 }
+
+const ANY_NODE: ReadonlySet<Operation['op']> = new Set([
+  'mail',
+  'metaOnce',
+  'deadRemove',
+  'eventAccept',
+  'eventPublish',
+]);
 
 interface Writer {
   readonly node: number;
@@ -37,27 +51,48 @@ export function judge(turn: EntryTurn, { node, incarnation }: Writer, view: Judg
 /** Rows of no actor: those of a partition are its owner's, and any member may write those that no other one can disturb. */
 function judgeOfNoActor({ id, operations, claims }: EntryTurn, node: number, view: JudgeView): number {
   if (claims.length > 0 || operations.some(isOfActor)) return VERDICT.refused;
-  if (id !== '') return view.ownerOfPartition(Number(id)) === node ? VERDICT.applied : VERDICT.fenced;
+  if (id !== '') return judgeOfPartition(id, operations, node, view);
   return operations.every((operation) => isOfAnyNode(operation, node)) ? VERDICT.applied : VERDICT.refused;
 }
 
-function isOfActor({ op }: Operation): boolean {
-  return op === 'append' || op === 'snapshot';
+/**
+ * A value says which one it replaces, and what is written with it stands or falls with it: a former owner that comes back
+ * writes over nothing that it has not seen.
+ */
+function judgeOfPartition(
+  id: string,
+  operations: readonly Operation[],
+  node: number,
+  view: JudgeView,
+): number {
+  if (view.ownerOfPartition(Number(id)) !== node) return VERDICT.fenced;
+  for (const operation of operations) {
+    const isOfAnother = isEventRequest(operation) && id !== String(EVENTS_PARTITION);
+    if (isOfAnother || operation.op === 'meta') return VERDICT.refused;
+    if (operation.op === 'metaOnce' && !isDeepStrictEqual(view.value(operation.key), operation.was))
+      return VERDICT.stale;
+  }
+  return VERDICT.applied;
+}
+
+function isOfActor(operation: Operation): boolean {
+  return operation.op === 'append' || operation.op === 'snapshot' || isEventWrite(operation);
 }
 
 /**
- * Messages, values of which the first wins, the id floor of the writer, the versions of kinds, which are its program's, and
- * removals of dead letters, from which nothing follows.
+ * Messages, values of which the first wins, the id floor of the writer, the versions of kinds, which are its program's,
+ * removals of dead letters, from which nothing follows, and events that come in: their numbers are given when they are applied.
  */
 function isOfAnyNode(operation: Operation, node: number): boolean {
   if (operation.op === 'meta') return operation.key === floorKey(node) || operation.key === KIND_VERSIONS_KEY;
-  return operation.op === 'mail' || operation.op === 'metaOnce' || operation.op === 'deadRemove';
+  return ANY_NODE.has(operation.op);
 }
 
 /** An actor's row follows its last one, a snapshot is of the last one, and a message is used up once. */
 function judgeRows({ kind, id, operations }: EntryTurn, view: JudgeView): number {
   let last: number | undefined;
   for (const operation of operations) {
+    if (isEventRequest(operation) || isEventWrite(operation)) return VERDICT.refused;
     if (operation.op === 'mailRemove' && !view.hasMail(operation.key)) return VERDICT.stale;
     if (operation.op !== 'append' && operation.op !== 'snapshot') continue;
     if (operation.kind !== kind || operation.id !== id) return VERDICT.refused;

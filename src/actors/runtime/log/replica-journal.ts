@@ -4,7 +4,15 @@
  */
 import type { StoredRing } from '../../../domain/audit.ts';
 import type { IndexName } from '../actor.ts';
-import type { EventRows, IsWanted, Journal, JournalTurn, Judged, MailKey, Packed } from '../journal/port.ts';
+import type {
+  CommitDone,
+  EventRows,
+  IsWanted,
+  Journal,
+  JournalTurn,
+  MailKey,
+  Packed,
+} from '../journal/port.ts';
 import { encodeTurns } from './entry.ts';
 import type { Replica } from './replica.ts';
 
@@ -29,9 +37,9 @@ export class ReplicaJournal implements Journal {
   }
 
   /** Rejects nothing: an append is tried until the row is in the log, or the node ends. */
-  commit(turns: readonly JournalTurn[], done: (error: Error | undefined, judged?: Judged) => void): void {
+  commit(turns: readonly JournalTurn[], done: CommitDone): void {
     const nodeSeq = this.#writer.nextSeq();
-    this.#replica.expect(nodeSeq, (judged) => done(undefined, judged));
+    this.#replica.expect(nodeSeq, (judged) => done(undefined, judged, judged.skipped));
     Promise.resolve()
       .then(() => this.#writer.append(nodeSeq, encodeTurns(turns, this.#newestId())))
       .catch((error: unknown) => {
@@ -46,6 +54,10 @@ export class ReplicaJournal implements Journal {
 
   pack(value: unknown): Packed {
     return this.#store.pack(value);
+  }
+
+  unpack(packed: Packed): unknown {
+    return this.#store.unpack(packed);
   }
 
   sizeBytes(packed: Packed): number {

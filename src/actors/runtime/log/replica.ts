@@ -8,6 +8,7 @@ import {
   type Operation,
   ofNoActor,
   REPLICA_KEY,
+  type SkippedWrites,
   VERDICT,
 } from '../journal/port.ts';
 import { DIGEST_BYTES, SAMPLE_ROWS, type StoredReplica } from '../journal/replica-rows.ts';
@@ -140,8 +141,8 @@ export class Replica implements RowSink {
       if (row.position !== position + 1) throw new Error(`row ${row.position} does not follow ${position}`);
       position = row.position;
       lastRow = nameOf(row);
-      const verdicts = this.#judgeRow(row, view, operations, consequences);
-      digest = nextDigest(digest, row, verdicts);
+      const results = this.#judgeRow(row, view, operations, consequences);
+      digest = nextDigest(digest, row, results);
       if (this.digests.takes(position)) samples.push({ position, digest });
     }
     const { node = 0, incarnation = 0, nodeSeq = 0 } = lastRow ?? {};
@@ -194,7 +195,7 @@ export class Replica implements RowSink {
     for (const { resolve } of reached) resolve();
   }
 
-  /** Decides a row: what it writes, and what follows once that is visible. */
+  /** Decides a row: what it writes, and what follows once that is visible. The results are those that all nodes have to share. */
   #judgeRow(
     row: LogRow,
     view: BatchView,
@@ -219,17 +220,19 @@ export class Replica implements RowSink {
     }
     view.begin(row.position, entry.newestId);
     const isOwn = this.#options.isOwn(row);
-    const verdicts = Uint16Array.from(entry.turns, (turn) => {
+    const skipped = new Map<number, number>();
+    const verdicts = Uint16Array.from(entry.turns, (turn, index) => {
       const { verdict, applied } = this.#judgeTurn(turn, row, view);
       if (applied === undefined) return verdict;
+      if (applied.skipped > 0) skipped.set(index, applied.skipped);
       for (const operation of applied.operations) operations.push(operation);
       consequences.push(() => {
         for (const listener of this.#listeners) listener.applied(applied);
       });
       return verdict;
     });
-    if (isOwn) consequences.push(() => this.#land(row, verdicts));
-    return verdicts;
+    if (isOwn) consequences.push(() => this.#land(row, verdicts, skipped));
+    return skipped.size === 0 ? verdicts : Uint16Array.of(...verdicts, ...[...skipped].flat());
   }
 
   /** A turn that throws is refused by every node alike: no content of a row stops a receiver. */
@@ -252,9 +255,9 @@ export class Replica implements RowSink {
     else this.turnsRefused.conflict += 1;
   }
 
-  #land({ position, nodeSeq }: LogRow, verdicts: Uint16Array): void {
+  #land({ position, nodeSeq }: LogRow, verdicts: Uint16Array, skipped: SkippedWrites): void {
     const judged = this.#flights.get(nodeSeq);
     this.#flights.delete(nodeSeq);
-    judged?.({ position, verdicts });
+    judged?.({ position, verdicts, skipped });
   }
 }

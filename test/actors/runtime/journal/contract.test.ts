@@ -11,12 +11,15 @@ import { MemoryJournal } from '../../../../src/actors/runtime/journal/memory.ts'
 import {
   type AuditRow,
   EVENT_EPOCH_KEY,
+  type EventWrite,
   type Journal,
   JournalTooNew,
   type Operation,
+  ofNoActor,
 } from '../../../../src/actors/runtime/journal/port.ts';
 import { createClusterNode } from '../../../../src/actors/runtime/log/cluster-node.ts';
 import { MemoryLog } from '../../../../src/actors/runtime/log/memory-log.ts';
+import { EVENTS_PARTITION } from '../../../../src/actors/runtime/ownership.ts';
 import { type AuditRing, STORED_RINGS, type StoredRing } from '../../../../src/domain/audit.ts';
 import { ManualClock, seededNumbers } from '../../../support/actors/actors.ts';
 import { commitRows } from '../../../support/actors/commit-rows.ts';
@@ -32,6 +35,25 @@ function scratch(t: Test): string {
 
 async function onDisk(t: Test, directory = scratch(t)): Promise<DiskJournal> {
   return openJournal({ directory, stepBytes: STEP_BYTES, auditRowsMax: () => 5, deadRowsMax: 3 });
+}
+
+function eventRow(tick: string) {
+  return ['wallet', tick, 'TxInWallet', '7', null, 'USD', 3, `{"tick":"${tick}"}`, 5, `id-${tick}`] as const;
+}
+
+function acceptOf(journal: Journal, tick: string): Operation {
+  return { op: 'eventAccept', identity: `id-${tick}`, row: journal.pack(eventRow(tick)) };
+}
+
+/** Writes the operations as one turn; how many of them were passed over. */
+function skippedOf(journal: Journal, operations: readonly Operation[]): Promise<number> {
+  return new Promise((resolve, reject) =>
+    journal.commit([ofNoActor(operations, EVENTS_PARTITION)], (error, judged, skipped) =>
+      error === undefined && (judged?.verdicts[0] ?? 0) === 0
+        ? resolve(skipped?.get(0) ?? 0)
+        : reject(error ?? new Error('refused')),
+    ),
+  );
 }
 
 /** The only node of a cluster over a log in memory. */
@@ -346,7 +368,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     const row = journal.pack({ command: { type: 'x' }, reason: 'planted' });
     await commitRows(journal, [
       { op: 'dead', key, row },
-      { op: 'meta', key: 'm', row: journal.pack({ a: 1n }) },
+      { op: 'metaOnce', key: 'm', row: journal.pack({ a: 1n }) },
     ]);
     t.same(journal.dead(10), [{ ...key, command: { type: 'x' }, reason: 'planted' }]);
     t.same(journal.meta('m'), { a: 1n });
@@ -359,48 +381,89 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     `journal ${name}: events wait, get their sequence number, are known meanwhile, and leave`,
     async (t) => {
       const journal = await open(t);
-      const row = (tick: string, identity: string | null) =>
-        ['wallet', tick, 'TxInWallet', '7', null, 'USD', 3, `{"tick":"${tick}"}`, 5, identity] as const;
-      const accept = (arrival: number, tick: string): Operation => ({
-        op: 'eventAccept',
-        arrival,
-        identity: `id-${tick}`,
-        row: journal.pack(row(tick, `id-${tick}`)),
-      });
-      const release = (arrival: number | null, sequence: number, tick: string): Operation => ({
-        op: 'eventRelease',
-        arrival,
-        sequence,
-        row: journal.pack(row(tick, arrival === null ? null : `id-${tick}`)),
-      });
-      t.same(journal.events.ends(), { oldest: 0, newest: 0 });
-      t.same(journal.events.page(0, 10), []);
-      await commitRows(journal, [accept(1, '20'), accept(2, '10'), accept(3, '30')]);
-      t.same(journal.events.waiting(1, 10), [
-        { arrival: 2, row: row('10', 'id-10') },
-        { arrival: 3, row: row('30', 'id-30') },
+      const { events } = journal;
+      const row = eventRow;
+      const accept = (tick: string) => acceptOf(journal, tick);
+      const arrivals = () => events.waiting(0, 10).map(({ arrival }) => arrival);
+      t.same(events.ends(), { oldest: 0, newest: 0 });
+      t.same(events.page(0, 10), []);
+      t.equal(events.lastArrival(), 0);
+      await commitRows(journal, [accept('20'), accept('10'), accept('30')]);
+      const [first = 0, second = 0, third = 0] = arrivals();
+      t.ok(0 < first && first < second && second < third, `${first}, ${second}, ${third}`);
+      t.equal(events.lastArrival(), third);
+      t.same(events.waiting(first, 10), [
+        { arrival: second, row: row('10') },
+        { arrival: third, row: row('30') },
       ]);
-      t.equal(journal.events.waiting(0, 2).length, 2);
-      t.ok(journal.events.knows('id-10'));
-      t.notOk(journal.events.knows('id-40'));
-      t.equal(journal.events.sizeBytes(), 0);
-      await commitRows(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
-      t.same(journal.events.ends(), { oldest: 1, newest: 3 });
+      t.equal(events.waiting(0, 2).length, 2);
+      t.same(journal.unpack(events.waitingRow(second)), row('10'));
+      t.equal(events.waitingRow(third + 1), undefined);
+      t.ok(events.knows('id-10'));
+      t.notOk(events.knows('id-40'));
+      t.equal(events.sizeBytes(), 0);
+      const publish: Operation = { op: 'eventPublish', row: journal.pack(row('99')) };
+      const release = (arrival: number): Operation => ({ op: 'eventRelease', arrival });
+      await commitRows(journal, [release(second), release(first), publish]);
+      t.same(events.ends(), { oldest: 1, newest: 3 });
+      t.same(arrivals(), [third]);
+      t.same(events.page(1, 1), [{ sequence: 2, row: row('20') }]);
       t.same(
-        journal.events.waiting(0, 10).map(({ arrival }) => arrival),
-        [3],
-      );
-      t.same(journal.events.page(1, 1), [{ sequence: 2, row: row('20', 'id-20') }]);
-      t.same(
-        journal.events.page(0, 10).map((event) => event.row?.[1]),
+        events.page(0, 10).map((event) => event.row?.[1]),
         ['10', '20', '99'],
       );
-      t.ok(journal.events.knows('id-10'), 'in the log');
-      t.ok(journal.events.sizeBytes() > 0);
+      t.ok(events.knows('id-10'), 'in the log');
+      t.ok(events.sizeBytes() > 0);
       await commitRows(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
-      t.same(journal.events.ends(), { oldest: 2, newest: 3 });
-      t.notOk(journal.events.knows('id-10'), 'forgotten');
-      t.same(journal.events.page(3, 10), []);
+      t.same(events.ends(), { oldest: 2, newest: 3 });
+      t.notOk(events.knows('id-10'), 'forgotten');
+      t.same(events.page(3, 10), []);
+    },
+  );
+
+  t.test(
+    `journal ${name}: requests of events that meet another state are passed over, in one group too`,
+    async (t) => {
+      const journal = await open(t);
+      const { events } = journal;
+      const leftOut: number[] = [];
+      const written: EventWrite[] = [];
+      const stop = events.follow({
+        leaving: (oldest) => leftOut.push(oldest),
+        written: (writes) => written.push(...writes),
+      });
+      const accept = (tick: string) => acceptOf(journal, tick);
+      t.equal(await skippedOf(journal, [accept('1'), accept('2'), accept('1')]), 1, 'known in its group');
+      t.equal(await skippedOf(journal, [accept('2'), accept('3')]), 1, 'known while it waits');
+      const [first = 0, second = 0, third = 0] = events.waiting(0, 10).map(({ arrival }) => arrival);
+      const release = (arrival: number): Operation => ({ op: 'eventRelease', arrival });
+      t.equal(await skippedOf(journal, [release(second), release(second)]), 1, 'released once in a group');
+      t.equal(
+        await skippedOf(journal, [release(second), release(third + 1), release(first)]),
+        2,
+        'and later',
+      );
+      const given: Operation = { op: 'eventRelease', arrival: second, row: journal.pack(eventRow('7')) };
+      t.equal(await skippedOf(journal, [given]), 1, 'also by a writer that has the row');
+      t.equal(await skippedOf(journal, [accept('1')]), 1, 'known from the log');
+      const remove = (sequence: number): Operation => ({
+        op: 'eventRemove',
+        sequence,
+        identity: `id-${3 - sequence}`,
+      });
+      t.equal(await skippedOf(journal, [remove(2)]), 1, 'not the oldest');
+      t.equal(await skippedOf(journal, [remove(1), remove(2), remove(1)]), 2, 'the newest stays');
+      t.same(leftOut, [2]);
+      t.same(
+        written.map(({ op }) => op),
+        ['eventWait', 'eventWait', 'eventWait', 'eventEnter', 'eventEnter', 'eventLeave'],
+      );
+      t.same(events.ends(), { oldest: 2, newest: 2 });
+      t.same(events.page(0, 10), [{ sequence: 2, row: eventRow('1') }]);
+      t.same(await skippedOf(journal, [accept('2')]), 0, 'forgotten with its row');
+      stop();
+      await skippedOf(journal, [accept('9')]);
+      t.equal(written.length, 7, 'no longer followed');
     },
   );
 

@@ -132,9 +132,7 @@ const timer = (journal: DiskJournal): Operation => ({
   row: journal.pack({ type: 'reminded', name: 'n' }),
 });
 const event = (journal: DiskJournal, sequence: number, acceptedMs = Date.now()): Operation => ({
-  op: 'eventRelease',
-  arrival: null,
-  sequence,
+  op: 'eventPublish',
   row: journal.pack(['m', String(sequence), 'x', null, null, null, null, '{}', acceptedMs, `id-${sequence}`]),
 });
 const record = (journal: DiskJournal, utcMs: number): Operation => ({

@@ -72,3 +72,30 @@ t.test('batch: rows and names of turns before are seen, those of the store other
   t.equal(view.lookup('publicKey', 'x'), undefined);
   t.equal(view.lookup('publicKey', 'y'), 'a');
 });
+
+t.test('batch: a value is replaced as often as each writer has seen the one before', async (t) => {
+  const view = await viewOver([{ op: 'metaOnce', key: 'k', row: 'stored' }]);
+  const replace = (row: string, was?: string) =>
+    view.apply(turn([{ op: 'metaOnce', key: 'k', row, ...(was !== undefined && { was }) }])).operations
+      .length;
+  view.begin(3, 0n);
+  t.equal(view.value('k'), 'stored');
+  t.equal(replace('second'), 0, 'it is not the first');
+  t.equal(replace('second', 'stored'), 1);
+  t.equal(replace('third', 'stored'), 0, 'another one was before it');
+  t.equal(replace('third', 'second'), 1, 'as on a node that stores each row by itself');
+  t.equal(view.value('k'), 'third');
+});
+
+t.test('batch: a row with more messages and events than it has numbers is refused as a whole', async (t) => {
+  const view = await viewOver([]);
+  const accept = (identity: string): Operation => ({ op: 'eventAccept', identity, row: [] });
+  const mail: Operation = { op: 'mail', key: key(1), row: { type: 'm' } };
+  const last = MESSAGES_OF_ROW_MAX - 1;
+  view.begin(3, 0n);
+  view.apply(turn(Array.from({ length: last }, () => mail)));
+  t.throws(() => view.apply(turn([accept('a'), accept('b')])), RangeError);
+  t.match(view.apply(turn([accept('a')])).operations, [
+    { op: 'eventWait', arrival: 3 * MESSAGES_OF_ROW_MAX + last },
+  ]);
+});

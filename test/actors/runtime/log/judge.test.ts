@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { type MailKey, type Operation, VERDICT } from '../../../../src/actors/runtime/journal/port.ts';
 import type { EntryClaim, EntryTurn } from '../../../../src/actors/runtime/log/entry.ts';
 import { isAllowed, type JudgeView, judge } from '../../../../src/actors/runtime/log/judge.ts';
+import { EVENTS_PARTITION } from '../../../../src/actors/runtime/ownership.ts';
 
 const WRITER = { node: 3, incarnation: 7 };
 /** Last row of every actor. */
@@ -17,6 +18,7 @@ function viewWith(different: Partial<JudgeView> = {}): JudgeView {
     lastSeq: () => LAST,
     lookup: (index, key) => (index === 'publicKey' && key === 'taken' ? 'other' : undefined),
     hasMail: ({ seq }) => seq === 9,
+    value: (key) => (key === 'present' ? 'old' : undefined),
     ...different,
   };
 }
@@ -181,9 +183,74 @@ t.test('judge: rows of no actor have neither claims nor rows of actors, and need
 // covers C18
 t.test('judge: rows of a partition are those of its owner at that position', async (t) => {
   const trim: Operation = { op: 'auditTrim', ring: 'calls', rows: 1 };
-  expectVerdict(t, VERDICT.applied, ofNone([trim, value('k')], '5'));
+  expectVerdict(t, VERDICT.applied, ofNone([trim, once], '5'));
   for (const partition of ['6', '256', 'none', '-1'])
-    expectVerdict(t, VERDICT.fenced, ofNone([trim, value('k')], partition), viewWith(), partition);
+    expectVerdict(t, VERDICT.fenced, ofNone([trim, once], partition), viewWith(), partition);
+});
+
+t.test('judge: a value of a partition replaces the one that its writer has seen, or all falls', async (t) => {
+  const values: [Operation, number][] = [
+    [{ op: 'metaOnce', key: 'present', row: 1, was: 'old' }, VERDICT.applied],
+    [{ op: 'metaOnce', key: 'present', row: 1, was: 'older' }, VERDICT.stale],
+    [{ op: 'metaOnce', key: 'present', row: 1 }, VERDICT.stale],
+    [{ op: 'metaOnce', key: 'k', row: 1, was: 'old' }, VERDICT.stale],
+    [value('k'), VERDICT.refused],
+  ];
+  for (const [operation, verdict] of values)
+    expectVerdict(t, verdict, ofNone([once, operation], '5'), viewWith(), JSON.stringify(operation));
+});
+
+const OF_ANY: readonly Operation[] = [
+  { op: 'eventAccept', identity: 'i', row: 1 },
+  { op: 'eventPublish', row: 1 },
+];
+const OF_OWNER: readonly Operation[] = [
+  { op: 'eventRelease', arrival: 1 },
+  { op: 'eventRemove', sequence: 1, identity: null },
+];
+const DECIDED: readonly Operation[] = [
+  { op: 'eventWait', arrival: 1, identity: 'i', row: 1 },
+  { op: 'eventEnter', arrival: null, sequence: 1, row: 1 },
+  { op: 'eventLeave', sequence: 1, identity: null },
+];
+
+t.test(
+  'judge: events come from any member, and are released and removed by the owner of their log',
+  async (t) => {
+    const ownsEvents = viewWith({
+      ownerOfPartition: (each) => (each === EVENTS_PARTITION ? WRITER.node : 2),
+    });
+    const ownsOthers = viewWith({
+      ownerOfPartition: (each) => (each === EVENTS_PARTITION ? 2 : WRITER.node),
+    });
+    const home = String(EVENTS_PARTITION);
+    const other = String((EVENTS_PARTITION + 1) % 256);
+    for (const operation of OF_ANY)
+      expectVerdict(t, VERDICT.applied, ofNone([operation]), ownsOthers, operation.op);
+    for (const operation of OF_OWNER) {
+      expectVerdict(t, VERDICT.refused, ofNone([operation]), ownsEvents, `${operation.op} of no partition`);
+      expectVerdict(t, VERDICT.fenced, ofNone([operation], home), ownsOthers, `${operation.op} of another`);
+    }
+    for (const operation of [...OF_ANY, ...OF_OWNER]) {
+      expectVerdict(
+        t,
+        VERDICT.applied,
+        ofNone([operation], home),
+        ownsEvents,
+        `${operation.op} of the owner`,
+      );
+      expectVerdict(t, VERDICT.refused, ofNone([operation], other), ownsOthers, `${operation.op} elsewhere`);
+    }
+  },
+);
+
+t.test('judge: no row says what a request of events came to, and no actor writes events', async (t) => {
+  const view = viewWith({ ownerOfPartition: () => WRITER.node });
+  for (const operation of DECIDED)
+    for (const partition of ['', String(EVENTS_PARTITION)])
+      expectVerdict(t, VERDICT.refused, ofNone([operation], partition), view, operation.op);
+  for (const operation of [...OF_ANY, ...OF_OWNER, ...DECIDED])
+    expectVerdict(t, VERDICT.refused, turn([append(LAST + 1), operation]), view, operation.op);
 });
 
 t.test('judge: of rows of no partition any member writes what no other one can disturb', async (t) => {
@@ -197,7 +264,6 @@ t.test('judge: of rows of no partition any member writes what no other one can d
     value('tickFloor'),
     { op: 'auditTrim', ring: 'calls', rows: 1 },
     { op: 'audit', ring: 'calls', row: {} },
-    { op: 'eventRemove', sequence: 1, identity: null },
   ];
   for (const operation of refused)
     expectVerdict(t, VERDICT.refused, ofNone([once, operation]), viewWith(), operation.op);

@@ -79,11 +79,11 @@ withTwoNodes('a trim that was waiting while another node trimmed does nothing', 
   const partition = homeOf('auditLog', 'all');
   const owner = nodes.find(({ view }) => view.owns('auditLog', 'all')) ?? a;
   const trim: Operation = { op: 'auditTrim', ring: 'logins', rows: 3, trim: 1 };
-  await owner.system.administration.write([trim], 0, undefined, partition);
-  await owner.system.administration.write([trim], 0, undefined, partition);
+  await owner.system.administration.write([trim], 0, partition);
+  await owner.system.administration.write([trim], 0, partition);
   await cluster.settle();
   t.same(rowsOf(nodes), [6, 6]);
-  await owner.system.administration.write([{ ...trim, trim: 2 }], 0, undefined, partition);
+  await owner.system.administration.write([{ ...trim, trim: 2 }], 0, partition);
   await cluster.settle();
   t.same(rowsOf(nodes), [3, 3], 'the next one follows');
 });

@@ -1,0 +1,111 @@
+/** One process of a simulated cluster with the log of events and its inbox, over a journal in memory. */
+import { EventInbox } from '../../../src/actors/events/inbox.ts';
+import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
+import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
+import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
+import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
+import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
+import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { seededBytes } from '../actors/actors.ts';
+import { type Application, LEASE_MS, type ProcessTools } from '../actors/simulated-cluster.ts';
+import { LIMITS } from '../actors/simulation.ts';
+
+const SETTINGS = new LiveSettings();
+
+/** What survives a process. */
+export class EventDisk {
+  readonly journal: MemoryJournal;
+  /** Completes a commit at a moment of the simulation; set by the process that runs. */
+  whenWritten: (run: () => void) => void = queueMicrotask;
+
+  constructor() {
+    this.journal = new MemoryJournal({ immediate: (run) => this.whenWritten(run) });
+  }
+}
+
+interface EventProcessOptions {
+  readonly disk: EventDisk;
+  readonly tools: ProcessTools;
+}
+
+/** What a process has once it serves. */
+export interface OpenedEvents {
+  readonly system: RunningSystem;
+  readonly log: JournalEventLog;
+  readonly inbox: EventInbox;
+}
+
+export class EventProcess implements Application {
+  readonly cluster: ClusterNode;
+  readonly #options: EventProcessOptions;
+  events: OpenedEvents | undefined;
+  #isStopped = false;
+
+  constructor(options: EventProcessOptions) {
+    this.#options = options;
+    const { disk, tools } = options;
+    disk.whenWritten = (run) =>
+      tools.schedule.immediate(() => {
+        if (!this.#isStopped) run();
+      });
+    const { client: log } = tools;
+    this.cluster = createClusterNode({ ...tools, log, store: disk.journal, leaseMs: LEASE_MS });
+    this.#start().catch((error: Error) => tools.onFatal(error));
+  }
+
+  get node(): LogNode {
+    return this.cluster.node;
+  }
+
+  get isOwner(): boolean {
+    return this.cluster.view.owns('eventLog', 'all');
+  }
+
+  async leave(): Promise<void> {
+    await this.events?.system.drain(0);
+    await this.node.leave();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.node.stop();
+  }
+
+  async #start(): Promise<void> {
+    await this.node.enter();
+    if (this.#isStopped) return;
+    const { tools } = this.#options;
+    const { journal, view } = this.cluster;
+    const { clock, schedule } = tools;
+    const system = createActorSystem({
+      kinds: [],
+      journal,
+      cluster: view,
+      node: this.node.node,
+      ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+      settings: SETTINGS,
+      clock,
+      randomBytes: seededBytes(this.node.node),
+      schedule,
+      limits: LIMITS,
+      onFatal: (error) => tools.onFatal(error),
+      onBug: ({ error }) => tools.onFatal(error instanceof Error ? error : new Error(String(error))),
+    });
+    await this.node.start();
+    const { administration } = system;
+    const world = { administration, settings: SETTINGS, clock, schedule, ownership: view };
+    const log = await openEventLog({ ...world, newEpoch: () => tools.name });
+    const inbox = new EventInbox(world);
+    view.follow({ applied: () => undefined, membersChanged: () => inbox.ownershipChanged() });
+    this.events = { system, log, inbox };
+  }
+}
+
+/** Events of a module, one of each tick. */
+export function eventsOf(module: string, ...ticks: readonly number[]): IncomingEvent[] {
+  const texts = ticks.map(
+    (tick) => `{"module":"${module}","tick":"${tick}","type":"x","data":{"id":${tick}}}`,
+  );
+  return [...readEvents(`{"events":[${texts.join(',')}]}`, 1_000, String)];
+}
