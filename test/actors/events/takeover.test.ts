@@ -1,7 +1,7 @@
 /** The log of events while its owner changes: faults that nodes with numbers of their own have. */
 import t, { type Test } from 'tap';
 import { SimulatedCluster, type SimulatedProcess, settled } from '../../support/actors/simulated-cluster.ts';
-import { EventDisk, EventProcess, eventsOf } from '../../support/events/event-process.ts';
+import { EventDisk, EventProcess, eventsOf, opened } from '../../support/events/event-process.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 /** Longer than an expulsion and a return take. */
@@ -55,11 +55,6 @@ class EventCluster extends SimulatedCluster<EventProcess> {
       .log.page(0, 100)
       .map(({ sequence, module, tick }) => `${sequence} ${module} ${tick}`);
   }
-}
-
-function opened({ events }: EventProcess) {
-  if (events === undefined) throw new Error('the process does not serve');
-  return events;
 }
 
 const accept = ({ app }: Process, ...ticks: number[]) =>

@@ -7,9 +7,13 @@ import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import type { ModuleClient } from '../../../src/io/modules/client.ts';
+import { EventPoller } from '../../../src/io/modules/event-poller.ts';
+import type { Log } from '../../../src/io/observability/log.ts';
 import { seededBytes } from '../actors/actors.ts';
 import { type Application, LEASE_MS, type ProcessTools } from '../actors/simulated-cluster.ts';
 import { LIMITS } from '../actors/simulation.ts';
+import { type EventFault, faultyAdministration, faultyWrites } from './event-faults.ts';
 
 const SETTINGS = new LiveSettings();
 
@@ -24,9 +28,17 @@ export class EventDisk {
   }
 }
 
+/** A module that is polled: its events after a cursor. */
+export type PolledModule = (afterTick: number, limit: number) => string;
+
 interface EventProcessOptions {
   readonly disk: EventDisk;
   readonly tools: ProcessTools;
+  readonly fault?: EventFault | undefined;
+  /** By name. */
+  readonly polled?: Readonly<Record<string, PolledModule>>;
+  /** 0 to 1, for the poller. */
+  readonly random?: () => number;
 }
 
 /** What a process has once it serves. */
@@ -44,13 +56,19 @@ export class EventProcess implements Application {
 
   constructor(options: EventProcessOptions) {
     this.#options = options;
-    const { disk, tools } = options;
+    const { disk, tools, fault } = options;
     disk.whenWritten = (run) =>
       tools.schedule.immediate(() => {
         if (!this.#isStopped) run();
       });
     const { client: log } = tools;
-    this.cluster = createClusterNode({ ...tools, log, store: disk.journal, leaseMs: LEASE_MS });
+    this.cluster = createClusterNode({
+      ...tools,
+      log,
+      store: disk.journal,
+      leaseMs: LEASE_MS,
+      eventWrites: faultyWrites(fault),
+    });
     this.#start().catch((error: Error) => tools.onFatal(error));
   }
 
@@ -96,10 +114,44 @@ export class EventProcess implements Application {
     const { administration } = system;
     const world = { administration, settings: SETTINGS, clock, schedule, ownership: view };
     const log = await openEventLog({ ...world, newEpoch: () => tools.name });
-    const inbox = new EventInbox(world);
+    const { fault } = this.#options;
+    const inbox = new EventInbox({ ...world, administration: faultyAdministration(administration, fault) });
     view.follow({ applied: () => undefined, membersChanged: () => inbox.ownershipChanged() });
     this.events = { system, log, inbox };
+    for (const [module, events] of Object.entries(this.#options.polled ?? {})) this.#poll(module, events);
   }
+
+  #poll(module: string, events: PolledModule): void {
+    const { tools, random = () => 0.5 } = this.#options;
+    const { system, inbox } = opened(this);
+    const call: ModuleClient['call'] = async ({ url: { search } }) => {
+      const asked = new URLSearchParams(search);
+      const body = Buffer.from(events(Number(asked.get('after')), Number(asked.get('limit'))));
+      return {
+        ok: true,
+        answer: { status: 200, contentType: 'application/json', headers: {}, body },
+        elapsedMs: 0,
+      };
+    };
+    new EventPoller({
+      module,
+      url: 'http://127.0.0.1:1',
+      project: 'p',
+      modules: { call },
+      inbox,
+      administration: system.administration,
+      schedule: tools.schedule,
+      newRequestId: () => 'r',
+      random,
+      log: { write: () => undefined } as unknown as Log,
+      ownership: this.cluster.view,
+    });
+  }
+}
+
+export function opened({ events }: EventProcess): OpenedEvents {
+  if (events === undefined) throw new Error('the process does not serve');
+  return events;
 }
 
 /** Events of a module, one of each tick. */

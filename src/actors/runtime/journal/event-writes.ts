@@ -21,7 +21,7 @@ export function isEventWrite(operation: Operation): operation is EventWrite {
   return WRITES.has(operation.op);
 }
 
-interface EventWritesOptions {
+export interface EventWritesOptions {
   /** As the journal shows them: without what is decided here. */
   readonly rows: Pick<EventRows, 'ends' | 'knows' | 'lastArrival' | 'waits' | 'waitingRow'>;
   /** A packed row belongs to one key. */

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Claim } from '../actor.ts';
-import { EventWrites, isEventRequest } from '../journal/event-writes.ts';
+import { EventWrites, type EventWritesOptions, isEventRequest } from '../journal/event-writes.ts';
 import {
   AUDIT_TRIMS_KEY,
   type Journal,
@@ -34,6 +34,11 @@ export interface AppliedTurn {
   readonly skipped: number;
 }
 
+export interface BatchViewOptions {
+  /** Planted faults of the simulation: what decides about events instead. */
+  readonly eventWrites?: ((options: EventWritesOptions) => EventWrites) | undefined;
+}
+
 export class BatchView implements JudgeView {
   readonly #store: Journal;
   /** As of the row that is being judged. */
@@ -52,11 +57,12 @@ export class BatchView implements JudgeView {
   #messages = 0;
   #position = 0;
 
-  constructor(store: Journal, members: Members, newestId: bigint) {
+  constructor(store: Journal, members: Members, newestId: bigint, options: BatchViewOptions = {}) {
     this.#store = store;
     this.members = members;
     this.newestId = newestId;
-    this.#events = new EventWrites({
+    const { eventWrites = (of) => new EventWrites(of) } = options;
+    this.#events = eventWrites({
       rows: store.events,
       copy: (row) => store.pack(store.unpack(row)),
       nextArrival: () => this.#nextNumber(),

@@ -21,6 +21,7 @@ interface ClusterNodeOptions extends Omit<LogNodeOptions, 'sink' | 'logId' | 'en
   readonly sampleRows?: number | undefined;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: ReplicaOptions['judge'];
+  readonly eventWrites?: ReplicaOptions['eventWrites'];
   readonly observer?: NodeObserver;
 }
 

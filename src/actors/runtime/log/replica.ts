@@ -12,7 +12,7 @@ import {
   VERDICT,
 } from '../journal/port.ts';
 import { DIGEST_BYTES, SAMPLE_ROWS, type StoredReplica } from '../journal/replica-rows.ts';
-import { type AppliedTurn, BatchView } from './batch-view.ts';
+import { type AppliedTurn, BatchView, type BatchViewOptions } from './batch-view.ts';
 import { compareDigests, DigestHistory, nextDigest } from './digests.ts';
 import { decodeEntry, type EntryTurn } from './entry.ts';
 import { judge } from './judge.ts';
@@ -43,6 +43,8 @@ export interface ReplicaOptions {
   readonly logId: () => string;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: typeof judge | undefined;
+  /** The same of what becomes of events. */
+  readonly eventWrites?: BatchViewOptions['eventWrites'];
   /** Other nodes compare digests at multiples of this position; all nodes have the same. */
   readonly sampleRows?: number | undefined;
 }
@@ -132,7 +134,7 @@ export class Replica implements RowSink {
    */
   async apply(rows: readonly LogRow[]): Promise<void> {
     const { store } = this.#options;
-    const view = new BatchView(store, this.members, this.newestId);
+    const view = new BatchView(store, this.members, this.newestId, this.#options);
     const operations: Operation[] = [];
     const consequences: (() => void)[] = [];
     let { position, digest, lastRow } = this;
