@@ -8,6 +8,7 @@ import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { ChallengeKey } from '../../src/domain/challenges.ts';
 import { FEATURES } from '../../src/domain/features.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
+import type { SessionContext } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import { Challenges } from '../../src/io/accounts/challenges.ts';
@@ -57,6 +58,27 @@ export interface HttpFixture {
 
 /** A gate that knows no session. */
 export const NO_SESSIONS: SessionLookup = { authenticate: () => undefined };
+
+/** Of a person in a browser. */
+export const BROWSER_SESSION: SessionContext = {
+  id: '7',
+  kind: 'browser',
+  loginType: null,
+  userId: '42',
+  keyId: null,
+  keyType: 'Unknown',
+  publicKey: null,
+  appId: null,
+  proven: true,
+  createdMs: 0,
+  expiresMs: 1,
+};
+
+/** Knows the cookie `alice`. */
+export const ALICE_ALONE: SessionLookup = {
+  authenticate: (token) =>
+    token === 'alice' ? { session: BROWSER_SESSION, quotaResult: undefined } : undefined,
+};
 
 export function makeSite(port: number, changes: Partial<Site> = {}): Site {
   const origins = [`http://localhost:${port}`, `http://127.0.0.1:${port}`];

@@ -28,7 +28,7 @@ const MESSAGE = object({
   dateTime: UTC,
 });
 
-const CHAT = object({
+const CHAT_PROPERTIES = {
   id: ID,
   name: TEXT,
   kind: oneOf('lobby', 'personal', 'private', 'group'),
@@ -37,7 +37,8 @@ const CHAT = object({
   unread: INTEGER,
   archived: BOOLEAN,
   lastMessage: nullable(MESSAGE),
-});
+};
+const CHAT = object(CHAT_PROPERTIES);
 
 const MEMBER = object({ id: ID, role: oneOf('owner', 'member'), anonymous: BOOLEAN, name: nullable(TEXT) });
 
@@ -196,17 +197,7 @@ export const CHAT_ENDPOINTS = {
   },
   'GET anon/info': {
     summary: 'The chat of an invite code',
-    gives: object({
-      id: ID,
-      name: TEXT,
-      kind: oneOf('lobby', 'personal', 'private', 'group'),
-      ownerId: nullable(ID),
-      members: INTEGER,
-      unread: INTEGER,
-      archived: BOOLEAN,
-      lastMessage: nullable(MESSAGE),
-      memberId: nullable(ID),
-    }),
+    gives: object({ ...CHAT_PROPERTIES, memberId: nullable(ID) }),
   },
   'GET anon/members': { summary: 'Its members', gives: object({ members: list(MEMBER) }) },
   'GET anon/messages': {

@@ -40,7 +40,7 @@ const TERMINAL = object({
   feePercent: AMOUNT,
 });
 
-const PAYMENT_ORDER = object({
+const ORDER_PROPERTIES = {
   id: ID,
   code: CODE,
   state: oneOf('open', 'pending', 'paid', 'expired'),
@@ -50,7 +50,8 @@ const PAYMENT_ORDER = object({
   externalId: ID,
   dateTime: UTC,
   expiresUtc: UTC,
-});
+};
+const PAYMENT_ORDER = object(ORDER_PROPERTIES);
 
 export const PAYMENTS_SCHEMAS = { Payment: PAYMENT, Terminal: TERMINAL, PaymentOrder: PAYMENT_ORDER };
 
@@ -58,18 +59,7 @@ export const PAYMENTS_ENDPOINTS = {
   'POST orders/create': { summary: 'A request for money, with the code to pay it', gives: PAYMENT_ORDER },
   'GET orders/info': {
     summary: 'One payment order of the merchant',
-    gives: object({
-      id: ID,
-      code: CODE,
-      state: oneOf('open', 'pending', 'paid', 'expired'),
-      currency: CURRENCY,
-      amount: AMOUNT,
-      description: nullable(TEXT),
-      externalId: ID,
-      dateTime: UTC,
-      expiresUtc: UTC,
-      payments: list(PAYMENT),
-    }),
+    gives: object({ ...ORDER_PROPERTIES, payments: list(PAYMENT) }),
   },
   'GET terminals/list': { summary: 'Ways to be paid', gives: object({ terminals: list(TERMINAL) }) },
   'GET payments/list': {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { SETTINGS_ID, settings } from '../../../src/actors/admin/settings.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
 import { JournalCallAudit } from '../../../src/actors/runtime/audit/call-audit.ts';
@@ -47,6 +47,23 @@ function openSystem(journal: Journal, settings: LiveSettings) {
     onBug: () => {},
   });
 }
+
+/** The same, whose audit log has these bounds. */
+async function openBounded(t: Test, bounds: ConstructorParameters<typeof LiveSettings>[0]) {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const settings = new LiveSettings(bounds);
+  const journal = await openJournal({
+    directory,
+    stepBytes: 1024 * 1024,
+    auditRowsMax: (ring) => auditRowsMax(settings, ring),
+  });
+  const system = openSystem(journal, settings);
+  t.teardown(() => system.close());
+  return system;
+}
+
+const record = (event: AuditEvent): AuditRecord => ({ utcMs: START_MS, event, userId: '1', fields: {} });
 
 function refusal(utcMs: number): AuditRecord {
   return { utcMs, event: 'login_refused', userId: null, fields: {} };
@@ -179,17 +196,7 @@ t.test(
 
 // covers S105
 t.test('audit: calls push out calls alone, what admins, owners and logins left stays', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-  const settings = new LiveSettings({ AuditRowsMax: 1_000 });
-  const journal = await openJournal({
-    directory,
-    stepBytes: 1024 * 1024,
-    auditRowsMax: (ring) => auditRowsMax(settings, ring),
-  });
-  const system = openSystem(journal, settings);
-  t.teardown(() => system.close());
-  const record = (event: AuditEvent): AuditRecord => ({ utcMs: START_MS, event, userId: '1', fields: {} });
+  const system = await openBounded(t, { AuditRowsMax: 1_000 });
   const kept = AUDIT_EVENT_NAMES.filter((event) => AUDIT_EVENTS[event] !== 'calls');
   for (const event of kept) system.audit(record(event));
   for (let call = 0; call < 1_200; call += 1) system.audit(record('mcp.tool'));
@@ -203,17 +210,7 @@ t.test('audit: calls push out calls alone, what admins, owners and logins left s
 });
 
 t.test('audit: each other ring keeps AuditRingRowsMax records, and takes none from calls', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-  const settings = new LiveSettings({ AuditRingRowsMax: 1_000 });
-  const journal = await openJournal({
-    directory,
-    stepBytes: 1024 * 1024,
-    auditRowsMax: (ring) => auditRowsMax(settings, ring),
-  });
-  const system = openSystem(journal, settings);
-  t.teardown(() => system.close());
-  const record = (event: AuditEvent): AuditRecord => ({ utcMs: START_MS, event, userId: '1', fields: {} });
+  const system = await openBounded(t, { AuditRingRowsMax: 1_000 });
   system.audit(record('mcp.tool'));
   for (let login = 0; login < 1_200; login += 1) system.audit(record('login'));
   await system.auditFirst(record('rest.call'));

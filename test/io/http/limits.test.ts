@@ -3,7 +3,6 @@ import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
 import { object, text } from '../../../src/domain/schema.ts';
-import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { SETTINGS } from '../../../src/domain/settings/settings.ts';
 import { httpLibrary } from '../../../src/io/http/library.ts';
 import {
@@ -13,6 +12,7 @@ import {
 } from '../../../src/io/http/listen/client-address.ts';
 import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/route.ts';
 import {
+  BROWSER_SESSION,
   connectRaw,
   type HttpFixture,
   type RawAnswer,
@@ -32,19 +32,6 @@ const NAMES_PORTS = Number(httpLibrary().version.split('.')[1]) > PORTLESS_MINOR
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 const KEY = Buffer.alloc(32, 7).toString('base64url');
-const SESSION: SessionContext = {
-  id: '7',
-  kind: 'browser',
-  loginType: null,
-  userId: '42',
-  keyId: null,
-  keyType: 'Unknown',
-  publicKey: null,
-  appId: null,
-  proven: true,
-  createdMs: 0,
-  expiresMs: 1,
-};
 
 const ROUTES: AnyRoute[] = [
   defineRoute({ ...plain, method: 'GET', path: '/open', auth: 'optional', handle: () => 1 }),
@@ -112,7 +99,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
         charge === undefined
           ? undefined
           : window.hit(charge.scope, rps, settings.get('RateLimitWindowSeconds'), time.nowMs, charge.cost);
-      return { session: SESSION, quotaResult };
+      return { session: BROWSER_SESSION, quotaResult };
     },
   };
   const fixture = startHttp({ routes: ROUTES, gate, settings: {}, ...changes });

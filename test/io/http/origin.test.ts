@@ -1,27 +1,10 @@
 /** Host check, CORS and the rules against foreign pages (docs/SECURITY.md), over real sockets. */
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
-import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/route.ts';
-import { type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
+import { type AnyRoute, defineRoute } from '../../../src/io/http/route.ts';
+import { ALICE_ALONE, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
-const SESSION: SessionContext = {
-  id: '7',
-  kind: 'browser',
-  loginType: null,
-  userId: '42',
-  keyId: null,
-  keyType: 'Unknown',
-  publicKey: null,
-  appId: null,
-  proven: true,
-  createdMs: 0,
-  expiresMs: 1,
-};
-const GATE: SessionLookup = {
-  authenticate: (token) => (token === 'alice' ? { session: SESSION, quotaResult: undefined } : undefined),
-};
 const COOKIE = { Cookie: 'sid=alice' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
@@ -60,7 +43,7 @@ const ROUTES: AnyRoute[] = [
 ];
 
 function start(t: Test, site: Parameters<typeof startHttp>[0]['site'] = {}): HttpFixture {
-  const fixture = startHttp({ routes: ROUTES, gate: GATE, site });
+  const fixture = startHttp({ routes: ROUTES, gate: ALICE_ALONE, site });
   t.teardown(() => fixture.close());
   return fixture;
 }

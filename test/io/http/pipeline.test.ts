@@ -2,26 +2,18 @@
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
-import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/route.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/router.ts';
-import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
+import {
+  BROWSER_SESSION,
+  connectRaw,
+  type HttpFixture,
+  requestText,
+  sendRaw,
+  startHttp,
+} from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
-
-const SESSION: SessionContext = {
-  id: '7',
-  kind: 'browser',
-  loginType: null,
-  userId: '42',
-  keyId: null,
-  keyType: 'Unknown',
-  publicKey: null,
-  appId: null,
-  proven: true,
-  createdMs: 0,
-  expiresMs: 1,
-};
 
 /** Knows the cookie `alice`, the admin `root` and the bearer `agent`. */
 const GATE: SessionLookup = {
@@ -33,7 +25,7 @@ const GATE: SessionLookup = {
         ? undefined
         : { allowed: true, scope: charge.scope, quota: 15, remaining: 14, resetSeconds: 5 };
     const role = token === 'root' ? ({ role: 'admin' } as const) : {};
-    return { session: { ...SESSION, kind, ...role }, quotaResult };
+    return { session: { ...BROWSER_SESSION, kind, ...role }, quotaResult };
   },
 };
 

@@ -1,28 +1,8 @@
 /** The order of the stages of a request, by a request with a fault for each of them. */
 import t from 'tap';
 import { integer, object, text } from '../../../src/domain/schema.ts';
-import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { defineRoute, type SessionLookup } from '../../../src/io/http/route.ts';
-import { requestText, sendRaw, startHttp } from '../../support/http.ts';
-
-const SESSION: SessionContext = {
-  id: '7',
-  kind: 'browser',
-  loginType: null,
-  userId: '42',
-  keyId: null,
-  keyType: 'Unknown',
-  publicKey: null,
-  appId: null,
-  proven: true,
-  createdMs: 0,
-  expiresMs: 1,
-};
-
-/** Knows the cookie `alice`. */
-const SESSIONS: SessionLookup = {
-  authenticate: (token) => (token === 'alice' ? { session: SESSION, quotaResult: undefined } : undefined),
-};
+import { defineRoute } from '../../../src/io/http/route.ts';
+import { ALICE_ALONE, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const ROUTE = defineRoute({
   group: 'test',
@@ -64,7 +44,7 @@ const FAULTS: readonly (readonly [answer: RegExp, repair: (request: Parts) => vo
 ];
 
 t.test('stages: of several faults a request is refused for the one of the first stage', async (t) => {
-  const fixture = startHttp({ routes: [ROUTE], gate: SESSIONS });
+  const fixture = startHttp({ routes: [ROUTE], gate: ALICE_ALONE });
   t.teardown(() => fixture.close());
   const request: Parts = {
     path: '/none?count=0',

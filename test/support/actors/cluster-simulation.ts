@@ -51,15 +51,23 @@ interface Asked extends AskedOperation {
 }
 
 /** Runs one seed; what was promised and not kept, or undefined. */
-export async function simulateCluster(
+export function simulateCluster(
   seed: number,
   options: ClusterSimulationOptions = {},
+): Promise<string | undefined> {
+  return brokenPromiseOf(() => new History(seed, options), options);
+}
+
+/** What a history breaks or throws, with its stack where it is traced; undefined when it keeps all promises. */
+export async function brokenPromiseOf(
+  create: () => { run(): Promise<string | undefined> },
+  options: { readonly trace?: unknown },
 ): Promise<string | undefined> {
   const { stackTraceLimit } = Error;
   // Refusals are expected here by the thousand; their stacks would be half of the work.
   Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
   try {
-    return await new History(seed, options).run();
+    return await create().run();
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error);
   } finally {

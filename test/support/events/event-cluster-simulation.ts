@@ -5,6 +5,7 @@
 import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
 import { seededNumbers } from '../actors/actors.ts';
 import { ClusterFaults } from '../actors/cluster-faults.ts';
+import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
 import { SimulatedCluster, type SimulatedProcess } from '../actors/simulated-cluster.ts';
 import type { EventFault } from './event-faults.ts';
 import { EventDisk, EventProcess, eventsOf } from './event-process.ts';
@@ -42,19 +43,11 @@ interface Reader {
 }
 
 /** Runs one seed; what was promised and not kept, or undefined. */
-export async function simulateEventCluster(
+export function simulateEventCluster(
   seed: number,
   options: EventClusterOptions = {},
 ): Promise<string | undefined> {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
-  try {
-    return await new EventHistory(seed, options).run();
-  } catch (error) {
-    return error instanceof Error ? (error.stack ?? error.message) : String(error);
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+  return brokenPromiseOf(() => new EventHistory(seed, options), options);
 }
 
 class EventHistory {
