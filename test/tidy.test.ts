@@ -20,6 +20,7 @@ import {
 import {
   clientFaults,
   cycleFaults,
+  kitFaults,
   layerFaults,
   ownerFaults,
   packageFaults,
@@ -32,6 +33,7 @@ import { TEXTS, wordFaults } from './tidy/words.ts';
 
 const RULES = {
   layerFaults,
+  kitFaults,
   ownerFaults,
   packageFaults,
   lengthFaults,
@@ -45,7 +47,7 @@ const RULES = {
   unusedFaults,
 };
 const files = listFiles('.');
-const sources = readFiles(files, /^(src|test|bench|tools|packages)\/.*\.(ts|cts)$/);
+const sources = readFiles(files, /^(src|kit|test|bench|tools|packages)\/.*\.(ts|cts)$/);
 const texts = readFiles(files, TEXTS);
 const pages = readFiles(files, /\.md$/);
 
@@ -117,7 +119,7 @@ t.test('tidy: run names: a planted one is found, addresses and files are not', a
 });
 
 t.test('tidy: citations: every page, heading, decision, section and file of a comment exists', async (t) => {
-  const code = readFiles(files, /^(src|test|bench|tools|packages)\/.*\.(ts|cts|js)$/);
+  const code = readFiles(files, /^(src|kit|test|bench|tools|packages)\/.*\.(ts|cts|js)$/);
   t.same(citationFaults(code, pages, files), []);
 });
 
@@ -199,6 +201,8 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
     ['ownerFaults', 'src/io/a.ts', `${header}import { open } from 'lmdb';\n`],
     ['ownerFaults', 'src/domain/a.ts', `${header}import Type from 'typebox/schema';\n`],
     ['packageFaults', 'packages/a/src/a.ts', `${header}import { x } from '../../../src/io/x.ts';\n`],
+    ['kitFaults', 'kit/a.ts', `${header}import { x } from '../test/x.ts';\n`],
+    ['kitFaults', 'src/cli/a.ts', `${header}import { x } from '../../kit/x.ts';\n`],
     ['packageFaults', 'packages/a/src/a.ts', `${header}import { x } from 'undici';\n`],
     ['lengthFaults', 'src/io/a.ts', header + 'x;\n'.repeat(LINES_MAX)],
     ['headerFaults', 'src/io/a.ts', 'export const a = 1;\n'],

@@ -10,11 +10,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expectOk, mcpLogin, type Person, signUp, updateKey } from './agent.ts';
-import { startNodes } from './cluster/nodes.ts';
-import { startPostgres } from './cluster/postgres.ts';
+import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../kit/agent.ts';
+import { startNodes } from '../kit/cluster/nodes.ts';
+import { startPostgres } from '../kit/cluster/postgres.ts';
+import { launch, plainEnvironment } from '../kit/launch.ts';
 import { runAuthorization } from './connect/conformance.ts';
-import { launch, plainEnvironment } from './launch.ts';
 
 const SUITE = [
   '-y',

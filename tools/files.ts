@@ -4,10 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
-import type { Answer } from './agent.ts';
+import type { Answer } from '../kit/agent.ts';
+import { chunksOf, crc32, queryOf } from '../kit/upload-client.ts';
 import { type Expectation, type Guide, StepFailed } from './guide.ts';
 import { listOf, type Person, text } from './steps.ts';
-import { chunksOf, crc32, queryOf } from './upload-client.ts';
 
 /** Two chunks of v1, the second one short. */
 const FILE_BYTES = 300_000;

@@ -1,6 +1,6 @@
 /** The part of the tour that calls tools of every group: markets, rooms, orders, payments and chat, codes included. */
 import { randomUUID } from 'node:crypto';
-import type { Answer } from './agent.ts';
+import type { Answer } from '../kit/agent.ts';
 import { type Expectation, type Guide, StepFailed } from './guide.ts';
 import { CURRENCY, callTool, type Learning, listOf, text, toolJson } from './steps.ts';
 

@@ -4,7 +4,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Answer, Json } from './agent.ts';
+import type { Answer, Json } from '../kit/agent.ts';
 
 /** Characters of a body that are printed. */
 const SHOWN_CHARACTERS = 480;

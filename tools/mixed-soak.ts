@@ -3,9 +3,9 @@
  * declared refusal, memory and journal as large at the end as after the warm-up.
  */
 import { parseArgs } from 'node:util';
-import { parseOptions } from '../bench/cli/options.ts';
-import { ProgressBar } from '../bench/cli/progress.ts';
 import { runScenarios } from '../bench/cli/run.ts';
+import { parseOptions } from '../bench/options.ts';
+import { ProgressBar } from '../bench/progress.ts';
 import type { BenchReport } from '../bench/report/report.ts';
 import { tables } from '../bench/report/table.ts';
 import { mixed } from '../bench/scenarios/mixed.ts';

@@ -5,10 +5,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { signUp } from './agent.ts';
-import { pickPort } from './free-port.ts';
-import { launch, NO_LIMITS } from './launch.ts';
-import { PlainEventSource } from './plain-event-source.ts';
+import { signUp } from '../kit/agent.ts';
+import { pickPort } from '../kit/free-port.ts';
+import { launch, NO_LIMITS } from '../kit/launch.ts';
+import { PlainEventSource } from '../kit/plain-event-source.ts';
 
 export interface RestartLoopOptions {
   readonly clients: number;

@@ -7,11 +7,11 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runChunkKillLoop, runManyChunksLoop } from './chunk-kill-loop.ts';
+import { runChunkKillLoop, runManyChunksLoop } from '../kit/chunk-kill-loop.ts';
+import { runDraftKillLoop } from '../kit/draft-kill-loop.ts';
+import { runKillLoop } from '../kit/kill-loop.ts';
 import { soakCluster } from './cluster/faults/soak.ts';
-import { runDraftKillLoop } from './draft-kill-loop.ts';
 import { soakFleet } from './fleet/day.ts';
-import { runKillLoop } from './kill-loop.ts';
 import { soakMixed } from './mixed-soak.ts';
 
 const KILLS = 200;

@@ -7,7 +7,7 @@ import {
   type SoftwareKey,
   signText,
   verifiedHeaders,
-} from './agent.ts';
+} from '../kit/agent.ts';
 import type { Expectation, Guide } from './guide.ts';
 
 /** The currency that the tour moves. */

@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pickPort } from './free-port.ts';
+import { pickPort } from '../kit/free-port.ts';
+import { launch, type RunningGateway } from '../kit/launch.ts';
 import { Guide, StepFailed } from './guide.ts';
-import { launch, type RunningGateway } from './launch.ts';
 import { afterRestart, pathOfAnAgent } from './path.ts';
 
 const USAGE = 'usage: npm run tour [-- --target URL]\n';

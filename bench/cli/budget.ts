@@ -1,6 +1,6 @@
 /** How long scenarios take: the one table of `all`, and the bound of a scenario that runs alone. */
 import { SECOND_MS } from '../../src/domain/time.ts';
-import { ALL, type CommandLine } from './options.ts';
+import { ALL, type CommandLine } from '../options.ts';
 
 /**
  * Seconds of each scenario in `all`, set-up and warm-up included. All together stay below ten minutes. Rounds go on until

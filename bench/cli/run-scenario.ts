@@ -3,13 +3,13 @@
 import { OTHERS_BUSY_MAX } from '../measure/busy-machine.ts';
 import { type Comparison, roundsOf } from '../measure/measure.ts';
 import { ROUNDS_MIN } from '../measure/rounds.ts';
+import { ALL, type BenchOptions, type CommandLine, optionsFor } from '../options.ts';
+import type { Progress } from '../progress.ts';
 import { type ScenarioReport, warningsOf } from '../report/report.ts';
 import { judge, type Target } from '../report/targets.ts';
-import { Bench, type Scenario, type ScenarioResult } from '../scenarios/definition.ts';
+import { Bench, type Scenario, type ScenarioResult } from '../scenario.ts';
 import { baselineTargets } from '../subjects/baseline.ts';
 import { leftMs } from './budget.ts';
-import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
-import type { Progress } from './progress.ts';
 
 /** In `all`: a scenario that hangs must not take the time of the others. */
 const HANGING_MS = 3 * 60_000;

@@ -2,6 +2,8 @@
 
 import { checkGenerator } from '../load/generator-check.ts';
 import { othersBusy } from '../measure/busy-machine.ts';
+import { ALL, type CommandLine } from '../options.ts';
+import type { ProgressBar } from '../progress.ts';
 import {
   type BenchReport,
   gatewayVersion,
@@ -10,10 +12,8 @@ import {
   type ScenarioReport,
   targetVersion,
 } from '../report/report.ts';
-import type { Scenario } from '../scenarios/definition.ts';
+import type { Scenario } from '../scenario.ts';
 import { endsOf, expectation, secondsOf } from './budget.ts';
-import { ALL, type CommandLine } from './options.ts';
-import type { ProgressBar } from './progress.ts';
 import { runScenario } from './run-scenario.ts';
 
 export async function runScenarios(

@@ -3,12 +3,12 @@
  * interrupt, 0 otherwise: a missed target is a result. An interrupted run cleans up, and reports what it has.
  */
 import { writeFileSync } from 'node:fs';
+import { type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from '../options.ts';
+import { ProgressBar } from '../progress.ts';
 import { page } from '../report/html/page.ts';
 import { tables } from '../report/table.ts';
 import { SCENARIOS } from '../scenarios/index.ts';
 import { baselineFault } from '../subjects/baseline.ts';
-import { type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from './options.ts';
-import { ProgressBar } from './progress.ts';
 import { runScenarios } from './run.ts';
 
 const EX_USAGE = 64;

@@ -1,6 +1,6 @@
 /** The load generator proves itself: what it can do against a handler that does nothing, before anything is judged. */
 import { type Generator, startGenerator, startServer } from '../measure/children.ts';
-import { rawRequest } from '../scenarios/definition.ts';
+import { rawRequest } from '../scenario.ts';
 import type { LoadPlan } from './plan.ts';
 
 export interface GeneratorCheck {

@@ -1,6 +1,6 @@
 /** The small requests that several scenarios send, for each of their sessions, and what a good answer to them holds. */
-import type { Person } from '../../tools/agent.ts';
-import { rawRequest } from '../scenarios/definition.ts';
+import type { Person } from '../../kit/agent.ts';
+import { rawRequest } from '../scenario.ts';
 import { sessionOf } from '../subjects/gateway.ts';
 
 const ACCEPT = 'application/json, text/event-stream';

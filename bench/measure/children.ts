@@ -1,7 +1,7 @@
 /** Child processes of a run: the load generator, floors, peers and backends. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
 import type { LoadOrder, LoadPlan, LoadReport } from '../load/plan.ts';
 
 const START_TIMEOUT_MS = 15_000;

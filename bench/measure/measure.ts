@@ -3,7 +3,7 @@
  * medians and ratios.
  */
 
-import type { Progress } from '../cli/progress.ts';
+import type { Progress } from '../progress.ts';
 import { costOfAll, type ProcessCost } from './process-cost.ts';
 import { pairsOf, ratiosOf } from './ratios.ts';
 import { doubtOf, expectedRounds, goesOn, type RoundPlan, type RoundState } from './rounds.ts';

@@ -1,7 +1,8 @@
 /** Metrics of a gateway's internal listener. */
+
+import { expectOk, request } from '../../kit/agent.ts';
+import { metricValue } from '../../kit/metric-value.ts';
 import type { MetricLabels, MetricName } from '../../src/io/observability/metric-table.ts';
-import { expectOk, request } from '../../tools/agent.ts';
-import { metricValue } from '../../tools/metric-value.ts';
 import type { ProcessCost } from './process-cost.ts';
 
 const SECOND_MS = 1_000;

@@ -2,14 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { pathToFileURL } from 'node:url';
-import { request } from '../../tools/agent.ts';
-import { runSync } from '../../tools/programs/run-sync.ts';
-import type { BenchOptions } from '../cli/options.ts';
+import { request } from '../../kit/agent.ts';
+import { runSync } from '../../kit/run-sync.ts';
 import type { GeneratorCheck } from '../load/generator-check.ts';
 import type { Latency, LoadReport } from '../load/plan.ts';
 import type { Measured, Ratio, Round } from '../measure/measure.ts';
 import { median } from '../measure/statistics.ts';
-import type { Series } from '../scenarios/definition.ts';
+import type { BenchOptions } from '../options.ts';
+import type { Series } from '../scenario.ts';
 import type { Participant } from '../subjects/participants.ts';
 import type { Figure, Judged } from './targets.ts';
 

@@ -1,8 +1,8 @@
 /** The report in words and cells: one wording for the terminal, the page and the Markdown. */
 
-import type { BenchOptions } from '../cli/options.ts';
 import { type Measured, processorTimeOf, type Ratio, roundsOf } from '../measure/measure.ts';
 import type { Interval } from '../measure/statistics.ts';
+import type { BenchOptions } from '../options.ts';
 import type { Participant } from '../subjects/participants.ts';
 import {
   type BenchReport,

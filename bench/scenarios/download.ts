@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Subject } from '../measure/measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import {
   type Peer,
   startNginx,
@@ -10,7 +11,6 @@ import {
   type TransferClient,
   transferSubject,
 } from '../subjects/transfers.ts';
-import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import {
   CONCURRENT_FILE_BYTES,
   FILE_BYTES,

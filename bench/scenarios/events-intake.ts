@@ -5,8 +5,8 @@
  */
 
 import type { Subject } from '../measure/measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
-import { type Bench, rawRequest, type Scenario } from './definition.ts';
 
 const KEY = 'bench-module-key-0000';
 const BATCHES = [100, 1];

@@ -1,6 +1,6 @@
 /** @fastify/http-proxy as a peer: it passes every request on to one backend. */
 import { startPeer } from '../measure/children.ts';
-import type { Bench } from './definition.ts';
+import type { Bench } from '../scenario.ts';
 
 export async function startFastifyProxy(
   bench: Bench,

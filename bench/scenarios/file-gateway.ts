@@ -1,13 +1,13 @@
 /** The gateway for the benches of files: no quota, the largest files, its files in a folder that can be emptied. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { signUp } from '../../tools/agent.ts';
+import { signUp } from '../../kit/agent.ts';
 import { eventLoopP99Ms } from '../measure/metrics.ts';
 import { costOf } from '../measure/process-cost.ts';
+import type { Bench } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { storedFiles } from '../subjects/transfers.ts';
-import type { Bench } from './definition.ts';
 
 export const MIB = 1024 * 1024;
 /** The hard cap (spec 8.3). */

@@ -1,7 +1,7 @@
 /** Floors of small answers: a uWebSockets.js handler that is empty, and one that does equal work. */
 import { startServer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
-import { type Bench, rawRequest } from './definition.ts';
+import { type Bench, rawRequest } from '../scenario.ts';
 import { RawConnection } from './transfers/raw-connection.ts';
 
 export const EMPTY = 'empty uWS handler';

@@ -1,5 +1,5 @@
 /** All scenarios, in the order of `all`. */
-import type { Scenario } from './definition.ts';
+import type { Scenario } from '../scenario.ts';
 import { download, downloadRange } from './download.ts';
 import { eventsIntake } from './events-intake.ts';
 import { joining } from './joining.ts';

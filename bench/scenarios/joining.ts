@@ -5,16 +5,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loopbackCluster } from '../../kit/cluster/configuration.ts';
+import { startNodes } from '../../kit/cluster/nodes.ts';
+import { startPostgres } from '../../kit/cluster/postgres.ts';
 import { importJournal } from '../../src/bootstrap/cluster/commands.ts';
-import { loopbackCluster } from '../../tools/cluster/configuration.ts';
-import { startNodes } from '../../tools/cluster/nodes.ts';
-import { startPostgres } from '../../tools/cluster/postgres.ts';
 import { costOf } from '../measure/process-cost.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Scenario } from '../scenario.ts';
 import { seedJournal } from '../subjects/seeded-journal.ts';
 import { seedLog } from '../subjects/seeded-log.ts';
-import type { Scenario } from './definition.ts';
 
 const ACCOUNTS = 100_000;
 /** Sign-ups after the checkpoint. */

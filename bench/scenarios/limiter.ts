@@ -6,8 +6,8 @@ import { startWorker } from '../measure/children.ts';
 import type { Comparison, Measured, Subject } from '../measure/measure.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import type { FillReport, LoopReport } from '../subjects/limiter-loops.ts';
-import type { Bench, Scenario } from './definition.ts';
 
 const MANY = 100_000;
 /** Callers in one window, of spec'd attacks: rotating X-Forwarded-For, an IPv6 walk. */

@@ -2,13 +2,13 @@
  * tools/call of `wallet_get_balance`: through the gateway with authentication, limits and audit on, through a bare
  * uWS + undici proxy, and through the official SDK's server, all to the same backend.
  */
-import { expectOk, request } from '../../tools/agent.ts';
-import { connectHost } from '../../tools/connect/consent.ts';
+import { expectOk, request } from '../../kit/agent.ts';
+import { connectHost } from '../../kit/consent.ts';
 import { startServer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../subjects/gateway.ts';
-import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import { startFastifyProxy } from './fastify.ts';
 
 const CALL = JSON.stringify({

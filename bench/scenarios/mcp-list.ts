@@ -2,12 +2,12 @@
  * get_info by browser sessions against a uWS handler of equal work, and tools/list by verified MCP sessions against an
  * empty handler that sends as many bytes.
  */
-import { expectOk, rpc } from '../../tools/agent.ts';
+import { expectOk, rpc } from '../../kit/agent.ts';
 import { bearersOf, getInfo, listTools } from '../load/requests.ts';
 import type { Subject } from '../measure/measure.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
-import type { Bench, Scenario } from './definition.ts';
 import { EMPTY, EQUAL_WORK, equalWork, floor } from './floors.ts';
 
 const LIST = 'tools/list';

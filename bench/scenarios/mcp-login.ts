@@ -3,13 +3,13 @@
  * verification on the cores that the main thread of the gateway leaves free.
  */
 import { availableParallelism } from 'node:os';
+import { type Person, verifiedHeaders } from '../../kit/agent.ts';
 import { SECOND_MS } from '../../src/domain/time.ts';
-import { type Person, verifiedHeaders } from '../../tools/agent.ts';
 import { startVerifier } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
-import { type Bench, rawRequest, type Scenario } from './definition.ts';
 
 /** At some thousand logins a second an account has a hundred sessions after a minute of load; then each pushes one out. */
 const USERS = 2_000;

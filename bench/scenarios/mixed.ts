@@ -5,8 +5,8 @@
 import type { Comparison, Measured } from '../measure/measure.ts';
 import { median } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Bench, Scenario, Series } from '../scenario.ts';
 import type { WebhookReport } from '../subjects/servers/webhooks.ts';
-import type { Bench, Scenario, Series } from './definition.ts';
 import { EventReaders, type EventReport } from './mixed/event-readers.ts';
 import { isUndeclared } from './mixed/kinds.ts';
 import { type KindReport, runMixed } from './mixed/run.ts';

@@ -4,8 +4,8 @@ import type { Measured, Subject } from '../measure/measure.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
 import { loadOf } from '../report/report.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
-import type { Bench, Scenario } from './definition.ts';
 import { elapse, timed } from './neighbours/callers.ts';
 import { PAIRS, type Pair } from './neighbours/pairs.ts';
 

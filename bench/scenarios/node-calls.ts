@@ -4,9 +4,9 @@ import type { Comparison, Subject } from '../measure/measure.ts';
 import { costOf } from '../measure/process-cost.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Scenario } from '../scenario.ts';
 import type { CallOrder } from '../subjects/servers/node-calls.ts';
 import type { TurnRound } from '../subjects/turn.ts';
-import type { Scenario } from './definition.ts';
 
 const CALLS = 'calls over a link';
 const BARE = 'bare frames';

@@ -3,15 +3,15 @@
  * 200 whole logins a second do to the gateway's event loop.
  */
 
+import type { Passkey } from '../../kit/authenticator.ts';
 import { SECOND_MS } from '../../src/domain/time.ts';
-import type { Passkey } from '../../tools/authenticator.ts';
 import { startVerifier } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
 import { eventLoopP99Ms } from '../measure/metrics.ts';
 import { costOfAll } from '../measure/process-cost.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { logInsPerSecond, signUpWithPasskey } from '../subjects/passkeys.ts';
-import type { Bench, Scenario } from './definition.ts';
 
 const LOGINS_PER_SECOND = 200;
 const USERS_MIN = 50;

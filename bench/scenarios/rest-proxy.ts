@@ -5,10 +5,10 @@
 
 import { startServer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../subjects/gateway.ts';
 import { startNginx } from '../subjects/transfers.ts';
-import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import { startFastifyProxy } from './fastify.ts';
 
 const PATH = '/wallet/v1/balance/get';

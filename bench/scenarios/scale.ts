@@ -8,9 +8,9 @@ import { startServer } from '../measure/children.ts';
 import type { Comparison, Sample, Subject } from '../measure/measure.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { type ClusterUnderLoad, clusterUnderLoad } from '../subjects/cluster.ts';
 import { makeAgents } from '../subjects/gateway.ts';
-import type { Bench, Scenario } from './definition.ts';
 import { KINDS, type MixedFixture } from './mixed/kinds.ts';
 import { type KindReport, type Load, runLoads } from './mixed/run.ts';
 

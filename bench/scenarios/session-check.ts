@@ -5,9 +5,9 @@
  */
 import { bearersOf, checkBearers, checkCookies } from '../load/requests.ts';
 import type { Subject } from '../measure/measure.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
-import type { Bench, Scenario } from './definition.ts';
 import { EMPTY, EQUAL_WORK, equalWork, floor } from './floors.ts';
 
 const COOKIE = 'session by cookie';

@@ -11,9 +11,9 @@ import { readMetric } from '../measure/metrics.ts';
 import { costOf } from '../measure/process-cost.ts';
 import { median } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad } from '../subjects/gateway.ts';
 import { seedJournal } from '../subjects/seeded-journal.ts';
-import type { Bench, Scenario } from './definition.ts';
 import { RawConnection } from './transfers/raw-connection.ts';
 
 const SIZES = [1_000, 100_000] as const;

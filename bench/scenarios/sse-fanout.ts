@@ -6,15 +6,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { signUp } from '../../tools/agent.ts';
+import { signUp } from '../../kit/agent.ts';
 import { startPeer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
 import { median } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { NCHAN_MODULE } from '../subjects/participants.ts';
-import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import { FanoutReaders, type FanoutServer } from './fan-out/fanout.ts';
 
 const MODULE_KEY = 'bench-module-key-0001';

@@ -2,9 +2,9 @@
 import { startWorker, type Worker } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
 import { intervalOfSample } from '../measure/statistics.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import type { TurnOrder } from '../subjects/servers/turns.ts';
 import type { TurnRound } from '../subjects/turn.ts';
-import type { Bench, Scenario } from './definition.ts';
 
 const VOLATILE = 'volatile turns';
 

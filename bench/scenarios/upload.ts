@@ -3,6 +3,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { startServer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
+import type { Bench, Scenario, ScenarioResult } from '../scenario.ts';
 import {
   type Peer,
   startNginx,
@@ -13,7 +14,6 @@ import {
   type TransferClient,
   transferSubject,
 } from '../subjects/transfers.ts';
-import type { Bench, Scenario, ScenarioResult } from './definition.ts';
 import {
   CONCURRENT_FILE_BYTES,
   type FileGateway,

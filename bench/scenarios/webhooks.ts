@@ -3,15 +3,15 @@
  * holes; and how many deliveries a second go out when as many events as may be wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expectOk, type Person, request, signUp } from '../../tools/agent.ts';
+import { expectOk, type Person, request, signUp } from '../../kit/agent.ts';
 import { startServer } from '../measure/children.ts';
 import type { Comparison, Sample, Subject } from '../measure/measure.ts';
 
 import { median } from '../measure/statistics.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { type Build, isOfBaseline } from '../subjects/baseline.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import type { WebhookReport } from '../subjects/servers/webhooks.ts';
-import type { Bench, Scenario } from './definition.ts';
 
 const MODULE_KEY = 'bench-module-key-0123456789';
 const HEALTHY = 50;

@@ -3,15 +3,15 @@
  * which passes bytes on, both to the same module. Then many sockets, opened and closed three times.
  */
 import { setTimeout as wait } from 'node:timers/promises';
+import { metricValue } from '../../kit/metric-value.ts';
 import { SECOND_MS } from '../../src/domain/time.ts';
-import { metricValue } from '../../tools/metric-value.ts';
 import { startServer, startWorker, type Worker } from '../measure/children.ts';
 import type { Sample, Subject } from '../measure/measure.ts';
 import { costOf } from '../measure/process-cost.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad, makeAgents, sessionOf } from '../subjects/gateway.ts';
 import { startNginx } from '../subjects/transfers.ts';
-import type { Bench, Scenario } from './definition.ts';
 import { handshakeOf } from './sockets/echo-socket.ts';
 import type { SocketOrder, SocketReport, SocketServer } from './sockets/process.ts';
 

@@ -2,9 +2,9 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { entryOf, runToEnd } from '../../tools/launch.ts';
-import type { BenchOptions } from '../cli/options.ts';
+import { entryOf, runToEnd } from '../../kit/launch.ts';
 import type { Ratio } from '../measure/measure.ts';
+import type { BenchOptions } from '../options.ts';
 import type { RatioTarget } from '../report/targets.ts';
 
 /** What is measured: this checkout, or the baseline. */

@@ -1,9 +1,9 @@
 /** A cluster under load: nodes over a PostgreSQL of their own, so that its processor time is that of this cluster alone. */
-import { startNodes } from '../../tools/cluster/nodes.ts';
-import { startPostgres } from '../../tools/cluster/postgres.ts';
+import { startNodes } from '../../kit/cluster/nodes.ts';
+import { startPostgres } from '../../kit/cluster/postgres.ts';
 import { costOf, mainThreadMs } from '../measure/process-cost.ts';
 import { childrenOf } from '../measure/processes.ts';
-import type { Bench } from '../scenarios/definition.ts';
+import type { Bench } from '../scenario.ts';
 import { RAISED } from './gateway.ts';
 
 /** Processor time so far, in milliseconds. */

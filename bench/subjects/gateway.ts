@@ -5,9 +5,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
-import type { Bench } from '../scenarios/definition.ts';
+import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
+import type { Bench } from '../scenario.ts';
 import { type Build, knownTo } from './baseline.ts';
 import { cleanupNotes, removeKeys, retryWhenLimited } from './target-accounts.ts';
 

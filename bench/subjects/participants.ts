@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { runSync } from '../../tools/programs/run-sync.ts';
+import { runSync } from '../../kit/run-sync.ts';
 
 export interface ParticipantRow {
   readonly name: string;

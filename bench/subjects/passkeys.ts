@@ -1,6 +1,6 @@
 /** People with passkeys as clients of a running gateway, and logins of theirs at a steady rate. */
-import { expectOk, type Json, request } from '../../tools/agent.ts';
-import { create, get, makePasskey, type Passkey } from '../../tools/authenticator.ts';
+import { expectOk, type Json, request } from '../../kit/agent.ts';
+import { create, get, makePasskey, type Passkey } from '../../kit/authenticator.ts';
 import { median } from '../measure/statistics.ts';
 
 export interface LoginLoad {

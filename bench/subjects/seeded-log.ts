@@ -1,7 +1,7 @@
 /** Accounts that a node in this process signs up through the log of a cluster, and leaves: rows after the checkpoint. */
 import { mkdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createClusterNode } from '../../src/actors/runtime/log/cluster-node.ts';
+import { createClusterNode } from '../../src/actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../src/actors/runtime/runtime-context.ts';
 import { fetchState } from '../../src/bootstrap/cluster/replica.ts';
 import { openStorage } from '../../src/bootstrap/journal.ts';

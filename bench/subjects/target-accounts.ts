@@ -12,7 +12,7 @@ import {
   request,
   UnexpectedAnswer,
   updateKey,
-} from '../../tools/agent.ts';
+} from '../../kit/agent.ts';
 
 /** Attempts of one step, each after what `Retry-After` says. */
 const ATTEMPTS_MAX = 5;

@@ -8,7 +8,7 @@ import { findFreePort } from '../../src/io/http/listen/free-port.ts';
 import { startChild, startPeer, stopChild } from '../measure/children.ts';
 import type { Sample, Subject } from '../measure/measure.ts';
 import { costOfAll } from '../measure/process-cost.ts';
-import type { Bench } from '../scenarios/definition.ts';
+import type { Bench } from '../scenario.ts';
 import type { TransferPlan } from '../scenarios/transfers/kinds.ts';
 import type { TransferReport } from '../scenarios/transfers/process.ts';
 

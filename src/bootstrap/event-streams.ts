@@ -6,7 +6,7 @@ import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
-import { isSessionAlive } from '../io/http/session-lookup.ts';
+import { isSessionAlive } from '../io/http/checks/session-lookup.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import { ListChanges } from '../io/mcp/list-changes.ts';
 import { WebSockets } from '../io/proxy/web-sockets.ts';

@@ -12,7 +12,7 @@ import { Dashboard } from '../io/admin/dashboard.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { bootId, markClosed, requireNoNode, settleLastRun } from '../io/cluster/node-folder.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
-import { httpLibrary } from '../io/http/library.ts';
+import { httpLibrary } from '../io/http/listen/library.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';

@@ -11,7 +11,7 @@ import type { Reload } from '../io/admin/node-work.ts';
 import type { AdminNodes } from '../io/admin/nodes.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
-import type { Server } from '../io/http/server.ts';
+import type { Server } from '../io/http/listen/server.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { ListChanges } from '../io/mcp/list-changes.ts';
 import type { ModuleClient } from '../io/modules/client.ts';

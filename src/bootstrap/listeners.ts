@@ -6,7 +6,7 @@ import type { SettingsReader } from '../domain/settings/settings.ts';
 import { ConnectionShares } from '../io/http/listen/connection-shares.ts';
 import { reservePorts } from '../io/http/listen/free-port.ts';
 import { boundReceiveBuffer } from '../io/http/listen/receive-buffer.ts';
-import { createServer, type RequestHandler, type Server } from '../io/http/server.ts';
+import { createServer, type RequestHandler, type Server } from '../io/http/listen/server.ts';
 import type { Log } from '../io/observability/log.ts';
 import { descriptorLimit } from '../io/observability/machine.ts';
 import { createRenewal } from './tls.ts';

@@ -1,7 +1,7 @@
 /** Passes each group of routes of the public listener its dependencies. */
 
 import { settingsReload } from '../io/admin/settings.ts';
-import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
+import type { AnyRoute, SessionLookup } from '../io/http/table/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
 import { NodeSignals } from '../io/mcp/node-signals.ts';
 import { McpSessionIds } from '../io/mcp/session-ids.ts';

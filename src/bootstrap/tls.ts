@@ -8,7 +8,7 @@ import { createSecureContext } from 'node:tls';
 import { isRecord } from '../config/source.ts';
 import type { Fault } from '../domain/schema.ts';
 import { steerToNewest } from '../io/http/listen/listening-sockets.ts';
-import type { Server, TlsFiles } from '../io/http/server.ts';
+import type { Server, TlsFiles } from '../io/http/listen/server.ts';
 import type { Log } from '../io/observability/log.ts';
 
 /** Faults of `Listen.tls` and `Cluster.tls`: an unreadable file, or a key that does not match the certificate. */

@@ -1,13 +1,13 @@
 /** The program: finds the command of a command line, runs it, and turns expected errors into sentences and exit codes. */
 import { DamagedRow, JournalTooNew } from '../actors/runtime/journal/port.ts';
-import { LogLost, NameTaken } from '../actors/runtime/log/port.ts';
+import { LogLost, NameTaken } from '../actors/runtime/replication/port.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from '../bootstrap/data-directory.ts';
 import { JournalPresent, JournalSound } from '../bootstrap/journal.ts';
 import { UsageError } from '../config/load.ts';
 import { SealKeyUnusable } from '../io/apps/api-keys.ts';
 import { ClusterMisconfigured, ClusterUnusable } from '../io/cluster/failures.ts';
-import { HttpLibraryUnusable } from '../io/http/library.ts';
 import { ListenError } from '../io/http/listen/free-port.ts';
+import { HttpLibraryUnusable } from '../io/http/listen/library.ts';
 import { COMMANDS, type CommandName, helpText } from './commands.ts';
 import { EXIT, end, endWithFaults, NoGateway, print, VERSION } from './output.ts';
 

@@ -1,7 +1,7 @@
 /** The command `serve`: starts the gateway, prints where it listens, handles signals. */
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
-import { Diverged, LogLost, NameTaken } from '../actors/runtime/log/port.ts';
+import { Diverged, LogLost, NameTaken } from '../actors/runtime/replication/port.ts';
 import type { Assembly } from '../bootstrap/gateway.ts';
 import { exposureWarnings } from '../config/exposure.ts';
 import type { Flags } from '../config/load.ts';

@@ -1,12 +1,12 @@
 /** What calls for the actors of a node meet while it gives up its place in the cluster. */
 import t from 'tap';
+import { MemoryJournal } from '../../kit/journal/memory.ts';
 import { Departure } from '../../src/actors/departure.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { createRoutedSystem } from '../../src/actors/routed-system.ts';
-import { MemoryJournal } from '../../src/actors/runtime/journal/memory.ts';
-import { encodeMember } from '../../src/actors/runtime/log/entry.ts';
-import { Replica } from '../../src/actors/runtime/log/replica.ts';
 import { NotOwner } from '../../src/actors/runtime/not-owner.ts';
+import { encodeMember } from '../../src/actors/runtime/replication/entry.ts';
+import { Replica } from '../../src/actors/runtime/replication/replica.ts';
 import type { Schedule } from '../../src/actors/runtime/runtime-context.ts';
 import { RemoteActors } from '../../src/io/cluster/actor-calls.ts';
 import { account } from '../support/actors/account-kind.ts';

@@ -8,12 +8,12 @@ import type { Subject } from '../../bench/measure/measure.ts';
 import { page } from '../../bench/report/html/page.ts';
 import type { BenchReport } from '../../bench/report/report.ts';
 import { judge } from '../../bench/report/targets.ts';
-import { Bench } from '../../bench/scenarios/definition.ts';
+import { Bench } from '../../bench/scenario.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 import { baselineFault, knownTo } from '../../bench/subjects/baseline.ts';
 import { gatewayUnderLoad } from '../../bench/subjects/gateway.ts';
-import { request } from '../../tools/agent.ts';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { request } from '../../kit/agent.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 t.setTimeout(120_000);

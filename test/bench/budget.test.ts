@@ -1,7 +1,7 @@
 /** The time of scenarios: ten minutes for all of them, one table, and the printed estimate. */
 import t from 'tap';
 import { endsOf, expectation, leftMs, SECONDS } from '../../bench/cli/budget.ts';
-import { parseOptions } from '../../bench/cli/options.ts';
+import { parseOptions } from '../../bench/options.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 
 /** Of `all`. */

@@ -7,7 +7,7 @@ import { mainThreadMs } from '../../bench/measure/process-cost.ts';
 import { childrenOf } from '../../bench/measure/processes.ts';
 import { loadsOf } from '../../bench/scenarios/scale.ts';
 import { seedLog } from '../../bench/subjects/seeded-log.ts';
-import { startNodes } from '../../tools/cluster/nodes.ts';
+import { startNodes } from '../../kit/cluster/nodes.ts';
 import { withPostgres } from '../support/cluster/postgres.ts';
 
 t.setTimeout(120_000);

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import t from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { loadOf } from '../../bench/report/report.ts';
-import { Bench } from '../../bench/scenarios/definition.ts';
+import { Bench } from '../../bench/scenario.ts';
 import { startFileGateway } from '../../bench/scenarios/file-gateway.ts';
 import { equalWork } from '../../bench/scenarios/floors.ts';
 import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
 import { gatewayUnderLoad } from '../../bench/subjects/gateway.ts';
 import { startTransferClient } from '../../bench/subjects/transfers.ts';
-import { signUp } from '../../tools/agent.ts';
+import { signUp } from '../../kit/agent.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 const CHUNK_BYTES = 256 * 1024;

@@ -6,7 +6,7 @@ import { runLoad } from '../../bench/load/load.ts';
 import type { LoadPlan, LoadReport } from '../../bench/load/plan.ts';
 import { compare } from '../../bench/measure/measure.ts';
 import { median } from '../../bench/measure/statistics.ts';
-import { rawRequest } from '../../bench/scenarios/definition.ts';
+import { rawRequest } from '../../bench/scenario.ts';
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
   const read = (text: string) => readAnswer(Buffer.from(text));

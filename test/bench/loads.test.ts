@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { Load } from '../../bench/load/load.ts';
 import type { LoadPlan } from '../../bench/load/plan.ts';
 import { busyShare, othersBusy } from '../../bench/measure/busy-machine.ts';
-import { Bench, rawRequest } from '../../bench/scenarios/definition.ts';
+import { Bench, rawRequest } from '../../bench/scenario.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 interface Watched {

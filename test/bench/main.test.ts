@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { benchmarks } from '../../bench/report/markdown.ts';
 import type { BenchReport } from '../../bench/report/report.ts';
-import { plainEnvironment } from '../../tools/launch.ts';
-import { runSync } from '../../tools/programs/run-sync.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
+import { runSync } from '../../kit/run-sync.ts';
 import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
 const PRINT = fileURLToPath(new URL('../../bench/report/print-benchmarks.js', import.meta.url));

@@ -15,7 +15,7 @@ import {
 import { runMixed } from '../../bench/scenarios/mixed/run.ts';
 import { growthOver } from '../../bench/scenarios/mixed/watch.ts';
 import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
-import { newKey } from '../../tools/agent.ts';
+import { newKey } from '../../kit/agent.ts';
 import { benchArguments, faultsOf } from '../../tools/mixed-soak.ts';
 
 function fixtureAt(url: string, more: Partial<MixedFixture> = {}): MixedFixture {

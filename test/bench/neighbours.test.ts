@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { loadOf } from '../../bench/report/report.ts';
-import { Bench } from '../../bench/scenarios/definition.ts';
+import { Bench } from '../../bench/scenario.ts';
 import { type Held, hold, timed } from '../../bench/scenarios/neighbours/callers.ts';
 import { PAIRS } from '../../bench/scenarios/neighbours/pairs.ts';
 import { figureOf, neighbours, subjectsOf } from '../../bench/scenarios/neighbours.ts';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import t from 'tap';
-import { type CommandLine, optionsFor, parseOptions, type ScenarioTraits } from '../../bench/cli/options.ts';
+import { type CommandLine, optionsFor, parseOptions, type ScenarioTraits } from '../../bench/options.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 
 const PLAIN: ScenarioTraits = { name: 'plain', baseline: true };

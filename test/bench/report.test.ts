@@ -1,6 +1,6 @@
 /** What a run says of itself: verdicts, doubts, and the text for a terminal. */
 import t from 'tap';
-import { ProgressBar } from '../../bench/cli/progress.ts';
+import { ProgressBar } from '../../bench/progress.ts';
 import { generatorLimited, warningsOf } from '../../bench/report/report.ts';
 import { tables } from '../../bench/report/table.ts';
 import {

@@ -6,7 +6,7 @@ import t from 'tap';
 import { type Comparison, compare, type Sample, type Subject } from '../../bench/measure/measure.ts';
 import { costOf, costOfAll } from '../../bench/measure/process-cost.ts';
 import { doubtOf, expectedRounds, goesOn, PRECISION, ROUNDS_MIN } from '../../bench/measure/rounds.ts';
-import { Bench } from '../../bench/scenarios/definition.ts';
+import { Bench } from '../../bench/scenario.ts';
 import type { TransferPlan } from '../../bench/scenarios/transfers/kinds.ts';
 import { transferSubject } from '../../bench/subjects/transfers.ts';
 import { runs } from '../support/depth.ts';

@@ -1,10 +1,10 @@
 /** A run of several scenarios: one that fails is named, cleaned up after, and does not stop the others. */
 import t from 'tap';
-import { parseOptions } from '../../bench/cli/options.ts';
-import { ProgressBar } from '../../bench/cli/progress.ts';
 import { runScenarios } from '../../bench/cli/run.ts';
 import { OTHERS_BUSY_MAX } from '../../bench/measure/busy-machine.ts';
-import type { Scenario } from '../../bench/scenarios/definition.ts';
+import { parseOptions } from '../../bench/options.ts';
+import { ProgressBar } from '../../bench/progress.ts';
+import type { Scenario } from '../../bench/scenario.ts';
 import { outside } from '../support/outside.ts';
 import { loadSample } from './fixtures/report.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { seedJournal } from '../../bench/subjects/seeded-journal.ts';
-import { request } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
+import { request } from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
 
 t.test('seeded journal: a gateway on it knows every session and its owner', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-seeded-'));

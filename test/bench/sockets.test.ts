@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import t from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { generatorBusy, loadOf } from '../../bench/report/report.ts';
-import { Bench } from '../../bench/scenarios/definition.ts';
+import { Bench } from '../../bench/scenario.ts';
 import { EchoSocket, echoFrames, handshakeOf } from '../../bench/scenarios/sockets/echo-socket.ts';
 import { wsProxy } from '../../bench/scenarios/ws-proxy.ts';
 import { OPTIONS } from './fixtures/report.ts';

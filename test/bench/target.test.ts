@@ -7,8 +7,8 @@ import t from 'tap';
 import { readMetric } from '../../bench/measure/metrics.ts';
 import { type BenchReport, loadOf } from '../../bench/report/report.ts';
 import { removeKeys, retryWhenLimited } from '../../bench/subjects/target-accounts.ts';
-import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, NO_LIMITS, plainEnvironment } from '../../tools/launch.ts';
+import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
+import { launch, NO_LIMITS, plainEnvironment } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 

@@ -2,14 +2,14 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { loopbackCluster } from '../../kit/cluster/configuration.ts';
+import type { Postgres } from '../../kit/cluster/postgres.ts';
 import { replicaState } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
 import { prepareReplica, storeState } from '../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { createLog } from '../../src/io/observability/log.ts';
-import { loopbackCluster } from '../../tools/cluster/configuration.ts';
-import type { Postgres } from '../../tools/cluster/postgres.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../support/cluster/postgres.ts';

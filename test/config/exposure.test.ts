@@ -1,10 +1,10 @@
 /** What production mode refuses, what a start warns of, and that every printed address is the public one. */
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
+import { launch, runToEnd } from '../../kit/launch.ts';
 import { resolveSite } from '../../src/bootstrap/site.ts';
 import { exposureWarnings, productionFaults } from '../../src/config/exposure.ts';
 import { loadConfiguration, parseFlags } from '../../src/config/load.ts';
-import { launch, runToEnd } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 

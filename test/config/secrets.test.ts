@@ -2,10 +2,10 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { outputOf } from '../../kit/run-sync.ts';
 import { loadConfiguration } from '../../src/config/load.ts';
 import { printedSchema } from '../../src/config/printed-schema.ts';
 import { SECRET_PATHS } from '../../src/domain/config/keys.ts';
-import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const SECRET = 'sixteen-characters';
 const url = 'http://127.0.0.1:1';

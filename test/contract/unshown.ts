@@ -3,7 +3,7 @@
  * the admin panel and the sandbox. From docs/passkeys.md, docs/sandbox.md and /docs/openapi.json.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { create, get, type Making, type Passkey } from '../../tools/authenticator.ts';
+import { create, get, type Making, type Passkey } from '../../kit/authenticator.ts';
 import { type Answer, type Headers, send } from './client.ts';
 
 export interface SoftwareKey {

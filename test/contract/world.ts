@@ -2,7 +2,7 @@
  * Environment of a check: one running gateway with the sandbox modules, a `core` module and a webhook receiver of the
  * test, an admin, and the requests of the contract.
  */
-import { type LaunchOptions, launch, type RunningGateway } from '../../tools/launch.ts';
+import { type LaunchOptions, launch, type RunningGateway } from '../../kit/launch.ts';
 import { Backend } from './backend.ts';
 import { type Answer, type Headers, type Sending, send } from './client.ts';
 import { customRows } from './custom-rows.ts';

@@ -1,9 +1,9 @@
 /** docs/dependencies.md explains every package that a run needs, and no other. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 import { dependencies } from '../../tools/packaging/print-dependencies.ts';
-import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const rows = readFileSync('docs/dependencies.md', 'utf8')
   .split('\n')

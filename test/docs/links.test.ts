@@ -71,7 +71,7 @@ t.test('links: every link of a page leads to a file and a heading', async (t) =>
 });
 
 t.test('links: every decision and page that is cited exists', async (t) => {
-  const sources = filesOf(['src', 'test', 'bench', 'tools'], /\.(ts|cts|js|html|css)$/);
+  const sources = filesOf(['src', 'kit', 'test', 'bench', 'tools'], /\.(ts|cts|js|html|css)$/);
   const citing = [...sources, ...pages, '.taprc'].filter((path) => path !== SELF);
   t.same(
     citing.flatMap((path) => citationFaults(path, readFileSync(path, 'utf8'), pages)),

@@ -1,5 +1,9 @@
 /** The table of metrics follows the conventions of Prometheus, and /metrics is the table. */
 import t from 'tap';
+import { expectOk, request } from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
+import { metricValue } from '../../kit/metric-value.ts';
+import { runSync } from '../../kit/run-sync.ts';
 import { CLUSTER_METRICS } from '../../src/io/observability/cluster-metrics.ts';
 import type { MetricDefinition } from '../../src/io/observability/metric-definition.ts';
 import {
@@ -9,10 +13,6 @@ import {
   type MetricReadings,
   SAMPLED_METRICS,
 } from '../../src/io/observability/metric-table.ts';
-import { expectOk, request } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
-import { metricValue } from '../../tools/metric-value.ts';
-import { runSync } from '../../tools/programs/run-sync.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(60_000);

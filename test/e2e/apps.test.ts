@@ -12,8 +12,8 @@ import {
   rpc,
   signUp,
   updateKey,
-} from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+} from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 const SETTINGS = {
   ApiRPSLimit: 1000,

@@ -11,9 +11,9 @@ import {
   request,
   type SoftwareKey,
   signText,
-} from '../../tools/agent.ts';
-import { create, get, makePasskey } from '../../tools/authenticator.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+} from '../../kit/agent.ts';
+import { create, get, makePasskey } from '../../kit/authenticator.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(180_000);
 

@@ -16,6 +16,7 @@ import {
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import t from 'tap';
+import { launch, runToEnd } from '../../kit/launch.ts';
 import { tableKey } from '../../src/actors/runtime/journal/keys.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { changeCopy } from '../../src/actors/runtime/journal/owner.ts';
@@ -23,7 +24,6 @@ import { readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pag
 import { PageFile } from '../../src/actors/runtime/journal/pages/page-file.ts';
 import { findRow, treeOf } from '../../src/actors/runtime/journal/pages/pages.ts';
 import { checkJournalRows } from '../../src/bootstrap/journal-check.ts';
-import { launch, runToEnd } from '../../tools/launch.ts';
 import { seededNumbers } from '../support/actors/actors.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { count, depth } from '../support/depth.ts';

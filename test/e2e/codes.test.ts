@@ -1,7 +1,7 @@
 /** Login by phone and e-mail on the program; the codes arrive in the sandbox's outbox, also over a fault and kill -9. */
 import t from 'tap';
-import { type Answer, cookieOf, expectOk, request } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { type Answer, cookieOf, expectOk, request } from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { arrival } from '../support/outbox.ts';
 
 const CONFIGURATION = { Settings: { ApiRPSLimit: 1000, IpRPSLimit: 1000 } };

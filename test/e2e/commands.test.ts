@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { request, signUp } from '../../tools/agent.ts';
-import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
+import { request, signUp } from '../../kit/agent.ts';
+import { entryOf, launch, plainEnvironment, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 

@@ -11,10 +11,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { logIn, signUp } from '../../kit/agent.ts';
+import { entryOf, launch, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { runSync } from '../../kit/run-sync.ts';
 import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
-import { logIn, signUp } from '../../tools/agent.ts';
-import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
-import { runSync } from '../../tools/programs/run-sync.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(120_000);

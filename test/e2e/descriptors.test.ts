@@ -2,7 +2,7 @@
 import { Agent, get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import t from 'tap';
-import { launch } from '../../tools/launch.ts';
+import { launch } from '../../kit/launch.ts';
 
 const DESCRIPTORS = 160;
 

@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { expectOk, request, signUp } from '../../kit/agent.ts';
+import { launch, type RunningGateway, runToEnd } from '../../kit/launch.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal/port.ts';
-import { expectOk, request, signUp } from '../../tools/agent.ts';
-import { launch, type RunningGateway, runToEnd } from '../../tools/launch.ts';
 import { count } from '../support/depth.ts';
 
 t.setTimeout(120_000);

@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
-import { callTool, expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
-import { pickPort } from '../../tools/free-port.ts';
-import { launch, plainEnvironment, type RunningGateway } from '../../tools/launch.ts';
+import { callTool, expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
+import { pickPort } from '../../kit/free-port.ts';
+import { launch, plainEnvironment, type RunningGateway } from '../../kit/launch.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(120_000);

@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { runChunkKillLoop } from '../../kit/chunk-kill-loop.ts';
+import { runDraftKillLoop } from '../../kit/draft-kill-loop.ts';
+import { runKillLoop } from '../../kit/kill-loop.ts';
 import { DATA_FILE } from '../../src/actors/runtime/journal/file.ts';
-import { runChunkKillLoop } from '../../tools/chunk-kill-loop.ts';
-import { runDraftKillLoop } from '../../tools/draft-kill-loop.ts';
-import { runKillLoop } from '../../tools/kill-loop.ts';
 import { count, depth } from '../support/depth.ts';
 
 const KILLS = 20;

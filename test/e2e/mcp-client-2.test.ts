@@ -3,9 +3,9 @@
  * first, and the one that speaks 2026-07-28 alone. Against /mcp with fake ports, then against the program.
  */
 import t from 'tap';
+import { expectOk, mcpLogin, signUp, updateKey } from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { expectOk, mcpLogin, signUp, updateKey } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
 

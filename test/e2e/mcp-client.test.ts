@@ -7,7 +7,6 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
-import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import {
   basicLogin,
   expectOk,
@@ -17,8 +16,9 @@ import {
   request,
   signUp,
   updateKey,
-} from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+} from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { connectClient, toolResult, useEveryTool } from '../support/mcp-clients/every-tool.ts';
 
 t.setTimeout(120_000);

@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
 import { type SlowModule, startSlowModule } from '../support/mcp-clients/slow-module.ts';
 

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { type Answer, callTool, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { type Answer, callTool, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 

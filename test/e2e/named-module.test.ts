@@ -2,8 +2,8 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { callTool, expectOk, mcpLogin, signUp, updateKey } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
+import { callTool, expectOk, mcpLogin, signUp, updateKey } from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
 
 t.setTimeout(60_000);
 

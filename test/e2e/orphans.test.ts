@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
-import { launch, plainEnvironment } from '../../tools/launch.ts';
+import { launch, plainEnvironment } from '../../kit/launch.ts';
 
 const RUN = new URL('../suites/run.js', import.meta.url).href;
 
 /** A test process that starts a gateway, prints its address and never ends. */
 async function startOwner(t: Test): Promise<{ port: number; pid: number; kill: () => Promise<unknown> }> {
-  const script = `import { launch } from ${JSON.stringify(new URL('../../tools/launch.js', import.meta.url))};
+  const script = `import { launch } from ${JSON.stringify(new URL('../../kit/launch.js', import.meta.url))};
 const { url, process: { pid } } = await launch({ args: ['--sandbox'], dataPath: ${JSON.stringify(`${t.testdir({})}/data`)} });
 process.stdout.write(JSON.stringify({ port: Number(new URL(url).port), pid }) + '\\n');`;
   const owner = spawn(process.execPath, ['--input-type=module', '-e', script], {

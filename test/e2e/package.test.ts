@@ -2,9 +2,9 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import t from 'tap';
-import { request } from '../../tools/agent.ts';
-import { launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
-import { outputOf } from '../../tools/programs/run-sync.ts';
+import { request } from '../../kit/agent.ts';
+import { launch, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 
 t.setTimeout(120_000);
 

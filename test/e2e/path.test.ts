@@ -1,7 +1,7 @@
 /** The whole path on the program: sign-up, MCP access, agent login, a tool call; and the same over kill -9. */
 import t from 'tap';
-import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 

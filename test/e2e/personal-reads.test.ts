@@ -16,8 +16,8 @@ import {
   rpc,
   signUp,
   updateKey,
-} from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+} from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 

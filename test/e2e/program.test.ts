@@ -4,8 +4,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, runToEnd } from '../../tools/launch.ts';
+import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../kit/agent.ts';
+import { launch, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 

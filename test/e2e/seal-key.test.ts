@@ -1,6 +1,6 @@
 /** `Secrets.sealKey` on the command line: starts with the key, without it, with another one, with a list. */
 import t from 'tap';
-import { launch, runToEnd } from '../../tools/launch.ts';
+import { launch, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 

@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { request as sendHttp } from 'node:http';
 import t from 'tap';
-import { type Answer, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { type Answer, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 const Settings = {
   ApiRPSLimit: 1000,

@@ -1,7 +1,7 @@
 /** The program against a request that hides in a chunked body (docs/decisions/0090), on both of its listeners. */
 import t from 'tap';
-import { expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
+import { expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
 import { connectRaw, requestText } from '../support/http.ts';
 
 /** One body of 1,035 bytes to a proxy; uWebSockets.js ends it after 442 bytes. */

@@ -5,8 +5,8 @@ import { connect, createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { pickPort } from '../../tools/free-port.ts';
-import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../tools/launch.ts';
+import { pickPort } from '../../kit/free-port.ts';
+import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../kit/launch.ts';
 
 const HELD_START = fileURLToPath(new URL('../support/held-start.cjs', import.meta.url));
 

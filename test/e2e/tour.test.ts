@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { launch, plainEnvironment } from '../../tools/launch.ts';
+import { launch, plainEnvironment } from '../../kit/launch.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(240_000);

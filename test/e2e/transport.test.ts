@@ -5,7 +5,7 @@ import http from 'node:http';
 import https from 'node:https';
 import tls from 'node:tls';
 import t, { type Test } from 'tap';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 
 const TIMEOUT_MS = 120_000;

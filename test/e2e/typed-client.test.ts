@@ -5,7 +5,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { compileJsonSchema } from '../../src/domain/schema.ts';
 import {
   challenge,
   type Json,
@@ -15,8 +14,9 @@ import {
   signText,
   signUp,
   verifiedHeaders,
-} from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
+} from '../../kit/agent.ts';
+import { launch } from '../../kit/launch.ts';
+import { compileJsonSchema } from '../../src/domain/schema.ts';
 import {
   askRequest,
   authorizeQuery,

@@ -4,8 +4,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
-import { expectOk, type Json, type Person, request, signUp } from '../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { expectOk, type Json, type Person, request, signUp } from '../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { impliedErrors } from '../../src/io/http/openapi/answers.ts';
-import { type AnyRoute, defineRoute } from '../../src/io/http/route.ts';
+import { type AnyRoute, defineRoute } from '../../src/io/http/table/route.ts';
 import { internalRouteTable, routeTable } from '../support/route-table.ts';
 import { type Expected, readMet, undeclared, unmet } from './check.ts';
 

@@ -2,13 +2,13 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Base, TestBase } from 'tap';
+import { PRELOAD_VARIABLE } from '../../kit/launch.ts';
 import {
   LiveSettings,
   SETTINGS,
   type SettingName,
   type SettingValue,
 } from '../../src/domain/settings/settings.ts';
-import { PRELOAD_VARIABLE } from '../../tools/launch.ts';
 
 interface Observation {
   /** `path`: of the test file whose tests run from now on. */

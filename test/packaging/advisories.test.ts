@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
 import { advisoryFaults, readAudit } from '../../tools/packaging/advisories.ts';
 
 const ADVISORY = {

@@ -1,10 +1,10 @@
 /** The bill of materials of the package: what CycloneDX 1.6 requires, and every package of a run. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 import { closureOf, nameOf, readLock } from '../../tools/packaging/lock.ts';
 import { SBOM_FILE, type Sbom, sbomOf } from '../../tools/packaging/print-sbom.ts';
-import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const packages = readLock();
 const sbom = sbomOf(packages);

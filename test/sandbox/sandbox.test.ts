@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
+import { TIED } from '../../kit/launch.ts';
 import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
 import { FAULT_MODES } from '../../src/sandbox/faults.ts';
 import { createModules } from '../../src/sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
-import { TIED } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 

@@ -8,7 +8,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'actors-accounts': ['actors/accounts/', 'actors/apps/', 'actors/codes/'],
   'actors-files': ['actors/'],
   'actors-journal': ['actors/runtime/journal/'],
-  'actors-log': ['actors/runtime/log/'],
+  'actors-log': ['actors/runtime/replication/'],
   'actors-runtime': ['actors/runtime/'],
   'bench-programs': ['bench/baseline', 'bench/main', 'bench/neighbours', 'bench/run', 'bench/target'],
   'bench-units': ['bench/'],

@@ -3,6 +3,7 @@
  * signatures, one clock for all of it; and people and agents with keys who use them.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { NO_LIMITS } from '../../kit/launch.ts';
 import { keyOwner } from '../../src/actors/accounts/owners.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
@@ -14,8 +15,8 @@ import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import type { Challenges } from '../../src/io/accounts/challenges.ts';
-import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
-import { createSessionLookup } from '../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../src/io/http/checks/session-lookup.ts';
+import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
 import { createAuthRoutes, type LoginDeps } from '../../src/io/routes/auth.ts';
 import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import { createKeyRoutes } from '../../src/io/routes/keys.ts';
@@ -27,7 +28,6 @@ import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido
 import { makePart, publishPart } from '../../src/workers/part-files.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
-import { NO_LIMITS } from '../../tools/launch.ts';
 import { createTestActors, type TestActors } from './actors/actors.ts';
 import { connectRaw, type HttpFixture, makeChallenges, requestText, startHttp } from './http.ts';
 

@@ -2,9 +2,9 @@
  * Hosts that connect, exchange and refresh while the program is killed: no grant is lost whose token was answered, no code is
  * good twice, and a refresh token has one successor.
  */
-import { signUp } from '../../tools/agent.ts';
-import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from '../../tools/kills.ts';
-import type { RunningGateway } from '../../tools/launch.ts';
+import { signUp } from '../../kit/agent.ts';
+import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from '../../kit/kills.ts';
+import type { RunningGateway } from '../../kit/launch.ts';
 import {
   authorizeQuery,
   consent,

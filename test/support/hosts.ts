@@ -3,7 +3,7 @@
  * Only public endpoints.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { type Answer, expectOk, request } from '../../tools/agent.ts';
+import { type Answer, expectOk, request } from '../../kit/agent.ts';
 
 /** What a test host asks with; the redirect URI is never called. */
 export const REDIRECT_URI = 'http://127.0.0.1:33418/callback';

@@ -3,6 +3,7 @@
  * that send exactly the bytes of the test.
  */
 import net from 'node:net';
+import { NO_LIMITS } from '../../kit/launch.ts';
 import { Limiter } from '../../src/actors/limits/limiter.ts';
 import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { ChallengeKey } from '../../src/domain/challenges.ts';
@@ -14,14 +15,18 @@ import type { Site } from '../../src/domain/site.ts';
 import { Challenges } from '../../src/io/accounts/challenges.ts';
 import { ConnectionShares } from '../../src/io/http/listen/connection-shares.ts';
 import {
+  createServer,
+  type RequestHandler,
+  type Server,
+  type TlsFiles,
+} from '../../src/io/http/listen/server.ts';
+import {
   createPipeline,
   type FinishedRequest,
   type Pipeline,
   type PipelineOptions,
 } from '../../src/io/http/pipeline.ts';
-import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
-import { createServer, type RequestHandler, type Server, type TlsFiles } from '../../src/io/http/server.ts';
-import { NO_LIMITS } from '../../tools/launch.ts';
+import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;

@@ -9,7 +9,7 @@ import { judge } from '../../src/domain/limits/quotas.ts';
 import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
-import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
+import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
 import type { YieldToLoop } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';

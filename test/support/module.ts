@@ -1,13 +1,14 @@
 /** A module on node:http whose answers the test gives, and the proxied routes before it with a gate of two tokens. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { NO_LIMITS } from '../../kit/launch.ts';
 import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { nodeSchedule, type Schedule } from '../../src/actors/runtime/runtime-context.ts';
 import { judge } from '../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
-import type { SessionLookup } from '../../src/io/http/route.ts';
+import type { SessionLookup } from '../../src/io/http/table/route.ts';
 import { type Catalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -15,7 +16,6 @@ import type { CallObserver } from '../../src/io/observability/metrics.ts';
 import type { ModuleRules } from '../../src/io/proxy/reach.ts';
 import { WebSockets } from '../../src/io/proxy/web-sockets.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
-import { NO_LIMITS } from '../../tools/launch.ts';
 import { type HttpFixture, START_MS, startHttp } from './http.ts';
 import { auditOnly, sessionOf } from './mcp.ts';
 

@@ -1,5 +1,5 @@
 /** One-time codes that the chat module of the sandbox has delivered. */
-import { request } from '../../tools/agent.ts';
+import { request } from '../../kit/agent.ts';
 
 /** A code that has not arrived by then is lost; the first retry is after 2 s. Milliseconds. */
 const ARRIVAL_MAX_MS = 20_000;

@@ -1,6 +1,6 @@
 /** The route tables of both listeners for tests that read definitions: no handler of them can run. */
 import type { FileRemovals } from '../../src/io/files/storage/removals.ts';
-import type { AnyRoute } from '../../src/io/http/route.ts';
+import type { AnyRoute } from '../../src/io/http/table/route.ts';
 import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
 import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { runSync } from '../../tools/programs/run-sync.ts';
+import { runSync } from '../../kit/run-sync.ts';
 
 export interface Parameter {
   readonly name: string;

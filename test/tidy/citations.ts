@@ -4,7 +4,7 @@ import { lineOf, type Sources } from './sources.ts';
 const COMMENT = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*(?:\n\s*\/\/[^\n]*)*/g;
 const PAGE = /(?<![\w./-])([\w./-]+\.md)(#[\w-]+)?/g;
 const FILE =
-  /(?<![\w./-])(?:src|test(?!\/vectors)|bench|tools|docs|examples)\/[\w./-]*\.(?:ts|cts|js|json|yml)\b/g;
+  /(?<![\w./-])(?:src|kit|test(?!\/vectors)|bench|tools|docs|examples)\/[\w./-]*\.(?:ts|cts|js|json|yml)\b/g;
 const DECISION = /\bdecisions?[\s*/]+(\d{4}(?:(?:,|[\s*/]+and)[\s*/]+\d{4})*)/gi;
 const SECTION = /\bspec(?:ification)?[\s*/]+(\d+(?:\.\d+)?)\b/gi;
 

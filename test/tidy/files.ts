@@ -16,7 +16,8 @@ const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = 
   {
     rule: 'no process.env outside the configuration',
     pattern: /\bprocess\.env\b/,
-    except: /^(src\/config\/load\.ts|src\/main\.cts|packages\/\w+\/src\/main\.ts|test\/|bench\/|tools\/)/,
+    except:
+      /^(src\/config\/load\.ts|src\/main\.cts|packages\/\w+\/src\/main\.ts|test\/|bench\/|kit\/|tools\/)/,
   },
   {
     rule: 'no skipped or lone tests',
@@ -24,9 +25,9 @@ const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = 
     except: /^$/,
   },
   {
-    rule: 'programs are waited for in tools/programs/run-sync.ts alone, which bounds them',
+    rule: 'programs are waited for in kit/run-sync.ts alone, which bounds them',
     pattern: /\b(spawnSync|execFileSync|execSync)\b/,
-    except: /^tools\/programs\/run-sync\.ts$/,
+    except: /^kit\/run-sync\.ts$/,
   },
   { rule: 'no switched-off check', pattern: /@ts-(ignore|nocheck)|biome-ignore/, except: /^$/ },
   {

@@ -32,7 +32,7 @@ const OWNERS: Record<string, string[]> = {
     ...['owner', 'row-checksum', 'tables', 'pages/walk'].map(journalFile),
     'src/io/cluster/frames.ts',
   ],
-  'uWebSockets.js': ['src/io/http/library.ts', 'src/io/http/server.ts'],
+  'uWebSockets.js': ['src/io/http/listen/library.ts', 'src/io/http/listen/server.ts'],
   koffi: [
     'src/io/http/listen/listening-sockets.ts',
     'src/bootstrap/data-directory.ts',
@@ -76,6 +76,22 @@ export function ownerFaults(sources: Sources): string[] {
       const name = Object.keys(OWNERS).find((each) => specifier === each || specifier.startsWith(`${each}/`));
       if (name !== undefined && !OWNERS[name]?.includes(path))
         faults.push(`${path}: ${name} belongs to ${OWNERS[name]}`);
+    }
+  }
+  return faults;
+}
+
+/** The kit serves tests, load tests and tools: it knows the program alone, and the program does not know it. */
+export function kitFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    const home = path.split('/')[0] ?? '';
+    for (const { specifier } of importsOf(source)) {
+      if (!specifier.startsWith('.')) continue;
+      const target = join(path, '..', specifier).split('/')[0] ?? '';
+      const isAllowed =
+        home === 'kit' ? ['kit', 'src'].includes(target) : !(home === 'src' && target === 'kit');
+      if (!isAllowed) faults.push(`${path}: ${home} may not import ${target} (${specifier})`);
     }
   }
   return faults;

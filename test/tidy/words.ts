@@ -38,7 +38,7 @@ const STORED = /(['"`])(codeDesk|codeCourier|uploadDesk|vault|buried)\1|\bvault:
 
 /** Every text but the list of words itself and its planted violations. */
 export const TEXTS =
-  /^(?!test\/tidy\/words\.ts|test\/tidy\.test\.ts)(?:(?:src|test|bench|tools|docs|examples|packages)\/.*|\w+)\.(?:ts|cts|js|mjs|html|css|md|py|svg)$/;
+  /^(?!test\/tidy\/words\.ts|test\/tidy\.test\.ts)(?:(?:src|kit|test|bench|tools|docs|examples|packages)\/.*|\w+)\.(?:ts|cts|js|mjs|html|css|md|py|svg)$/;
 
 const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 const NAME_WORDS = Object.keys(NAMES).join('|');

@@ -3,11 +3,11 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
+import { runSync } from '../../kit/run-sync.ts';
 import { packChunkEntry } from '../../src/domain/files/chunk-entry.ts';
 import { chunkEntry } from '../../src/domain/files/chunk-table.ts';
 import { copyRange, crc32, crc32InScript, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
-import { runSync } from '../../tools/programs/run-sync.ts';
 import { runs } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 

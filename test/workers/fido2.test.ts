@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { SettingsService } from '@simplewebauthn/server';
 import fc from 'fast-check';
 import t from 'tap';
+import { create, get, makePasskey } from '../../kit/authenticator.ts';
 import {
   type AuthenticationTask,
   type RegistrationTask,
@@ -10,7 +11,6 @@ import {
   verifyRegistration,
 } from '../../src/workers/fido2.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
-import { create, get, makePasskey } from '../../tools/authenticator.ts';
 import { runs } from '../support/depth.ts';
 
 interface Fixture {

@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BroadcastChannel } from 'node:worker_threads';
 import t, { type Test } from 'tap';
+import { outputOf } from '../../kit/run-sync.ts';
 import { crc32 } from '../../src/workers/crc32.ts';
 import { createWorkerPool, type WorkerPool } from '../../src/workers/pool.ts';
 import type { TaskInput } from '../../src/workers/tasks.ts';
-import { outputOf } from '../../tools/programs/run-sync.ts';
 
 const DYING = new URL('./fixtures/dying-tasks.js', import.meta.url);
 const TIMED_OUT = { ok: false, error: 'TaskTimedOut' } as const;

@@ -1,5 +1,5 @@
 /** The commands of `npm run cluster`, one a line: what to do to a node, by its name. */
-import type { NodeProcess } from './nodes.ts';
+import type { NodeProcess } from '../../kit/cluster/nodes.ts';
 
 export const COMMANDS = `commands  k NAME  kill -9        s NAME  stop as a hang (SIGSTOP)   c NAME  continue
           l NAME  let it leave   r NAME  restart                     t       table      q  quit

@@ -3,7 +3,7 @@
  * no answer at all. Each client has one connection and waits for its answer.
  */
 import { type Agent, request } from 'undici';
-import { verifiedHeaders } from '../agent.ts';
+import { verifiedHeaders } from '../../kit/agent.ts';
 
 const MS_PER_SECOND = 1_000;
 

@@ -5,11 +5,11 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
+import { startPostgres } from '../../kit/cluster/postgres.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { COMMANDS, type ControlledNode, runCommand } from './commands.ts';
-import { type Nodes, startNodes } from './nodes.ts';
 import { ownersTable } from './owners-table.ts';
-import { startPostgres } from './postgres.ts';
 
 const USAGE = 'usage: npm run cluster [-- --nodes N (2 to 8)] [-- --port N]\n';
 const EXIT_FAILED = 1;

@@ -5,8 +5,8 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startPostgres } from '../../kit/cluster/postgres.ts';
 import type { LoadReport } from './load.ts';
-import { startPostgres } from './postgres.ts';
 import { type Rolling, startRolling } from './rolling.ts';
 
 const USAGE = 'usage: rolling-restart [--clients N] [--pause MS]\n';

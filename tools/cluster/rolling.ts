@@ -1,13 +1,13 @@
 /** Nodes behind one address whose clients work while nodes join, leave and restart. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { expectOk, mcpLogin, type Person, signUp, untilAvailable, updateKey } from '../agent.ts';
-import type { Exit } from '../launch.ts';
-import { NO_LIMITS } from '../launch.ts';
+import { expectOk, mcpLogin, type Person, signUp, untilAvailable, updateKey } from '../../kit/agent.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../kit/cluster/postgres.ts';
+import type { Exit } from '../../kit/launch.ts';
+import { NO_LIMITS } from '../../kit/launch.ts';
 import { startBalancer } from './balancer.ts';
 import { type Client, type LoadReport, startLoad } from './load.ts';
-import { type NodeProcess, type Nodes, startNodes } from './nodes.ts';
-import type { Postgres } from './postgres.ts';
 
 const POLL_MS = 20;
 

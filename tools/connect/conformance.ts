@@ -1,9 +1,9 @@
 /** The authorization scenarios of the conformance suite: a client registers itself, and a person agrees to what it asks. */
 import { spawn } from 'node:child_process';
-import { expectOk, type Person, request } from '../agent.ts';
-import { pickPort } from '../free-port.ts';
-import { plainEnvironment } from '../launch.ts';
-import { agree, registerClient } from './consent.ts';
+import { expectOk, type Person, request } from '../../kit/agent.ts';
+import { agree, registerClient } from '../../kit/consent.ts';
+import { pickPort } from '../../kit/free-port.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
 
 const ASKED = /(http\S+\/connect\/authorize\?\S+)/;
 

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expectOk, type Person, request } from '../agent.ts';
-import { PlainEventSource } from '../plain-event-source.ts';
+import { expectOk, type Person, request } from '../../kit/agent.ts';
+import { PlainEventSource } from '../../kit/plain-event-source.ts';
 import type { Site } from './site.ts';
 
 export const MODULE_KEY = 'fleet-module-key-0123456789';

@@ -1,7 +1,14 @@
 /** Uploads and downloads of a fleet's day. Each upload continues after the kill; in the end every byte is compared. */
 import { randomBytes } from 'node:crypto';
-import { type Answer, expectOk, type Person, request, UnexpectedAnswer } from '../agent.ts';
-import { chunksOf, crc32, initUpload, type PartAnswer, uploadPart, uploadStatus } from '../upload-client.ts';
+import { type Answer, expectOk, type Person, request, UnexpectedAnswer } from '../../kit/agent.ts';
+import {
+  chunksOf,
+  crc32,
+  initUpload,
+  type PartAnswer,
+  uploadPart,
+  uploadStatus,
+} from '../../kit/upload-client.ts';
 import type { Site } from './site.ts';
 
 const MIB = 1024 * 1024;

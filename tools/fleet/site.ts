@@ -1,6 +1,6 @@
 /** The gateway of a fleet's day as its clients see it: one address, a restart in between, faults that are collected. */
-import { UnexpectedAnswer } from '../agent.ts';
-import type { RunningGateway } from '../launch.ts';
+import { UnexpectedAnswer } from '../../kit/agent.ts';
+import type { RunningGateway } from '../../kit/launch.ts';
 
 const PAUSE_MS = 50;
 /** How long a client tries again after connections that broke. */

@@ -3,8 +3,8 @@
  * its output reports them. Ends with 1 for one without an entry in `ALLOWED`. A registry without audits is named, and skipped.
  */
 import { readFileSync } from 'node:fs';
+import { runSync } from '../../kit/run-sync.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
-import { runSync } from '../programs/run-sync.ts';
 import { closureOf, type LockedPackages, readLock } from './lock.ts';
 
 /** Advisories that are no danger here, by id (GHSA-…), with the reason. */

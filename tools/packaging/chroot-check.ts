@@ -6,8 +6,8 @@ import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pickPort } from '../free-port.ts';
-import { outputOf } from '../programs/run-sync.ts';
+import { pickPort } from '../../kit/free-port.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 
 const ROOT = '/var/tmp/gatehouse-debian-13';
 const MIRROR = 'http://deb.debian.org/debian';

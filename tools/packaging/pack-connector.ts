@@ -6,8 +6,8 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } fr
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { plainEnvironment } from '../launch.ts';
-import { outputOf } from '../programs/run-sync.ts';
+import { plainEnvironment } from '../../kit/launch.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const SOURCES = join(ROOT, 'packages/connect');

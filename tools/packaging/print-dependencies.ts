@@ -4,7 +4,7 @@
  */
 import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { outputOf } from '../programs/run-sync.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 import { closureOf, readLock } from './lock.ts';
 
 /** Why each is here rather than code of our own, and when it is loaded. */

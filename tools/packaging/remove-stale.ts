@@ -6,7 +6,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const FOLDERS = ['src', 'test', 'bench', 'tools', 'packages'];
+const FOLDERS = ['src', 'kit', 'test', 'bench', 'tools', 'packages'];
 /** By the ending of what is made of them. */
 const SOURCES: Readonly<Record<string, string>> = { js: 'ts', cjs: 'cts', mjs: 'mts' };
 

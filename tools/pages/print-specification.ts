@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ERRORS, type ErrorRow } from '../../src/domain/error-table.ts';
 import type { SettingRow } from '../../src/domain/settings/definitions.ts';
 import { SETTINGS } from '../../src/domain/settings/settings.ts';
-import type { AnyRoute } from '../../src/io/http/route.ts';
+import type { AnyRoute } from '../../src/io/http/table/route.ts';
 import { TOOL_GROUPS } from '../../src/io/mcp/tools/built-in.ts';
 import { internalRouteTable, routeTable } from '../../test/support/route-table.ts';
 

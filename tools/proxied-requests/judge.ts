@@ -8,10 +8,10 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pickPort, untilListening } from '../../kit/free-port.ts';
+import { launch, NO_LIMITS } from '../../kit/launch.ts';
+import { runSync } from '../../kit/run-sync.ts';
 import { ASKED_METHODS } from '../../src/domain/config/configuration.ts';
-import { pickPort, untilListening } from '../free-port.ts';
-import { launch, NO_LIMITS } from '../launch.ts';
-import { runSync } from '../programs/run-sync.ts';
 import { type Outcome, PROXIED_REQUESTS, type ProxiedRequest } from './rows.ts';
 
 interface Arrival {

@@ -1,6 +1,6 @@
 /** One scenario of the page: what ran, its tables, and the charts that the figures allow. */
 import type { Measured, Ratio } from '../../measure/measure.ts';
-import type { Series } from '../../scenarios/definition.ts';
+import type { Series } from '../../scenario.ts';
 import { latencyOf, loadOf, type ScenarioReport } from '../report.ts';
 import type { Judged } from '../targets.ts';
 import {

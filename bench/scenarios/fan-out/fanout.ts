@@ -2,7 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { plainEnvironment } from '../../../tools/launch.ts';
+import { plainEnvironment } from '../../../kit/launch.ts';
 import type { Sample, Subject } from '../../measure/measure.ts';
 import { costOfAll } from '../../measure/process-cost.ts';
 import type { Build } from '../../subjects/baseline.ts';

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { Latencies } from '../../load/latency.ts';
 import type { Latency } from '../../load/plan.ts';
-import { rawRequest } from '../definition.ts';
+import { rawRequest } from '../../scenario.ts';
 import { nowMs } from './kinds.ts';
 
 /** The moment of an event's push, as kinds.ts writes it, at the end of its data. */

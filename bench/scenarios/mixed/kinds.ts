@@ -1,5 +1,5 @@
 /** The kinds of work of a mixed load: how much of it each is, and what one of them asks. One row a kind. */
-import { type SoftwareKey, verifiedHeaders } from '../../../tools/agent.ts';
+import { type SoftwareKey, verifiedHeaders } from '../../../kit/agent.ts';
 import type { RawAnswer, RawConnection } from '../transfers/raw-connection.ts';
 
 /** Accounts, sessions and files of the load, created through the public API beforehand. */

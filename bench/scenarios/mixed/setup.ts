@@ -1,9 +1,9 @@
 /** Prepares a mixed load: the gateway with its sandbox modules, and all accounts, created through the API. */
-import { expectOk, type Person, request } from '../../../tools/agent.ts';
+import { expectOk, type Person, request } from '../../../kit/agent.ts';
 import { bearersOf } from '../../load/requests.ts';
 import { startServer } from '../../measure/children.ts';
+import type { Bench } from '../../scenario.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad, makeAgents } from '../../subjects/gateway.ts';
-import type { Bench } from '../definition.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
 import { FILE_BYTES, type MixedFixture } from './kinds.ts';
 

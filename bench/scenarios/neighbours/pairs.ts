@@ -1,9 +1,9 @@
 /** Callers that share a bound: what the first one does to it, and what the second one asks meanwhile. One row a pair. */
-import { expectOk, request, signUp } from '../../../tools/agent.ts';
+import { expectOk, request, signUp } from '../../../kit/agent.ts';
 import { callTool } from '../../load/requests.ts';
 import { startGenerator } from '../../measure/children.ts';
+import { type Bench, rawRequest } from '../../scenario.ts';
 import { makeAgents, sessionOf } from '../../subjects/gateway.ts';
-import { type Bench, rawRequest } from '../definition.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
 import { type Ask, Caller, getFrom, hold, repeatFrom, sendSlowly, streamFrom } from './callers.ts';
 

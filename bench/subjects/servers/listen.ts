@@ -1,6 +1,6 @@
 /** Listens on a free loopback port and reports to the parent; ends with the parent. */
 import type { TemplatedApp } from 'uWebSockets.js';
-import { httpLibrary } from '../../../src/io/http/library.ts';
+import { httpLibrary } from '../../../src/io/http/listen/library.ts';
 
 export function listen(define: (app: TemplatedApp) => void): Promise<string> {
   const { uws } = httpLibrary();

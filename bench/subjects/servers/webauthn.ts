@@ -4,9 +4,9 @@
  */
 import { verifyAuthenticationResponse } from '@simplewebauthn/server';
 import { isoCBOR } from '@simplewebauthn/server/helpers';
+import { get, makePasskey } from '../../../kit/authenticator.ts';
 import type { AuthenticationTask } from '../../../src/workers/fido2.ts';
 import { createWorkerPool } from '../../../src/workers/pool.ts';
-import { get, makePasskey } from '../../../tools/authenticator.ts';
 
 const PASSKEYS = 64;
 /** Callers of the pool, each with one verification under way. */

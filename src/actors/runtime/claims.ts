@@ -7,7 +7,7 @@ import type { Claim, IndexName } from './actor.ts';
 import type { CommitGroup } from './commit-group.ts';
 import type { Effect } from './effects.ts';
 import { DamagedRow, type Journal } from './journal/port.ts';
-import { isAllowed } from './log/judge.ts';
+import { isAllowed } from './replication/judge.ts';
 
 interface Pending {
   readonly owner: string | null;

@@ -1,6 +1,7 @@
 /** What the runtime knows of the cluster that its node is a member of. Types only; log/ has what is behind them. */
-import type { ReplicaListener } from './log/replica.ts';
+
 import type { Ownership } from './ownership.ts';
+import type { ReplicaListener } from './replication/replica.ts';
 
 /** Newest ids of the nodes: a later turn of an actor has higher ids, whichever node it is at. */
 export interface NewestIds {

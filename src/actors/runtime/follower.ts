@@ -5,12 +5,12 @@
 import type { Claims } from './claims.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { Journal } from './journal/port.ts';
-import type { AppliedTurn } from './log/batch-view.ts';
-import type { GatedTurns } from './log/gated-turns.ts';
-import type { Members } from './log/members.ts';
-import type { ReplicaListener } from './log/replica.ts';
 import type { Mailboxes } from './mailbox.ts';
 import type { Passivation } from './passivation.ts';
+import type { AppliedTurn } from './replication/batch-view.ts';
+import type { GatedTurns } from './replication/gated-turns.ts';
+import type { Members } from './replication/members.ts';
+import type { ReplicaListener } from './replication/replica.ts';
 import type { Timers } from './timers.ts';
 import type { Turns } from './turns.ts';
 

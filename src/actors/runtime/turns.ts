@@ -12,7 +12,6 @@ import type { CommitGroup, OpenGate, Verdicts } from './commit-group.ts';
 import type { Effect, EffectOf } from './effects.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Journal, type Operation, VERDICT } from './journal/port.ts';
-import type { GatedTurns } from './log/gated-turns.ts';
 import type { Entry, Mailboxes } from './mailbox.ts';
 import { NotOwner } from './not-owner.ts';
 import type { Passivation } from './passivation.ts';
@@ -20,6 +19,7 @@ import { PortCallRunner } from './port-calls.ts';
 import type { Ports } from './ports.ts';
 import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';
 import type { Typed } from './protocol.ts';
+import type { GatedTurns } from './replication/gated-turns.ts';
 import { type RuntimeContext, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import type { Supervision } from './supervision.ts';
 

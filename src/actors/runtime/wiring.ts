@@ -18,10 +18,10 @@ import {
   ofNoActor,
   type TimerRow,
 } from './journal/port.ts';
-import { GatedTurns } from './log/gated-turns.ts';
 import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
 import type { Ports } from './ports.ts';
+import { GatedTurns } from './replication/gated-turns.ts';
 import type { RuntimeContext, RuntimeLimits, Schedule } from './runtime-context.ts';
 import { type BugReport, Supervision } from './supervision.ts';
 import { Timers } from './timers.ts';

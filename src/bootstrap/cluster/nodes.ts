@@ -1,5 +1,5 @@
 /** Keeps links to the other nodes of the cluster, and what the table of nodes says of them. */
-import type { ClusterNode } from '../../actors/runtime/log/cluster-node.ts';
+import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
 import { NodeFollower } from '../../io/cluster/node-follower.ts';

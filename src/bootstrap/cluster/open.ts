@@ -7,8 +7,8 @@ import { type GatewayActors, routedActors } from '../../actors/gateway-actors.ts
 import { KINDS } from '../../actors/kinds.ts';
 import { createRoutedSystem, ownerUnavailable, type Place } from '../../actors/routed-system.ts';
 import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
-import { type ClusterNode, createClusterNode } from '../../actors/runtime/log/cluster-node.ts';
-import type { PeerListener } from '../../actors/runtime/log/port.ts';
+import { type ClusterNode, createClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
+import type { PeerListener } from '../../actors/runtime/replication/port.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import type { RunningSystem } from '../../actors/runtime/system.ts';
 import { agreementOf } from '../../domain/config/agreement.ts';

@@ -16,7 +16,7 @@ import type { UserKey } from '../../domain/keys.ts';
 import { browserMessage } from '../../domain/proofs.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { Ceremony } from '../../workers/fido2.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { askOptions } from './account.ts';
 import {
   type ChallengeDeps,

@@ -10,7 +10,7 @@ import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
 import { readId } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { askOptions } from './account.ts';
 import { auditingKeyRefusals, holderOf, originOf, PUBLIC_KEY_BYTES, requireBytes } from './login-parts.ts';
 

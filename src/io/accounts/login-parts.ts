@@ -13,7 +13,7 @@ import { type ChallengeKind, signPrefix } from '../../domain/proofs.ts';
 import { int64, readId, text, utcText } from '../../domain/schema.ts';
 import type { LoginType } from '../../domain/sessions.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { requestIdsOf } from '../observability/audit-fields.ts';
 import type { Challenges, ChallengeTerms, TakeChallenge } from './challenges.ts';
 

@@ -19,7 +19,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { networkOf, networksOf } from '../../domain/limits/networks.ts';
 import { integer, named, object, utcText } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
 import { countingSignUps, type SignUpDeps } from './sign-ups.ts';
 

@@ -1,6 +1,6 @@
 /** The daily limit of new accounts of a network (`SignUpsPerNetworkPerDay`). */
 import { isLoopback } from '../../domain/limits/networks.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 
 export interface SignUpDeps {
   /** Called at least once for each account that is created. */

@@ -2,8 +2,8 @@
  * Samples of the live dashboard, sent as server-sent events: the requests since the previous sample, of this node, of
  * another one, or of all. Requests are counted only while a dashboard is open; one timer serves all dashboards.
  */
-import type { FinishedRequest } from '../http/finished.ts';
-import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
+import type { FinishedRequest } from '../http/exchange/finished.ts';
+import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/exchange/stream.ts';
 import { residentMemory } from '../observability/machine.ts';
 import type { MetricReadings } from '../observability/metric-table.ts';
 import type { CallObservation } from '../observability/metrics.ts';

@@ -3,7 +3,7 @@
  * that moment. Figures of several nodes make one sample.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { FinishedRequest } from '../http/finished.ts';
+import type { FinishedRequest } from '../http/exchange/finished.ts';
 import { METRICS, type MetricReadings } from '../observability/metric-table.ts';
 import type { CallObservation } from '../observability/metrics.ts';
 

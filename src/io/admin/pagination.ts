@@ -6,7 +6,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { int64, integer, object, optional } from '../../domain/schema.ts';
 import { FRESH_LOGIN_MS, type SessionContext } from '../../domain/sessions.ts';
 import { requireId } from '../accounts/login-parts.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 
 /** Rows of a page. */
 export const PAGE_ROWS = 100;

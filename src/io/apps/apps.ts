@@ -28,7 +28,7 @@ import {
 import { toIso } from '../../domain/time.ts';
 import type { WebhookStatus } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
-import { indexEntryOf } from '../http/session-lookup.ts';
+import { indexEntryOf } from '../http/checks/session-lookup.ts';
 
 /** Spec 2.3, with extensions. */
 export const appSchema = named(

@@ -4,7 +4,7 @@ import type { CallAudit } from '../../actors/runtime/audit/call-audit.ts';
 import { LocalCallAudit } from '../../actors/runtime/audit/local.ts';
 import { TableCallAudit } from '../../actors/runtime/audit/table.ts';
 import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
-import type { ClusterNode } from '../../actors/runtime/log/cluster-node.ts';
+import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { AUDIT_RINGS, auditRowsMax } from '../../domain/audit.ts';
 import type { ClusterConfiguration } from '../../domain/config/configuration.ts';

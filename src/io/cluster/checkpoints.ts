@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
-import type { DigestSample } from '../../actors/runtime/log/port.ts';
+import type { DigestSample } from '../../actors/runtime/replication/port.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 import { asText, bytesOf, Database } from './database.ts';
 import { ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';

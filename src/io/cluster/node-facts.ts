@@ -1,5 +1,5 @@
 /** The state of this node in its cluster, as health, metrics and the panel read it. */
-import type { ClusterNode } from '../../actors/runtime/log/cluster-node.ts';
+import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import type { ClusterReadings } from '../observability/cluster-metrics.ts';
 import type { NodeWatch } from './node-watch.ts';
 import type { PeerLinks } from './peers.ts';

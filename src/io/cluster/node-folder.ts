@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DATA_FILE, LOCK_FILE, makeFolders, syncToDisk } from '../../actors/runtime/journal/file.ts';
-import { Diverged } from '../../actors/runtime/log/port.ts';
+import { Diverged } from '../../actors/runtime/replication/port.ts';
 import { ClusterUnusable } from './failures.ts';
 
 /** Why a journal is set aside. */

@@ -1,5 +1,5 @@
 /** The nodes of a cluster as the command `cluster status` and the admin panel show them. */
-import { ADMITTED_SHARE } from '../../actors/runtime/log/lease.ts';
+import { ADMITTED_SHARE } from '../../actors/runtime/replication/lease.ts';
 import { ownersOf } from '../../domain/partitions.ts';
 import type { NodeRecord } from './node-table.ts';
 

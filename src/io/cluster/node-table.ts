@@ -1,5 +1,5 @@
 /** The table of nodes as the commands, the panel and links read it. */
-import type { DigestSample } from '../../actors/runtime/log/port.ts';
+import type { DigestSample } from '../../actors/runtime/replication/port.ts';
 import type { DatabaseRow, Statements } from './database.ts';
 import { LIST_NODES } from './log-statements.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { ownerUnavailable, type RemoteReply } from '../../actors/routed-system.ts';
-import type { LogRow, PeerListener, Peers } from '../../actors/runtime/log/port.ts';
+import type { LogRow, PeerListener, Peers } from '../../actors/runtime/replication/port.ts';
 import type { HostPort } from '../../domain/host-port.ts';
 import { Acceptor, type RefusedConnection } from './acceptor.ts';
 import { Dialer, type DialFailure } from './dialer.ts';

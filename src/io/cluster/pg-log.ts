@@ -16,7 +16,7 @@ import {
   type Renewed,
   type RowName,
   type SharedLog,
-} from '../../actors/runtime/log/port.ts';
+} from '../../actors/runtime/replication/port.ts';
 import {
   bytesOf,
   Database,

@@ -11,7 +11,7 @@ import {
   judgeRedirect,
 } from '../../domain/oauth/clients.ts';
 import { readScopes } from '../../domain/oauth/scopes.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { CLIENT_ID_MAX, type OAuthClient, type OAuthClientRegistry } from './clients.ts';
 import type { OAuthPolicy } from './policy.ts';
 import { CONNECT_PATH, type Resource, type Resources, resourceOfAddress } from './resources.ts';

@@ -8,7 +8,7 @@ import { parseId } from '../../domain/ids.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { HostKind } from '../../domain/oauth/clients.ts';
 import { viewApp } from '../apps/apps.ts';
-import { indexEntryOf } from '../http/session-lookup.ts';
+import { indexEntryOf } from '../http/checks/session-lookup.ts';
 import { type ClientDocuments, documentHost } from './documents.ts';
 import { type OAuthPolicy, takesDocumentsOf, takesRegistrations } from './policy.ts';
 import type { Sealers } from './sealed.ts';

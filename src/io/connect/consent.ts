@@ -20,7 +20,7 @@ import {
   usedOf,
   usingChallenge,
 } from '../accounts/login-parts.ts';
-import { Reply, type RouteContext } from '../http/route.ts';
+import { Reply, type RouteContext } from '../http/table/route.ts';
 import type { Catalog } from '../mcp/catalog.ts';
 import {
   type AuthorizationDeps,

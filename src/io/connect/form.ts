@@ -1,6 +1,6 @@
 /** Requests and errors of the authorization server: forms (RFC 6749 appendix B), errors as RFC 6749 5.2 has them. */
 import { errorRow, GatewayError } from '../../domain/errors.ts';
-import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
+import { type HeaderList, Reply, type RouteContext } from '../http/table/route.ts';
 
 export const FORM_MAX_BYTES = 16 * 1024;
 const BASIC_CHALLENGE = ['WWW-Authenticate', 'Basic realm="connect"'] as const;

@@ -18,7 +18,7 @@ import {
   utcText,
 } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
-import { indexEntryOf } from '../http/session-lookup.ts';
+import { indexEntryOf } from '../http/checks/session-lookup.ts';
 
 export const hostSchema = named(
   'ConnectedHost',

@@ -1,5 +1,5 @@
 /** MCP with OAuth: an endpoint where every request without a token of it is a challenge, GET and `initialize` included. */
-import { Reply } from '../http/route.ts';
+import { Reply } from '../http/table/route.ts';
 import { rpcFailure } from '../mcp/rpc.ts';
 import type { McpEndpoint } from '../routes/mcp.ts';
 import { audienceOf, bearerChallenge, CONNECT_PATH } from './resources.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../domain/oauth/clients.ts';
 import { SCOPES } from '../../domain/oauth/scopes.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { readJson } from '../http/json.ts';
+import { readJson } from '../http/exchange/json.ts';
 import { shownName } from './client-name.ts';
 import { CLIENT_ID_MAX } from './clients.ts';
 import type { Sealers } from './sealed.ts';

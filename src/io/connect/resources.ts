@@ -4,7 +4,7 @@
  */
 import type { AccessScope } from '../../domain/oauth/scopes.ts';
 import type { Site } from '../../domain/site.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 
 /** Scopes that a challenge and the metadata of a resource name; `full` is given only when a client names it. */
 const RESOURCE_SCOPES = ['read', 'tools'] as const;

@@ -5,9 +5,9 @@
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { CLOSE, MESSAGE_MAX_BYTES } from '../../domain/web-sockets.ts';
-import { isHopByHop } from '../modules/header-names.ts';
 import { answerFault, contentTypeOf } from './attempt.ts';
 import { type Address, openSocket } from './connection.ts';
+import { isHopByHop } from './header-names.ts';
 import type { RelayFlow, RelayListener } from './relay.ts';
 import type { RequestLine } from './request-head.ts';
 import type { ModuleError } from './types.ts';

@@ -2,8 +2,8 @@
  * Composes the head of a request to a module. Only this code writes header values to a module's connection; it refuses
  * every value that could end a line or a request.
  */
-import type { Target } from '../modules/endpoint.ts';
-import { isHopByHop } from '../modules/header-names.ts';
+import type { Target } from './endpoint.ts';
+import { isHopByHop } from './header-names.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'HEAD';
 

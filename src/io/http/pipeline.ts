@@ -4,15 +4,12 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { TickBatch } from '../batch.ts';
-import type { Exchange, ExchangeListener } from './exchange.ts';
-import { InFlight } from './in-flight.ts';
+import { InFlight } from './checks/in-flight.ts';
+import { createHostCheck } from './checks/origin.ts';
+import type { Exchange, ExchangeListener } from './exchange/exchange.ts';
+import type { IncomingHead } from './exchange/request.ts';
 import { type AddressReader, createAddressReader, createRangeCheck } from './listen/client-address.ts';
-import type { PipelineCounters, PipelineOptions } from './options.ts';
-import { createHostCheck } from './origin.ts';
-import type { IncomingHead } from './request.ts';
-import { createRouter, type Router } from './router.ts';
-import type { RequestHandler } from './server.ts';
-import type { Services } from './services.ts';
+import type { RequestHandler } from './listen/server.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { fail } from './stages/failure.ts';
 import { handle } from './stages/handle.ts';
@@ -23,10 +20,13 @@ import { route } from './stages/route.ts';
 import { handled, send, settle } from './stages/send.ts';
 import type { PipelineContext, RoutedExchange, Stage } from './stages/stage.ts';
 import { validate } from './stages/validate.ts';
+import type { PipelineCounters, PipelineOptions } from './table/options.ts';
+import { createRouter, type Router } from './table/router.ts';
+import type { Services } from './table/services.ts';
 
-export type { FinishedRequest } from './finished.ts';
-export type { PipelineCounters, PipelineOptions } from './options.ts';
-export type { Services } from './services.ts';
+export type { FinishedRequest } from './exchange/finished.ts';
+export type { PipelineCounters, PipelineOptions } from './table/options.ts';
+export type { Services } from './table/services.ts';
 
 /** What a request passes, in this order. */
 const STAGES: readonly Stage[] = [

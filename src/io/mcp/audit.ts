@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import type { ModuleError } from '../http-client/types.ts';
 import { requestIdsOf } from '../observability/audit-fields.ts';
 import type { CallObserver } from '../observability/metrics.ts';

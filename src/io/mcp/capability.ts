@@ -5,11 +5,11 @@
 import type { CapabilityFamily } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
+import { endpointUrl, parseEndpoint } from '../http-client/endpoint.ts';
+import { factsOf, gatewayHeaders } from '../http-client/headers.ts';
 import { FACTS_MAX_BYTES, type ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
-import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
-import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { endModuleCall, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import { isObject } from './input-schema.ts';
 

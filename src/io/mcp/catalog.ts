@@ -12,14 +12,14 @@ import {
 } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { CompiledSchema, Fault } from '../../domain/schema.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import {
   type Endpoint,
   type ModuleAddresses,
   parseEndpoint,
   plainUrl,
   type Target,
-} from '../modules/endpoint.ts';
+} from '../http-client/endpoint.ts';
 import { type HeaderParam, headerParamsOf } from './header-params.ts';
 import { inputCheck, isObject, type SchemaOrigin } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';

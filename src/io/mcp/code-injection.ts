@@ -2,7 +2,7 @@
  * Capability mode: takes the code and the device id out of the arguments, and injects the code where the row says (spec 2.5
  * `capabilityCodeBodyProperty`, 5.2). With a session the arguments stay unchanged.
  */
-import type { Target } from '../modules/endpoint.ts';
+import type { Target } from '../http-client/endpoint.ts';
 import type { RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
 import { isObject, type JsonObject } from './input-schema.ts';

@@ -2,7 +2,7 @@
  * The capability code and the device id of a request (spec 4.1). Header and query come first and hold for a whole batch. A
  * value that is no text counts as an invalid one, not as absent.
  */
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 
 /** Visible ASCII; codes of modules consist of letters and digits. */

@@ -1,8 +1,8 @@
 /** Dispatches the methods of /mcp. Answers are JSON-RPC texts. */
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
-import type { RouteContext, SessionLookup } from '../http/route.ts';
-import type { StreamReply } from '../http/stream.ts';
+import type { StreamReply } from '../http/exchange/stream.ts';
+import type { RouteContext, SessionLookup } from '../http/table/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { auditRefused, type RequestContext } from './audit.ts';

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { Fault } from '../../domain/schema.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { isObject, type JsonObject, pointer } from './input-schema.ts';
 
 const KEYWORD = 'x-mcp-header';

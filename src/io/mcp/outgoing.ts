@@ -1,6 +1,6 @@
 /** Builds the backend request of a tool call (spec 2.5: method, queryParams, bodyRootProperty). */
-import { endpointUrl, type Target } from '../modules/endpoint.ts';
-import { factsOf, gatewayHeaders } from '../modules/headers.ts';
+import { endpointUrl, type Target } from '../http-client/endpoint.ts';
+import { factsOf, gatewayHeaders } from '../http-client/headers.ts';
 import { LINES_TYPE } from '../modules/streamed-answer.ts';
 import type { RemoteParent } from '../tracing/span.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';

@@ -4,9 +4,9 @@
  */
 import { performance } from 'node:perf_hooks';
 import { memberSpan } from '../../domain/raw-json.ts';
-import { accepts } from '../http/accept.ts';
-import type { Reply, RouteContext } from '../http/route.ts';
-import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
+import { accepts } from '../http/exchange/accept.ts';
+import type { OutgoingBody, OutgoingSource } from '../http/exchange/stream.ts';
+import type { Reply, RouteContext } from '../http/table/route.ts';
 import type { ProgressReport } from '../modules/streamed-answer.ts';
 import { isObject } from './input-schema.ts';
 import { paramSpan, type RpcRequest } from './rpc.ts';

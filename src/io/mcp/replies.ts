@@ -2,8 +2,8 @@
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { InsufficientScope } from '../../domain/oauth/scopes.ts';
 import { scopeChallenge } from '../connect/resources.ts';
-import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { failure } from '../http/stages/failure.ts';
+import { type HeaderList, Reply, type RouteContext } from '../http/table/route.ts';
 import { failureOf } from './dispatcher.ts';
 import { type RpcAnswer, RpcFailure } from './rpc.ts';
 

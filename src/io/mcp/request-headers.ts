@@ -3,7 +3,7 @@
  * (MCP 2026-07-28, Streamable HTTP, "Server Validation"). Proxies may route by these headers.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { requireHeader } from './header-params.ts';
 import { isObject } from './input-schema.ts';
 import { VERSION_KEY, versionInMeta } from './revisions.ts';

@@ -3,7 +3,7 @@
  * on `_meta` repeats it. `initialize` always answers 2024-11-05 (spec 9).
  */
 import { GatewayError } from '../../domain/errors.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import type { RpcRequest } from './rpc.ts';
 

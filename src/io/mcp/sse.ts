@@ -1,6 +1,7 @@
 /** Server-sent events with messages of JSON-RPC. */
-import type { HeaderList } from '../http/route.ts';
-import { type OutgoingSource, StreamReply } from '../http/stream.ts';
+
+import { type OutgoingSource, StreamReply } from '../http/exchange/stream.ts';
+import type { HeaderList } from '../http/table/route.ts';
 
 const HEADERS: HeaderList = [
   ['Cache-Control', 'no-store, no-transform'],

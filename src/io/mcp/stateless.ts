@@ -4,8 +4,8 @@
  */
 import type { CallerClass } from '../../domain/access.ts';
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
-import { Reply, type RouteContext } from '../http/route.ts';
-import { StreamReply } from '../http/stream.ts';
+import { StreamReply } from '../http/exchange/stream.ts';
+import { Reply, type RouteContext } from '../http/table/route.ts';
 import type { Authentication } from './authenticate.ts';
 import type { CatalogView } from './catalog.ts';
 import { type McpDispatcher, serverInfo } from './dispatcher.ts';

@@ -3,7 +3,7 @@
  * (`/mcp?tools=wallet,market_*`). The same functions decide what is listed and what may be called.
  */
 import { array, compileSchema, type Fault, object, optional, text } from '../../domain/schema.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { isObject, pointer } from './input-schema.ts';
 import { within } from './tool.ts';
 

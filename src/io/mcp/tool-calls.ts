@@ -6,9 +6,9 @@ import { type CallerClass, callerClass, provenAlone } from '../../domain/access.
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
 import { InsufficientScope, scopeThatOpens } from '../../domain/oauth/scopes.ts';
+import type { Endpoint } from '../http-client/endpoint.ts';
 import { type ModuleResult, tooManyCalls } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
-import type { Endpoint } from '../modules/endpoint.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import {
   errorText,

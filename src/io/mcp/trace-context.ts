@@ -1,7 +1,7 @@
 /** W3C Trace Context that clients write into `_meta` of a request (MCP 2026-07-28, SEP-414), where the head has none. */
-import { isTraceparent } from '../http/request.ts';
-import type { RouteContext } from '../http/route.ts';
-import { isSafe } from '../modules/headers.ts';
+import { isTraceparent } from '../http/exchange/request.ts';
+import type { RouteContext } from '../http/table/route.ts';
+import { isSafe } from '../http-client/headers.ts';
 import type { RemoteParent } from '../tracing/span.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 

@@ -7,10 +7,10 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
+import { endpointUrl, parseEndpoint } from '../http-client/endpoint.ts';
+import { gatewayHeaders } from '../http-client/headers.ts';
 import { FACTS_MAX_BYTES, type ModuleAnswer, type ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from './client.ts';
-import { endpointUrl, parseEndpoint } from './endpoint.ts';
-import { gatewayHeaders } from './headers.ts';
 
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
 /** `error.code` of a module for a message that it does not have (docs/modules.md). */

@@ -6,9 +6,9 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { CodeMessage, CodePort, CodeSource } from '../../actors/runtime/ports.ts';
 import { SECOND_MS } from '../../domain/time.ts';
+import { parseEndpoint } from '../http-client/endpoint.ts';
+import { gatewayHeaders } from '../http-client/headers.ts';
 import type { ModuleClient } from './client.ts';
-import { parseEndpoint } from './endpoint.ts';
-import { gatewayHeaders } from './headers.ts';
 
 const META_KEY = 'oneTimeCodes';
 const SECRET_BYTES = 32;

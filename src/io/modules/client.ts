@@ -8,6 +8,7 @@ import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import { Lease, type ShareRefusal } from '../../domain/limits/shares.ts';
 import type { Clock } from '../../domain/time.ts';
 import { Attempt } from '../http-client/attempt.ts';
+import { type Breakers, callResultOf, createBreakers, PROBE_MS } from '../http-client/breaker.ts';
 import { ConnectionPool } from '../http-client/connection-pool.ts';
 import {
   ModuleSocket,
@@ -30,7 +31,6 @@ import type {
   ModuleResult,
   RelayRequest,
 } from '../http-client/types.ts';
-import { type Breakers, callResultOf, createBreakers, PROBE_MS } from './breaker.ts';
 
 /** Connections per origin for calls, and as many for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;

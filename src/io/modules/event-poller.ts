@@ -12,12 +12,12 @@ import { GatewayError } from '../../domain/errors.ts';
 import { type IncomingEvent, readEvents, requireModule } from '../../domain/events/intake.ts';
 import { memberSpan } from '../../domain/raw-json.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { readJsonText } from '../http/json.ts';
+import { readJsonText } from '../http/exchange/json.ts';
+import { type Endpoint, parseEndpoint } from '../http-client/endpoint.ts';
+import { gatewayHeaders } from '../http-client/headers.ts';
 import type { Log } from '../observability/log.ts';
 import type { ModuleClient } from './client.ts';
-import { type Endpoint, parseEndpoint } from './endpoint.ts';
 import { inSlices } from './event-slices.ts';
-import { gatewayHeaders } from './headers.ts';
 
 /** Interval between polls without events. */
 export const POLL_MS = 500;

@@ -5,7 +5,7 @@
 import type { EventInbox, Intake } from '../../actors/events/inbox.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { type IncomingEvent, readEvents, requireModule } from '../../domain/events/intake.ts';
-import { readJsonText } from '../http/json.ts';
+import { readJsonText } from '../http/exchange/json.ts';
 import { inSlices } from './event-slices.ts';
 import type { ModuleKeys } from './module-keys.ts';
 

@@ -1,5 +1,5 @@
 /** Which request an audit record is of: our id, and the caller's own beside it where there is one. */
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 
 export function requestIdsOf({
   requestId,

@@ -4,7 +4,7 @@
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { toIso } from '../../domain/time.ts';
-import type { FinishedRequest } from '../http/finished.ts';
+import type { FinishedRequest } from '../http/exchange/finished.ts';
 import type { LineSink } from './log.ts';
 import { TRAFFIC_LINES } from './log-lines.ts';
 import { escapedToAscii } from './pretty.ts';

@@ -5,11 +5,16 @@
 
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
-import { Reply } from '../http/route.ts';
-import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
+import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/exchange/stream.ts';
+import { Reply } from '../http/table/route.ts';
+import {
+  type AnsweredCall,
+  answerHeaders,
+  answerType,
+  declaredLength,
+} from '../http-client/answer-headers.ts';
 import type { AnswerHead, RelayFlow, RelayListener } from '../http-client/relay.ts';
 import { type ModuleError, tooManyCalls } from '../http-client/types.ts';
-import { type AnsweredCall, answerHeaders, answerType, declaredLength } from '../modules/answer-headers.ts';
 
 /** Answers up to this size are sent in one piece; of longer ones at most this is buffered. */
 const HELD_BYTES_MAX = 64 * 1024;

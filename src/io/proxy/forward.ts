@@ -1,7 +1,15 @@
 /** Sends a proxied request to its module, with the headers, audit record and breaker of a tool call. */
 import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import type { Reply, RouteContext } from '../http/route.ts';
+import type { Reply, RouteContext } from '../http/table/route.ts';
+import { type ProxiedTarget, proxiedUrl } from '../http-client/endpoint.ts';
+import {
+  type DroppedFields,
+  factsOf,
+  forwardedHeaders,
+  gatewayHeaders,
+  viaOf,
+} from '../http-client/headers.ts';
 import type { RelayRequest } from '../http-client/types.ts';
 import {
   audit,
@@ -15,8 +23,6 @@ import {
 } from '../mcp/audit.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { ModuleClient } from '../modules/client.ts';
-import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
-import { type DroppedFields, factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { endAnswered, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import type { TraceSpan } from '../tracing/span.ts';

@@ -3,9 +3,9 @@ import { type Caller, loginClass } from '../../domain/access.ts';
 import type { ModuleConfiguration } from '../../domain/config/configuration.ts';
 import { withoutTrailing } from '../../domain/host-port.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
+import { decodeAscii, withoutParameters } from '../http-client/endpoint.ts';
 import type { Catalog } from '../mcp/catalog.ts';
-import { decodeAscii, withoutParameters } from '../modules/endpoint.ts';
 
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
 /**

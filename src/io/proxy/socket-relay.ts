@@ -4,7 +4,7 @@
  */
 import type { Lease } from '../../domain/limits/shares.ts';
 import { CLOSE, type SocketEnd } from '../../domain/web-sockets.ts';
-import type { ClientSocket, ClientSocketListener } from '../http/web-socket.ts';
+import type { ClientSocket, ClientSocketListener } from '../http/exchange/web-socket.ts';
 import type { ModuleSocket, ModuleSocketListener } from '../http-client/module-socket.ts';
 import type { RelayListener } from '../http-client/relay.ts';
 import type { CallOutcome } from '../mcp/audit.ts';

@@ -5,9 +5,9 @@
 import { performance } from 'node:perf_hooks';
 import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { errorReply } from '../http/reply.ts';
-import type { HeaderList, Reply, RouteContext } from '../http/route.ts';
-import { UpgradeReply } from '../http/stream.ts';
+import { errorReply } from '../http/exchange/reply.ts';
+import { UpgradeReply } from '../http/exchange/stream.ts';
+import type { HeaderList, Reply, RouteContext } from '../http/table/route.ts';
 import { audit, auditAttempt, type CallOutcome, type RequestContext } from '../mcp/audit.ts';
 import { endAnswered, openModuleCall, withTraceparent } from '../tracing/calls.ts';
 import { ProxiedCall } from './answer.ts';

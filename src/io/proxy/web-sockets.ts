@@ -8,7 +8,7 @@ import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { CLOSE, SOCKET_ENDS, type SocketEnd } from '../../domain/web-sockets.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
 import { HeartbeatWheel } from '../sse/heartbeat-wheel.ts';
 import { type RelayEvents, SocketRelay } from './socket-relay.ts';
 

@@ -6,8 +6,8 @@ import { ID_EXAMPLE } from '../../domain/examples.ts';
 import { boolean, int64, integer, object, optional, text } from '../../domain/schema.ts';
 import { requireId } from '../accounts/login-parts.ts';
 import { appSchema } from '../apps/apps.ts';
-import { readTime, timeText } from '../http/query-time.ts';
-import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { readTime, timeText } from '../http/checks/query-time.ts';
+import { type AnyRoute, defineRoute } from '../http/table/route.ts';
 import {
   deliveriesSchema,
   pingSchema,

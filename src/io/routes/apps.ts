@@ -53,7 +53,7 @@ import {
   listApps,
   revokeAppAccess,
 } from '../apps/apps.ts';
-import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { type AnyRoute, defineRoute } from '../http/table/route.ts';
 import { accountCall } from './sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');

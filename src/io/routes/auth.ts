@@ -52,8 +52,8 @@ import {
   requestOptions,
 } from '../accounts/passkeys.ts';
 import type { SignUpDeps } from '../accounts/sign-ups.ts';
-import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/route.ts';
-import { setSid } from '../http/sid-cookie.ts';
+import { setSid } from '../http/checks/sid-cookie.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/table/route.ts';
 
 const NAME_LENGTH_MAX = 64;
 /** For `navigator.credentials.create` and `.get`: WebAuthn Level 3, 5.1.8 and 5.1.9, describes them. */

@@ -2,7 +2,7 @@
 import { parseEmail, parsePhone } from '../../domain/contacts.ts';
 import { object, text } from '../../domain/schema.ts';
 import { codeRequested, requestCode } from '../accounts/one-time-codes.ts';
-import { defineRoute } from '../http/route.ts';
+import { defineRoute } from '../http/table/route.ts';
 
 const ADDRESS_CHARACTERS_MAX = 320;
 export const loginPhone = defineRoute({

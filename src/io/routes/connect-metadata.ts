@@ -7,7 +7,7 @@ import { array, boolean, object, optional, text } from '../../domain/schema.ts';
 import { serverMetadata } from '../connect/metadata.ts';
 import type { OAuthPolicy } from '../connect/policy.ts';
 import { CONNECT_PATH, METADATA_PREFIX, type Resources, resourceMetadata } from '../connect/resources.ts';
-import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/route.ts';
+import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/table/route.ts';
 import { PROFILE_PARAMS } from '../mcp/subsets.ts';
 
 /** Seconds that a client may keep the documents. */

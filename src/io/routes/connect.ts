@@ -20,7 +20,7 @@ import { type OAuthPolicy, takesRegistrations } from '../connect/policy.ts';
 import { register } from '../connect/registration.ts';
 import { CONNECT_PROFILE_PATH } from '../connect/resources.ts';
 import { issueToken, revokeToken, type TokenDeps } from '../connect/tokens.ts';
-import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
 import { resourceMetadataRoute, serverMetadataRoutes } from './connect-metadata.ts';
 
 export interface ConnectDeps extends ConsentDeps, TokenDeps {

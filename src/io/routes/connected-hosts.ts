@@ -2,7 +2,7 @@
 import { array, int64, object } from '../../domain/schema.ts';
 import { originOf, requireId } from '../accounts/login-parts.ts';
 import { endedHostSchema, endHost, hostSchema, listHosts } from '../connect/hosts.ts';
-import { defineRoute } from '../http/route.ts';
+import { defineRoute } from '../http/table/route.ts';
 
 export const connectedHosts = defineRoute({
   method: 'GET',

@@ -3,7 +3,7 @@
 import { unknown } from '../../domain/schema.ts';
 import type { Site } from '../../domain/site.ts';
 import { describeApi } from '../http/openapi/document.ts';
-import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { type AnyRoute, defineRoute } from '../http/table/route.ts';
 import { CachedBody } from '../web/cached-body.ts';
 
 const documentShape = unknown({

@@ -9,7 +9,13 @@ import { idText, object, optional, text } from '../../domain/schema.ts';
 import type { DownloadForm, Downloads } from '../files/download/downloads.ts';
 import type { FileMetadataCache } from '../files/download/file-cache.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
-import { type AnyRoute, defineRoute, type HeaderList, type Reply, type RouteContext } from '../http/route.ts';
+import {
+  type AnyRoute,
+  defineRoute,
+  type HeaderList,
+  type Reply,
+  type RouteContext,
+} from '../http/table/route.ts';
 import type { ChatFile } from '../modules/chat-files.ts';
 
 export interface DownloadDeps {

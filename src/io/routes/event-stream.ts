@@ -4,8 +4,8 @@
  */
 import { errorRow } from '../../domain/errors.ts';
 import { object, optional, text } from '../../domain/schema.ts';
-import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/route.ts';
-import { StreamReply } from '../http/stream.ts';
+import { StreamReply } from '../http/exchange/stream.ts';
+import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/table/route.ts';
 import { overloadBody } from '../sse/frames.ts';
 import type { StreamHub } from '../sse/hub.ts';
 

@@ -28,8 +28,8 @@ import {
 import { toIso } from '../../domain/time.ts';
 import type { FileCodes } from '../files/download/file-code.ts';
 import type { PartUploads } from '../files/upload/v1-parts.ts';
-import { checkPlainCoding } from '../http/origin.ts';
-import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
+import { checkPlainCoding } from '../http/checks/origin.ts';
+import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/table/route.ts';
 
 export interface V1UploadDeps {
   readonly uploads: PartUploads;

@@ -26,9 +26,15 @@ import {
   viewDraft,
 } from '../files/upload/draft-access.ts';
 import type { DraftUploads, UploadOutcome } from '../files/upload/v2-stream.ts';
-import { checkPlainCoding } from '../http/origin.ts';
-import { errorReply } from '../http/reply.ts';
-import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
+import { checkPlainCoding } from '../http/checks/origin.ts';
+import { errorReply } from '../http/exchange/reply.ts';
+import {
+  type AnyRoute,
+  defineRoute,
+  type HeaderList,
+  Reply,
+  type RouteContext,
+} from '../http/table/route.ts';
 
 export interface DraftDeps {
   readonly uploads: DraftUploads;

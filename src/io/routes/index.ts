@@ -2,7 +2,7 @@
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import { protectedEndpoint } from '../connect/mcp-endpoint.ts';
 import { CONNECT_PROFILE_PATH } from '../connect/resources.ts';
-import type { AnyRoute } from '../http/route.ts';
+import type { AnyRoute } from '../http/table/route.ts';
 import type { McpDeps } from '../mcp/dispatcher.ts';
 import type { StreamHub } from '../sse/hub.ts';
 import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';

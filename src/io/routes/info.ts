@@ -18,7 +18,7 @@ import {
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { isPageOrigin, type Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
-import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
 
 /** The state that `/health` reports. */
 export interface HealthFacts {

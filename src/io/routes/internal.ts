@@ -5,7 +5,7 @@
 import { integer, object } from '../../domain/schema.ts';
 import type { ClusterFacts } from '../cluster/node-facts.ts';
 import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
-import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
 import { EVENTS_BODY_MAX_BYTES, type EventPush } from '../modules/event-push.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type HealthFacts, healthStatus } from './info.ts';

@@ -20,8 +20,8 @@ import { removeUserKey, setKeyAccess } from '../accounts/key-changes.ts';
 import { auditingKeyRefusals, type ChallengeDeps, challengeIdSchema } from '../accounts/login-parts.ts';
 import { attestationExample, attestationSchema } from '../accounts/passkeys.ts';
 import { countingSignUps, type SignUpDeps } from '../accounts/sign-ups.ts';
-import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
-import { clearSid, setSid } from '../http/sid-cookie.ts';
+import { clearSid, setSid } from '../http/checks/sid-cookie.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
 import { accountCall } from './sessions.ts';
 
 const keyIdSchema = int64('Key id: decimal string');

@@ -21,9 +21,9 @@ import {
   requireBytes,
   SIGNATURE_BYTES,
 } from '../accounts/login-parts.ts';
-import { readBearer } from '../http/request.ts';
-import { defineRoute, type RouteContext } from '../http/route.ts';
-import { indexEntryOf, ownerOf } from '../http/session-lookup.ts';
+import { indexEntryOf, ownerOf } from '../http/checks/session-lookup.ts';
+import { readBearer } from '../http/exchange/request.ts';
+import { defineRoute, type RouteContext } from '../http/table/route.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
 

@@ -1,6 +1,6 @@
 /** Profiles of the configuration with their addresses, for people who connect a host. */
 import { array, object, text } from '../../domain/schema.ts';
-import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { type AnyRoute, defineRoute } from '../http/table/route.ts';
 import type { Catalog } from '../mcp/catalog.ts';
 
 export function createMcpProfilesRoute({

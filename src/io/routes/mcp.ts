@@ -5,8 +5,8 @@
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { MCP_SESSION_EXAMPLE } from '../../domain/examples.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
-import { readJson } from '../http/json.ts';
-import { errorReply } from '../http/reply.ts';
+import { readJson } from '../http/exchange/json.ts';
+import { errorReply } from '../http/exchange/reply.ts';
 import {
   type AnyRoute,
   defineRoute,
@@ -14,7 +14,7 @@ import {
   Reply,
   type RouteContext,
   type SessionLookup,
-} from '../http/route.ts';
+} from '../http/table/route.ts';
 import { type Authentication, authenticate } from '../mcp/authenticate.ts';
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';

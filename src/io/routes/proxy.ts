@@ -3,7 +3,7 @@ import { ASKED_METHODS } from '../../domain/config/configuration.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { text } from '../../domain/schema.ts';
 import type { RouteDocs } from '../http/openapi/route-docs.ts';
-import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { type AnyRoute, defineRoute } from '../http/table/route.ts';
 import { auditUnreached, forward } from '../proxy/forward.ts';
 import { callerOf, isAskedFor, isProxied, isPublicPath, type ReachDeps } from '../proxy/reach.ts';
 import { asksForSocket, type UpgradeDeps, upgrade } from '../proxy/upgrade.ts';

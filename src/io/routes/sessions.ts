@@ -15,8 +15,8 @@ import {
   sessionSchema,
 } from '../accounts/account.ts';
 import { originOf } from '../accounts/login-parts.ts';
-import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
-import { clearSid } from '../http/sid-cookie.ts';
+import { clearSid } from '../http/checks/sid-cookie.ts';
+import { defineRoute, Reply, type RouteContext } from '../http/table/route.ts';
 
 export function accountCall(context: RouteContext<unknown, unknown, SessionContext>): AccountCall {
   const { actors, settings, session, nowMs, idempotencyKey, body, span } = context;

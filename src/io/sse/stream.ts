@@ -4,7 +4,7 @@
  */
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { Lease } from '../../domain/limits/shares.ts';
-import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
+import type { OutgoingBody, OutgoingSource } from '../http/exchange/stream.ts';
 
 /** User, session and start position of a stream. */
 export interface StreamOrigin {

@@ -3,9 +3,9 @@
  * queries, bodies and tokens never enter a span.
  */
 import type { SessionKind } from '../../domain/sessions.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext } from '../http/table/route.ts';
+import type { Target } from '../http-client/endpoint.ts';
 import type { ModuleResult } from '../http-client/types.ts';
-import type { Target } from '../modules/endpoint.ts';
 import type { TraceSpan } from './span.ts';
 import { TracedActors } from './traced-actors.ts';
 

@@ -4,7 +4,7 @@
  */
 import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
-import { tracestateOf } from '../modules/headers.ts';
+import { tracestateOf } from '../http-client/headers.ts';
 import { isSampled, openTrace, type SpanSink, type TraceSpan } from './span.ts';
 
 const SERVER_ERROR = 500;

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import { accepts } from '../http/accept.ts';
-import { type HeaderList, Reply } from '../http/route.ts';
+import { accepts } from '../http/exchange/accept.ts';
+import { type HeaderList, Reply } from '../http/table/route.ts';
 
 /** Below this size compression saves less than its headers cost. */
 const COMPRESS_BYTES_MIN = 512;

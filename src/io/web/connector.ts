@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
 import { type CachedFile, FileCache } from './file-cache.ts';
 
 const NAME = /^connector-([0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.]+)?)\.tgz$/;

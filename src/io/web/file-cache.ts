@@ -1,6 +1,6 @@
 /** Serves pages, scripts and styles from memory, exempt from rate limits (spec 8.1 rule 6). */
 import { extname } from 'node:path';
-import { type AnyRoute, defineRoute, type HeaderList } from '../http/route.ts';
+import { type AnyRoute, defineRoute, type HeaderList } from '../http/table/route.ts';
 import { CachedBody } from './cached-body.ts';
 
 const TYPES: Readonly<Record<string, string>> = {

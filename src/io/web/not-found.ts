@@ -1,6 +1,6 @@
 /** The page of an address that no route has: for browsers, beside the JSON that every other client gets. */
-import type { IncomingHead } from '../http/request.ts';
-import { Reply } from '../http/route.ts';
+import type { IncomingHead } from '../http/exchange/request.ts';
+import { Reply } from '../http/table/route.ts';
 import { PAGE_POLICY, pageFields } from './file-cache.ts';
 
 /** Addresses of APIs, those of modules (`/wallet/v1/…`) among them: their errors are JSON for every client. */

@@ -15,7 +15,7 @@ import { deliveryLog } from '../../../src/actors/apps/delivery-log.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { hashToken, makeToken } from '../../../src/domain/ids.ts';
 import { KeyFlag, type UserKey } from '../../../src/domain/keys.ts';
-import { createSessionLookup, indexEntryOf } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup, indexEntryOf } from '../../../src/io/http/checks/session-lookup.ts';
 import { createTestActors, START_MS } from '../../support/actors/actors.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 

@@ -11,7 +11,7 @@ import { hasFlag, KeyFlag, keyTypeOf } from '../../../src/domain/keys.ts';
 import { browserMessage, mcpLoginMessage } from '../../../src/domain/proofs.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
-import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/checks/session-lookup.ts';
 import { inlineWorkers, type Key, makeKey, mcpProof, signText } from '../../support/account.ts';
 import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
 import { count, runs } from '../../support/depth.ts';

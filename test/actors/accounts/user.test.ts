@@ -11,7 +11,7 @@ import { browserMessage } from '../../../src/domain/proofs.ts';
 import { BROWSER_SESSIONS_MAX, MCP_SESSIONS_MAX } from '../../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/checks/session-lookup.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
 import { askerOf, createTestActors } from '../../support/actors/actors.ts';
 import { runs } from '../../support/depth.ts';

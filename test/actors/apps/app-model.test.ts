@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import t from 'tap';
-import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/checks/session-lookup.ts';
 import { type Account, type Answer, cookie, type Key, makeKey } from '../../support/account.ts';
 import { type AdminFixture, startAdmin } from '../../support/admin.ts';
 import { count, runs } from '../../support/depth.ts';

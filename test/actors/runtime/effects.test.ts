@@ -1,8 +1,8 @@
 /** What a turn leaves to its group, as data. */
 import t, { type Test } from 'tap';
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { type AnyKind, defineActor } from '../../../src/actors/runtime/actor.ts';
 import { AskWaiter } from '../../../src/actors/runtime/cell.ts';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import { messageTo, type Protocol, receiver } from '../../../src/actors/runtime/protocol.ts';
 import { DEFAULT_LIMITS } from '../../../src/actors/runtime/runtime-context.ts';
 import type { BugReport } from '../../../src/actors/runtime/supervision.ts';

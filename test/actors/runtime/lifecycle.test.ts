@@ -1,6 +1,6 @@
 /** Loss of the journal, memory, versions and the end of a run. */
 import t from 'tap';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { JournalTooNew } from '../../../src/actors/runtime/journal/port.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';

@@ -1,6 +1,6 @@
 /** The deterministic simulation. One seed alone, with its steps: `node build/test/actors/runtime/simulation.test.js SEED`. */
 import t from 'tap';
-import type { MemoryJournalOptions } from '../../../src/actors/runtime/journal/memory.ts';
+import type { MemoryJournalOptions } from '../../../kit/journal/memory.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import type { LedgerState } from '../../support/actors/ledger-kind.ts';
 import { simulate } from '../../support/actors/simulation.ts';

@@ -1,6 +1,6 @@
 /** Which rows the timers of a node read. */
 import t from 'tap';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import type { TimerRow } from '../../../src/actors/runtime/journal/port.ts';
 import { Timers } from '../../../src/actors/runtime/timers.ts';
 import { ManualClock } from '../../support/actors/actors.ts';

@@ -1,5 +1,5 @@
 /** Contract, sections 2.1 to 2.4: MCP login session, user key, application, tool. */
-import { makePasskey } from '../../../tools/authenticator.ts';
+import { makePasskey } from '../../../kit/authenticator.ts';
 import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { TOOL_GROUPS } from '../tables.ts';

@@ -1,5 +1,5 @@
 /** Contract, sections 4.3 to 4.5: keys, browser authentication and info, applications. */
-import { makePasskey } from '../../../tools/authenticator.ts';
+import { makePasskey } from '../../../kit/authenticator.ts';
 import type { Check } from '../check.ts';
 import { read } from '../client.ts';
 import {

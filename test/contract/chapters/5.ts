@@ -1,5 +1,5 @@
 /** Contract, section 5: authentication. */
-import { makePasskey } from '../../../tools/authenticator.ts';
+import { makePasskey } from '../../../kit/authenticator.ts';
 import type { Check } from '../check.ts';
 import { type Headers, read } from '../client.ts';
 import {

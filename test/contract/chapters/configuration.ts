@@ -1,5 +1,5 @@
 /** Contract, conventions, sections 2.5 and 2.8: configuration keys with the names of the contract. */
-import { makePasskey } from '../../../tools/authenticator.ts';
+import { makePasskey } from '../../../kit/authenticator.ts';
 import type { Check } from '../check.ts';
 import { customRows } from '../custom-rows.ts';
 import { passkeyOptions, registerPasskey } from '../unshown.ts';

@@ -6,18 +6,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import {
-  callTool,
-  expectOk,
-  mcpLogin,
-  newKey,
-  request,
-  rpc,
-  signUp,
-  updateKey,
-} from '../../../tools/agent.ts';
-import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
-import { initUpload, uploadPart } from '../../../tools/upload-client.ts';
+import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
+import { initUpload, uploadPart } from '../../../kit/upload-client.ts';
 
 t.setTimeout(120_000);
 

@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import t, { type Test } from 'tap';
-import { challenge, cookieOf, expectOk, type Json, request } from '../../../tools/agent.ts';
-import { create, makePasskey } from '../../../tools/authenticator.ts';
-import { linked, type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
-import { NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
+import { challenge, cookieOf, expectOk, type Json, request } from '../../../kit/agent.ts';
+import { create, makePasskey } from '../../../kit/authenticator.ts';
+import { linked, type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import { NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import {
   asked,

@@ -3,8 +3,6 @@
  * at one node is refused at all.
  */
 import t, { type Test } from 'tap';
-import type { AnyRoute } from '../../../src/io/http/route.ts';
-import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import {
   type Answer,
   basicLogin,
@@ -20,9 +18,11 @@ import {
   type SoftwareKey,
   signText,
   signUp,
-} from '../../../tools/agent.ts';
-import { create, get, makePasskey } from '../../../tools/authenticator.ts';
-import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
+} from '../../../kit/agent.ts';
+import { create, get, makePasskey } from '../../../kit/authenticator.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
+import type { AnyRoute } from '../../../src/io/http/table/route.ts';
+import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import {
   asked,
   newAgent,

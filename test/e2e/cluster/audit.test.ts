@@ -1,9 +1,9 @@
 /** Audit records of calls over two processes: in the database for all nodes, or at the node that served the call. */
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../../tools/agent.ts';
-import { type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { NO_LIMITS } from '../../../tools/launch.ts';
+import { callTool, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

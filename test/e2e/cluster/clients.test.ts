@@ -13,8 +13,8 @@ import {
   request,
   rpc,
   verifiedHeaders,
-} from '../../../tools/agent.ts';
-import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
+} from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import {
   newAgent,
   resultOf,

@@ -2,11 +2,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { request, signUp } from '../../../kit/agent.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { launch, runToEnd } from '../../../kit/launch.ts';
 import { fetchState } from '../../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
-import { request, signUp } from '../../../tools/agent.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { launch, runToEnd } from '../../../tools/launch.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { runToEnd } from '../../../tools/launch.ts';
+import { runToEnd } from '../../../kit/launch.ts';
 
 /** Values of environment variables in a text, quotes removed; a value from outside is a secret. */
 function environmentOf(text: string): Record<string, string> {

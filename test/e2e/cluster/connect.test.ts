@@ -3,9 +3,9 @@
  * official clients run against all of them in turn.
  */
 import t, { type Test } from 'tap';
-import { type Answer, expectOk, type Person, request, signUp } from '../../../tools/agent.ts';
-import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
-import { disconnect, endAccess, hostsOf } from '../../../tools/connect/consent.ts';
+import { type Answer, expectOk, type Person, request, signUp } from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
+import { disconnect, endAccess, hostsOf } from '../../../kit/consent.ts';
 import { asked, resultOf, type ThreeNodes, withThreeNodes } from '../../support/cluster/three-nodes.ts';
 import {
   askRequest,

@@ -2,11 +2,11 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { request, signUp, untilAvailable, updateKey } from '../../../kit/agent.ts';
+import { type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import { NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { SAMPLE_ROWS } from '../../../src/actors/runtime/journal/replica-rows.ts';
 import { Database } from '../../../src/io/cluster/database.ts';
-import { request, signUp, untilAvailable, updateKey } from '../../../tools/agent.ts';
-import { type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

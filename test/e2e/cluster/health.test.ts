@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../kit/agent.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { launch, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
+import { metricValue } from '../../../kit/metric-value.ts';
 import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.ts';
-import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../tools/agent.ts';
-import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { launch, NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
-import { metricValue } from '../../../tools/metric-value.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 

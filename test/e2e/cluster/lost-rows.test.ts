@@ -1,9 +1,9 @@
 /** Nodes over a database that has lost rows which they have applied: each stops with 70 and says why. */
 import t, { type Test } from 'tap';
-import { signUp, untilAvailable } from '../../../tools/agent.ts';
-import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
-import { NO_LIMITS } from '../../../tools/launch.ts';
+import { signUp, untilAvailable } from '../../../kit/agent.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
 
 t.setTimeout(240_000);
 

@@ -8,9 +8,9 @@ import {
   signUp,
   untilAvailable,
   updateKey,
-} from '../../../tools/agent.ts';
-import { linked, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { NO_LIMITS } from '../../../tools/launch.ts';
+} from '../../../kit/agent.ts';
+import { linked, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

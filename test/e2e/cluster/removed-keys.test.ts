@@ -15,8 +15,8 @@ import {
   rpc,
   signText,
   signUp,
-} from '../../../tools/agent.ts';
-import type { NodeProcess } from '../../../tools/cluster/nodes.ts';
+} from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import {
   asked,
   newAgent,

@@ -4,9 +4,9 @@ import { existsSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { type Answer, expectOk, logIn, request, signUp } from '../../../tools/agent.ts';
-import { pickPort } from '../../../tools/free-port.ts';
-import { plainEnvironment } from '../../../tools/launch.ts';
+import { type Answer, expectOk, logIn, request, signUp } from '../../../kit/agent.ts';
+import { pickPort } from '../../../kit/free-port.ts';
+import { plainEnvironment } from '../../../kit/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);

@@ -1,9 +1,9 @@
 /** WebSockets at the nodes of a cluster: sessions of other nodes, and ends by a session, a drain and a lost lease. */
 import t, { type Test } from 'tap';
-import { signUp, untilAvailable } from '../../../tools/agent.ts';
-import { type NodeProcess, startNodes } from '../../../tools/cluster/nodes.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { NO_LIMITS } from '../../../tools/launch.ts';
+import { signUp, untilAvailable } from '../../../kit/agent.ts';
+import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { asked, newAgent, resultOf, verifiedBearer } from '../../support/cluster/three-nodes.ts';
 import { openEcho } from '../../support/echo-client.ts';

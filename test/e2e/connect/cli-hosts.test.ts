@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../tools/agent.ts';
-import { agree, disconnect, hostsOf } from '../../../tools/connect/consent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
+import { launch, type RunningGateway } from '../../../kit/launch.ts';
 import {
   CLI_HOSTS,
   type CliHost,

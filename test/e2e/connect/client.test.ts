@@ -7,8 +7,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import t, { type Test } from 'tap';
-import { type Person, signUp } from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { type Person, signUp } from '../../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../../kit/launch.ts';
 import { consent, REDIRECT_URI } from '../../support/hosts.ts';
 
 t.setTimeout(120_000);

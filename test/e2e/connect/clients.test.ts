@@ -3,9 +3,9 @@
  * and a new consent after a revocation. A client with a header at /mcp beside them sees no change.
  */
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, type Person, signUp, updateKey } from '../../../tools/agent.ts';
-import { agree, disconnect, hostsOf } from '../../../tools/connect/consent.ts';
-import { launch } from '../../../tools/launch.ts';
+import { callTool, expectOk, mcpLogin, type Person, signUp, updateKey } from '../../../kit/agent.ts';
+import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
+import { launch } from '../../../kit/launch.ts';
 import { unavailable } from '../../support/connect/peers.ts';
 import {
   AVAILABLE,

@@ -9,7 +9,6 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
-import { gatehouseFetch, keyOf } from '../../../packages/connect/src/index.ts';
 import {
   callTool,
   challenge,
@@ -20,11 +19,12 @@ import {
   request,
   signUp,
   updateKey,
-} from '../../../tools/agent.ts';
-import { pickPort } from '../../../tools/free-port.ts';
-import { launch, plainEnvironment, type RunningGateway } from '../../../tools/launch.ts';
+} from '../../../kit/agent.ts';
+import { pickPort } from '../../../kit/free-port.ts';
+import { launch, plainEnvironment, type RunningGateway } from '../../../kit/launch.ts';
+import { outputOf } from '../../../kit/run-sync.ts';
+import { gatehouseFetch, keyOf } from '../../../packages/connect/src/index.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
-import { outputOf } from '../../../tools/programs/run-sync.ts';
 import { INSPECTOR, startPeer, unavailable } from '../../support/connect/peers.ts';
 
 t.setTimeout(120_000);

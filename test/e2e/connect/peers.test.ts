@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { type Person, request, signUp } from '../../../tools/agent.ts';
-import { agree, disconnect, endAccess } from '../../../tools/connect/consent.ts';
-import { pickPort } from '../../../tools/free-port.ts';
-import { launch } from '../../../tools/launch.ts';
+import { type Person, request, signUp } from '../../../kit/agent.ts';
+import { agree, disconnect, endAccess } from '../../../kit/consent.ts';
+import { pickPort } from '../../../kit/free-port.ts';
+import { launch } from '../../../kit/launch.ts';
 import {
   AI_SDK,
   endStoredAccess,

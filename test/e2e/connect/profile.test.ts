@@ -1,8 +1,8 @@
 /** A profile at /connect on the real program: its token lists and calls the tools of the profile, and is valid there alone. */
 import t from 'tap';
-import { type Answer, request, signUp } from '../../../tools/agent.ts';
-import { connectHost } from '../../../tools/connect/consent.ts';
-import { launch } from '../../../tools/launch.ts';
+import { type Answer, request, signUp } from '../../../kit/agent.ts';
+import { connectHost } from '../../../kit/consent.ts';
+import { launch } from '../../../kit/launch.ts';
 
 t.setTimeout(60_000);
 

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import t from 'tap';
-import { signUp } from '../../../tools/agent.ts';
-import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../tools/launch.ts';
-import { uploadAll } from '../../../tools/upload-client.ts';
+import { signUp } from '../../../kit/agent.ts';
+import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { uploadAll } from '../../../kit/upload-client.ts';
 
 t.setTimeout(120_000);
 

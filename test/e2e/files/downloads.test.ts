@@ -6,17 +6,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import {
-  basicLogin,
-  mcpLogin,
-  newKey,
-  type Person,
-  request,
-  signUp,
-  updateKey,
-} from '../../../tools/agent.ts';
-import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../tools/launch.ts';
-import { initUpload, type PartAnswer, uploadAll } from '../../../tools/upload-client.ts';
+import { basicLogin, mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { initUpload, type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 t.setTimeout(120_000);

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import http from 'node:http';
 import t from 'tap';
-import { signUp } from '../../../tools/agent.ts';
-import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
+import { signUp } from '../../../kit/agent.ts';
+import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { count } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 

@@ -2,9 +2,9 @@
 import t from 'tap';
 import { eventLoopP99Ms } from '../../../bench/measure/metrics.ts';
 import { costOf } from '../../../bench/measure/process-cost.ts';
-import { signUp } from '../../../tools/agent.ts';
-import { runDraftKillLoop } from '../../../tools/draft-kill-loop.ts';
-import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
+import { signUp } from '../../../kit/agent.ts';
+import { runDraftKillLoop } from '../../../kit/draft-kill-loop.ts';
+import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { count, depth } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 

@@ -7,9 +7,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { newKey, request, signUp } from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
-import { type PartAnswer, uploadAll } from '../../../tools/upload-client.ts';
+import { newKey, request, signUp } from '../../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 t.setTimeout(120_000);

@@ -4,8 +4,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import CRC32 from 'crc-32';
 import t from 'tap';
-import { expectOk, type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch, NO_LIMITS, type RunningGateway } from '../../../tools/launch.ts';
+import { expectOk, type Person, request, signUp } from '../../../kit/agent.ts';
+import { launch, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 const CHUNK_BYTES = 256 * 1024;

@@ -14,10 +14,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { signUp } from '../../../tools/agent.ts';
-import { runChunkKillLoop, runManyChunksLoop } from '../../../tools/chunk-kill-loop.ts';
-import { launch } from '../../../tools/launch.ts';
-import { crc32, initUpload, uploadPart, uploadStatus } from '../../../tools/upload-client.ts';
+import { signUp } from '../../../kit/agent.ts';
+import { runChunkKillLoop, runManyChunksLoop } from '../../../kit/chunk-kill-loop.ts';
+import { launch } from '../../../kit/launch.ts';
+import { crc32, initUpload, uploadPart, uploadStatus } from '../../../kit/upload-client.ts';
 import { count, depth } from '../../support/depth.ts';
 
 t.setTimeout(240_000);

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
-import { type Answer, type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch } from '../../../tools/launch.ts';
+import { type Answer, type Person, request, signUp } from '../../../kit/agent.ts';
+import { launch } from '../../../kit/launch.ts';
 import {
   cancelUpload,
   chunksOf,
@@ -17,7 +17,7 @@ import {
   uploadAll,
   uploadPart,
   uploadStatus,
-} from '../../../tools/upload-client.ts';
+} from '../../../kit/upload-client.ts';
 
 const CHUNK = 256 * 1024;
 const SETTINGS = {

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { logIn, type Person, signUp } from '../../../tools/agent.ts';
-import { entryOf, launch, plainEnvironment, runToEnd, TIED } from '../../../tools/launch.ts';
+import { logIn, type Person, signUp } from '../../../kit/agent.ts';
+import { entryOf, launch, plainEnvironment, runToEnd, TIED } from '../../../kit/launch.ts';
 import { count } from '../../support/depth.ts';
 
 t.setTimeout(300_000);

@@ -1,10 +1,10 @@
 /** Pages of the journal that are damaged while a gateway serves it: what ends, with what, and what the next start says. */
 import { join } from 'node:path';
 import t from 'tap';
+import { type Person, request, signUp } from '../../../kit/agent.ts';
+import { launch, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { PAGE_BYTES } from '../../../src/actors/runtime/journal/pages/pages.ts';
 import { hashToken } from '../../../src/domain/ids.ts';
-import { type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch, NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
 import { changePage, treeAt, zeroPage } from '../../support/journal-pages.ts';
 
 t.setTimeout(120_000);

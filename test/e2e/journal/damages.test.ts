@@ -5,10 +5,10 @@
 import { appendFileSync, cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { logIn, type Person, request, signUp } from '../../../kit/agent.ts';
+import { launch, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import { checkJournalRows } from '../../../src/bootstrap/journal-check.ts';
-import { logIn, type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch, NO_LIMITS, runToEnd } from '../../../tools/launch.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 import { depth } from '../../support/depth.ts';
 import { BIG_KEY, JOURNAL_DAMAGES, type JournalDamage, SMALL_KEY } from '../../support/journal-damages.ts';

@@ -6,11 +6,11 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { logIn, signUp } from '../../../kit/agent.ts';
+import { launch, runToEnd } from '../../../kit/launch.ts';
+import { runSync } from '../../../kit/run-sync.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import { checkJournalRows } from '../../../src/bootstrap/journal-check.ts';
-import { logIn, signUp } from '../../../tools/agent.ts';
-import { launch, runToEnd } from '../../../tools/launch.ts';
-import { runSync } from '../../../tools/programs/run-sync.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 
 t.setTimeout(240_000);

@@ -1,6 +1,6 @@
 /** Requests that carry adversarial inputs: to every route, in every field of a head, and as arguments of every kind of tool. */
 import { randomBytes } from 'node:crypto';
-import type { AnyRoute } from '../../../src/io/http/route.ts';
+import type { AnyRoute } from '../../../src/io/http/table/route.ts';
 import { jsonTexts, TEXTS } from './inputs.ts';
 import type { Sent } from './meter.ts';
 

@@ -15,8 +15,8 @@ import {
   request,
   signUp,
   updateKey,
-} from '../../../tools/agent.ts';
-import { launch, NO_LIMITS } from '../../../tools/launch.ts';
+} from '../../../kit/agent.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { depth } from '../../support/depth.ts';
 import { routeTable } from '../../support/route-table.ts';
 import { type ModuleAnswer, moduleAnswers } from './answers.ts';

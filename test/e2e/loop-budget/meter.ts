@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import type { RunningGateway } from '../../../tools/launch.ts';
+import type { RunningGateway } from '../../../kit/launch.ts';
 
 export interface Sent {
   readonly method: string;

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'jsonc-parser';
 import t from 'tap';
-import { callTool, expectOk, mcpLogin, rpc, signUp, updateKey } from '../../../tools/agent.ts';
-import { launch, runToEnd } from '../../../tools/launch.ts';
+import { callTool, expectOk, mcpLogin, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch, runToEnd } from '../../../kit/launch.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);

@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { runSync } from '../../../kit/run-sync.ts';
 import type { MetricName } from '../../../src/io/observability/metric-table.ts';
 import { alertsText, RUNBOOKS_FILE, runbooksText } from '../../../tools/dashboards/print-dashboards.ts';
 import { RULES } from '../../../tools/dashboards/rules.ts';
 import { SERVICE_LEVELS } from '../../../tools/dashboards/service-levels.ts';
-import { runSync } from '../../../tools/programs/run-sync.ts';
 import { lacking } from '../../support/programs/tools.ts';
 
 /** Minutes: the longest window of a rule is three days. */

@@ -1,13 +1,13 @@
 /** Dashboard and alerting rules: generated from the table of metrics, and every query against Prometheus. */
 import t, { type Test } from 'tap';
+import { callTool, expectOk, mcpLogin, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { startNodes } from '../../../kit/cluster/nodes.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { runSync } from '../../../kit/run-sync.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
-import { callTool, expectOk, mcpLogin, request, signUp, updateKey } from '../../../tools/agent.ts';
-import { startNodes } from '../../../tools/cluster/nodes.ts';
 import { RATE_INTERVAL, type Row, rows } from '../../../tools/dashboards/panels.ts';
 import { ALERTS_FILE, alertsText } from '../../../tools/dashboards/print-dashboards.ts';
 import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
-import { launch, NO_LIMITS } from '../../../tools/launch.ts';
-import { runSync } from '../../../tools/programs/run-sync.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 import { startPrometheus } from '../../support/programs/prometheus.ts';

@@ -3,9 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { logIn, request, signUp } from '../../../tools/agent.ts';
-import { launch, NO_FILE_LIMITS } from '../../../tools/launch.ts';
-import { outputOf } from '../../../tools/programs/run-sync.ts';
+import { logIn, request, signUp } from '../../../kit/agent.ts';
+import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
+import { outputOf } from '../../../kit/run-sync.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 
 t.setTimeout(180_000);

@@ -4,19 +4,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import {
-  callTool,
-  expectOk,
-  logIn,
-  mcpLogin,
-  request,
-  rpc,
-  signUp,
-  updateKey,
-} from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
-import { metricValue } from '../../../tools/metric-value.ts';
-import { uploadAll } from '../../../tools/upload-client.ts';
+import { callTool, expectOk, logIn, mcpLogin, request, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { metricValue } from '../../../kit/metric-value.ts';
+import { uploadAll } from '../../../kit/upload-client.ts';
 import { type ReceivedSpan, startCollector, treeOf } from '../../support/collector.ts';
 
 t.setTimeout(120_000);

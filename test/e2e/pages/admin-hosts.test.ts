@@ -1,6 +1,6 @@
 /** Connected hosts in the admin panel: the list of an account, its end, the switch of unregistered hosts. */
 import t from 'tap';
-import { launch } from '../../../tools/launch.ts';
+import { launch } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { CLAUDE, connectHost } from '../../support/pages/connect.ts';
 import { openPage } from '../../support/pages/pages.ts';

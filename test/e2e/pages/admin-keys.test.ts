@@ -1,8 +1,8 @@
 /** The keys page of the admin panel in a browser against the program: search, add, change, remove. */
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { type Answer, newKey, type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch } from '../../../tools/launch.ts';
+import { type Answer, newKey, type Person, request, signUp } from '../../../kit/agent.ts';
+import { launch } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { lettersOf } from '../../support/pages/letters.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';

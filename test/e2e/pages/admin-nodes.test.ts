@@ -1,7 +1,7 @@
 /** The admin panel and the home page of several nodes, behind a proxy that gives each request to the next node. */
 import t, { type Test } from 'tap';
-import { signUp } from '../../../tools/agent.ts';
-import { linked } from '../../../tools/cluster/nodes.ts';
+import { signUp } from '../../../kit/agent.ts';
+import { linked } from '../../../kit/cluster/nodes.ts';
 import { type ThreeNodes, withThreeNodes } from '../../support/cluster/three-nodes.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';

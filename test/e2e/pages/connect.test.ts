@@ -1,7 +1,7 @@
 /** The page of /connect/authorize in a browser: sign-up and consent, refusal, another account, expiry, errors. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launch } from '../../../tools/launch.ts';
+import { launch } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { CLAUDE, connectHost, LOOPBACK } from '../../support/pages/connect.ts';
 import { openPage } from '../../support/pages/pages.ts';

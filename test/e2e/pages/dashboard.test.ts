@@ -7,18 +7,10 @@ import { type AddressInfo, connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
+import { callTool, expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch } from '../../../kit/launch.ts';
 import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
-import {
-  callTool,
-  expectOk,
-  mcpLogin,
-  type Person,
-  request,
-  signUp,
-  updateKey,
-} from '../../../tools/agent.ts';
-import { launch } from '../../../tools/launch.ts';
 import { EventClient } from '../../support/events/event-client.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';

@@ -1,7 +1,7 @@
 /** Keys of agents on the home page and in the admin panel: the link of an agent, its letters, browser login of a key. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launch } from '../../../tools/launch.ts';
+import { launch } from '../../../kit/launch.ts';
 import { makeKey } from '../../support/account.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { lettersOf } from '../../support/pages/letters.ts';

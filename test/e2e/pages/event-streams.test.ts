@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { type Person, request, signUp } from '../../../tools/agent.ts';
-import { launch, type RunningGateway } from '../../../tools/launch.ts';
-import { metricValue } from '../../../tools/metric-value.ts';
+import { type Person, request, signUp } from '../../../kit/agent.ts';
+import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { metricValue } from '../../../kit/metric-value.ts';
 import { PAGE_WAIT_MS, sharedBrowser } from '../../support/pages/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';

@@ -2,8 +2,8 @@
 
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
-import { type Json, newKey, readKey, request, signUp, verifiedHeaders } from '../../../tools/agent.ts';
-import { launch, runToEnd } from '../../../tools/launch.ts';
+import { type Json, newKey, readKey, request, signUp, verifiedHeaders } from '../../../kit/agent.ts';
+import { launch, runToEnd } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 

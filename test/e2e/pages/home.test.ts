@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launch } from '../../../tools/launch.ts';
+import { launch } from '../../../kit/launch.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { signUp } from '../../../tools/agent.ts';
-import { launch, NO_LIMITS } from '../../../tools/launch.ts';
+import { signUp } from '../../../kit/agent.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 
 t.setTimeout(240_000);

@@ -1,7 +1,7 @@
 /** WebSockets through the program to the echo of the sandbox: sessions of a browser and of an agent, and a stop. */
 import t from 'tap';
-import { expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../../tools/agent.ts';
-import { launch, NO_LIMITS } from '../../../tools/launch.ts';
+import { expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { openEcho } from '../../support/echo-client.ts';
 
 t.setTimeout(120_000);

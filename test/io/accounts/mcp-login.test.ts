@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { mcpLoginMessage, parseUnixSeconds } from '../../../src/domain/proofs.ts';
 import { toIso } from '../../../src/domain/time.ts';
-import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/checks/session-lookup.ts';
 import {
   type Answer,
   cookie,

@@ -2,8 +2,6 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { user } from '../../../src/actors/accounts/user.ts';
-import { BROWSER_SESSIONS_MAX } from '../../../src/domain/sessions.ts';
 import {
   type AuthenticationJson,
   get as answer,
@@ -13,7 +11,9 @@ import {
   makePasskey,
   type Passkey,
   type RegistrationJson,
-} from '../../../tools/authenticator.ts';
+} from '../../../kit/authenticator.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
+import { BROWSER_SESSIONS_MAX } from '../../../src/domain/sessions.ts';
 import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../../support/account.ts';
 import { startChat } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';

@@ -4,8 +4,8 @@ import t from 'tap';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
 import { Dashboard } from '../../../src/io/admin/dashboard.ts';
 import type { DashboardSample } from '../../../src/io/admin/figures.ts';
-import type { FinishedRequest } from '../../../src/io/http/finished.ts';
-import type { OutgoingBody } from '../../../src/io/http/stream.ts';
+import type { FinishedRequest } from '../../../src/io/http/exchange/finished.ts';
+import type { OutgoingBody } from '../../../src/io/http/exchange/stream.ts';
 import { cookie, planter } from '../../support/account.ts';
 import { startAdmin } from '../../support/admin.ts';
 

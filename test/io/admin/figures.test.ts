@@ -2,7 +2,7 @@
 import t from 'tap';
 import { Dashboard } from '../../../src/io/admin/dashboard.ts';
 import { FigureCounter, type Figures, sampleOf } from '../../../src/io/admin/figures.ts';
-import type { FinishedRequest } from '../../../src/io/http/finished.ts';
+import type { FinishedRequest } from '../../../src/io/http/exchange/finished.ts';
 import type { MetricReadings } from '../../../src/io/observability/metric-table.ts';
 
 const NOW_MS = 1_000_000;

@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Expelled, LogLost } from '../../../src/actors/runtime/log/port.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { Expelled, LogLost } from '../../../src/actors/runtime/replication/port.ts';
 import { ClusterAdministration } from '../../../src/io/cluster/administration.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { LEASE_MS, openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';

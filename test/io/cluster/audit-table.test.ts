@@ -1,6 +1,8 @@
 /** Audit records in the database: pages over the batches of all nodes, the newest first, and the bounds of each ring. */
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { startTcpProxy } from '../../../kit/cluster/tcp-proxy.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
 import {
   BATCH_RECORDS_MAX,
@@ -10,8 +12,6 @@ import {
 } from '../../../src/actors/runtime/audit/batches.ts';
 import type { AuditRing } from '../../../src/domain/audit.ts';
 import { AuditTable, type CallKey } from '../../../src/io/cluster/audit-table.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
-import { startTcpProxy } from '../../../tools/cluster/tcp-proxy.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';

@@ -1,7 +1,7 @@
 /** Partitions of the log: made ahead, dropped only when nothing needs them. */
 import t, { type Test } from 'tap';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { LogPartitions } from '../../../src/io/cluster/log-partitions.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 

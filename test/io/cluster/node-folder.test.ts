@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Diverged, LogLost } from '../../../src/actors/runtime/log/port.ts';
+import { Diverged, LogLost } from '../../../src/actors/runtime/replication/port.ts';
 import {
   bootId,
   isUnsynced,

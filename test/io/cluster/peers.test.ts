@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:tls';
 import t from 'tap';
-import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
+import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { FRAME_BYTES_MAX } from '../../../src/io/cluster/frames.ts';
 import { HANDSHAKE_MS } from '../../../src/io/cluster/handshaking.ts';

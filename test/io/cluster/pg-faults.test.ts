@@ -1,12 +1,17 @@
 /** The log in PostgreSQL when answers, rows or the server are lost, and what a start refuses. */
 import t, { type Test } from 'tap';
-import { Expelled, LogLost, type LogWrite, OutcomeUnknown } from '../../../src/actors/runtime/log/port.ts';
+import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
+import { startTcpProxy } from '../../../kit/cluster/tcp-proxy.ts';
+import {
+  Expelled,
+  LogLost,
+  type LogWrite,
+  OutcomeUnknown,
+} from '../../../src/actors/runtime/replication/port.ts';
 import type { Statements } from '../../../src/io/cluster/database.ts';
 import { ClusterMisconfigured, ClusterUnusable } from '../../../src/io/cluster/failures.ts';
 import type { PgLog } from '../../../src/io/cluster/pg-log.ts';
 import { checkServer } from '../../../src/io/cluster/pg-schema.ts';
-import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
-import { startTcpProxy } from '../../../tools/cluster/tcp-proxy.ts';
 import { holds, openPgFixture, type PgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 

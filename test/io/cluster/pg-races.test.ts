@@ -1,10 +1,10 @@
 /** Statements of the log that wait for each other's lock: the later one sees what the earlier one committed. */
 import t, { type Test } from 'tap';
-import { Expelled, type LogWrite } from '../../../src/actors/runtime/log/port.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { Expelled, type LogWrite } from '../../../src/actors/runtime/replication/port.ts';
 import type { Database } from '../../../src/io/cluster/database.ts';
 import * as sql from '../../../src/io/cluster/log-statements.ts';
 import type { PgLog } from '../../../src/io/cluster/pg-log.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
 import { openPgFixture, type PgFixture } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 

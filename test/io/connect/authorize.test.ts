@@ -1,8 +1,8 @@
 import t from 'tap';
+import type { Answer } from '../../../kit/agent.ts';
+import { request } from '../../../kit/agent.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { DocumentClient } from '../../../src/io/connect/documents.ts';
-import type { Answer } from '../../../tools/agent.ts';
-import { request } from '../../../tools/agent.ts';
 import { cookie } from '../../support/account.ts';
 import { type ConnectFixture, startConnectOf as start } from '../../support/connect.ts';
 import {

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
+import type { Answer } from '../../../kit/agent.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import type { Answer } from '../../../tools/agent.ts';
 import type { Account } from '../../support/account.ts';
 import { cookie } from '../../support/account.ts';
 import { type ConnectFixture, startConnectOf as start } from '../../support/connect.ts';

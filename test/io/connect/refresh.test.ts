@@ -2,14 +2,14 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import type { Answer } from '../../../kit/agent.ts';
 import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { HOUR_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { digest, openSealers } from '../../../src/io/connect/sealed.ts';
-import { indexEntryOf } from '../../../src/io/http/session-lookup.ts';
-import type { Answer } from '../../../tools/agent.ts';
+import { indexEntryOf } from '../../../src/io/http/checks/session-lookup.ts';
 import { cookie } from '../../support/account.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 import { CIPHER } from '../../support/admin.ts';

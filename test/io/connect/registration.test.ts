@@ -1,8 +1,8 @@
 /** Dynamic registration: what is kept and what is refused, by the mode of the gateway. */
 import t, { type Test } from 'tap';
+import { type Answer, request } from '../../../kit/agent.ts';
 import { KNOWN_PRIVATE_REDIRECTS } from '../../../src/domain/oauth/clients.ts';
 import { policyOf } from '../../../src/io/connect/policy.ts';
-import { type Answer, request } from '../../../tools/agent.ts';
 import { type ConnectFixture, OAUTH, startConnectOf as start } from '../../support/connect.ts';
 import { askRequest, authorizeQuery, hostClient } from '../../support/hosts.ts';
 

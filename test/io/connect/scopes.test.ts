@@ -1,7 +1,7 @@
 /** What a person gives a host, narrower or wider than it asked, and how a host learns that a wider scope exists. */
 import t, { type Test } from 'tap';
+import { type Answer, request } from '../../../kit/agent.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
-import { type Answer, request } from '../../../tools/agent.ts';
 import { type ConnectFixture, startConnect } from '../../support/connect.ts';
 import {
   authorizeQuery,

@@ -11,9 +11,9 @@ import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
-import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
-import { omitServerHeader } from '../../../src/io/http/server.ts';
-import { type OutgoingBody, StreamReply } from '../../../src/io/http/stream.ts';
+import { type OutgoingBody, StreamReply } from '../../../src/io/http/exchange/stream.ts';
+import { omitServerHeader } from '../../../src/io/http/listen/server.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import {
   connectRaw,

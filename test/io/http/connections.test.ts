@@ -1,7 +1,7 @@
 /** The connection cap over the real listener: one network at its share, others still get in (docs/decisions/0104). */
 import t, { type Test } from 'tap';
-import { type AnyRoute, defineRoute } from '../../../src/io/http/route.ts';
-import { NO_LIMITS } from '../../../tools/launch.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
+import { type AnyRoute, defineRoute } from '../../../src/io/http/table/route.ts';
 import { connectRaw, type RawConnection, requestText, startHttp } from '../../support/http.ts';
 
 const plain = {

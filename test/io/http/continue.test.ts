@@ -2,8 +2,8 @@
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { object, text } from '../../../src/domain/schema.ts';
-import { defineRoute, Reply } from '../../../src/io/http/route.ts';
-import { BytesSource, StreamReply } from '../../../src/io/http/stream.ts';
+import { BytesSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
+import { defineRoute, Reply } from '../../../src/io/http/table/route.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
 
 const plain = {

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { type Feature, missingFeatures } from '../../../src/domain/features.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { FileRemovals } from '../../../src/io/files/storage/removals.ts';
-import { type AnyRoute, defineRoute } from '../../../src/io/http/route.ts';
+import { type AnyRoute, defineRoute } from '../../../src/io/http/table/route.ts';
 import type { EventPush } from '../../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../../src/io/observability/metrics.ts';
 import { createEventStreamRoute } from '../../../src/io/routes/event-stream.ts';

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
+import { pickPort } from '../../../kit/free-port.ts';
 import { setReceiveBuffer, steerToNewest } from '../../../src/io/http/listen/listening-sockets.ts';
-import { createServer, type Server } from '../../../src/io/http/server.ts';
-import { pickPort } from '../../../tools/free-port.ts';
+import { createServer, type Server } from '../../../src/io/http/listen/server.ts';
 import { requestText, sendRaw } from '../../support/http.ts';
 
 const CONNECTIONS = 64;

@@ -4,13 +4,13 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { SETTINGS } from '../../../src/domain/settings/settings.ts';
-import { httpLibrary } from '../../../src/io/http/library.ts';
 import {
   createAddressReader,
   createRangeCheck,
   readAddress,
 } from '../../../src/io/http/listen/client-address.ts';
-import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/route.ts';
+import { httpLibrary } from '../../../src/io/http/listen/library.ts';
+import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/table/route.ts';
 import {
   BROWSER_SESSION,
   connectRaw,

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { JSON_DEPTH_MAX, parseJson, shapeFault } from '../../../src/io/http/json.ts';
+import { JSON_DEPTH_MAX, parseJson, shapeFault } from '../../../src/io/http/exchange/json.ts';
+import { decodeSegment, parseQuery, readBearer, readSids } from '../../../src/io/http/exchange/request.ts';
 import { createAddressReader, parseAddress } from '../../../src/io/http/listen/client-address.ts';
-import { decodeSegment, parseQuery, readBearer, readSids } from '../../../src/io/http/request.ts';
 import { seededNumbers } from '../../support/actors/actors.ts';
 import { count, depth, runs } from '../../support/depth.ts';
 

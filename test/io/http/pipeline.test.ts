@@ -2,8 +2,8 @@
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
-import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/route.ts';
-import { BODY_BYTES_MAX } from '../../../src/io/http/router.ts';
+import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/table/route.ts';
+import { BODY_BYTES_MAX } from '../../../src/io/http/table/router.ts';
 import {
   BROWSER_SESSION,
   connectRaw,

@@ -1,7 +1,7 @@
 /** The order of the stages of a request, by a request with a fault for each of them. */
 import t from 'tap';
 import { integer, object, text } from '../../../src/domain/schema.ts';
-import { defineRoute } from '../../../src/io/http/route.ts';
+import { defineRoute } from '../../../src/io/http/table/route.ts';
 import { ALICE_ALONE, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const ROUTE = defineRoute({

@@ -6,9 +6,9 @@ import net from 'node:net';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
-import { defineRoute, type RouteContext } from '../../../src/io/http/route.ts';
-import type { HttpResponse } from '../../../src/io/http/server.ts';
-import { type OutgoingBody, type OutgoingSource, StreamReply } from '../../../src/io/http/stream.ts';
+import { type OutgoingBody, type OutgoingSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
+import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
+import { defineRoute, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { startHttp } from '../../support/http.ts';
 
 const MEGABYTE = 1024 * 1024;

@@ -5,8 +5,8 @@ import net from 'node:net';
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
-import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
-import { BytesSource, StreamReply } from '../../../src/io/http/stream.ts';
+import { BytesSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
 import { lacking } from '../../support/programs/tools.ts';
 

@@ -4,8 +4,12 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { ANSWER_MAX_BYTES } from '../../../src/io/http-client/attempt.ts';
+import {
+  BREAKER_FAILURES_MAX,
+  BREAKER_OPEN_MS,
+  createBreakers,
+} from '../../../src/io/http-client/breaker.ts';
 import type { ModuleRequest, ModuleResult } from '../../../src/io/http-client/types.ts';
-import { BREAKER_FAILURES_MAX, BREAKER_OPEN_MS, createBreakers } from '../../../src/io/modules/breaker.ts';
 import {
   createModuleClient,
   type ModuleClient,

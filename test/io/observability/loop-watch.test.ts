@@ -1,6 +1,6 @@
 /** The watchdog of the event loop: which stretch of a tick it names, and that requests are noted. */
 import t from 'tap';
-import { defineRoute } from '../../../src/io/http/route.ts';
+import { defineRoute } from '../../../src/io/http/table/route.ts';
 import { type LongTick, LoopWatch } from '../../../src/io/observability/loop-watch.ts';
 import { startHttp } from '../../support/http.ts';
 

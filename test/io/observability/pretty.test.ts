@@ -1,8 +1,8 @@
 /** Log lines for people, and levels: the same fields, one line, ASCII alone. */
 import t from 'tap';
+import { runSync } from '../../../kit/run-sync.ts';
 import type { LineSink } from '../../../src/io/observability/log.ts';
 import { prettyLine, styledSink } from '../../../src/io/observability/pretty.ts';
-import { runSync } from '../../../tools/programs/run-sync.ts';
 
 const LOG = new URL('../../../src/io/observability/log.js', import.meta.url).href;
 

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import type { FinishedRequest } from '../../../src/io/http/finished.ts';
-import { defineRoute, Reply } from '../../../src/io/http/route.ts';
+import { outputOf } from '../../../kit/run-sync.ts';
+import type { FinishedRequest } from '../../../src/io/http/exchange/finished.ts';
+import { defineRoute, Reply } from '../../../src/io/http/table/route.ts';
 import { type LineSink, openLineSink } from '../../../src/io/observability/log.ts';
 import { TRAFFIC_LINES } from '../../../src/io/observability/log-lines.ts';
 import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
-import { outputOf } from '../../../tools/programs/run-sync.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 

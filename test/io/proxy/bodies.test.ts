@@ -3,7 +3,7 @@ import type http from 'node:http';
 import t, { type Test } from 'tap';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
-import type { HttpResponse } from '../../../src/io/http/server.ts';
+import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 

@@ -6,7 +6,7 @@ import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
-import type { SessionLookup } from '../../../src/io/http/route.ts';
+import type { SessionLookup } from '../../../src/io/http/table/route.ts';
 import { createAdminSettingRoutes } from '../../../src/io/routes/admin/settings.ts';
 import {
   createHealthRoute,

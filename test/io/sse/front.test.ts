@@ -5,7 +5,7 @@ import { parseSessionOwner } from '../../../src/actors/accounts/owners.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import type { SettingName, SettingValue } from '../../../src/domain/settings/settings.ts';
-import { isSessionAlive } from '../../../src/io/http/session-lookup.ts';
+import { isSessionAlive } from '../../../src/io/http/checks/session-lookup.ts';
 import { createEventStreamRoute } from '../../../src/io/routes/event-stream.ts';
 import { StreamHub } from '../../../src/io/sse/hub.ts';
 import { type Account, type AccountFixture, cookie, startAccounts } from '../../support/account.ts';

@@ -1,6 +1,6 @@
 /** Traces of tool calls on the real pipeline: what modules get, what spans say, and that nothing exists unsampled. */
 import t from 'tap';
-import { defineRoute, type RouteContext } from '../../../src/io/http/route.ts';
+import { defineRoute, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { REQUEST_SPANS_MAX, type SpanSink, TraceSpan } from '../../../src/io/tracing/span.ts';
 import { TracedActors } from '../../../src/io/tracing/traced-actors.ts';
 import { Tracing } from '../../../src/io/tracing/tracing.ts';

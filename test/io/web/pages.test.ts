@@ -6,7 +6,7 @@ import t from 'tap';
 import { request } from 'undici';
 import { openPages } from '../../../src/bootstrap/static-pages.ts';
 import type { Configuration } from '../../../src/domain/config/configuration.ts';
-import type { AnyRoute } from '../../../src/io/http/route.ts';
+import type { AnyRoute } from '../../../src/io/http/table/route.ts';
 import { FileCache, PAGE_POLICY } from '../../../src/io/web/file-cache.ts';
 import { folderFiles } from '../../../src/io/web/page-tree.ts';
 import { requestText, sendRaw, startHttp } from '../../support/http.ts';

@@ -2,9 +2,11 @@
  * A working actor system for unit tests: the memory journal, a clock that the test moves, randomness from a seed.
  * Time stands still until `advance`; commits happen by themselves.
  */
+
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
+import { seededNumbers } from '../../../kit/seeded-numbers.ts';
 import type { AnyKind, KindOf } from '../../../src/actors/runtime/actor.ts';
 import type { CallAudit } from '../../../src/actors/runtime/audit/call-audit.ts';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import type { Ownership } from '../../../src/actors/runtime/ownership.ts';
 import type { Ports } from '../../../src/actors/runtime/ports.ts';
 import type { AnyProtocol, Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
@@ -12,7 +14,6 @@ import type { RuntimeLimits, Schedule } from '../../../src/actors/runtime/runtim
 import type { BugReport } from '../../../src/actors/runtime/supervision.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { seededNumbers } from '../../../tools/seeded-numbers.ts';
 
 export { seededNumbers };
 

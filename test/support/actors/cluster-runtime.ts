@@ -2,13 +2,14 @@
  * One process of the simulated cluster: a running actor system of ledgers over a journal in memory that follows the
  * shared log. Planted faults break one promise each.
  */
+
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { Cell } from '../../../src/actors/runtime/cell.ts';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import { type Operation, VERDICT } from '../../../src/actors/runtime/journal/port.ts';
-import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
-import { judge } from '../../../src/actors/runtime/log/judge.ts';
-import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
-import type { LogRow, SharedLog } from '../../../src/actors/runtime/log/port.ts';
+import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/replication/cluster-node.ts';
+import { judge } from '../../../src/actors/runtime/replication/judge.ts';
+import type { LogNode } from '../../../src/actors/runtime/replication/node.ts';
+import type { LogRow, SharedLog } from '../../../src/actors/runtime/replication/port.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import type { LedgerState, ledgerKind } from './ledger-kind.ts';

@@ -2,8 +2,8 @@
  * The deterministic simulation of a cluster: one seed is one history of three nodes with asks and repeats, reads, slow
  * work, messages, timers and the faults of cluster-faults.ts. Everything that happens follows from the seed.
  */
-import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
-import { Replica } from '../../../src/actors/runtime/log/replica.ts';
+import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
+import { Replica } from '../../../src/actors/runtime/replication/replica.ts';
 import { seededBytes, seededNumbers } from './actors.ts';
 import { AuditTrims } from './audit-trims.ts';
 import { ClusterFaults } from './cluster-faults.ts';

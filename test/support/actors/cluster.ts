@@ -1,10 +1,11 @@
 /** Nodes of a cluster with actor systems, over one log in memory and links in memory; the test moves the clock. */
+
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
+import { MemoryLog } from '../../../kit/journal/memory-log.ts';
 import type { AnyKind } from '../../../src/actors/runtime/actor.ts';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
-import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
-import { MemoryLog } from '../../../src/actors/runtime/log/memory-log.ts';
-import type { PeerListener } from '../../../src/actors/runtime/log/port.ts';
-import type { ReplicaOptions } from '../../../src/actors/runtime/log/replica.ts';
+import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/replication/cluster-node.ts';
+import type { PeerListener } from '../../../src/actors/runtime/replication/port.ts';
+import type { ReplicaOptions } from '../../../src/actors/runtime/replication/replica.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes } from './actors.ts';

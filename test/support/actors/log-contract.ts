@@ -8,7 +8,7 @@ import {
   type LogWrite,
   NameTaken,
   type SharedLog,
-} from '../../../src/actors/runtime/log/port.ts';
+} from '../../../src/actors/runtime/replication/port.ts';
 
 /** An empty log. */
 export interface LogFixture {

@@ -2,17 +2,18 @@
  * Nodes of a simulated cluster with stores that only keep the rows and the members. Nothing happens by chance: the test
  * moves the time, holds and loses calls, and cuts links.
  */
-import { type MemberChange, Members } from '../../../src/actors/runtime/log/members.ts';
-import type { MemoryCall } from '../../../src/actors/runtime/log/memory-log.ts';
-import { LogNode } from '../../../src/actors/runtime/log/node.ts';
+
+import type { MemoryCall } from '../../../kit/journal/memory-log.ts';
+import { type MemberChange, Members } from '../../../src/actors/runtime/replication/members.ts';
+import { LogNode } from '../../../src/actors/runtime/replication/node.ts';
 import type {
   DigestSample,
   Diverged,
   LogRow,
   NodeState,
   RowName,
-} from '../../../src/actors/runtime/log/port.ts';
-import type { RowSink } from '../../../src/actors/runtime/log/row-sink.ts';
+} from '../../../src/actors/runtime/replication/port.ts';
+import type { RowSink } from '../../../src/actors/runtime/replication/row-sink.ts';
 import {
   type Application,
   LEASE_MS,

@@ -1,7 +1,7 @@
 /** Who owns each actor at the newest row of a log, whatever the nodes have applied, and since which row. */
-import { decodeEntry } from '../../../src/actors/runtime/log/entry.ts';
-import { Members } from '../../../src/actors/runtime/log/members.ts';
-import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
+import { decodeEntry } from '../../../src/actors/runtime/replication/entry.ts';
+import { Members } from '../../../src/actors/runtime/replication/members.ts';
+import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import { homeOf } from '../../../src/domain/partitions.ts';
 
 export class OwnersOfLog {

@@ -2,13 +2,9 @@
  * Processes of a cluster over the log in memory, in one thread and in simulated time. Calls, frames and immediates wait
  * until the simulation lets one through; processes stop, lose the database or their links, and end.
  */
-import {
-  type MemoryCall,
-  MemoryLog,
-  type MemoryLogClient,
-} from '../../../src/actors/runtime/log/memory-log.ts';
-import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
-import type { PeerListener, Peers } from '../../../src/actors/runtime/log/port.ts';
+import { type MemoryCall, MemoryLog, type MemoryLogClient } from '../../../kit/journal/memory-log.ts';
+import type { LogNode } from '../../../src/actors/runtime/replication/node.ts';
+import type { PeerListener, Peers } from '../../../src/actors/runtime/replication/port.ts';
 import type { Schedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { ManualClock, START_MS } from './actors.ts';
 

@@ -3,8 +3,9 @@
  * clock moves and crashes over a journal in memory; in every fourth one rows rot, the file is cut off, and a second
  * process opens the journal. Everything that happens follows from the seed.
  */
+
+import { MemoryJournal, type MemoryJournalOptions } from '../../../kit/journal/memory.ts';
 import { Cell } from '../../../src/actors/runtime/cell.ts';
-import { MemoryJournal, type MemoryJournalOptions } from '../../../src/actors/runtime/journal/memory.ts';
 import {
   DamagedRow,
   type Operation as JournalOperation,

@@ -1,6 +1,6 @@
 /** Loaded into a gateway with --require: it admits requests however long ago its lease was renewed, until that is refused. */
 const { NodeLease } =
-  require('../../../src/actors/runtime/log/lease.js') as typeof import('../../../src/actors/runtime/log/lease.ts');
+  require('../../../src/actors/runtime/replication/lease.js') as typeof import('../../../src/actors/runtime/replication/lease.ts');
 
 const renewed = new WeakSet<object>();
 const { renewed: renew, end } = NodeLease.prototype;

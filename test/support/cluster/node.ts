@@ -1,7 +1,7 @@
 /** Links of one node on loopback for tests: a clock that the test moves, and a record of what happened to its links. */
 
 import { randomBytes } from 'node:crypto';
-import type { LogRow } from '../../../src/actors/runtime/log/port.ts';
+import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import type { Schedule } from '../../../src/actors/runtime/runtime-context.ts';
 import type { HostPort } from '../../../src/domain/host-port.ts';
 import { linkKeys } from '../../../src/io/cluster/handshake.ts';

@@ -1,9 +1,9 @@
 /** Logs of several processes over one new database, with a clock that only waits move. */
 import type { Test } from 'tap';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { Database } from '../../../src/io/cluster/database.ts';
 import { PgLog, type PgLogOptions } from '../../../src/io/cluster/pg-log.ts';
 import { openHead } from '../../../src/io/cluster/pg-start.ts';
-import type { Postgres } from '../../../tools/cluster/postgres.ts';
 
 export const LEASE_MS = 1_000;
 export const SECRET = Buffer.alloc(32, 7);

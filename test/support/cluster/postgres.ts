@@ -1,6 +1,6 @@
 /** One embedded PostgreSQL for the tests of a suite. */
 import type { Test } from 'tap';
-import { type Postgres, startPostgres } from '../../../tools/cluster/postgres.ts';
+import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { shared } from '../shared.ts';
 
 /** One server for the files of a suite. */

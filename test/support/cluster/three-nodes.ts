@@ -17,9 +17,9 @@ import {
   request,
   signUp,
   updateKey,
-} from '../../../tools/agent.ts';
-import { type NodeProcess, type Nodes, startNodes } from '../../../tools/cluster/nodes.ts';
-import { NO_LIMITS } from '../../../tools/launch.ts';
+} from '../../../kit/agent.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
 import { type SlowModule, startSlowModule } from '../mcp-clients/slow-module.ts';
 import { shared } from '../shared.ts';
 import { sharedPostgres } from './postgres.ts';

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { endAccess } from '../../../tools/connect/consent.ts';
-import { plainEnvironment } from '../../../tools/launch.ts';
+import { endAccess } from '../../../kit/consent.ts';
+import { plainEnvironment } from '../../../kit/launch.ts';
 import { depth } from '../depth.ts';
 import { AT_FULL_DEPTH, lacking } from '../programs/tools.ts';
 

@@ -1,9 +1,10 @@
 /** One process of a simulated cluster with the log of events and its inbox, over a journal in memory. */
+
+import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { EventInbox } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
-import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
-import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/log/cluster-node.ts';
-import type { LogNode } from '../../../src/actors/runtime/log/node.ts';
+import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/replication/cluster-node.ts';
+import type { LogNode } from '../../../src/actors/runtime/replication/node.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';

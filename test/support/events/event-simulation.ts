@@ -3,9 +3,10 @@
  * and crashes over a journal in memory. A reader follows the log all the while, and keeps what it has seen over every
  * crash.
  */
+
+import { MemoryJournal, type MemoryJournalOptions } from '../../../kit/journal/memory.ts';
 import { EventInbox } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
-import { MemoryJournal, type MemoryJournalOptions } from '../../../src/actors/runtime/journal/memory.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
 import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';

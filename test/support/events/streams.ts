@@ -4,7 +4,7 @@
  */
 import type { Schedule } from '../../../src/actors/runtime/runtime-context.ts';
 import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events/events.ts';
-import type { OutgoingBody, OutgoingSource } from '../../../src/io/http/stream.ts';
+import type { OutgoingBody, OutgoingSource } from '../../../src/io/http/exchange/stream.ts';
 
 export interface Dispatched {
   readonly type: string;

@@ -6,8 +6,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { Test } from 'tap';
+import { type Person, request } from '../../../kit/agent.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
-import { type Person, request } from '../../../tools/agent.ts';
 
 export async function connectClient(t: Test, url: string, bearer: string): Promise<Client> {
   const client = new Client({ name: 'e2e', version: '1.0.0' });

@@ -6,8 +6,8 @@ import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Test } from 'tap';
-import type { Person } from '../../../tools/agent.ts';
-import { agree, disconnect, endAccess, hostsOf } from '../../../tools/connect/consent.ts';
+import type { Person } from '../../../kit/agent.ts';
+import { agree, disconnect, endAccess, hostsOf } from '../../../kit/consent.ts';
 import { modulePath } from '../connect/peers.ts';
 
 export const BALANCE = { name: 'wallet_get_balance', arguments: {} };

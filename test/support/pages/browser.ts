@@ -5,8 +5,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
-import { plainEnvironment } from '../../../tools/launch.ts';
-import { runSync } from '../../../tools/programs/run-sync.ts';
+import { plainEnvironment } from '../../../kit/launch.ts';
+import { runSync } from '../../../kit/run-sync.ts';
 import { shared } from '../shared.ts';
 
 const NAMES = [

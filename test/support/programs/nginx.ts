@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { pickPort } from '../../../tools/free-port.ts';
+import { pickPort } from '../../../kit/free-port.ts';
 import { temporaryFolder } from '../files/file-storage.ts';
 
 /** A storage server's base address. It ends with the test. */

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { pickPort } from '../../../tools/free-port.ts';
+import { pickPort } from '../../../kit/free-port.ts';
 import { temporaryFolder } from '../files/file-storage.ts';
 
 export interface Prometheus {

@@ -1,6 +1,6 @@
 /** What of the tools of tests is missing here, which skipped tests are refused, and programs that are waited for. */
 import t from 'tap';
-import { outputOf, runSync } from '../../../tools/programs/run-sync.ts';
+import { outputOf, runSync } from '../../../kit/run-sync.ts';
 import { AT_FULL_DEPTH, isHere, lacking, readTools, refusedSkips, TOOLS } from './tools.ts';
 
 const row = { name: 'x', question: 'true', debianPackage: 'x', reason: '' };

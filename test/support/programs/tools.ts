@@ -1,6 +1,6 @@
 /** Programs that tests need and npm does not bring (.ci/tools): what of them is missing here, and may a test be skipped for it? */
 import { readFileSync } from 'node:fs';
-import { runSync } from '../../../tools/programs/run-sync.ts';
+import { runSync } from '../../../kit/run-sync.ts';
 
 export interface Tool {
   readonly name: string;

@@ -3,8 +3,15 @@
  * remembered, and read back at once at a random node.
  */
 import { randomUUID } from 'node:crypto';
-import { type Answer, cookieOf, newKey, type SoftwareKey, signText, verifiedHeaders } from '../../agent.ts';
-import type { NodeProcess } from '../nodes.ts';
+import {
+  type Answer,
+  cookieOf,
+  newKey,
+  type SoftwareKey,
+  signText,
+  verifiedHeaders,
+} from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { BrokenPromise, type Expected, type NodeCalls, type NodeRequest } from './calls.ts';
 import type { Contest } from './contest.ts';
 import { entryOf, type HeldSession, judgeSession } from './sessions.ts';

@@ -1,6 +1,6 @@
 /** The administrator of a faulty cluster: changes settings and roles, and reads them back at once at a random node. */
-import { type Answer, cookieOf, type SoftwareKey, signText } from '../../agent.ts';
-import type { NodeProcess } from '../nodes.ts';
+import { type Answer, cookieOf, type SoftwareKey, signText } from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { AccountTools } from './account.ts';
 import { AccountClient } from './account.ts';
 

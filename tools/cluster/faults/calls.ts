@@ -3,8 +3,8 @@
  * and a write may have happened. Any other answer must be the right one.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Answer, request } from '../../agent.ts';
-import type { NodeProcess } from '../nodes.ts';
+import { type Answer, request } from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { FaultHistory } from './history.ts';
 
 /** A client gives up after so long, and asks another node. */

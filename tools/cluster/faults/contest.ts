@@ -1,5 +1,5 @@
 /** Keys that several accounts try to register at the same time: each goes to one of them. */
-import { newKey, type SoftwareKey } from '../../agent.ts';
+import { newKey, type SoftwareKey } from '../../../kit/agent.ts';
 import { BrokenPromise } from './calls.ts';
 
 /** So many attempts, then there is another key. */

@@ -1,8 +1,8 @@
 /** The faults of a cluster, one a round: what is done to a node, and when the others must serve again. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { NodeProcess, Nodes } from '../nodes.ts';
-import type { Postgres } from '../postgres.ts';
-import type { TcpProxy } from '../tcp-proxy.ts';
+import type { NodeProcess, Nodes } from '../../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import type { TcpProxy } from '../../../kit/cluster/tcp-proxy.ts';
 import { BrokenPromise, GIVE_UP_MS } from './calls.ts';
 import type { ServiceProbe } from './service.ts';
 

@@ -3,12 +3,12 @@
  * there once, at every node, and a node that answers must know of it at once.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { newKey, type SoftwareKey } from '../../agent.ts';
-import { numbersOf } from '../../kills.ts';
-import { NO_LIMITS } from '../../launch.ts';
-import { seededNumbers } from '../../seeded-numbers.ts';
-import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../nodes.ts';
-import type { Postgres } from '../postgres.ts';
+import { newKey, type SoftwareKey } from '../../../kit/agent.ts';
+import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { numbersOf } from '../../../kit/kills.ts';
+import { NO_LIMITS } from '../../../kit/launch.ts';
+import { seededNumbers } from '../../../kit/seeded-numbers.ts';
 import { AccountClient, type AccountTools } from './account.ts';
 import { ADMINISTRATORS, Administrator } from './administrator.ts';
 import { BrokenPromise, type CallCounts, GIVE_UP_MS, NodeCalls } from './calls.ts';

@@ -1,6 +1,6 @@
 /** Accounts of all parts of a cluster that are written until each answers: how long a fault kept the service away. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { NodeProcess } from '../nodes.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { AccountClient, type AccountTools } from './account.ts';
 import { BrokenPromise, GIVE_UP_MS } from './calls.ts';
 

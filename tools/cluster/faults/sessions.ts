@@ -1,5 +1,5 @@
 /** Sessions that a client of a faulty cluster was given, and how a node must answer to them. */
-import type { Answer } from '../../agent.ts';
+import type { Answer } from '../../../kit/agent.ts';
 import type { Judge, NodeRequest } from './calls.ts';
 
 export interface HeldSession {

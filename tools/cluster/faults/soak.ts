@@ -1,7 +1,7 @@
 /** `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--lease 1000] [--within 2000]`: faults of a cluster, one after the other. */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { startPostgres } from '../postgres.ts';
+import { startPostgres } from '../../../kit/cluster/postgres.ts';
 import { ALL_KINDS, type FaultName } from './kinds.ts';
 import { figuresByKind, runFaults } from './run.ts';
 

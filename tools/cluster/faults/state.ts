@@ -1,6 +1,6 @@
 /** What nodes say of themselves when a promise is broken: their health, and the end of their logs. */
-import { request } from '../../agent.ts';
-import type { NodeProcess } from '../nodes.ts';
+import { request } from '../../../kit/agent.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 
 const TIMEOUT_MS = 2_000;
 const LINES_MAX = 6;

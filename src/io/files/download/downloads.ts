@@ -13,9 +13,9 @@ import {
   multipartPieces,
   unsatisfiedRange,
 } from '../../../domain/files/ranges.ts';
-import { errorReply } from '../../http/reply.ts';
-import { HandedOverReply, type HeaderList, Reply, type RouteContext } from '../../http/route.ts';
-import { StreamReply } from '../../http/stream.ts';
+import { errorReply } from '../../http/exchange/reply.ts';
+import { StreamReply } from '../../http/exchange/stream.ts';
+import { HandedOverReply, type HeaderList, Reply, type RouteContext } from '../../http/table/route.ts';
 import type { ChatFile } from '../../modules/chat-files.ts';
 import type { FileStorage, StoredFile } from '../storage/port.ts';
 import type { StreamOwner } from '../stream-owner.ts';

@@ -5,7 +5,7 @@
 import { toHttpDate } from '../../../domain/files/http-dates.ts';
 import { type DigestMembers, digestMembers, reprDigest } from '../../../domain/files/repr-digest.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
-import type { HeaderList } from '../../http/route.ts';
+import type { HeaderList } from '../../http/table/route.ts';
 import type { ChatFile } from '../../modules/chat-files.ts';
 
 const REPR_DIGEST = 'Repr-Digest';

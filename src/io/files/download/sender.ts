@@ -5,7 +5,7 @@
 import { GatewayError } from '../../../domain/errors.ts';
 import type { BodyPiece } from '../../../domain/files/ranges.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
-import type { OutgoingBody, OutgoingSource } from '../../http/stream.ts';
+import type { OutgoingBody, OutgoingSource } from '../../http/exchange/stream.ts';
 import type { StoredFile } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
 import type { SendBuffers } from './buffers.ts';

@@ -9,7 +9,7 @@ import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import { parseId } from '../../../domain/ids.ts';
-import { parseJson } from '../../http/json.ts';
+import { parseJson } from '../../http/exchange/json.ts';
 import type { ModuleKeys } from '../../modules/module-keys.ts';
 import type { FileMetadataCache } from '../download/file-cache.ts';
 import type { FileStorage } from './port.ts';

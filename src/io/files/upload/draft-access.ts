@@ -17,7 +17,7 @@ import { integer, object, optional, type Static, text, union } from '../../../do
 import type { SessionContext } from '../../../domain/sessions.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { askOptions } from '../../accounts/account.ts';
-import type { RouteContext } from '../../http/route.ts';
+import type { RouteContext } from '../../http/table/route.ts';
 
 /** Longest form of a declared checksum that the chat module keeps (docs/modules.md "Files"). */
 const DECLARED_CHARACTERS_MAX = 128;

@@ -1,7 +1,7 @@
 /** `100 Continue` for clients that wait for it in another case than uWebSockets.js knows (RFC 9110 10.1.1). */
-import { corked } from '../cork.ts';
-import type { IncomingHead } from '../request.ts';
-import type { HttpResponse } from '../server.ts';
+import { corked } from '../exchange/cork.ts';
+import type { IncomingHead } from '../exchange/request.ts';
+import type { HttpResponse } from '../listen/server.ts';
 
 export type BodyHead = Pick<IncomingHead, 'contentLength' | 'awaitsContinue'>;
 

@@ -3,8 +3,8 @@
  * detects a client that left or fell silent.
  */
 
-import type { HttpResponse } from '../server.ts';
-import type { RemainingBody } from '../stream.ts';
+import type { RemainingBody } from '../exchange/stream.ts';
+import type { HttpResponse } from '../listen/server.ts';
 import { type BodyHead, invite } from './continue.ts';
 import type { IncomingSink, PrebufferableBody, PrebufferResult } from './incoming-body.ts';
 import { MinimumRate, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_INTERVALS } from './open-bodies.ts';

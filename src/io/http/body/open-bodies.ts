@@ -1,5 +1,5 @@
 /** Checks all bodies that are still arriving once a second, with one timer, and measures the minimum rate of each. */
-import type { HttpResponse } from '../server.ts';
+import type { HttpResponse } from '../listen/server.ts';
 
 const INTERVAL_MS = 1_000;
 /** uWS closes a body of less than 16 KB/s after 10 s; a pause and resume restarts its timeout. */

@@ -1,9 +1,9 @@
 /** Brings a request's body to its route in one call: parsed, as bytes, or opened as a stream. */
 import { GatewayError } from '../../../domain/errors.ts';
-import type { Exchange } from '../exchange.ts';
-import { parseJson } from '../json.ts';
-import { checkJsonType, checkPlainCoding } from '../origin.ts';
-import { sidsOf, withCurrentNames } from '../request.ts';
+import { checkJsonType, checkPlainCoding } from '../checks/origin.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { parseJson } from '../exchange/json.ts';
+import { sidsOf, withCurrentNames } from '../exchange/request.ts';
 import type { PipelineContext, RoutedExchange } from '../stages/stage.ts';
 
 /** Work with a longer body is noted for the watchdog of the event loop. */

@@ -1,8 +1,8 @@
 /** Reads bodies that a route takes whole: within a bound, and without a copy where one piece is all. */
 
 import { GatewayError } from '../../../domain/errors.ts';
-import type { HttpResponse } from '../server.ts';
-import type { RemainingBody } from '../stream.ts';
+import type { RemainingBody } from '../exchange/stream.ts';
+import type { HttpResponse } from '../listen/server.ts';
 import { type BodyHead, invite } from './continue.ts';
 import type { IncomingSink } from './incoming-body.ts';
 import { MinimumRate, type OpenBodies, type OpenBody, REARM_INTERVALS, rearm } from './open-bodies.ts';

@@ -1,8 +1,8 @@
 /** The answers of an operation: its success, and every error of the table that it may return. */
 import { ERRORS, type ErrorName, errorRow } from '../../../domain/errors.ts';
 import { object, type TSchema, text } from '../../../domain/schema.ts';
-import { errorBody } from '../reply.ts';
-import type { AnyRoute } from '../route.ts';
+import { errorBody } from '../exchange/reply.ts';
+import type { AnyRoute } from '../table/route.ts';
 import { examplesOf, shownCalls } from './examples.ts';
 import type { ResponseFieldName } from './header-fields.ts';
 import type { AnswerDocs } from './route-docs.ts';

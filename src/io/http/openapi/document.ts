@@ -1,6 +1,6 @@
 /** Generates OpenAPI 3.1 from the route table, so that the description cannot differ from what is served. */
 import { nameOf } from '../../../domain/schema.ts';
-import type { AnyRoute } from '../route.ts';
+import type { AnyRoute } from '../table/route.ts';
 import { type Answers, answersOf, errorExamples, errorSchema } from './answers.ts';
 import { examplesOf, jsonBodyOf, pathParameters, queryOf, shownCalls } from './examples.ts';
 import { REQUEST_FIELDS, RESPONSE_FIELDS, type RequestFieldName } from './header-fields.ts';

@@ -1,6 +1,6 @@
 /** Example calls of a route: those that it defines, completed from the examples of its schemas. */
 import type { TSchema } from '../../../domain/schema.ts';
-import type { AnyRoute } from '../route.ts';
+import type { AnyRoute } from '../table/route.ts';
 import { REQUEST_FIELDS, type RequestFieldName } from './header-fields.ts';
 import type { RouteExample } from './route-docs.ts';
 import { exampleOf } from './schemas.ts';

@@ -2,11 +2,11 @@
 import { GatewayError } from '../../../domain/errors.ts';
 import { isToken } from '../../../domain/ids.ts';
 import { reaches } from '../../../domain/roles.ts';
-import type { Exchange } from '../exchange.ts';
-import { checkCaller } from '../origin.ts';
-import { readBearer, sidsOf } from '../request.ts';
-import type { AnyRoute } from '../route.ts';
-import { checkSession } from '../session-check.ts';
+import { checkCaller } from '../checks/origin.ts';
+import { checkSession } from '../checks/session-check.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { readBearer, sidsOf } from '../exchange/request.ts';
+import type { AnyRoute } from '../table/route.ts';
 import type { PipelineContext, RoutedExchange } from './stage.ts';
 
 /** Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`. */

@@ -1,9 +1,9 @@
 /** The way from an error to its answer, the same for REST, MCP and OAuth: each brings its form, and all else is here. */
 import { type ErrorName, errorRow, GatewayError } from '../../../domain/errors.ts';
-import type { Exchange } from '../exchange.ts';
-import { errorReply } from '../reply.ts';
-import type { FailureForm, HeaderList, Reply, RouteContext } from '../route.ts';
-import { clearSid } from '../sid-cookie.ts';
+import { clearSid } from '../checks/sid-cookie.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { errorReply } from '../exchange/reply.ts';
+import type { FailureForm, HeaderList, Reply, RouteContext } from '../table/route.ts';
 import { isStale } from './authenticate.ts';
 import { answer } from './send.ts';
 import type { PipelineContext } from './stage.ts';

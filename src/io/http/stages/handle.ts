@@ -2,8 +2,8 @@
  * Stage `handle`: runs the handler of the route at the end of the event-loop tick in which its request became complete. Reason:
  * docs/optimizations.md.
  */
-import type { Exchange } from '../exchange.ts';
-import type { AnyRoute } from '../route.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { AnyRoute } from '../table/route.ts';
 import { handled } from './send.ts';
 import type { PipelineContext, RoutedExchange } from './stage.ts';
 

@@ -1,7 +1,7 @@
 /** Stage `limit`: the limits that a route is charged for beside those of its session (spec 8.1). */
 import { GatewayError } from '../../../domain/errors.ts';
 import { decodeBase64url } from '../../../domain/ids.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from '../exchange/exchange.ts';
 import type { RoutedExchange } from './stage.ts';
 
 const PUBLIC_KEY_BYTES = 32;

@@ -1,9 +1,9 @@
 /** Stage `parse`: query and body become values. What the head alone shows is refused before a body is received. */
 import { GatewayError } from '../../../domain/errors.ts';
 import { receiveBody } from '../body/receive.ts';
-import type { Exchange } from '../exchange.ts';
-import { parseQuery, withCurrentNames } from '../request.ts';
-import { coerceQuery } from '../router.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { parseQuery, withCurrentNames } from '../exchange/request.ts';
+import { coerceQuery } from '../table/router.ts';
 import type { PipelineContext, RoutedExchange } from './stage.ts';
 import { requireValid } from './validate.ts';
 

@@ -1,13 +1,13 @@
 /** Stage `receive`: copies the head of a request, and refuses what no route may see. */
 import { GatewayError } from '../../../domain/errors.ts';
-import { corsHeaders } from '../cors.ts';
-import { Exchange } from '../exchange.ts';
-import { guard } from '../guard.ts';
+import { corsHeaders } from '../checks/cors.ts';
+import { Exchange } from '../exchange/exchange.ts';
+import { errorBody } from '../exchange/reply.ts';
+import { IncomingHead } from '../exchange/request.ts';
 import { directClient, readAddress } from '../listen/client-address.ts';
-import { errorBody } from '../reply.ts';
-import { IncomingHead } from '../request.ts';
-import { Reply } from '../route.ts';
-import type { HttpRequest, HttpResponse, UpgradeContext } from '../server.ts';
+import { guard } from '../listen/guard.ts';
+import type { HttpRequest, HttpResponse, UpgradeContext } from '../listen/server.ts';
+import { Reply } from '../table/route.ts';
 import { answer, settle } from './send.ts';
 import type { PipelineContext } from './stage.ts';
 

@@ -1,10 +1,10 @@
 /** Stage `route`: finds the route of method and path, and answers what no route serves. */
 import { GatewayError } from '../../../domain/errors.ts';
-import { anyOriginHeaders, isPreflight, preflight } from '../cors.ts';
-import type { Exchange } from '../exchange.ts';
-import { errorReply } from '../reply.ts';
-import type { Reply } from '../route.ts';
-import type { Match } from '../router.ts';
+import { anyOriginHeaders, isPreflight, preflight } from '../checks/cors.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { errorReply } from '../exchange/reply.ts';
+import type { Reply } from '../table/route.ts';
+import type { Match } from '../table/router.ts';
 import { answer } from './send.ts';
 import type { PipelineContext } from './stage.ts';
 

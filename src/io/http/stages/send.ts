@@ -1,11 +1,11 @@
 /** Stage `send`: writes the answer, and reports the request as finished when that is over. */
 
-import { isShort } from '../early-answer.ts';
-import type { Exchange } from '../exchange.ts';
-import { recordOf } from '../finished.ts';
-import { errorReply } from '../reply.ts';
-import { Reply } from '../route.ts';
-import { StreamReply, UpgradeReply } from '../stream.ts';
+import { isShort } from '../exchange/early-answer.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { recordOf } from '../exchange/finished.ts';
+import { errorReply } from '../exchange/reply.ts';
+import { StreamReply, UpgradeReply } from '../exchange/stream.ts';
+import { Reply } from '../table/route.ts';
 import type { PipelineContext } from './stage.ts';
 
 /** The handler's result as an answer: a `Reply` unchanged, anything else in the success envelope. */

@@ -1,12 +1,12 @@
 /** What the stages of a request are, and what all requests of a pipeline share. */
 import type { GatewayError } from '../../../domain/errors.ts';
-import type { Exchange, ExchangeListener } from '../exchange.ts';
-import type { InFlight } from '../in-flight.ts';
+import type { InFlight } from '../checks/in-flight.ts';
+import type { Exchange, ExchangeListener } from '../exchange/exchange.ts';
+import type { IncomingHead } from '../exchange/request.ts';
 import type { AddressReader } from '../listen/client-address.ts';
-import type { PipelineOptions } from '../options.ts';
-import type { IncomingHead } from '../request.ts';
-import type { ReadyRoute, Router } from '../router.ts';
-import type { Services } from '../services.ts';
+import type { PipelineOptions } from '../table/options.ts';
+import type { ReadyRoute, Router } from '../table/router.ts';
+import type { Services } from '../table/services.ts';
 
 /** A request whose route is known, as the stages after `route` receive it. */
 export type RoutedExchange = Exchange & { readonly ready: ReadyRoute };

@@ -1,8 +1,8 @@
 /** One call to a backend: its span, its place among the running calls, and the ways in which its caller ends it. */
-import type { RouteContext } from '../../http/route.ts';
+import type { RouteContext } from '../../http/table/route.ts';
+import type { Endpoint } from '../../http-client/endpoint.ts';
 import type { ModuleRequest, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
-import type { Endpoint } from '../../modules/endpoint.ts';
 import { isStreamed, StreamedAnswer } from '../../modules/streamed-answer.ts';
 import { contextBelow, endModuleCall, openModuleCall, withTraceparent } from '../../tracing/calls.ts';
 import type { RemoteParent } from '../../tracing/span.ts';

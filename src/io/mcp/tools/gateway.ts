@@ -15,7 +15,7 @@ import {
   listSessions,
 } from '../../accounts/account.ts';
 import { getApp, listAppAccess, listApps, revokeAppAccess } from '../../apps/apps.ts';
-import type { RouteContext } from '../../http/route.ts';
+import type { RouteContext } from '../../http/table/route.ts';
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolRow } from '../tool.ts';
 import { ENDS, READS } from './annotations.ts';

@@ -3,9 +3,9 @@
  * session. The caller's bearer and identity never go there.
  */
 import { performance } from 'node:perf_hooks';
+import type { Endpoint } from '../../http-client/endpoint.ts';
 import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
-import type { Endpoint } from '../../modules/endpoint.ts';
 import { toolResult } from '../answer.ts';
 import { yieldToLoop } from '../batch.ts';
 import { type BackendCalls, callBackend, type RunningCall, type ToolCall } from '../calls/backend-call.ts';

@@ -5,8 +5,8 @@
 import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
+import type { Target } from '../../http-client/endpoint.ts';
 import type { ModuleResult } from '../../http-client/types.ts';
-import type { Target } from '../../modules/endpoint.ts';
 import type { YieldToLoop } from '../batch.ts';
 import { isObject } from '../input-schema.ts';
 import { type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';

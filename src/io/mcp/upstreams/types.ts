@@ -1,6 +1,7 @@
 /** Another MCP server behind the gateway, as the catalog and calls see it (docs/upstreams.md). */
+
+import type { Target } from '../../http-client/endpoint.ts';
 import type { ModuleResult } from '../../http-client/types.ts';
-import type { Target } from '../../modules/endpoint.ts';
 import type { ToolRow } from '../tool.ts';
 
 /** The answer of `initialize`, which the head of every further request repeats. */

@@ -20,7 +20,7 @@ import { listSessions, sessionSchema } from '../../accounts/account.ts';
 import { originOf, requireId } from '../../accounts/login-parts.ts';
 import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { endedHostSchema, endHost, hostSchema, listHosts } from '../../connect/hosts.ts';
-import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import { accountCall } from '../sessions.ts';
 import type { StaffDeps } from './staff.ts';
 

@@ -21,7 +21,7 @@ import {
 import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../../accounts/login-parts.ts';
 import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireFresh } from '../../admin/pagination.ts';
 import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
-import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import type { WebhookOwnerApi } from '../../webhooks/owner-api.ts';
 
 /** `oldestUndeliveredSeconds`: age of the oldest event that waits for the webhook; null without one. */

@@ -29,8 +29,8 @@ import {
   searchAudit,
 } from '../../admin/audit.ts';
 import { PAGE_ROWS_MAX, readPage } from '../../admin/pagination.ts';
-import { readTime, timeText } from '../../http/query-time.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
+import { readTime, timeText } from '../../http/checks/query-time.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
 
 const PATH = '/ProxyAdmin/api/audit';
 const NODE_NAME_MAX = 64;

@@ -4,8 +4,8 @@ import { errorRow } from '../../../domain/errors.ts';
 import { array, integer, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import { errorBody } from '../../http/reply.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
+import { errorBody } from '../../http/exchange/reply.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
 import type { Catalog } from '../../mcp/catalog.ts';
 import { requestIdsOf } from '../../observability/audit-fields.ts';
 

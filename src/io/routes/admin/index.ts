@@ -1,6 +1,6 @@
 /** The admin JSON, one file a noun: for sessions of admins from allowed addresses (`auth: 'admin'` of each route). */
 import type { Administration } from '../../../actors/runtime/administration.ts';
-import type { AnyRoute } from '../../http/route.ts';
+import type { AnyRoute } from '../../http/table/route.ts';
 import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
 import { type CatalogDeps, createAdminCatalogRoute, createAdminListsRoute } from './catalog.ts';

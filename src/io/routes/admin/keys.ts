@@ -24,8 +24,8 @@ import { claimKey, removeUserKey, setKeyAccess } from '../../accounts/key-change
 import { requireId } from '../../accounts/login-parts.ts';
 import { type KeyPosition, searchKeys } from '../../admin/keys.ts';
 import { PAGE_ROWS, PAGE_ROWS_MAX, requireAccount, requireFresh } from '../../admin/pagination.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
-import { clearSid } from '../../http/sid-cookie.ts';
+import { clearSid } from '../../http/checks/sid-cookie.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
 
 const PATH = '/ProxyAdmin/api/user_keys';
 /** Characters of the longest credential id: 1,023 bytes in base64url (WebAuthn Level 3, section 4). */

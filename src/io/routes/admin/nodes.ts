@@ -2,7 +2,7 @@
 import { array, boolean, integer, named, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { NODE_STATES } from '../../cluster/node-report.ts';
-import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 
 const node = named(
   'ClusterNode',

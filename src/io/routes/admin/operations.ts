@@ -12,8 +12,8 @@ import { toIso } from '../../../domain/time.ts';
 import { ALL_NODES, type Dashboard } from '../../admin/dashboard.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
-import { isSessionAlive } from '../../http/session-lookup.ts';
+import { isSessionAlive } from '../../http/checks/session-lookup.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
 import { failingActor, missingNodes } from './records.ts';
 import type { StaffDeps } from './staff.ts';
 

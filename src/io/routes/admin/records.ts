@@ -13,7 +13,7 @@ import {
 } from '../../../domain/schema.ts';
 import { toIso } from '../../../domain/time.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
-import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import type { HealthFacts } from '../info.ts';
 import { type AuditCluster, createAdminAuditRoutes } from './audit.ts';
 

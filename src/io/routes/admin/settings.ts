@@ -14,7 +14,7 @@ import {
 import { type LiveSettings, SETTING_NAMES } from '../../../domain/settings/settings.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { changeSetting, viewSetting } from '../../admin/settings.ts';
-import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 
 const settingValue = union([integer(), text()], { examples: [2] });
 const settingView = named(

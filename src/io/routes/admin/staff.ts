@@ -9,7 +9,7 @@ import { requireId } from '../../accounts/login-parts.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import type { LiveStaff } from '../../admin/staff.ts';
-import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 
 export interface StaffDeps {
   readonly staff: LiveStaff;

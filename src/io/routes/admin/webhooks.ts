@@ -6,7 +6,7 @@ import type { AccountCall } from '../../accounts/account.ts';
 import { requireId } from '../../accounts/login-parts.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { viewApp } from '../../apps/apps.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
 import { deliveriesSchema, resendSchema, type WebhookOwnerApi } from '../../webhooks/owner-api.ts';
 import { accountCall } from '../sessions.ts';
 

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
+import { MemoryJournal } from '../../../../kit/journal/memory.ts';
+import { MemoryLog } from '../../../../kit/journal/memory-log.ts';
 import { copyJournal } from '../../../../src/actors/runtime/journal/backup.ts';
 import { type DiskJournal, openJournal } from '../../../../src/actors/runtime/journal/lmdb.ts';
-import { MemoryJournal } from '../../../../src/actors/runtime/journal/memory.ts';
 import {
   type AuditRow,
   EVENT_EPOCH_KEY,
@@ -17,9 +18,8 @@ import {
   type Operation,
   ofNoActor,
 } from '../../../../src/actors/runtime/journal/port.ts';
-import { createClusterNode } from '../../../../src/actors/runtime/log/cluster-node.ts';
-import { MemoryLog } from '../../../../src/actors/runtime/log/memory-log.ts';
 import { EVENTS_PARTITION } from '../../../../src/actors/runtime/ownership.ts';
+import { createClusterNode } from '../../../../src/actors/runtime/replication/cluster-node.ts';
 import { type AuditRing, STORED_RINGS, type StoredRing } from '../../../../src/domain/audit.ts';
 import { ManualClock, seededNumbers } from '../../../support/actors/actors.ts';
 import { commitRows } from '../../../support/actors/commit-rows.ts';

@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import { pickPort } from '../../../../kit/free-port.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
-import { defineRoute, Reply } from '../../../../src/io/http/route.ts';
-import { pickPort } from '../../../../tools/free-port.ts';
+import { defineRoute, Reply } from '../../../../src/io/http/table/route.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import {
   type DownloadFixture,

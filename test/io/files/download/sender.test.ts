@@ -19,7 +19,7 @@ import {
 } from '../../../../src/io/files/download/sender.ts';
 import type { FileStorage, StoredFile } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
-import type { OutgoingBody, OutgoingSource } from '../../../../src/io/http/stream.ts';
+import type { OutgoingBody, OutgoingSource } from '../../../../src/io/http/exchange/stream.ts';
 import { runs } from '../../../support/depth.ts';
 import { FREE_PACE, SID, startDownloads } from '../../../support/files/downloads.ts';
 import { connectRaw, requestText } from '../../../support/http.ts';

@@ -1,11 +1,11 @@
 /** PROXY protocol (version 2): which peers may send it, and that no client can add a header to its proxy's. */
 import net from 'node:net';
 import t, { type Test } from 'tap';
+import { NO_LIMITS } from '../../../../kit/launch.ts';
 import { object, text } from '../../../../src/domain/schema.ts';
+import { StreamReply } from '../../../../src/io/http/exchange/stream.ts';
 import type { PipelineOptions } from '../../../../src/io/http/pipeline.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../../../src/io/http/route.ts';
-import { StreamReply } from '../../../../src/io/http/stream.ts';
-import { NO_LIMITS } from '../../../../tools/launch.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../../../src/io/http/table/route.ts';
 import {
   connectRaw,
   type HttpFixture,

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
+import { pickPort } from '../../../../kit/free-port.ts';
 import { boundReceiveBuffer } from '../../../../src/io/http/listen/receive-buffer.ts';
-import { createServer, type RequestHandler, type Server } from '../../../../src/io/http/server.ts';
-import { pickPort } from '../../../../tools/free-port.ts';
+import { createServer, type RequestHandler, type Server } from '../../../../src/io/http/listen/server.ts';
 
 const BODY_BYTES = 64 * 1024 * 1024;
 /** Bytes that uWebSockets.js requests with each read. */

@@ -19,7 +19,7 @@ import {
   queryOf,
 } from '../../../../src/io/http/openapi/examples.ts';
 import { SchemaRegistry } from '../../../../src/io/http/openapi/schemas.ts';
-import { defineRoute } from '../../../../src/io/http/route.ts';
+import { defineRoute } from '../../../../src/io/http/table/route.ts';
 import { BUILT_IN } from '../../../../src/io/mcp/tools/built-in.ts';
 import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
 import { routeTable } from '../../../support/route-table.ts';
