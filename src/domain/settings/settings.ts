@@ -233,7 +233,7 @@ export const SETTINGS = {
   OAuthAccessSeconds: seconds(86, 3600, 60, 86_400, 'Life of an access token of a connected host.'),
   FileV1DownloadBytesPerSecond: bytesPerSecond(87, 0, 'Shared quota of v1 downloads. 0: off.'),
   FileV1UploadBytesPerSecond: bytesPerSecond(88, 0, 'Shared quota of v1 uploads. 0: off.'),
-  WebSocketsPerSession: count(89, 8, 1, 10_000, 'WebSockets of one session.'),
+  WebSocketsPerSession: count(89, 8, 1, 10_000, 'WebSockets of one session at this node.'),
   WebSocketsMax: count(
     90,
     5_000,

@@ -429,37 +429,3 @@ t.test('streams: a long answer that is not read delays no tool call', async (t) 
   const result = await client.call({ ...base, url: at('/call'), endpoint: 'b' });
   t.equal(result.ok, true);
 });
-
-t.test('streams: a GET whose kept connection is closed under it goes out once more', async (t) => {
-  let connections = 0;
-  const backend = http.createServer((_request, response) => response.end('fine'));
-  backend.on('connection', (socket) => {
-    connections += 1;
-    if (connections === 1) socket.destroy();
-  });
-  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  const { port } = backend.address() as net.AddressInfo;
-  const client = createModuleClient({ clock: Date.now, bounds: freshBounds() });
-  t.teardown(async () => {
-    await client.close();
-    backend.close();
-  });
-  const outcome = (method: 'GET' | 'POST') =>
-    new Promise<string>((resolve) => {
-      const url = { origin: `http://127.0.0.1:${port}`, pathname: '/', search: '' };
-      client.relay(
-        {
-          method,
-          url,
-          headers: {},
-          timeoutMs: 5_000,
-          endpoint: method,
-          body: undefined,
-        },
-        { head: () => undefined, data: () => undefined, ended: () => resolve('ended'), failed: resolve },
-      );
-    });
-  t.equal(await outcome('GET'), 'ended');
-  t.equal(client.counters().retried, 1);
-  t.equal(client.counters().pending, 0);
-});
