@@ -118,6 +118,10 @@ export class MemoryLog {
     return this.#calls;
   }
 
+  get logId(): string {
+    return this.#options.logId ?? 'memory';
+  }
+
   get position(): number {
     return this.#trimmed + this.#rows.length;
   }
@@ -211,7 +215,7 @@ export class MemoryLog {
     return {
       node: record.node,
       incarnation: record.incarnation,
-      logId: this.#options.logId ?? 'memory',
+      logId: this.logId,
       position: this.position,
     };
   }
@@ -319,6 +323,10 @@ export class MemoryLogClient implements SharedLog {
     this.client = client;
     this.#ask = ask;
     this.#log = log;
+  }
+
+  get logId(): string {
+    return this.#log.logId;
   }
 
   enter(name: string, previous?: number): Promise<Entered> {

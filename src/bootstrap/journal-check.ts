@@ -63,6 +63,8 @@ export async function copyJournalAsReplica(
 interface AppliedState {
   /** In the log of a cluster. */
   readonly position: number;
+  /** Life of that log; undefined where the journal has applied no row. */
+  readonly logId: string | undefined;
   /** As of the position that was asked for, in hexadecimal; undefined where it is not kept. */
   readonly digest: string | undefined;
 }
@@ -79,7 +81,7 @@ async function stateOf(task: JournalTask): Promise<AppliedState | undefined> {
   let found: AppliedState | undefined;
   const ended = await runTask(task, (saying) => {
     if ('position' in saying && saying.position !== null)
-      found = { position: saying.position, digest: saying.digest };
+      found = { position: saying.position, logId: saying.logId, digest: saying.digest };
   });
   if (ended !== undefined) throw new Error(ended);
   return found;

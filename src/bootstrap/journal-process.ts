@@ -26,7 +26,11 @@ export type JournalSaying =
   | { readonly walking: true }
   | { readonly walked: Walked }
   /** In the log of a cluster; null: the journal is not of one. The digest is in hexadecimal. */
-  | { readonly position: number | null; readonly digest?: string | undefined };
+  | {
+      readonly position: number | null;
+      readonly logId?: string | undefined;
+      readonly digest?: string | undefined;
+    };
 
 /** Written synchronously, because the next operation may end the process. */
 function say(saying: JournalSaying): void {
@@ -38,7 +42,7 @@ async function run(task: JournalTask): Promise<void> {
   else if (task.task === 'state') {
     const state = await replicaState(task.directory, task.samplePosition);
     const digest = state?.sample && Buffer.from(state.sample[1]).toString('hex');
-    say({ position: state?.position ?? null, digest });
+    say({ position: state?.position ?? null, logId: state?.logId, digest });
   } else if (task.task === 'replica')
     say({ position: await copyAsReplica(task.directory, task.target, task) });
   else {

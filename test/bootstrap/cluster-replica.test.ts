@@ -19,14 +19,14 @@ const log = createLog('silent');
 
 async function openCluster(t: Test, postgres: Postgres) {
   const { url, connect, database } = await openPgFixture(t, postgres);
-  await connect();
+  const { logId } = await connect();
   const cluster = loopbackCluster(url, SECRET.toString('hex'));
   const rows = (from: number, to: number) =>
     database.script(
       `insert into gatehouse.log (pos, node, incarnation, node_seq, body) select pos, 1, 1, pos, '' from generate_series(${from}, ${to}) pos`,
     );
   /** A folder whose journal has applied so many rows; undefined: it is not of a node. */
-  const folderAt = async (position: number | undefined, digest = 0): Promise<string> => {
+  const folderAt = async (position: number | undefined, digest = 0, life = logId): Promise<string> => {
     const directory = temporaryFolder(t);
     const journal = await openJournal({ directory, stepBytes: 1024 * 1024 });
     const row: Operation = {
@@ -36,7 +36,7 @@ async function openCluster(t: Test, postgres: Postgres) {
       seq: 1,
       row: journal.pack([1, [], [], []]),
     };
-    const applied = journal.pack([position, new Uint8Array(32), [], 'life']);
+    const applied = journal.pack([position, new Uint8Array(32), [], life]);
     const meta: Operation[] = position === undefined ? [] : [{ op: 'meta', key: REPLICA_KEY, row: applied }];
     const sample = journal.pack([200, new Uint8Array(32).fill(digest)]);
     if (digest > 0) meta.push({ op: 'meta', key: 'clusterDigest/2', row: sample });
@@ -101,6 +101,18 @@ await withPostgres(t, (postgres) => {
       t.match(await replicaState(other), { sample: [200, Buffer.alloc(32, 1)] });
     },
   );
+
+  t.test('node start: the journal of another log is refused as such, and stays', async (t) => {
+    const { cluster, rows, folderAt } = await openCluster(t, postgres);
+    await folderAt(5);
+    await rows(4, 6);
+    // Its own log would not reach back to the first, nor agree with the second.
+    for (const folder of [await folderAt(2, 0, 'life'), await folderAt(6, 0, 'life')]) {
+      const sentence = /^the log is [0-9a-f-]{36}, and this node has followed life$/;
+      await t.rejects(prepareReplica(cluster, folder, log), { name: 'LogLost', message: sentence });
+      t.notOk(existsSync(join(folder, 'set-aside')));
+    }
+  });
 
   t.test('node start: the journal of a gateway without Cluster is refused and stays', async (t) => {
     const { cluster, folderAt } = await openCluster(t, postgres);

@@ -112,7 +112,7 @@ export async function openCluster(
   const { configuration, version, journal, settings, log, observer } = options;
   const holder = createHolder();
   const { departure } = holder;
-  const links = createLinks(cluster, holder, version, log);
+  const links = createLinks(cluster, holder, { version, logId: options.head.logId, log });
   const monotonicMs = () => performance.now();
   const address = await listenForNodes(links, cluster);
   const leaseMs = cluster.leaseMilliseconds;
@@ -215,7 +215,11 @@ function createPgLog(
   return new PgLog(options, head);
 }
 
-function createLinks(cluster: ClusterConfiguration, holder: Holder, version: string, log: Log): PeerLinks {
+function createLinks(
+  cluster: ClusterConfiguration,
+  holder: Holder,
+  { version, logId, log }: { readonly version: string; readonly logId: string; readonly log: Log },
+): PeerLinks {
   const verb =
     (name: string) =>
     (...args: readonly unknown[]): unknown => {
@@ -233,7 +237,7 @@ function createLinks(cluster: ClusterConfiguration, holder: Holder, version: str
     self: () => ({
       node: holder.parts?.node.node ?? 0,
       incarnation: holder.parts?.node.incarnation ?? 0,
-      logId: holder.parts?.node.logId ?? '',
+      logId,
       version,
     }),
     keys: linkKeys(cluster.secret),

@@ -7,6 +7,7 @@ import { DATA_FILE } from '../../actors/runtime/journal/file.ts';
 import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { compareCheckpoint } from '../../actors/runtime/replication/digests.ts';
+import { checkLog } from '../../actors/runtime/replication/port.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import type { ClusterConfiguration } from '../../domain/config/configuration.ts';
 import { Checkpoints, type ReplicaCheckpoint } from '../../io/cluster/checkpoints.ts';
@@ -25,7 +26,8 @@ const COPY = 'checkpoint-';
 
 /**
  * Fetches the newest checkpoint when the folder has no journal, or one that the log does not reach back to, or that
- * differs from the checkpoint. Resolves with the head of the log. Rejects with `ClusterUnusable`, `ClusterMisconfigured`.
+ * differs from the checkpoint. Resolves with the head of the log. Rejects with `ClusterUnusable`, `ClusterMisconfigured`,
+ * and with `LogLost` for the journal of another log, which stays.
  */
 export async function prepareReplica(
   cluster: ClusterConfiguration,
@@ -37,7 +39,7 @@ export async function prepareReplica(
   const head = await openHead({ ...options, monotonicMs: () => performance.now(), wait });
   const checkpoints = new Checkpoints(options);
   try {
-    const cause = await unusable(checkpoints, dataPath);
+    const cause = await unusable(checkpoints, dataPath, head.logId);
     const folder = cause === undefined ? undefined : setAside(dataPath, cause, Date.now());
     if (cause !== undefined && folder !== undefined) log.write('journalSetAside', { folder, cause });
     const position = await fetchState(checkpoints, dataPath, head.logId);
@@ -55,7 +57,11 @@ function removeCopies(dataPath: string): void {
 }
 
 /** Why the journal of the folder cannot continue; undefined where it can, or where there is none. */
-async function unusable(checkpoints: Checkpoints, dataPath: string): Promise<AsideReason | undefined> {
+async function unusable(
+  checkpoints: Checkpoints,
+  dataPath: string,
+  logId: string,
+): Promise<AsideReason | undefined> {
   if (!existsSync(join(dataPath, DATA_FILE))) return undefined;
   const newest = await checkpoints.newest();
   const applied = await readAppliedState(dataPath, newest?.sample?.position);
@@ -63,6 +69,7 @@ async function unusable(checkpoints: Checkpoints, dataPath: string): Promise<Asi
     throw new ClusterUnusable(
       `${dataPath} holds the journal of a gateway without Cluster: import it (cluster import), or name an empty folder`,
     );
+  checkLog(logId, applied.logId);
   if (newest === undefined) return undefined;
   const { position, digest } = applied;
   const expected = newest.sample && Buffer.from(newest.sample.digest).toString('hex');

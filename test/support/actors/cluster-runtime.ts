@@ -237,6 +237,7 @@ export class RuntimeProcess {
   #observed(log: SharedLog): SharedLog {
     const { monotonicMs } = this.#options.tools;
     return {
+      logId: log.logId,
       enter: (name, previous) => log.enter(name, previous),
       append: (write) => log.append(write),
       join: (write) => log.join(write),

@@ -281,7 +281,7 @@ class History {
     return new Replica({
       store: this.#diskOf(name).journal,
       isOwn: () => false,
-      logId: () => 'memory',
+      logId: 'memory',
       judge: judgeOf(this.#options.fault, name),
       sampleRows: SAMPLE_ROWS,
     });

@@ -221,9 +221,7 @@ class EventHistory {
 
   #ended(name: string, error: Error): void {
     this.#trace(`${name} ended: ${error.message}`);
-    // A process that ended before it had entered has stored rows of no named log.
-    if (error.name === 'LogLost') this.#restart(name, false);
-    else if (error.name === 'NameTaken' || error.name === 'NodeStopped') this.#restart(name, true);
+    if (error.name === 'NameTaken' || error.name === 'NodeStopped') this.#restart(name, true);
     else this.#broken ??= `${name} ended: ${error.message}`;
   }
 

@@ -57,6 +57,8 @@ export async function copyAsReplica(
 interface ReplicaState {
   /** 0 for an empty journal. */
   readonly position: number;
+  /** Life of the log; undefined for an empty journal. */
+  readonly logId: string | undefined;
   /** Digest as of the position that was asked for, or the newest one that nodes compare; undefined where it is not kept. */
   readonly sample: StoredSample | undefined;
 }
@@ -68,12 +70,17 @@ export async function replicaState(
 ): Promise<ReplicaState | undefined> {
   const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
-    const position = replicaOf(root)?.[0] ?? (isEmpty(root) ? 0 : undefined);
+    const [applied, , , logId] = replicaOf(root) ?? [];
+    const position = applied ?? (isEmpty(root) ? 0 : undefined);
     if (position === undefined) return undefined;
     const wanted = samplePosition ?? position - (position % SAMPLE_ROWS);
     const { meta } = openTables(root, createPackr()).tables;
     const sample = meta.get(sampleKey(slotOf(wanted, SAMPLE_ROWS))) as StoredSample | undefined;
-    return { position, sample: sample?.[0] === wanted ? sample : undefined };
+    return {
+      position,
+      logId: logId === '' ? undefined : logId,
+      sample: sample?.[0] === wanted ? sample : undefined,
+    };
   } finally {
     await root.close();
   }

@@ -38,7 +38,7 @@ export function createClusterNode(options: ClusterNodeOptions): ClusterNode {
   const replica: Replica = new Replica({
     ...options,
     isOwn: (row) => node.isOwn(row),
-    logId: () => node.logId ?? '',
+    logId: options.log.logId,
   });
   const { logId } = replica;
   const node: LogNode = new LogNode({

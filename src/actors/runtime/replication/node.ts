@@ -8,6 +8,7 @@ import { Lag } from './lag.ts';
 import { NodeLease } from './lease.ts';
 import type { LogNodeOptions } from './node-options.ts';
 import {
+  checkLog,
   type Diverged,
   Expelled,
   type LogRow,
@@ -68,7 +69,6 @@ export class LogNode {
     });
     this.#presence = new Presence({
       ...options,
-      logId: options.logId,
       applied: () => sink.position,
       nextSeq: () => this.nextSeq(),
       reach: (position) => this.#tail.reach(position),
@@ -86,11 +86,6 @@ export class LogNode {
 
   get incarnation(): number {
     return this.#presence.incarnation;
-  }
-
-  /** Life of the log; known once the node has entered. */
-  get logId(): string | undefined {
-    return this.#presence.logId;
   }
 
   /** Milliseconds for which the oldest row that is not applied here has been known. */
@@ -120,13 +115,13 @@ export class LogNode {
 
   /** Enters and catches up: the node has its number and can be linked, owns nothing and admits nothing. */
   async enter(): Promise<void> {
-    this.#tail.start();
+    this.#begin();
     await this.#presence.enter();
   }
 
   /** Joins; enters before where that has not happened. Resolves when this node admits. */
   async start(): Promise<void> {
-    this.#tail.start();
+    this.#begin();
     await this.#presence.comeIn();
     const admitted = new Promise<void>((resolve) => {
       this.#onAdmitted = resolve;
@@ -182,6 +177,11 @@ export class LogNode {
     this.#cancelRenewal?.();
     this.#presence.stop();
     this.#tail.stop();
+  }
+
+  #begin(): void {
+    checkLog(this.#options.log.logId, this.#options.logId);
+    this.#tail.start();
   }
 
   get #isJoined(): boolean {

@@ -108,6 +108,8 @@ export class NameTaken extends Error {
  * with `Expelled`.
  */
 export interface SharedLog {
+  /** Names the life of the log that was opened. */
+  readonly logId: string;
   /**
    * Gives a name its node number and a new incarnation: two above the newest, so that the process before it cannot
    * take it for its own in `resolve`. `previous`: the incarnation that this process had. Without it, or when it is not
@@ -153,6 +155,12 @@ export interface Peers {
 export interface PeerListener {
   onPush(row: LogRow): void;
   onApplied(node: number, position: number): void;
+}
+
+/** Throws `LogLost` unless the log is the one that this node has followed. To be asked before rows are compared. */
+export function checkLog(logId: string, followed: string | undefined): void {
+  if (followed !== undefined && followed !== logId)
+    throw new LogLost(`the log is ${logId}, and this node has followed ${followed}`);
 }
 
 /** Of a row, without what it holds. */

@@ -4,7 +4,15 @@
  */
 import type { Schedule } from '../runtime-context.ts';
 import type { MemberChange } from './members.ts';
-import { Expelled, LogLost, type LogWrite, NameTaken, OutcomeUnknown, type SharedLog } from './port.ts';
+import {
+  checkLog,
+  Expelled,
+  LogLost,
+  type LogWrite,
+  NameTaken,
+  OutcomeUnknown,
+  type SharedLog,
+} from './port.ts';
 import { NodeStopped } from './tail.ts';
 
 /** Wait before a question whose answer was lost is asked again. */
@@ -18,8 +26,6 @@ interface PresenceOptions {
   readonly leaseMs: number;
   readonly schedule: Schedule;
   readonly monotonicMs: () => number;
-  /** Life of the log that the replica follows; undefined for an empty one. */
-  readonly logId: string | undefined;
   readonly encodeMember: (change: MemberChange) => Uint8Array;
   readonly nextSeq: () => number;
   /** Newest position that is applied. */
@@ -42,13 +48,11 @@ export class Presence {
   #coming: Promise<void> | undefined;
   node = 0;
   incarnation = 0;
-  logId: string | undefined;
   /** Position of the newest own join; infinite from before it is sent until its answer is here. */
   joinPosition = Number.POSITIVE_INFINITY;
 
   constructor(options: PresenceOptions) {
     this.#options = options;
-    this.logId = options.logId;
   }
 
   get isIn(): boolean {
@@ -125,11 +129,9 @@ export class Presence {
       () => log.enter(name, previous),
       (error) => error instanceof NameTaken && monotonicMs() < endMs,
     );
-    if (this.logId !== undefined && this.logId !== entered.logId)
-      throw new LogLost(`the log is ${entered.logId}, and this node has followed ${this.logId}`);
+    checkLog(entered.logId, log.logId);
     if (entered.position < applied)
       throw new LogLost(`the log ends at ${entered.position}, and this node has applied ${applied}`);
-    this.logId = entered.logId;
     this.node = entered.node;
     this.incarnation = entered.incarnation;
     this.#own.add(entered.incarnation);

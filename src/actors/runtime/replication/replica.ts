@@ -40,7 +40,7 @@ export interface ReplicaOptions {
   /** Has this process written the row? */
   readonly isOwn: (row: LogRow) => boolean;
   /** Names the life of the log that is applied. */
-  readonly logId: () => string;
+  readonly logId: string;
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: typeof judge | undefined;
   /** The same of what becomes of events. */
@@ -84,7 +84,8 @@ export class Replica implements RowSink {
       new Uint8Array(DIGEST_BYTES),
       [],
     ];
-    this.logId = logId;
+    // Version 0.2.0 stored the first rows of a log without its name.
+    this.logId = logId === '' ? undefined : logId;
     this.position = position;
     this.lastRow = row && { node: row[0], incarnation: row[1], nodeSeq: row[2] };
     this.newestId = BigInt(newestId);
@@ -150,7 +151,7 @@ export class Replica implements RowSink {
     const { node = 0, incarnation = 0, nodeSeq = 0 } = lastRow ?? {};
     const row = [node, incarnation, nodeSeq] as const;
     const { members, newestId } = view;
-    const logId = this.#options.logId();
+    const logId = this.#options.logId;
     const state: StoredReplica = [position, digest, members.stored(), logId, row, newestId];
     operations.push({ op: 'meta', key: REPLICA_KEY, row: store.pack(state) });
     for (const sample of samples) operations.push(this.digests.writeOf(sample));

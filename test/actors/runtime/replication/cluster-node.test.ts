@@ -1,9 +1,12 @@
 /** Actor systems on nodes of a cluster: verdicts, followers, gates, mail, timers and what a node no longer owns. */
 import t, { type Test } from 'tap';
+import { MemoryJournal } from '../../../../kit/journal/memory.ts';
 import { defineActor } from '../../../../src/actors/runtime/actor.ts';
 import { NotOwner } from '../../../../src/actors/runtime/not-owner.ts';
 import { messageTo, type Protocol, receiver } from '../../../../src/actors/runtime/protocol.ts';
+import { createClusterNode } from '../../../../src/actors/runtime/replication/cluster-node.ts';
 import { Members } from '../../../../src/actors/runtime/replication/members.ts';
+import type { LogRow } from '../../../../src/actors/runtime/replication/port.ts';
 import { Replica } from '../../../../src/actors/runtime/replication/replica.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import { TestCluster, type TestMember } from '../../../support/actors/cluster.ts';
@@ -307,7 +310,7 @@ withTwoNodes(
       BigInt(await b.system.ask(note, idA, { type: 'mark' })),
     ];
     t.ok(before < after && after < next, `${before} ${after} ${next}`);
-    const started = new Replica({ store: b.store, isOwn: () => false, logId: () => '' });
+    const started = new Replica({ store: b.store, isOwn: () => false, logId: '' });
     t.equal(started.newestId, next);
   },
 );
@@ -320,6 +323,28 @@ withTwoNodes('of two nodes that store a first value at once both read the same o
   ]);
   t.equal(values[0], values[1]);
   t.equal(await a.system.administration.metaOnce('secret', 'late'), values[0]);
+});
+
+withTwoNodes('rows that arrive before a node has entered are of a named log', async (t, { cluster, a }) => {
+  const store = new MemoryJournal({ immediate: (run) => setImmediate(run) });
+  const log = cluster.log.connect();
+  log.enter = () => new Promise(() => undefined);
+  let push = (_: LogRow): void => undefined;
+  const { node } = createClusterNode({
+    ...{ store, log, leaseMs: 1_000, name: 'c', clock: cluster.clock.read, monotonicMs: cluster.clock.read },
+    peers: (listener) => {
+      push = (row) => listener.onPush(row);
+      return { push: () => undefined, applied: () => undefined, hears: () => false };
+    },
+    schedule: { immediate: (run: () => void) => setImmediate(run), timer: cluster.clock.timer },
+    onFatal: (error) => t.fail(error.message),
+  });
+  void node.enter();
+  for (const row of cluster.log.rows) push(row);
+  await cluster.settle();
+  node.stop();
+  const started = new Replica({ store, isOwn: () => false, logId: '' });
+  t.same([started.position, started.logId], [a.replica.position, 'memory']);
 });
 
 withTwoNodes('replicas at one position have one digest', async (t, { cluster, a, b, idA, idB }) => {

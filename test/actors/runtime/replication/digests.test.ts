@@ -48,7 +48,7 @@ function joins(count: number): LogRow[] {
 }
 
 function replicaOver(store: MemoryJournal): Replica {
-  return new Replica({ store, isOwn: () => false, logId: () => 'life' });
+  return new Replica({ store, isOwn: () => false, logId: 'life' });
 }
 
 t.test(

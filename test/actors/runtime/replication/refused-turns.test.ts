@@ -13,7 +13,7 @@ t.test(
   async (t) => {
     const store = new MemoryJournal({ immediate: (run) => setImmediate(run) });
     const replica = new Replica({
-      ...{ store, isOwn: () => false, logId: () => 'life' },
+      ...{ store, isOwn: () => false, logId: 'life' },
       judge(turn, writer, view) {
         if (turn.id === 'thrown') throw new Error('a bug of the judge');
         return judge(turn, writer, view);
