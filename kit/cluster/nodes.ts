@@ -48,7 +48,10 @@ export interface NodeProcess {
   readonly links: TcpProxy;
   /** The process of the last start. */
   readonly gateway: RunningGateway;
-  /** Again, with the same data folder and ports. The former process must have ended. */
+  /**
+   * Again, with the same data folder and ports. The former process must have ended. Rejects once the nodes are being
+   * stopped.
+   */
   start(): Promise<void>;
 }
 
@@ -165,6 +168,8 @@ class Node implements NodeProcess {
   readonly links: TcpProxy;
   readonly #launch: LaunchOptions;
   #gateway: RunningGateway | undefined;
+  #starting: Promise<unknown> = Promise.resolve();
+  #isEnding = false;
 
   static async create(options: NodesOptions, surroundings: Surroundings): Promise<Node> {
     const linkPort = await pickPort();
@@ -204,16 +209,23 @@ class Node implements NodeProcess {
   }
 
   async start(): Promise<void> {
-    this.#gateway = await launch(this.#launch);
+    if (this.#isEnding) throw new Error(`the node ${this.name} is being stopped`);
+    const started = launch(this.#launch).then((gateway) => {
+      this.#gateway = gateway;
+    });
+    this.#starting = started.catch(() => undefined);
+    await started;
   }
 
-  /** Undefined where no process ran. A stopped process continues first, or it would never see the signal. */
+  /** After a start that is under way. Undefined where no process ran. A stopped process continues first, or it would never see the signal. */
   async end(): Promise<Exit | undefined> {
+    this.#isEnding = true;
+    this.database.heal();
+    this.links.heal();
+    await this.#starting;
     const gateway = this.#gateway;
     const runs =
       gateway !== undefined && gateway.process.exitCode === null && gateway.process.signalCode === null;
-    this.database.heal();
-    this.links.heal();
     gateway?.process.kill('SIGCONT');
     const exit = await gateway?.stop();
     this.database.close();

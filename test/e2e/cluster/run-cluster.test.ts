@@ -117,6 +117,19 @@ await withPostgres(t, () => {
     },
   );
 
+  t.test('npm run cluster: a quit during a restart leaves no process', async (t) => {
+    for (const hasEnded of [false, true]) {
+      const cluster = await startCluster(t);
+      const { processes, folders } = await whatRuns(cluster);
+      cluster.child.stdin?.write('r a\n');
+      if (hasEnded) await cluster.said(/\n {2}a +ended /);
+      cluster.child.stdin?.write('q\n');
+      t.equal(await cluster.exited, 0, cluster.output());
+      t.same(processes.filter(runs), []);
+      t.same(folders.filter(existsSync), [], 'a node that starts late would have made its folder again');
+    }
+  });
+
   t.test('npm run cluster: when it is killed, nodes and database end by themselves', async (t) => {
     const cluster = await startCluster(t);
     const { processes, folders } = await whatRuns(cluster);
