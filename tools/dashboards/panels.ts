@@ -1,77 +1,112 @@
-/**
- * Panels of the dashboard. The first row is chosen by hand; the other rows have a panel for every metric of the table, so
- * that a new metric is on the dashboard without a change here.
- */
+/** Panels of the dashboard: service levels, an overview by hand, and the metrics of the panel table. */
 import type { MetricDefinition } from '../../src/io/observability/metric-definition.ts';
 import { METRICS, type MetricName } from '../../src/io/observability/metric-table.ts';
+import { PANEL_TABLE, type PanelDefinition } from './panel-table.ts';
+import { CHOSEN_NODES, metric, rateOf, seriesOf } from './series.ts';
+import { SERVICE_LEVELS } from './service-levels.ts';
+
+export interface Query {
+  readonly expr: string;
+  readonly legend: string;
+  /** Of Grafana. */
+  readonly unit: string;
+}
 
 export interface Panel {
   readonly title: string;
   readonly description: string;
-  /** Of Grafana. */
-  readonly unit: string;
-  readonly queries: readonly { readonly expr: string; readonly legend: string }[];
+  readonly queries: readonly Query[];
+  /** A line that the values should stay below. */
+  readonly limit?: number;
 }
 
 export interface Row {
   readonly title: string;
+  readonly isOpen?: true;
   readonly panels: readonly Panel[];
 }
 
-/** Grafana replaces it by an interval that holds several scrapes. */
-export const RATE_INTERVAL = '$__rate_interval';
-
-/** Names a metric of the table; another name does not compile. */
-export const metric = (name: MetricName): MetricName => name;
-
-/** Rows by the first word of a metric's name; a metric without a row fails the test. */
-const ROWS: readonly (readonly [title: string, names: RegExp])[] = [
-  ['HTTP', /^gatehouse_(?:http|connections|log)_/],
-  ['Calls of tools and modules', /^gatehouse_(?:calls?|modules?|proxied|websockets?|mcp_server)_/],
-  ['Sessions, actors and journal', /^gatehouse_(?:sessions|actors?|mailbox|audit|journal)(?:_|$)/],
-  ['Worker threads', /^gatehouse_worker_/],
-  ['Files', /^gatehouse_(?:storage|file|throttle|uploads?|drafts?|downloads?)_/],
-  ['Limits', /^gatehouse_(?:bound|limiter)_/],
-  ['Events and streams', /^gatehouse_(?:events?(?!_loop)|streams?)_/],
-  ['Webhooks', /^gatehouse_webhook_/],
-  ['Connected hosts', /^gatehouse_oauth_/],
-  ['Traces', /^gatehouse_trace_/],
-  ['Cluster', /^gatehouse_cluster_/],
-  ['Process', /^gatehouse_(?:process|nodejs|event_loop)_/],
-];
+const TOP = 10;
+const ALL: Readonly<Record<MetricName, MetricDefinition>> = METRICS;
+const chosen = (name: string, ...matchers: readonly string[]) => seriesOf(name, ...CHOSEN_NODES, ...matchers);
 
 export function rows(): Row[] {
-  const all = Object.entries<MetricDefinition>(METRICS);
   return [
-    { title: 'Overview', panels: overview() },
-    ...ROWS.map(([title, names]) => ({
-      title,
-      panels: all.filter(([name]) => names.test(name)).map(([name, definition]) => panelOf(name, definition)),
-    })),
+    { title: 'Service levels', isOpen: true, panels: SERVICE_LEVELS.map(levelPanel) },
+    { title: 'Overview', isOpen: true, panels: overview() },
+    ...PANEL_TABLE.map(({ title, panels }) => ({ title, panels: panels.map(panelOf) })),
   ];
 }
 
-function panelOf(name: string, { type, unit, help, labels }: MetricDefinition): Panel {
-  const by = labels.map((label) => label.name);
-  const legend = by.length === 0 ? name : by.map((each) => `{{${each}}}`).join(' ');
-  const title = name.replace(/^gatehouse_/, '').replace(/_total$/, '');
-  if (type === 'histogram')
-    return { title, description: help, unit: 's', queries: [0.5, 0.99].map((part) => quantile(name, part)) };
-  const grouping = by.length === 0 ? 'sum' : `sum by (${by.join(', ')})`;
-  const isRate = type === 'counter';
-  const expr = isRate ? `${grouping} (rate(${name}[${RATE_INTERVAL}]))` : `${grouping} (${name})`;
-  return { title, description: help, unit: unitOf(unit, isRate), queries: [{ expr, legend }] };
+/** How many times as fast as it may the budget of errors burns. */
+function levelPanel({ title, objective, bad }: (typeof SERVICE_LEVELS)[number]): Panel {
+  const burn = (window: string) => `${bad(window, CHOSEN_NODES)} / ${Number((1 - objective).toPrecision(4))}`;
+  return {
+    title,
+    description: `Times the rate at which the budget of errors lasts 30 days; objective ${objective * 100} %. Above 1 it will not last.`,
+    queries: [
+      { expr: burn('1h'), legend: 'last hour', unit: 'short' },
+      { expr: burn('6h'), legend: 'last six hours', unit: 'short' },
+    ],
+    limit: 1,
+  };
 }
 
-function unitOf(unit: string, isRate: boolean): string {
+function panelOf(panel: PanelDefinition): Panel {
+  const definitions = panel.metrics.map((short) => {
+    const name = metric(`gatehouse_${short}`);
+    return { name, ...ALL[name] };
+  });
+  return {
+    title: panel.title,
+    description: definitions.map(({ help }) => help).join(' '),
+    queries: definitions.flatMap((definition) => queriesOf(definition, panel)),
+  };
+}
+
+function queriesOf(
+  { name, type, unit, labels }: MetricDefinition & { readonly name: MetricName },
+  { metrics, perNode, top }: PanelDefinition,
+): Query[] {
+  const words = wordsOf(name);
+  const nodes = perNode === true ? ['instance'] : [];
+  if (type === 'histogram')
+    return [0.5, 0.99].map((part) => ({ ...quantile(name, part), legend: `${words}, p${part * 100}` }));
+  const by = top === undefined ? [...labels.map((label) => label.name), ...nodes] : [top];
+  const isRate = type === 'counter';
+  const series = chosen(name);
+  const grouped = `${by.length === 0 ? 'sum' : `sum by (${by.join(', ')})`} (${isRate ? rateOf(series) : series})`;
+  const parts = [
+    ...(metrics.length > 1 || by.length === 0 ? [words] : []),
+    ...by.map((each) => `{{${each}}}`),
+  ];
+  return [
+    {
+      expr: top === undefined ? grouped : `topk(${TOP}, ${grouped})`,
+      legend: parts.join(' '),
+      unit: unitOf(name, unit, isRate),
+    },
+  ];
+}
+
+function wordsOf(name: string): string {
+  return name
+    .replace(/^gatehouse_/, '')
+    .replace(/_total$/, '')
+    .replace(/_(?:seconds|bytes)$/, '')
+    .replaceAll('_', ' ');
+}
+
+function unitOf(name: MetricName, unit: string, isRate: boolean): string {
+  if (name === 'gatehouse_process_start_time_seconds') return 'dateTimeAsIso';
   if (unit === 'bytes') return isRate ? 'Bps' : 'bytes';
   if (unit === 'seconds') return isRate ? 'percentunit' : 's';
   return isRate ? 'ops' : 'short';
 }
 
-function quantile(name: string, part: number) {
-  const rate = `sum by (le) (rate(${name}_bucket[${RATE_INTERVAL}]))`;
-  return { expr: `histogram_quantile(${part}, ${rate})`, legend: `p${part * 100}` };
+function quantile(name: string, part: number): Query {
+  const rate = `sum by (le) (${rateOf(chosen(`${name}_bucket`))})`;
+  return { expr: `histogram_quantile(${part}, ${rate})`, legend: `p${part * 100}`, unit: 's' };
 }
 
 function overview(): Panel[] {
@@ -80,59 +115,47 @@ function overview(): Panel[] {
   const calls = metric('gatehouse_calls_total');
   const memory = metric('gatehouse_process_resident_memory_bytes');
   const lag = metric('gatehouse_nodejs_eventloop_lag_p99_seconds');
+  const one = (expr: string, legend: string, unit: string) => [{ expr, legend, unit }];
   return [
     {
       title: 'Requests by status',
       description: 'Requests a second. Status 0: the client left before the answer.',
-      unit: 'reqps',
-      queries: [{ expr: `sum by (status) (rate(${requests}[${RATE_INTERVAL}]))`, legend: '{{status}}' }],
+      queries: one(`sum by (status) (${rateOf(chosen(requests))})`, '{{status}}', 'reqps'),
     },
     {
       title: 'Duration of requests',
       description: 'From the last byte of the request to the answer, all routes.',
-      unit: 's',
       queries: [0.5, 0.9, 0.99].map((part) => quantile(duration, part)),
     },
     {
       title: 'Slowest routes',
       description: '99th percentile of the five slowest routes.',
-      unit: 's',
-      queries: [
-        {
-          expr: `topk(5, histogram_quantile(0.99, sum by (le, route) (rate(${duration}_bucket[${RATE_INTERVAL}]))))`,
-          legend: '{{route}}',
-        },
-      ],
+      queries: one(
+        `topk(5, histogram_quantile(0.99, sum by (le, route) (${rateOf(chosen(`${duration}_bucket`))})))`,
+        '{{route}}',
+        's',
+      ),
     },
     {
       title: 'Tool calls by outcome',
       description: 'Calls of tools and resources a second.',
-      unit: 'ops',
-      queries: [
-        {
-          expr: `sum by (outcome) (rate(${calls}{event=~"mcp.*"}[${RATE_INTERVAL}]))`,
-          legend: '{{outcome}}',
-        },
-      ],
+      queries: one(`sum by (outcome) (${rateOf(chosen(calls, 'event=~"mcp.*"'))})`, '{{outcome}}', 'ops'),
     },
     {
       title: 'Busiest tools',
       description: 'The ten tools with most calls.',
-      unit: 'ops',
-      queries: [
-        {
-          expr: `topk(10, sum by (name) (rate(${calls}{event="mcp.tool"}[${RATE_INTERVAL}])))`,
-          legend: '{{name}}',
-        },
-      ],
+      queries: one(
+        `topk(${TOP}, sum by (name) (${rateOf(chosen(calls, 'event="mcp.tool"'))}))`,
+        '{{name}}',
+        'ops',
+      ),
     },
     {
-      title: 'Memory and event loop',
+      title: 'Memory, and delay of the event loop',
       description: 'Resident memory, and the 99th percentile of the delay of the event loop.',
-      unit: 'short',
       queries: [
-        { expr: `sum (${memory}) / 1048576`, legend: 'memory, MiB' },
-        { expr: `max (${lag}) * 1000`, legend: 'delay, ms' },
+        { expr: `sum by (instance) (${chosen(memory)})`, legend: 'memory {{instance}}', unit: 'bytes' },
+        { expr: `max by (instance) (${chosen(lag)})`, legend: 'delay {{instance}}', unit: 's' },
       ],
     },
   ];

@@ -2,19 +2,22 @@
 import { jsonLines } from '../pages/json-lines.ts';
 import { type Panel, type Row, rows } from './panels.ts';
 import { exprOf, RULES, type Rule } from './rules.ts';
+import { metric } from './series.ts';
 
 export const DASHBOARD_FILE = 'deploy/grafana/dashboard.json';
 export const ALERTS_FILE = 'deploy/prometheus/alerts.yaml';
 export const RUNBOOKS_FILE = 'docs/runbooks.md';
 
-/** Of Grafana's grid, which is 24 wide. */
-const PANEL_WIDTH = 8;
+/** Of Grafana's grid. */
+const GRID_WIDTH = 24;
 const PANEL_HEIGHT = 7;
+/** Panels beside each other; four where it comes out even. */
 const COLUMNS = 3;
+const COLUMNS_OF_FOUR = 4;
 
 const DATASOURCE = { type: 'prometheus', uid: '$datasource' };
 
-/** Dashboard JSON of Grafana 10 and later. The data source is chosen on the dashboard. */
+/** Dashboard JSON of Grafana 10 and later. Data source, jobs and nodes are chosen on the dashboard. */
 export function dashboardText(): string {
   const dashboard = {
     uid: 'gatehouse',
@@ -24,46 +27,98 @@ export function dashboardText(): string {
     refresh: '30s',
     time: { from: 'now-1h', to: 'now' },
     templating: {
-      list: [{ name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' }],
+      list: [
+        { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' },
+        variable('job', 'Job', ''),
+        variable('node', 'Node', '{job=~"$job"}', 'instance'),
+      ],
     },
     panels: placed(rows()),
   };
-  return jsonLines(dashboard, ['panels']);
+  return jsonLines(dashboard, ['panels', 'targets', 'templating', 'list']);
 }
 
-/** All rows but the first are collapsed: their queries run once a row is opened. */
+/** All values of a label that the gateway's metrics have. */
+function variable(name: string, text: string, matchers: string, label = name): object {
+  const query = `label_values(${metric('gatehouse_nodejs_version_info')}${matchers}, ${label})`;
+  return {
+    name,
+    label: text,
+    type: 'query',
+    datasource: DATASOURCE,
+    query: { query, refId: name },
+    // At each load and change of the time.
+    refresh: 2,
+    multi: true,
+    includeAll: true,
+    allValue: '.*',
+    current: { text: ['All'], value: ['$__all'] },
+  };
+}
+
+/** Rows are collapsed unless they say otherwise: their queries run once a row is opened. */
 function placed(all: readonly Row[]): object[] {
   let y = 0;
   let id = 0;
-  return all.flatMap(({ title, panels }, at) => {
+  return all.flatMap(({ title, isOpen = false, panels }) => {
     id += 1;
-    const isOpen = at === 0;
-    const row = { id, type: 'row', title, collapsed: !isOpen, gridPos: { h: 1, w: 24, x: 0, y } };
+    const row = { id, type: 'row', title, collapsed: !isOpen, gridPos: { h: 1, w: GRID_WIDTH, x: 0, y } };
+    const columns = panels.length === COLUMNS_OF_FOUR ? COLUMNS_OF_FOUR : COLUMNS;
+    const w = GRID_WIDTH / columns;
     const shown = panels.map((panel, index) => {
       id += 1;
-      const x = (index % COLUMNS) * PANEL_WIDTH;
-      return panelJson(panel, id, x, y + 1 + Math.floor(index / COLUMNS) * PANEL_HEIGHT);
+      const down = Math.floor(index / columns) * PANEL_HEIGHT;
+      return panelJson(panel, id, { h: PANEL_HEIGHT, w, x: (index % columns) * w, y: y + 1 + down });
     });
-    y += 1 + (isOpen ? Math.ceil(panels.length / COLUMNS) * PANEL_HEIGHT : 0);
+    y += 1 + (isOpen ? Math.ceil(panels.length / columns) * PANEL_HEIGHT : 0);
     return isOpen ? [{ ...row, panels: [] }, ...shown] : [{ ...row, panels: shown }];
   });
 }
 
-function panelJson({ title, description, unit, queries }: Panel, id: number, x: number, y: number): object {
+function panelJson({ title, description, queries, limit }: Panel, id: number, gridPos: object): object {
+  const unit = queries[0]?.unit;
+  const targets = queries.map(({ expr, legend }, index) => ({
+    refId: refIdOf(index),
+    expr,
+    legendFormat: legend,
+  }));
+  const limits = limit !== undefined && {
+    thresholds: {
+      mode: 'absolute',
+      steps: [
+        { color: 'green', value: null },
+        { color: 'red', value: limit },
+      ],
+    },
+  };
+  const custom = { fillOpacity: 8, ...(limit !== undefined && { thresholdsStyle: { mode: 'line' } }) };
   return {
     id,
     type: 'timeseries',
     title,
     description,
     datasource: DATASOURCE,
-    gridPos: { h: PANEL_HEIGHT, w: PANEL_WIDTH, x, y },
-    fieldConfig: { defaults: { unit, custom: { fillOpacity: 8 } }, overrides: [] },
-    targets: queries.map(({ expr, legend }, index) => ({
-      refId: String.fromCharCode(65 + index),
-      expr,
-      legendFormat: legend,
-      datasource: DATASOURCE,
-    })),
+    gridPos,
+    fieldConfig: {
+      defaults: { unit, custom, ...limits },
+      overrides: queries.flatMap((query, index) =>
+        query.unit === unit ? [] : [onTheRight(query.unit, index)],
+      ),
+    },
+    targets,
+  };
+}
+
+const refIdOf = (index: number) => String.fromCharCode(65 + index);
+
+/** A query with another unit than the first has an axis of its own. */
+function onTheRight(unit: string, index: number): object {
+  return {
+    matcher: { id: 'byFrameRefID', options: refIdOf(index) },
+    properties: [
+      { id: 'unit', value: unit },
+      { id: 'custom.axisPlacement', value: 'right' },
+    ],
   };
 }
 

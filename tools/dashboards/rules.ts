@@ -1,5 +1,5 @@
 /** Alerting rules for Prometheus: what wakes an operator, and what can wait until morning. */
-import { metric } from './panels.ts';
+import { metric } from './series.ts';
 import { LEVEL_RULES } from './service-levels.ts';
 
 export interface Rule {

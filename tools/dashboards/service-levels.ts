@@ -2,8 +2,8 @@
  * Service levels, and rules that fire by how fast their budget of errors burns: two windows each, as the SRE workbook
  * of Google recommends ("Alerting on SLOs", multiwindow, multi-burn-rate).
  */
-import { metric } from './panels.ts';
 import type { Rule } from './rules.ts';
+import { metric, rateOf, seriesOf } from './series.ts';
 
 interface ServiceLevel {
   /** Part of the names of its alerts, and heading of its runbook. */
@@ -11,8 +11,8 @@ interface ServiceLevel {
   readonly title: string;
   /** Part that has to be good, over 30 days. */
   readonly objective: number;
-  /** Part that was bad, 0 to 1, within a window such as `5m`. */
-  readonly bad: (window: string) => string;
+  /** Part that was bad, 0 to 1, within a window such as `5m`, at the nodes with these matchers. */
+  readonly bad: (window: string, nodes: readonly string[]) => string;
   /** Burning fast it cannot wait until morning. */
   readonly pages: boolean;
   readonly look: string;
@@ -43,15 +43,18 @@ const part = (bad: string, all: string) => `(${bad} or vector(0)) / (${all} > 0 
  */
 const STEPS: Readonly<Record<string, string>> = { '6h': '5m', '3d': '15m' };
 const steps = (window: string) => `${window}:${STEPS[window] ?? '1m'}`;
-const rate = (series: string, window: string) => `sum (rate(${series}[${window}]))`;
+const rate = (series: string, window: string) => `sum (${rateOf(series, window)})`;
 
 export const SERVICE_LEVELS: readonly ServiceLevel[] = [
   {
     name: 'GatehouseAvailability',
     title: 'Requests that are not refused are answered without 5xx',
     objective: 0.999,
-    bad: (window) =>
-      part(rate(`${requests}{status=~"5.."}`, window), rate(`${requests}{status!~"4..|0"}`, window)),
+    bad: (window, nodes) =>
+      part(
+        rate(seriesOf(requests, ...nodes, 'status=~"5.."'), window),
+        rate(seriesOf(requests, ...nodes, 'status!~"4..|0"'), window),
+      ),
     pages: true,
     look: 'The panels of modules, bounds and the journal show which part fails; the log names the error.',
     act: 'Repair the module, the disk or the node that fails. A new version that began it is taken back (docs/upgrade.md).',
@@ -60,11 +63,11 @@ export const SERVICE_LEVELS: readonly ServiceLevel[] = [
     name: 'GatehouseToolCalls',
     title: 'Of a tool call the gateway itself takes at most 100 ms',
     objective: 0.99,
-    bad: (window) =>
-      part(
-        `${rate(`${callTime}_count{event="mcp.tool"}`, window)} - ${rate(`${callTime}_bucket{event="mcp.tool",le="0.1"}`, window)}`,
-        rate(`${callTime}_count{event="mcp.tool"}`, window),
-      ),
+    bad: (window, nodes) => {
+      const all = rate(seriesOf(`${callTime}_count`, ...nodes, 'event="mcp.tool"'), window);
+      const good = rate(seriesOf(`${callTime}_bucket`, ...nodes, 'event="mcp.tool"', 'le="0.1"'), window);
+      return part(`${all} - ${good}`, all);
+    },
     pages: true,
     look: 'The delay of the event loop and the backlog of the journal show a busy process or a slow disk.',
     act: 'Give the process more processor time, move DataPath to a faster disk, or add a node.',
@@ -73,8 +76,8 @@ export const SERVICE_LEVELS: readonly ServiceLevel[] = [
     name: 'GatehouseWebhookDelay',
     title: 'While no receiver fails, no event waits five minutes for its delivery',
     objective: 0.99,
-    bad: (window) =>
-      `(avg_over_time(((max (${oldest}) > bool ${WEBHOOK_DELAY_SECONDS}) * (sum (${failing}) == bool 0))[${steps(window)}]) or vector(0))`,
+    bad: (window, nodes) =>
+      `(avg_over_time(((max (${seriesOf(oldest, ...nodes)}) > bool ${WEBHOOK_DELAY_SECONDS}) * (sum (${seriesOf(failing, ...nodes)}) == bool 0))[${steps(window)}]) or vector(0))`,
     pages: false,
     look: 'Applications that wait for a connection, and attempts in flight, show whether receivers are slow.',
     act: 'A receiver that answers slowly takes the connections of its application: ask its owner. Otherwise look at the event loop.',
@@ -83,8 +86,8 @@ export const SERVICE_LEVELS: readonly ServiceLevel[] = [
     name: 'GatehouseStreamFreshness',
     title: 'Open event streams get events as they come',
     objective: 0.999,
-    bad: (window) =>
-      `(avg_over_time((sum (${behind}) / (sum (${open}) > 0 or vector(1)))[${steps(window)}]) or vector(0))`,
+    bad: (window, nodes) =>
+      `(avg_over_time((sum (${seriesOf(behind, ...nodes)}) / (sum (${seriesOf(open, ...nodes)}) > 0 or vector(1)))[${steps(window)}]) or vector(0))`,
     pages: false,
     look: 'Streams that are behind read the log, after a burst that was larger than the ring.',
     act: 'Give the process more processor time, or spread the streams over more gateways.',
@@ -94,8 +97,8 @@ export const SERVICE_LEVELS: readonly ServiceLevel[] = [
 export const LEVEL_RULES: readonly Rule[] = SERVICE_LEVELS.flatMap((level) =>
   WINDOWS.filter(({ name }) => level.pages || name !== 'Fast').map(({ name, burn, long, short }) => ({
     alert: `${level.name}Burns${name}`,
-    value: level.bad(long),
-    also: level.bad(short),
+    value: level.bad(long, []),
+    also: level.bad(short, []),
     above: Number((burn * (1 - level.objective)).toPrecision(4)),
     for: '2m',
     severity: level.pages && name !== 'Slowly' ? ('page' as const) : ('ticket' as const),

@@ -5,9 +5,10 @@ import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
-import { RATE_INTERVAL, type Row, rows } from '../../../tools/dashboards/panels.ts';
-import { ALERTS_FILE, alertsText } from '../../../tools/dashboards/print-dashboards.ts';
+import { type Row, rows } from '../../../tools/dashboards/panels.ts';
+import { ALERTS_FILE, alertsText, dashboardText } from '../../../tools/dashboards/print-dashboards.ts';
 import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
+import { RATE_INTERVAL } from '../../../tools/dashboards/series.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 import { startPrometheus } from '../../support/programs/prometheus.ts';
@@ -23,18 +24,53 @@ const SCRAPES = 4;
  */
 const TRANSIENT = /gatehouse_(?:nodejs_(?:active_requests|gc_duration)|event_loop_long_ticks|mcp_server)/;
 
-t.test('dashboard: every metric of the table has a panel in one row', async (t) => {
-  const [, ...generated] = rows();
-  const text = JSON.stringify(generated);
-  for (const name of Object.keys(METRICS)) {
-    const found = generated.filter(({ panels }) =>
-      panels.some(({ queries }) =>
-        queries.some(({ expr }) => new RegExp(`\\b${name}(?:_bucket)?\\b`).test(expr)),
-      ),
+const PANELS_MAX = 60;
+const panels = rows().flatMap((row) => row.panels);
+
+t.test('dashboard: every metric of the table is on it, for the chosen jobs and nodes alone', async (t) => {
+  const text = panels.flatMap(({ queries }) => queries.map(({ expr }) => expr)).join('\n');
+  const chosen = [...text.matchAll(/(gatehouse_[a-z0-9_]+)(\{job=~"\$job",instance=~"\$node"[,}])?/g)];
+  t.same(
+    chosen.filter(([, , matchers]) => matchers === undefined).map(([, name]) => name),
+    [],
+  );
+  const named = new Set(chosen.map(([, name = '']) => name.replace(/_(?:bucket|count)$/, '')));
+  t.same(
+    Object.keys(METRICS).filter((name) => !named.has(name)),
+    [],
+  );
+});
+
+t.test(
+  'dashboard: titles are words and say which panel it is, and a panel has at most two units',
+  async (t) => {
+    const titles = panels.map(({ title }) => title);
+    t.same(
+      titles.filter((title) => !/^[A-Z][A-Za-z0-9 ,'-]+$/.test(title)),
+      [],
     );
-    t.equal(found.length, 1, name);
-  }
-  t.notOk(text.includes('undefined'));
+    t.equal(new Set(titles).size, titles.length);
+    t.ok(titles.length <= PANELS_MAX, `${titles.length} panels`);
+    const crowded = panels.filter(({ queries }) => new Set(queries.map(({ unit }) => unit)).size > 2);
+    t.same(
+      crowded.map(({ title }) => title),
+      [],
+    );
+  },
+);
+
+t.test('dashboard: the second unit of a panel has an axis of its own', async (t) => {
+  const written = JSON.parse(dashboardText()) as {
+    panels: {
+      panels?: { title: string; fieldConfig: { overrides: { matcher: { options: string } }[] } }[];
+    }[];
+  };
+  const all = written.panels.flatMap((row) => row.panels ?? []);
+  const underWay = all.find(({ title }) => title === 'Requests, connections and bodies under way');
+  t.same(
+    underWay?.fieldConfig.overrides.map(({ matcher }) => matcher.options),
+    ['C'],
+  );
 });
 
 const missing = lacking('Prometheus');
@@ -61,7 +97,8 @@ async function askEveryQuery(t: Test, { internal, rows, rules, scraped, load }: 
   for (const { panels } of rows) {
     for (const { title, queries } of panels) {
       for (const { expr } of queries) {
-        const values = await prometheus.query(expr.replaceAll(RATE_INTERVAL, '1m'));
+        const asked = expr.replaceAll(RATE_INTERVAL, '1m').replaceAll(/\$(?:job|node)/g, '.*');
+        const values = await prometheus.query(asked);
         if (!TRANSIENT.test(expr)) t.ok(values.some(Number.isFinite), `${title}: ${expr}`);
       }
     }
