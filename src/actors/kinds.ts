@@ -1,6 +1,7 @@
 /** The list of actor kinds. A kind that is not here takes no command and cannot be replayed. */
 
 import { user } from './accounts/user.ts';
+import { mcpServer } from './admin/mcp-server.ts';
 import { settings } from './admin/settings.ts';
 import { staff } from './admin/staff.ts';
 import { app } from './apps/app.ts';
@@ -18,6 +19,7 @@ export const KINDS: readonly AnyKind[] = [
   oneTimeCodes,
   deliveryLog,
   draft,
+  mcpServer,
   settings,
   staff,
   upload,

@@ -84,7 +84,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const { folder, options } = await openFolder(configuration, given);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
-  const catalogs = openCatalog(configuration, addresses, options);
+  const catalogs = openCatalog(configuration, addresses, options, () => ({ ...deps, eventLog: events.log }));
   const opened = await openActorJournal(configuration, settings, options);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
   const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);

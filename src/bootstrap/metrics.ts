@@ -148,8 +148,9 @@ function upstreamReadings({ served: { servers } }: MetricSources) {
     Object.fromEntries(servers.links.map((link) => [link.name, of(link)]));
   return {
     gatehouse_mcp_server_up: byServer(({ state }) => (state === 'up' ? 1 : 0)),
-    gatehouse_mcp_server_tools: byServer(({ read }) => ({
-      served: read.tools.length,
+    gatehouse_mcp_server_tools: byServer(({ read, settled }) => ({
+      served: settled.served.length,
+      hidden: settled.hidden.length,
       leftOut: read.leftOut.length,
     })),
     gatehouse_mcp_server_calls_total: byServer(({ counts: { calls, failed } }) => ({

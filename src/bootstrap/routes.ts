@@ -63,6 +63,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       staff: { staff, nodes },
       operations: { administration, dashboard, nodes, eventLog: events.log, staff },
       catalog: { catalog, nodes },
+      mcpServers: deps.served.servers,
     },
     proxy: { modules, sockets: deps.sockets, moduleAddresses, moduleRules, catalog, onCall, onFieldsDropped },
   });

@@ -2,6 +2,7 @@
  * The catalog that is served, and the other MCP servers whose tools are part of it: made at the start, again at a reload, and
  * when a server lists other tools.
  */
+import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { keyPath } from '../config/load.ts';
 import { isRecord } from '../config/source.ts';
@@ -9,11 +10,14 @@ import type { AccessPolicy } from '../domain/access.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { defaultPrefix } from '../domain/config/mcp-servers.ts';
 import { customRows, doubledRows, pointerInFile } from '../domain/custom-rows.ts';
+import { GatewayError } from '../domain/errors.ts';
+import type { EventLog } from '../domain/events/events.ts';
 import type { Fault } from '../domain/schema.ts';
 import { yieldToLoop } from '../io/mcp/batch.ts';
 import { type Catalog, type CatalogResult, LiveCatalog, loadCatalog } from '../io/mcp/catalog.ts';
 import { pointer } from '../io/mcp/input-schema.ts';
 import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
+import { actorPins } from '../io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
 import type { UpstreamTool } from '../io/mcp/upstreams/types.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -119,13 +123,40 @@ interface Started {
   readonly modules: Configuration['modules'];
 }
 
+/** Tools that one event names. */
+const EVENT_TOOLS_MAX = 20;
+
+interface CatalogOptions {
+  readonly log: Log;
+  readonly version: string;
+}
+
+/** What is started after the catalog. */
+interface CatalogParts {
+  readonly actors: GatewayActors;
+  readonly eventLog: Pick<EventLog, 'publish'>;
+  readonly staff: { admins(): readonly string[] };
+}
+
+/** `parts` is asked once links are open. */
 export function openCatalog(
   configuration: Configuration,
   addresses: ReadonlyMap<string, string>,
-  options: { readonly log: Log; readonly version: string },
+  options: CatalogOptions,
+  parts: () => CatalogParts,
 ): { readonly served: ServedCatalog; readonly catalog: LiveCatalog } {
-  const served = new ServedCatalog(configuration, addresses, options);
+  const served = new ServedCatalog(configuration, addresses, options, parts);
   return { served, catalog: served.live };
+}
+
+/** Tells every admin of tools that wait for a decision. */
+function announce({ staff, eventLog }: CatalogParts, server: string, tools: readonly string[]): void {
+  const data = { server, tools: tools.slice(0, EVENT_TOOLS_MAX).join(' ') };
+  for (const userId of staff.admins())
+    eventLog.publish({ type: 'McpServerChanged', userId, data }).catch((error: unknown) => {
+      // A full or stopping journal: the log line and the panel show the tools all the same.
+      if (!(error instanceof GatewayError)) throw error;
+    });
 }
 
 export class ServedCatalog {
@@ -139,7 +170,8 @@ export class ServedCatalog {
   constructor(
     configuration: Configuration,
     addresses: ReadonlyMap<string, string>,
-    { log, version }: { readonly log: Log; readonly version: string },
+    { log, version }: CatalogOptions,
+    parts: () => CatalogParts,
   ) {
     this.#started = { ...configuration, addresses };
     this.#log = log;
@@ -155,7 +187,9 @@ export class ServedCatalog {
       random: Math.random,
       timer: nodeSchedule.timer,
       yieldToLoop,
+      pins: actorPins(() => parts().actors),
       onTools: () => this.#rebuild(),
+      onFound: (server, tools) => announce(parts(), server, tools),
     });
   }
 

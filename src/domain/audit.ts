@@ -41,6 +41,8 @@ export const AUDIT_EVENTS = {
   admin_key_removed: 'admin',
   admin_resend: 'admin',
   'admin.reload': 'admin',
+  mcp_tool_approved: 'admin',
+  mcp_tool_hidden: 'admin',
   actorReset: 'admin',
   actorSkipped: 'admin',
   deadLetterRemoved: 'admin',

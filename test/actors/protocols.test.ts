@@ -1,6 +1,7 @@
 /** What commands, queries and their answers may hold: between nodes they travel as plain data (decision 0222). */
 import t from 'tap';
 import type { user } from '../../src/actors/accounts/user.ts';
+import type { mcpServer } from '../../src/actors/admin/mcp-server.ts';
 import type { settings } from '../../src/actors/admin/settings.ts';
 import type { staff } from '../../src/actors/admin/staff.ts';
 import type { app } from '../../src/actors/apps/app.ts';
@@ -43,6 +44,7 @@ const CHECKED: {
   readonly oneTimeCodes: Checked<typeof oneTimeCodes>;
   readonly deliveryLog: Checked<typeof deliveryLog>;
   readonly draft: Checked<typeof draft>;
+  readonly mcpServer: Checked<typeof mcpServer>;
   readonly settings: Checked<typeof settings>;
   readonly staff: Checked<typeof staff>;
   readonly upload: Checked<typeof upload>;
@@ -54,6 +56,7 @@ const CHECKED: {
   oneTimeCodes: PLAIN,
   deliveryLog: PLAIN,
   draft: PLAIN,
+  mcpServer: PLAIN,
   // The value of a setting as it came in a JSON body, before it is checked.
   settings: { ...PLAIN, commands: false },
   staff: PLAIN,

@@ -9,6 +9,7 @@ import { LiveStaff, type SetupLink, SetupLinks } from '../../src/io/admin/staff.
 import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
+import type { UpstreamAdministration } from '../../src/io/mcp/upstreams/servers.ts';
 import type { AdminAppDeps } from '../../src/io/routes/admin/apps.ts';
 import type { AuditCluster } from '../../src/io/routes/admin/audit.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
@@ -23,9 +24,15 @@ import {
   makeKey,
   startAccounts,
 } from './account.ts';
+import type { TestActors } from './actors/actors.ts';
 
 const noWebhooks = (): never => {
   throw new Error('this test has no webhooks');
+};
+const NO_MCP_SERVERS: UpstreamAdministration = {
+  links: [],
+  stored: () => ({ isOpened: false, approved: {}, proposed: {} }),
+  settle: async () => undefined,
 };
 const NO_WEBHOOKS = {
   oldestUndeliveredSeconds: () => null,
@@ -59,6 +66,7 @@ export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly links?: NodeLinks;
   readonly eventLog?: OperationDeps['eventLog'];
   readonly auditCluster?: AuditCluster;
+  readonly mcpServers?: (actors: TestActors) => UpstreamAdministration;
   /** Without it the admin's key is one of the configuration. */
   readonly noKeys?: true;
 }
@@ -112,6 +120,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
             staff,
           },
           catalog: { catalog, nodes },
+          mcpServers: options.mcpServers?.(actors) ?? NO_MCP_SERVERS,
         }),
         ...(options.routes?.(actors, bounds, sessions) ?? []),
       ];

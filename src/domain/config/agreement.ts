@@ -1,5 +1,6 @@
 /** What the configurations of all nodes of a cluster should say alike: a difference is shown, and nothing is refused. */
 import { hash } from 'node:crypto';
+import { sortedJson } from '../sorted-json.ts';
 import type { Configuration } from './configuration.ts';
 
 /** SHA-256 of the agreed keys. The order of keys within an object has no effect. */
@@ -25,12 +26,5 @@ export function agreementOf(configuration: Configuration): Uint8Array {
     oauthPrivateRedirects: [...oauthPrivateRedirects].sort(),
     oauthRootMetadata,
   };
-  return hash('sha256', JSON.stringify(sorted(agreed)), 'buffer');
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]));
+  return hash('sha256', sortedJson(agreed), 'buffer');
 }

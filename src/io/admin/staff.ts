@@ -85,6 +85,12 @@ export class LiveStaff {
     await this.set({ userId, role: 'admin', by: userId, address, first });
   }
 
+  /** Accounts with the role, of the configuration too. */
+  admins(): readonly string[] {
+    const given = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
+    return [...new Set([...given, ...this.#keyHolders()])];
+  }
+
   list(): { userId: string; role: Role }[] {
     return [...this.#roles].map(([userId, role]) => ({ userId, role }));
   }

@@ -84,6 +84,12 @@ export const PROGRAM_LINES = {
     'server',
     'detail',
   ),
+  mcpToolsWait: warn(
+    'mcp tools wait for approval',
+    'Tools of another MCP server that are new, or whose definition is another one. They are hidden until an admin approves them.',
+    'server',
+    'detail',
+  ),
   mcpToolsLeftOut: warn(
     'mcp tools left out',
     'Tools of another MCP server that are not served, each with the reason.',

@@ -27,9 +27,9 @@ export const MODULE_METRICS = {
   ),
   gatehouse_mcp_server_tools: gauge(
     'tools',
-    'Tools of another MCP server: those that are served, and those that are left out for a fault.',
+    'Tools of another MCP server: those that are served, those that wait for an admin, and those that are left out for a fault.',
     openLabel('server'),
-    label('state', ['served', 'leftOut']),
+    label('state', ['served', 'hidden', 'leftOut']),
   ),
   gatehouse_mcp_server_calls_total: counter(
     'calls',

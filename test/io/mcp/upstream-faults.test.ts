@@ -208,14 +208,14 @@ t.test('upstream faults: a changed list is read again, at most once a second', a
     await new Promise<void>((resolve) => {
       upstream.onStream = resolve;
     });
-  upstream.tools = [tool('a', { description: 'Other words.' }), tool('c')];
+  upstream.tools = [tool('a')];
   for (let count = 0; count < 50; count += 1) upstream.changed();
   await until(() => timers.some(({ delayMs }) => delayMs === 1_000));
   const lists = () => upstream.asked.filter(({ method }) => method === 'tools/list').length;
   const before = lists();
   runTimers();
-  await until(() => shown(mcp).includes('up_c'));
-  t.strictSame(shown(mcp), ['up_a', 'up_c']);
+  await until(() => shown(mcp).length === 1);
+  t.strictSame(shown(mcp), ['up_a']);
   t.equal(lists(), before + 1);
   t.match(await ask(mcp, 'up_b'), { error: { code: -32602 } });
 });

@@ -1,10 +1,13 @@
 /** /mcp of `startMcp` with tools of another MCP server, whose link and timers the test drives. */
 import { setImmediate } from 'node:timers/promises';
 import type { Test } from 'tap';
+import { mcpServer } from '../../../src/actors/admin/mcp-server.ts';
 import type { McpServerConfiguration } from '../../../src/domain/config/mcp-servers.ts';
 import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
+import { actorPins } from '../../../src/io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../../../src/io/mcp/upstreams/servers.ts';
+import { createTestActors } from '../actors/actors.ts';
 import { type McpFixtureOptions, startMcp } from '../mcp.ts';
 import { startUpstream, type UpstreamFixture } from './server.ts';
 
@@ -26,6 +29,7 @@ export async function startGateway(
   t: Test,
   configured: Readonly<Record<string, McpServerConfiguration>>,
   options: McpFixtureOptions = {},
+  actors = createTestActors({ kinds: [mcpServer] }),
 ) {
   const mcp = await startMcp(options);
   const lines: LoggedLine[] = [];
@@ -35,6 +39,7 @@ export async function startGateway(
   const noted = () => {
     for (const check of [...waiting]) check();
   };
+  const found: string[][] = [];
   const servers = new UpstreamServers({
     log: {
       write(name, ...[fields]) {
@@ -55,6 +60,8 @@ export async function startGateway(
       };
     },
     yieldToLoop: () => setImmediate(),
+    pins: actorPins(() => actors.system),
+    onFound: (server, names) => found.push([server, ...names]),
     onTools() {
       const upstream = servers.tools();
       const rows = { tools: {}, resources: {}, upstream, prefixes: ['up_'] };
@@ -71,6 +78,8 @@ export async function startGateway(
   return {
     mcp,
     servers,
+    actors,
+    found,
     lines,
     timers,
     time,

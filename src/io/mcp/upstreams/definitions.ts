@@ -5,6 +5,7 @@
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import { DEFAULT_TOOL_ACCESS } from '../../../domain/config/mcp-servers.ts';
 import { INVISIBLE_CHARACTERS } from '../../../domain/schema.ts';
+import { sortedJson } from '../../../domain/sorted-json.ts';
 import type { YieldToLoop } from '../batch.ts';
 import { isObject, type JsonObject } from '../input-schema.ts';
 import { matches } from '../subsets.ts';
@@ -87,7 +88,12 @@ function readTool(
   );
   const [fault] = toolFaults(name, row);
   if (fault !== undefined) return `${fault.path} ${fault.message}`.trim();
-  return { server, ownName, name, row };
+  return { server, ownName, name, row, text: textOf(definition) };
+}
+
+/** What a model or an admin reads of a tool. Other members, such as icons, change nothing. */
+function textOf({ name, title, description, inputSchema, outputSchema, annotations }: JsonObject): string {
+  return sortedJson({ name, title, description, inputSchema, outputSchema, annotations });
 }
 
 function rowOf(server: string, ownName: string, definition: JsonObject, access: Partial<ToolRow>): ToolRow {

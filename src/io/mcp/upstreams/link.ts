@@ -11,6 +11,7 @@ import type { YieldToLoop } from '../batch.ts';
 import { isObject } from '../input-schema.ts';
 import { type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
 import { guardedFetch } from './guarded-fetch.ts';
+import type { Pins, SettledTools } from './pins.ts';
 import type { UpstreamServer, UpstreamSession } from './types.ts';
 
 const REQUEST_MS = 10 * SECOND_MS;
@@ -36,12 +37,19 @@ export interface LinkDeps {
   readonly random: () => number;
   readonly timer: (delayMs: number, run: () => void) => () => void;
   readonly yieldToLoop: YieldToLoop;
+  readonly pins: Pins;
   /** The tools are other ones, or the state is. */
   readonly onChange: (link: ServerLink) => void;
+  /** Tools that wait for an admin from now on. */
+  readonly onFound: (link: ServerLink, names: readonly string[]) => void;
 }
 
 /** `connecting`: it has not answered yet. `down`: the last attempt to open or list failed. */
-type LinkState = 'connecting' | 'up' | 'down';
+export const UPSTREAM_STATES = ['connecting', 'up', 'down'] as const;
+type LinkState = (typeof UPSTREAM_STATES)[number];
+
+/** Answered calls whose time is kept, for the 99th percentile. */
+const TIMES_MAX = 512;
 
 export class ServerLink implements UpstreamServer {
   readonly name: string;
@@ -52,14 +60,20 @@ export class ServerLink implements UpstreamServer {
   state: LinkState = 'connecting';
   /** Why it is down. */
   reason: string | undefined;
+  /** What the server listed last, or what is approved until it does. */
   read: ReadTools = { tools: [], leftOut: [] };
+  settled: Pick<SettledTools, 'served' | 'hidden'> = { served: [], hidden: [] };
   readonly #deps: LinkDeps;
   #client: Client | undefined;
   #transport: StreamableHTTPClientTransport | undefined;
   #session: UpstreamSession | undefined;
   #openedMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<UpstreamSession | undefined> | undefined;
+  readonly #times: number[] = [];
+  #timed = 0;
   #listing = false;
+  #isListed = false;
+  #settling: Promise<void> = Promise.resolve();
   #isListStale = false;
   #failures = 0;
   #stopTimer: (() => void) | undefined;
@@ -84,6 +98,22 @@ export class ServerLink implements UpstreamServer {
     void this.#opened();
   }
 
+  /**
+   * After a decision of an admin, and at the start: until the server has listed its tools, what is approved is served, and
+   * calls fail.
+   */
+  async settle(): Promise<void> {
+    if (this.#isListed) await this.#settle(this.read);
+    else {
+      const { approved } = this.#deps.pins.stored(this.name);
+      const definitions = Object.values(approved).map((text): unknown => JSON.parse(text));
+      const { tools } = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+      // Meanwhile it may have answered.
+      if (!this.#isListed && !this.#isClosed) this.settled = { served: tools, hidden: [] };
+    }
+    if (!this.#isClosed) this.#deps.onChange(this);
+  }
+
   async renewed(lost: UpstreamSession): Promise<UpstreamSession | undefined> {
     if (this.#session !== lost) return this.#session;
     const sinceMs = this.#deps.monotonicMs() - this.#openedMs;
@@ -93,7 +123,21 @@ export class ServerLink implements UpstreamServer {
 
   noteCall(result: ModuleResult): void {
     this.counts.calls += 1;
-    if (!result.ok && result.error !== 'Aborted') this.counts.failed += 1;
+    if (result.ok) this.#times[this.#timed++ % TIMES_MAX] = result.elapsedMs;
+    else if (result.error !== 'Aborted') this.counts.failed += 1;
+  }
+
+  /** Null without an answered call. */
+  get p99Milliseconds(): number | null {
+    const times = [...this.#times].sort((a, b) => a - b);
+    const time = times[Math.ceil(times.length * 0.99) - 1];
+    return time === undefined ? null : Math.round(time);
+  }
+
+  /** Asks for the tools at once. */
+  relist(): void {
+    if (this.#session === undefined) this.open();
+    else this.#list();
   }
 
   /** Ends the session, which the server learns of if it answers. */
@@ -160,10 +204,9 @@ export class ServerLink implements UpstreamServer {
     this.#listing = true;
     this.#isListStale = false;
     this.#readList(client).then(
-      (read) => {
+      () => {
         this.#listing = false;
         if (this.#isClosed) return;
-        this.read = read;
         this.#failures = 0;
         this.#become('up', undefined);
         this.#wait(this.#isListStale ? CHANGED_INTERVAL_MS : LIST_INTERVAL_MS, () => this.#list());
@@ -175,10 +218,26 @@ export class ServerLink implements UpstreamServer {
     );
   }
 
-  async #readList(client: Client): Promise<ReadTools> {
+  async #readList(client: Client): Promise<void> {
     this.#guard.renew();
     const definitions = await listed(client);
-    return readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+    this.read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+    this.#isListed = true;
+    await this.#settle(this.read);
+  }
+
+  /** One after the other: a decision counts although a list is compared at the same time. */
+  #settle(read: ReadTools): Promise<void> {
+    const settled = this.#settling.catch(noEffect).then(() => this.#settleOnce(read));
+    this.#settling = settled;
+    return settled;
+  }
+
+  async #settleOnce(read: ReadTools): Promise<void> {
+    const { found, ...settled } = await this.#deps.pins.settle(this.name, read.tools);
+    if (this.#isClosed) return;
+    this.settled = settled;
+    if (found.length > 0) this.#deps.onFound(this, found);
   }
 
   /** The session stays: a server that is slow to list may answer calls. */
@@ -233,5 +292,5 @@ function reasonOf(error: unknown): string {
 }
 
 function noEffect(): void {
-  // The server is gone, or never knew the session.
+  // Reported to its own caller, or of no interest: the server is gone.
 }

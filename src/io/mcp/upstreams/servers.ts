@@ -1,5 +1,6 @@
 /** All other MCP servers of the configuration: their links, and the tools that they list now. */
 import { isDeepStrictEqual } from 'node:util';
+import type { Definitions } from '../../../actors/admin/mcp-server.ts';
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import type { Log } from '../../observability/log.ts';
 import { type LinkDeps, ServerLink } from './link.ts';
@@ -7,13 +8,22 @@ import type { UpstreamTool } from './types.ts';
 
 type Configured = Readonly<Record<string, McpServerConfiguration>>;
 
-interface ServersDeps extends Omit<LinkDeps, 'onChange'> {
+interface ServersDeps extends Omit<LinkDeps, 'onChange' | 'onFound'> {
   readonly log: Log;
   /** The tools are other ones. */
   readonly onTools: () => void;
+  /** Tools of a server that wait for an admin from now on. */
+  readonly onFound: (server: string, names: readonly string[]) => void;
 }
 
-export class UpstreamServers {
+/** What the admin panel needs of them. */
+export interface UpstreamAdministration {
+  readonly links: readonly ServerLink[];
+  stored(server: string): Definitions;
+  settle(server: string): Promise<void>;
+}
+
+export class UpstreamServers implements UpstreamAdministration {
   readonly #deps: ServersDeps;
   readonly #links = new Map<string, ServerLink>();
   /** What the log said last. */
@@ -31,20 +41,31 @@ export class UpstreamServers {
       void link.close();
     }
     const onChange = (link: ServerLink) => this.#changed(link);
+    const onFound = (link: ServerLink, names: readonly string[]) => this.#found(link, names);
     for (const [name, configuration] of Object.entries(configured)) {
       if (this.#links.has(name)) continue;
-      const link = new ServerLink(name, configuration, { ...this.#deps, onChange });
+      const link = new ServerLink(name, configuration, { ...this.#deps, onChange, onFound });
       this.#links.set(name, link);
+      void link.settle();
       link.open();
     }
   }
 
   tools(): readonly UpstreamTool[] {
-    return [...this.#links.values()].flatMap(({ read }) => read.tools);
+    return [...this.#links.values()].flatMap(({ settled }) => settled.served);
   }
 
   get links(): readonly ServerLink[] {
     return [...this.#links.values()];
+  }
+
+  stored(server: string): Definitions {
+    return this.#deps.pins.stored(server);
+  }
+
+  /** After a decision of an admin: effective when it resolves. */
+  async settle(server: string): Promise<void> {
+    await this.#links.get(server)?.settle();
   }
 
   async close(): Promise<void> {
@@ -56,18 +77,27 @@ export class UpstreamServers {
   #changed(link: ServerLink): void {
     if (this.#links.get(link.name) !== link) return;
     this.#logState(link);
-    if (link.state === 'up') this.#deps.onTools();
+    this.#deps.onTools();
   }
 
-  #logState({ name: server, state, reason = '', read }: ServerLink): void {
+  #found({ name: server }: ServerLink, names: readonly string[]): void {
+    this.#deps.log.write('mcpToolsWait', {
+      server,
+      detail: names.join(', ').slice(0, LEFT_OUT_CHARACTERS_MAX),
+    });
+    this.#deps.onFound(server, names);
+  }
+
+  #logState({ name: server, state, reason = '', read, settled }: ServerLink): void {
     const link = this.#links.get(server);
     const leftOut = read.leftOut.map((each) => `${each.name}: ${each.reason}`).join('; ');
-    const line = JSON.stringify([state, reason, read.tools.length, leftOut]);
-    if (link === undefined || this.#logged.get(link) === line) return;
+    const tools = settled.served.length;
+    const line = JSON.stringify([state, reason, tools, leftOut]);
+    if (state === 'connecting' || link === undefined || this.#logged.get(link) === line) return;
     this.#logged.set(link, line);
     const { log } = this.#deps;
     if (state === 'down') log.write('mcpServerDown', { server, detail: reason });
-    else log.write('mcpServerUp', { server, tools: read.tools.length });
+    else log.write('mcpServerUp', { server, tools });
     if (state === 'up' && leftOut !== '')
       log.write('mcpToolsLeftOut', { server, detail: leftOut.slice(0, LEFT_OUT_CHARACTERS_MAX) });
   }

@@ -33,4 +33,6 @@ export interface UpstreamTool {
   readonly ownName: string;
   readonly name: string;
   readonly row: ToolRow;
+  /** Its definition as it is approved: name, title, description, schemas and annotations as sorted JSON. */
+  readonly text: string;
 }

@@ -1,10 +1,12 @@
 /** The admin JSON, one file a noun: for sessions of admins from allowed addresses (`auth: 'admin'` of each route). */
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import type { AnyRoute } from '../../http/table/route.ts';
+import type { UpstreamAdministration } from '../../mcp/upstreams/servers.ts';
 import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
 import { type CatalogDeps, createAdminCatalogRoute, createAdminListsRoute } from './catalog.ts';
 import { createAdminKeyRoutes } from './keys.ts';
+import { createAdminMcpServerRoutes } from './mcp-servers.ts';
 import { createAdminNodesRoute } from './nodes.ts';
 import { createAdminOperationRoutes, type OperationDeps } from './operations.ts';
 import { createAdminRecordRoutes, type RecordDeps } from './records.ts';
@@ -22,6 +24,7 @@ export interface AdminDeps {
   readonly staff: StaffDeps;
   readonly operations: OperationDeps;
   readonly catalog: CatalogDeps;
+  readonly mcpServers: UpstreamAdministration;
 }
 
 export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
@@ -37,5 +40,6 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
     createAdminNodesRoute(deps.operations.nodes),
     createAdminListsRoute(deps.catalog),
     createAdminCatalogRoute(deps.catalog),
+    ...createAdminMcpServerRoutes(deps.mcpServers),
   ];
 }

@@ -1,0 +1,149 @@
+/** Admin JSON of other MCP servers: their state, and the decision on definitions of tools that are new or changed. */
+import { digestOf, mcpServer } from '../../../actors/admin/mcp-server.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { array, integer, named, nullable, object, oneOf, text, utcText } from '../../../domain/schema.ts';
+import type { SessionContext } from '../../../domain/sessions.ts';
+import { toIso } from '../../../domain/time.ts';
+import { requireFresh } from '../../admin/pagination.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
+import { UPSTREAM_STATES } from '../../mcp/upstreams/link.ts';
+import type { UpstreamAdministration } from '../../mcp/upstreams/servers.ts';
+
+const name = (description: string, example: string) =>
+  text({ minLength: 1, maxLength: 64, description, examples: [example] });
+const digest = text({ pattern: '^[A-Za-z0-9_-]{43}$', form: 'SHA-256 in base64url' });
+const definition = text({ description: 'Sorted JSON', examples: ['{"name":"get_forecast"}'] });
+
+const serverView = named(
+  'McpServer',
+  object({
+    name: text({ examples: ['weather'] }),
+    url: text({ examples: ['https://mcp.weather.example/mcp'] }),
+    prefix: text({ examples: ['weather_'] }),
+    state: oneOf(UPSTREAM_STATES),
+    reason: nullable(text({ examples: ['connect ECONNREFUSED 127.0.0.1:9'] })),
+    calls: integer(),
+    failed: integer(),
+    p99Milliseconds: nullable(integer({ description: 'Of the last calls that were answered' })),
+    served: array(object({ tool: text({ examples: ['get_forecast'] }), digest })),
+    hidden: array(
+      object({
+        tool: text({ examples: ['get_history'] }),
+        state: oneOf(['new', 'changed', 'hidden']),
+        digest,
+        sinceUtc: nullable(utcText()),
+        approved: nullable(definition),
+        listed: definition,
+      }),
+    ),
+    leftOut: array(
+      object({ tool: text({ examples: ['delete all'] }), reason: text({ examples: ['has no name'] }) }),
+    ),
+  }),
+);
+
+const decision = object({
+  server: name('Name in the configuration', 'weather'),
+  tool: name('Name of the tool at the server', 'get_forecast'),
+  digest,
+});
+
+const refusals = ['SessionNotFound', 'Forbidden'] as const;
+type AdminContext = RouteContext<unknown, unknown, SessionContext>;
+
+export function createAdminMcpServerRoutes(servers: UpstreamAdministration): AnyRoute[] {
+  const decide = (type: 'approve' | 'hide', summary: string) =>
+    defineRoute({
+      method: 'POST',
+      path: `/ProxyAdmin/api/mcp_servers/${type}`,
+      summary,
+      docs: {
+        description:
+          '`digest` is that of the definition that was seen; 404 when the server lists another one by now. Effective at once. Needs a recent login.',
+      },
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      body: decision,
+      result: serverView,
+      errors: [...refusals, 'FreshLoginRequired', 'NotFound'],
+      async handle(context) {
+        requireFresh(context);
+        const { actors, session, client, body } = context;
+        requireServer(servers, body.server);
+        const command = { name: body.tool, digest: body.digest, by: session.userId, address: client.address };
+        await actors.ask(mcpServer, body.server, { type, ...command });
+        await servers.settle(body.server);
+        return viewOf(servers, body.server);
+      },
+    });
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/ProxyAdmin/api/mcp_servers',
+      summary: 'Other MCP servers: state, calls, tools, and definitions that wait for a decision',
+      docs: { description: '`approved` is null for a tool that is new. `leftOut` are tools with a fault.' },
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      result: array(serverView),
+      errors: refusals,
+      handle: () => servers.links.map((link) => viewOf(servers, link.name)),
+    }),
+    decide('approve', 'Approve the definition of a tool, which is served from now on'),
+    decide('hide', 'Hide a tool: one that waits, or one that is served'),
+    defineRoute({
+      method: 'POST',
+      path: '/ProxyAdmin/api/mcp_servers/reload',
+      summary: 'Ask a server for its tools again',
+      docs: { description: 'The answer shows what is known so far; the list follows. Needs a recent login.' },
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      body: object({ server: name('Name in the configuration', 'weather') }),
+      result: serverView,
+      errors: [...refusals, 'FreshLoginRequired', 'NotFound'],
+      handle(context) {
+        requireFresh(context as AdminContext);
+        const { server } = context.body;
+        requireServer(servers, server).relist();
+        return viewOf(servers, server);
+      },
+    }),
+  ];
+}
+
+function requireServer({ links }: UpstreamAdministration, server: string) {
+  const link = links.find(({ name }) => name === server);
+  if (link === undefined) throw new GatewayError('NotFound', 'no such server in the configuration');
+  return link;
+}
+
+function viewOf(servers: UpstreamAdministration, server: string) {
+  const link = requireServer(servers, server);
+  const { configuration, state, reason = null, counts, settled, read } = link;
+  const { approved, proposed } = servers.stored(server);
+  return {
+    name: server,
+    url: configuration.url,
+    prefix: configuration.prefix,
+    state,
+    reason,
+    calls: counts.calls,
+    failed: counts.failed,
+    p99Milliseconds: link.p99Milliseconds,
+    served: settled.served.map(({ ownName: tool, text }) => ({ tool, digest: digestOf(text) })),
+    hidden: settled.hidden.map(({ tool: { ownName: tool, text: listed }, state }) => {
+      const sinceMs = proposed[tool]?.sinceMs;
+      return {
+        tool,
+        state,
+        digest: digestOf(listed),
+        sinceUtc: sinceMs === undefined ? null : toIso(sinceMs),
+        approved: Object.hasOwn(approved, tool) ? (approved[tool] ?? null) : null,
+        listed,
+      };
+    }),
+    leftOut: read.leftOut.map(({ name: tool, reason }) => ({ tool, reason })),
+  };
+}
