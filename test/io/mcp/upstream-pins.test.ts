@@ -3,7 +3,7 @@ import t from 'tap';
 import { DEFINITIONS_MAX, digestOf, mcpServer } from '../../../src/actors/admin/mcp-server.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type McpFixture, TOKENS } from '../../support/mcp.ts';
-import { configurationOf, startGateway, startWithUpstream } from '../../support/upstreams.ts';
+import { configurationOf, startGateway, startWithUpstream } from '../../support/upstreams/gateway.ts';
 
 const tool = (name: string, description = name, more: object = {}) => ({
   name,
