@@ -148,10 +148,10 @@ function upstreamReadings({ served: { servers } }: MetricSources) {
     Object.fromEntries(servers.links.map((link) => [link.name, of(link)]));
   return {
     gatehouse_mcp_server_up: byServer(({ state }) => (state === 'up' ? 1 : 0)),
-    gatehouse_mcp_server_tools: byServer(({ read, settled }) => ({
+    gatehouse_mcp_server_tools: byServer(({ settled }) => ({
       served: settled.served.length,
       hidden: settled.hidden.length,
-      leftOut: read.leftOut.length,
+      leftOut: settled.leftOut.length,
     })),
     gatehouse_mcp_server_calls_total: byServer(({ counts: { calls, failed } }) => ({
       answered: calls - failed,

@@ -2,6 +2,7 @@
  * The catalog that is served, and the other MCP servers whose tools are part of it: made at the start, again at a reload, and
  * when a server lists other tools.
  */
+import { mcpServer } from '../actors/admin/mcp-server.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { keyPath } from '../config/load.ts';
@@ -164,6 +165,7 @@ export class ServedCatalog {
   readonly servers: UpstreamServers;
   readonly #started: Started;
   readonly #log: Log;
+  readonly #parts: () => CatalogParts;
   #configuration: Configuration;
 
   /** The configuration was checked at load, so a fault here is a bug. */
@@ -175,6 +177,7 @@ export class ServedCatalog {
   ) {
     this.#started = { ...configuration, addresses };
     this.#log = log;
+    this.#parts = parts;
     this.#configuration = configuration;
     const loaded = catalogOf(configuration, this.#started, []);
     if (!loaded.ok) throw new Error(`the catalog was checked at load: ${JSON.stringify(faultsOf(loaded))}`);
@@ -195,6 +198,7 @@ export class ServedCatalog {
 
   /** Opens the links to other MCP servers. Nothing waits for them. */
   open(): void {
+    this.#parts().actors.onApplied(mcpServer, (server) => this.servers.applied(server));
     this.servers.follow(this.#configuration.mcpServers);
   }
 

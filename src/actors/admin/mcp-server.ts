@@ -36,6 +36,13 @@ interface McpServerState {
 /** What is known of a definition that the server lists now. */
 export type DefinitionState = 'approved' | 'new' | 'changed' | 'hidden';
 
+/** The reply to `see`. */
+export interface SeenTool {
+  readonly state: DefinitionState;
+  /** No list had this definition before: of all nodes one is told so. */
+  readonly isFound: boolean;
+}
+
 interface SeeTool {
   readonly type: 'see';
   readonly name: string;
@@ -52,12 +59,15 @@ interface KeepTools {
 }
 interface JudgeTool {
   readonly type: 'approve' | 'hide';
+  /** Its name in the configuration, for the audit log. */
+  readonly server: string;
   readonly name: string;
   /** `digestOf` the text that the admin saw. */
   readonly digest: string;
-  /** User id of the admin, and the address: both go to the audit log. */
-  readonly by: string;
-  readonly address: string;
+  /** User id of the admin; null: the command on the machine, whose user `from` names. */
+  readonly by: string | null;
+  /** Address of the admin. */
+  readonly from: string;
 }
 interface ApproveTool extends JudgeTool {
   readonly type: 'approve';
@@ -69,8 +79,6 @@ interface HideTool extends JudgeTool {
 type McpServerEvent =
   | { readonly type: 'approved'; readonly name: string; readonly text: string }
   | { readonly type: 'proposed'; readonly name: string; readonly text: string; readonly utcMs: number }
-  /** The server lists the approved definition again. */
-  | { readonly type: 'withdrawn'; readonly name: string }
   | { readonly type: 'hidden'; readonly name: string; readonly text: string; readonly utcMs: number }
   | { readonly type: 'kept'; readonly names: readonly string[] }
   | { readonly type: 'opened' };
@@ -88,7 +96,7 @@ export interface Definitions {
 type McpServerProtocol = Protocol<
   SeeTool | OpenServer | KeepTools | ApproveTool | HideTool,
   {
-    readonly see: DefinitionState;
+    readonly see: SeenTool;
     readonly open: null;
     readonly keep: null;
     readonly approve: null;
@@ -116,18 +124,22 @@ function see(
   state: McpServerState,
   { name, text }: SeeTool,
   { nowMs }: Turn,
-): Outcome<McpServerEvent, DefinitionState> | Refusal {
+): Outcome<McpServerEvent, SeenTool> | Refusal {
   const [approved, proposal] = [ownOf(state.approved, name), ownOf(state.proposed, name)];
-  if (approved === text)
-    return { events: proposal === undefined ? [] : [{ type: 'withdrawn', name }], reply: 'approved' };
-  const reply = approved === undefined ? 'new' : 'changed';
-  if (proposal?.text === text) return { reply: proposal.isHidden ? 'hidden' : reply };
+  // A proposal stays: of several machines behind one address some may have the approved definition, and some the other.
+  if (approved === text) return { reply: { state: 'approved', isFound: false } };
+  const waiting = approved === undefined ? 'new' : 'changed';
+  if (proposal?.text === text)
+    return { reply: { state: proposal.isHidden ? 'hidden' : waiting, isFound: false } };
   const names = new Set([...Object.keys(state.approved), ...Object.keys(state.proposed), name]);
   if (names.size > DEFINITIONS_MAX || charactersOf(state) + text.length > CHARACTERS_MAX)
     return refuse('InvalidInput', 'too many definitions');
   if (!state.isOpened && approved === undefined)
-    return { events: [{ type: 'approved', name, text }], reply: 'approved' };
-  return { events: [{ type: 'proposed', name, text, utcMs: nowMs }], reply };
+    return { events: [{ type: 'approved', name, text }], reply: { state: 'approved', isFound: false } };
+  return {
+    events: [{ type: 'proposed', name, text, utcMs: nowMs }],
+    reply: { state: waiting, isFound: true },
+  };
 }
 
 function open({ isOpened }: McpServerState): Outcome<McpServerEvent> {
@@ -165,10 +177,10 @@ function hide(state: McpServerState, command: HideTool, turn: Turn): Outcome<Mcp
 
 function recordOf(
   event: 'mcp_tool_approved' | 'mcp_tool_hidden',
-  { name, digest, by, address }: JudgeTool,
+  { server, name, digest, by, from }: JudgeTool,
   { nowMs }: Turn,
 ): AuditRecord {
-  return { utcMs: nowMs, event, userId: by, fields: { name, digest, address } };
+  return { utcMs: nowMs, event, userId: by, fields: { server, name, digest, address: from } };
 }
 
 function evolve(state: McpServerState, event: McpServerEvent): McpServerState {
@@ -187,8 +199,6 @@ function evolve(state: McpServerState, event: McpServerEvent): McpServerState {
       const proposal = { text, sinceMs: utcMs, isHidden: type === 'hidden' };
       return { ...state, approved: kept, proposed: { ...proposed, [name]: proposal } };
     }
-    case 'withdrawn':
-      return { ...state, proposed: without(proposed, event.name) };
     case 'kept':
       return { ...state, approved: only(approved, event.names), proposed: only(proposed, event.names) };
     case 'opened':

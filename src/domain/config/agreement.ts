@@ -1,6 +1,6 @@
 /** What the configurations of all nodes of a cluster should say alike: a difference is shown, and nothing is refused. */
 import { hash } from 'node:crypto';
-import { sortedJson } from '../sorted-json.ts';
+import { sortedJson } from '../raw-json.ts';
 import type { Configuration } from './configuration.ts';
 
 /** SHA-256 of the agreed keys. The order of keys within an object has no effect. */

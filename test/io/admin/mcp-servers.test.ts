@@ -4,8 +4,8 @@ import t, { type Test } from 'tap';
 import { actorPins } from '../../../src/io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../../../src/io/mcp/upstreams/servers.ts';
 import { startAdmin } from '../../support/admin.ts';
-import { startUpstream } from '../../support/upstreams/server.ts';
 import { configurationOf } from '../../support/upstreams/gateway.ts';
+import { startUpstream } from '../../support/upstreams/server.ts';
 
 const tool = (name: string, description = name) => ({ name, description, inputSchema: { type: 'object' } });
 

@@ -140,6 +140,8 @@ t.test(
         tool('long', { inputSchema: { type: 'object', description: 'a'.repeat(70_000) } }),
         /65536 characters/,
       ],
+      [tool('deep', { annotations: JSON.parse(`${'['.repeat(100)}${']'.repeat(100)}`) }), /nested too deep/],
+      [tool('wordy', { annotations: { said: 'a'.repeat(140_000) } }), /131072 characters/],
       [tool('dot.ted'), /no name of at most 64/],
       [tool('n'.repeat(62)), /no name of at most 64/],
       [tool('__proto__'), /no name of at most 64/],
@@ -149,7 +151,7 @@ t.test(
     const listed = [tool('twice'), ...faulty.map(([each]) => each), null, smile];
     const { mcp, servers, lines } = await startWithUpstream(t, listed);
     t.strictSame(shown(mcp), ['up_twice', 'up_fine']);
-    const leftOut = servers.links[0]?.read.leftOut ?? [];
+    const leftOut = servers.links[0]?.settled.leftOut ?? [];
     t.equal(leftOut.length, faulty.length + 1);
     for (const [index, [, reason]] of faulty.entries()) t.match(leftOut[index]?.reason, reason);
     t.match(lines.find(({ name }) => name === 'mcpToolsLeftOut')?.fields['detail'], /invisible: has the/);
@@ -167,7 +169,7 @@ t.test(
     const { mcp, servers, until, runTimers } = await startGateway(t, { other: configurationOf(upstream) });
     await until(() => servers.links[0]?.state === 'up');
     t.equal(shown(mcp).length, TOOLS_MAX);
-    t.match(servers.links[0]?.read.leftOut, [{ reason: `more than ${TOOLS_MAX} tools` }]);
+    t.match(servers.links[0]?.settled.leftOut, [{ reason: `more than ${TOOLS_MAX} tools` }]);
     let pages = 0;
     upstream.onList = (response, id) => {
       pages += 1;

@@ -28,15 +28,22 @@ async function list(
   { upstream, until, runTimers, servers, ...rest }: Started,
   tools: unknown[],
 ): Promise<void> {
-  const { read } = linkOf({ servers });
+  const { settled } = linkOf({ servers });
   upstream.tools = tools;
   runTimers();
-  await until(() => linkOf({ servers }).read !== read && rest.timers.length > 0);
+  await until(() => linkOf({ servers }).settled !== settled && rest.timers.length > 0);
 }
 
 const judge = (type: 'approve' | 'hide', { actors, servers }: Started, name: string, text: string) =>
   actors.system
-    .ask(mcpServer, 'other', { type, name, digest: digestOf(text), by: '1842001', address: '127.0.0.1' })
+    .ask(mcpServer, 'other', {
+      type,
+      server: 'other',
+      name,
+      digest: digestOf(text),
+      by: '1842001',
+      from: '127.0.0.1',
+    })
     .then(() => servers.settle('other'));
 
 const textOf = (started: Started, name: string): string => {
@@ -76,14 +83,68 @@ t.test(
   },
 );
 
-t.test('pins: a tool whose approved definition is back is served again', async (t) => {
-  const started = await startWithUpstream(t, [tool('a')]);
-  await list(started, [tool('a', 'other')]);
-  t.same(shown(started.mcp), []);
-  await list(started, [tool('a')]);
-  t.same(shown(started.mcp), ['up_a']);
-  const { proposed } = started.servers.stored('other');
-  t.same(proposed, {}, 'nothing waits');
+t.test(
+  'pins: a tool whose approved definition is back is served again, and a decision on the other stays',
+  async (t) => {
+    const started = await startWithUpstream(t, [tool('a')]);
+    await list(started, [tool('a', 'other')]);
+    t.same(shown(started.mcp), []);
+    await judge('hide', started, 'a', textOf(started, 'a'));
+    await list(started, [tool('a')]);
+    t.same(shown(started.mcp), ['up_a']);
+    await list(started, [tool('a', 'other')]);
+    t.match(linkOf(started).settled.hidden, [{ state: 'hidden' }]);
+    t.equal(started.found.length, 1, 'it is found once');
+  },
+);
+
+// covers S193
+t.test(
+  'pins: a server that always lists something new is read once a minute, whatever it says',
+  async (t) => {
+    const started = await startWithUpstream(t, [tool('a')]);
+    const streams = started.upstream.streams;
+    await started.until(() => streams.size > 0);
+    const noticed = async () => {
+      const count = started.timers.length;
+      const [before] = started.timers;
+      started.upstream.changed();
+      await started.until(() => started.timers.length >= count && started.timers[0] !== before);
+      return started.timers[0]?.delayMs;
+    };
+    t.equal(await noticed(), 1_000);
+    await list(started, [tool('a', '1')]);
+    t.equal(await noticed(), 60_000);
+    await list(started, [tool('a', '1')]);
+    t.equal(await noticed(), 1_000, 'nothing was new');
+  },
+);
+
+t.test('pins: a definition without room is left out and named, the others are served', async (t) => {
+  const long = (name: string, letter = 'a') => ({
+    ...tool(name),
+    inputSchema: { type: 'object', description: letter.repeat(60_000) },
+  });
+  const names = Array.from({ length: 40 }, (_, at) => `t${at}`);
+  const started = await startWithUpstream(
+    t,
+    names.map((name) => long(name)),
+  );
+  t.equal(shown(started.mcp).length, 40);
+  const others = names.map((name) => long(`x${name}`));
+  const kept = names.slice(0, 20);
+  await list(started, [...others, ...kept.map((name) => long(name))]);
+  t.equal(shown(started.mcp).length, 20);
+  t.match(
+    linkOf(started).settled,
+    { hidden: { length: 40 }, leftOut: [] },
+    'tools that are gone gave their room',
+  );
+  await list(started, [...kept.map((name) => long(name, 'b')), ...others]);
+  const { hidden, leftOut } = linkOf(started).settled;
+  t.ok(leftOut.length > 0);
+  t.match(leftOut[0]?.reason, /no room/);
+  t.equal(hidden.length + leftOut.length, 60);
 });
 
 // covers R120

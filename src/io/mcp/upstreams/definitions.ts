@@ -4,8 +4,8 @@
  */
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import { DEFAULT_TOOL_ACCESS } from '../../../domain/config/mcp-servers.ts';
+import { sortedJson } from '../../../domain/raw-json.ts';
 import { INVISIBLE_CHARACTERS } from '../../../domain/schema.ts';
-import { sortedJson } from '../../../domain/sorted-json.ts';
 import type { YieldToLoop } from '../batch.ts';
 import { isObject, type JsonObject } from '../input-schema.ts';
 import { matches } from '../subsets.ts';
@@ -16,6 +16,8 @@ import type { UpstreamServer, UpstreamTool } from './types.ts';
 export const TOOLS_MAX = 512;
 /** Characters of the schemas of one tool. */
 const SCHEMA_MAX = 64 * 1024;
+/** Characters of all that is approved of one tool. */
+const DEFINITION_MAX = 128 * 1024;
 const NESTING_MAX = 64;
 /** Names that every host takes. */
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -31,7 +33,7 @@ const UNSEEN = new RegExp(
 const EMOJI_JOINED = /\p{Extended_Pictographic}[\ufe0f\u200d]/gu;
 
 /** A tool that is not served, with the reason for its operator. */
-interface LeftOut {
+export interface LeftOut {
   readonly name: string;
   readonly reason: string;
 }
@@ -74,8 +76,8 @@ function readTool(
   if (!isObject(definition) || ownName === '') return 'has no name';
   if (!NAME.test(name) || ownName === '__proto__')
     return `"${shownName(name)}" is no name of at most 64 letters, digits, "_" and "-"`;
+  if (isDeeper(approvedPart(definition), NESTING_MAX)) return 'is nested too deep';
   const { inputSchema, outputSchema } = definition;
-  if (isDeeper([inputSchema, outputSchema], NESTING_MAX)) return 'has a schema that is nested too deep';
   const unseen = unseenIn(definition);
   if (unseen !== undefined) return `has the invisible character ${unseen}`;
   const schemaCharacters = JSON.stringify([inputSchema, outputSchema]).length;
@@ -88,12 +90,15 @@ function readTool(
   );
   const [fault] = toolFaults(name, row);
   if (fault !== undefined) return `${fault.path} ${fault.message}`.trim();
-  return { server, ownName, name, row, text: textOf(definition) };
+  const text = sortedJson(approvedPart(definition));
+  if (text.length > DEFINITION_MAX) return `has a definition of more than ${DEFINITION_MAX} characters`;
+  return { server, ownName, name, row, text };
 }
 
 /** What a model or an admin reads of a tool. Other members, such as icons, change nothing. */
-function textOf({ name, title, description, inputSchema, outputSchema, annotations }: JsonObject): string {
-  return sortedJson({ name, title, description, inputSchema, outputSchema, annotations });
+function approvedPart(definition: JsonObject): JsonObject {
+  const { name, title, description, inputSchema, outputSchema, annotations } = definition;
+  return { name, title, description, inputSchema, outputSchema, annotations };
 }
 
 function rowOf(server: string, ownName: string, definition: JsonObject, access: Partial<ToolRow>): ToolRow {
@@ -137,8 +142,8 @@ function isDeeper(value: unknown, max: number): boolean {
 }
 
 /** Names the first character of any text that a reader would not see: it could hide an order to a model. */
-function unseenIn({ name, title, description, inputSchema, outputSchema, annotations }: JsonObject) {
-  const shown = textsOf([name, title, description, inputSchema, outputSchema, annotations], NESTING_MAX + 1);
+function unseenIn(definition: JsonObject) {
+  const shown = textsOf(Object.values(approvedPart(definition)), NESTING_MAX + 1);
   const found = UNSEEN.exec(shown.join('\n').replace(EMOJI_JOINED, ''));
   const code = found?.[0].codePointAt(0);
   return code === undefined ? undefined : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;

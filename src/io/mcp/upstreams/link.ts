@@ -21,6 +21,8 @@ const LIST_INTERVAL_MS = 60 * SECOND_MS;
 const CHANGED_INTERVAL_MS = SECOND_MS;
 /** A server that loses each session at once is not opened for each call. */
 const RENEW_INTERVAL_MS = SECOND_MS;
+/** A list of 512 new tools is 512 turns, at a node that follows them too. */
+const FOLLOW_MS = 100;
 const RETRY_FIRST_MS = SECOND_MS;
 const RETRY_MAX_MS = 60 * SECOND_MS;
 const PAGES_MAX = 64;
@@ -60,9 +62,8 @@ export class ServerLink implements UpstreamServer {
   state: LinkState = 'connecting';
   /** Why it is down. */
   reason: string | undefined;
-  /** What the server listed last, or what is approved until it does. */
-  read: ReadTools = { tools: [], leftOut: [] };
-  settled: Pick<SettledTools, 'served' | 'hidden'> = { served: [], hidden: [] };
+  /** What is made of the list: until there is one, of what is approved. */
+  settled: Omit<SettledTools, 'found'> = { served: [], hidden: [], leftOut: [] };
   readonly #deps: LinkDeps;
   #client: Client | undefined;
   #transport: StreamableHTTPClientTransport | undefined;
@@ -71,12 +72,17 @@ export class ServerLink implements UpstreamServer {
   #opening: Promise<UpstreamSession | undefined> | undefined;
   readonly #times: number[] = [];
   #timed = 0;
+  /** Of the last list. */
+  #read: ReadTools = { tools: [], leftOut: [] };
   #listing = false;
   #isListed = false;
   #settling: Promise<void> = Promise.resolve();
   #isListStale = false;
+  /** The last list had definitions that no list had before. */
+  #hasFound = false;
   #failures = 0;
   #stopTimer: (() => void) | undefined;
+  #stopFollowing: (() => void) | undefined;
   #isClosed = false;
   readonly #guard = guardedFetch();
 
@@ -94,8 +100,18 @@ export class ServerLink implements UpstreamServer {
     return this.#session;
   }
 
-  open(): void {
+  start(): void {
+    this.settle().catch((error: unknown) => this.#failed(error));
     void this.#opened();
+  }
+
+  /** A node has stored definitions or a decision: compared again soon, once for all that come meanwhile. */
+  applied(): void {
+    if (this.#isClosed) return;
+    this.#stopFollowing ??= this.#deps.timer(FOLLOW_MS, () => {
+      this.#stopFollowing = undefined;
+      this.settle().catch((error: unknown) => this.#failed(error));
+    });
   }
 
   /**
@@ -103,13 +119,13 @@ export class ServerLink implements UpstreamServer {
    * calls fail.
    */
   async settle(): Promise<void> {
-    if (this.#isListed) await this.#settle(this.read);
+    if (this.#isListed) await this.#settle(this.#read);
     else {
       const { approved } = this.#deps.pins.stored(this.name);
       const definitions = Object.values(approved).map((text): unknown => JSON.parse(text));
       const { tools } = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
       // Meanwhile it may have answered.
-      if (!this.#isListed && !this.#isClosed) this.settled = { served: tools, hidden: [] };
+      if (!this.#isListed && !this.#isClosed) this.settled = { served: tools, hidden: [], leftOut: [] };
     }
     if (!this.#isClosed) this.#deps.onChange(this);
   }
@@ -136,7 +152,7 @@ export class ServerLink implements UpstreamServer {
 
   /** Asks for the tools at once. */
   relist(): void {
-    if (this.#session === undefined) this.open();
+    if (this.#session === undefined) void this.#opened();
     else this.#list();
   }
 
@@ -144,6 +160,7 @@ export class ServerLink implements UpstreamServer {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stopTimer?.();
+    this.#stopFollowing?.();
     this.#session = undefined;
     await this.#end();
   }
@@ -195,7 +212,12 @@ export class ServerLink implements UpstreamServer {
 
   #changed(): void {
     this.#isListStale = true;
-    if (!this.#listing) this.#wait(CHANGED_INTERVAL_MS, () => this.#list());
+    if (!this.#listing) this.#wait(this.#changedMs, () => this.#list());
+  }
+
+  /** What is new is stored: a server with ever other definitions writes once a minute. */
+  get #changedMs(): number {
+    return this.#hasFound ? LIST_INTERVAL_MS : CHANGED_INTERVAL_MS;
   }
 
   #list(): void {
@@ -203,13 +225,14 @@ export class ServerLink implements UpstreamServer {
     if (client === undefined || this.#isClosed || this.#listing) return;
     this.#listing = true;
     this.#isListStale = false;
+    this.#hasFound = false;
     this.#readList(client).then(
       () => {
         this.#listing = false;
         if (this.#isClosed) return;
         this.#failures = 0;
         this.#become('up', undefined);
-        this.#wait(this.#isListStale ? CHANGED_INTERVAL_MS : LIST_INTERVAL_MS, () => this.#list());
+        this.#wait(this.#isListStale ? this.#changedMs : LIST_INTERVAL_MS, () => this.#list());
       },
       (error: unknown) => {
         this.#listing = false;
@@ -221,9 +244,9 @@ export class ServerLink implements UpstreamServer {
   async #readList(client: Client): Promise<void> {
     this.#guard.renew();
     const definitions = await listed(client);
-    this.read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+    this.#read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
     this.#isListed = true;
-    await this.#settle(this.read);
+    await this.#settle(this.#read);
   }
 
   /** One after the other: a decision counts although a list is compared at the same time. */
@@ -236,8 +259,10 @@ export class ServerLink implements UpstreamServer {
   async #settleOnce(read: ReadTools): Promise<void> {
     const { found, ...settled } = await this.#deps.pins.settle(this.name, read.tools);
     if (this.#isClosed) return;
-    this.settled = settled;
-    if (found.length > 0) this.#deps.onFound(this, found);
+    this.settled = { ...settled, leftOut: [...read.leftOut, ...settled.leftOut] };
+    if (found.length === 0) return;
+    this.#hasFound = true;
+    this.#deps.onFound(this, found);
   }
 
   /** The session stays: a server that is slow to list may answer calls. */
@@ -246,7 +271,7 @@ export class ServerLink implements UpstreamServer {
     const baseMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** this.#failures);
     this.#failures = Math.min(this.#failures + 1, 10);
     this.#become('down', reasonOf(error));
-    this.#wait(baseMs * (0.5 + this.#deps.random() / 2), () => this.open());
+    this.#wait(baseMs * (0.5 + this.#deps.random() / 2), () => void this.#opened());
   }
 
   #become(state: LinkState, reason: string | undefined): void {

@@ -7,14 +7,16 @@ import {
   type DefinitionState,
   type Definitions,
   mcpServer,
+  type SeenTool,
 } from '../../../actors/admin/mcp-server.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { RunningSystem } from '../../../actors/runtime/system.ts';
 import { GatewayError } from '../../../domain/errors.ts';
+import type { LeftOut } from './definitions.ts';
 import type { UpstreamTool } from './types.ts';
 
 /** A tool that is listed by its server and not served. */
-export interface HiddenTool {
+interface HiddenTool {
   readonly tool: UpstreamTool;
   readonly state: Exclude<DefinitionState, 'approved'>;
 }
@@ -22,8 +24,9 @@ export interface HiddenTool {
 export interface SettledTools {
   readonly served: readonly UpstreamTool[];
   readonly hidden: readonly HiddenTool[];
-  /** Names of tools that nothing waited for before. */
+  /** Names of tools whose definition is in no earlier list. */
   readonly found: readonly string[];
+  readonly leftOut: readonly LeftOut[];
 }
 
 export interface Pins {
@@ -35,20 +38,24 @@ export interface Pins {
 
 export function actorPins(actors: () => Pick<ActorSystem, 'ask'> & Pick<RunningSystem, 'stored'>): Pins {
   const stored = (server: string) => actors().stored(mcpServer, server, { type: 'definitions' });
+  /** Undefined where there is no room for the definition. */
   const see = async (
     server: string,
-    tools: readonly UpstreamTool[],
     { ownName: name, text }: UpstreamTool,
-  ) => {
-    const command = { type: 'see', name, text } as const;
+  ): Promise<SeenTool | undefined> => {
     try {
-      return await actors().ask(mcpServer, server, command);
+      return await actors().ask(mcpServer, server, { type: 'see', name, text });
     } catch (error) {
       if (!(error instanceof GatewayError) || error.row !== 'InvalidInput') throw error;
+      return undefined;
     }
-    // There is room without the tools that are gone: a server lists at most as many as are kept.
+  };
+  const seeWithRoom = async (server: string, tools: readonly UpstreamTool[], tool: UpstreamTool) => {
+    const seen = await see(server, tool);
+    if (seen !== undefined) return seen;
+    // As a rule there is room without the tools that are gone: a server lists at most as many as are kept.
     await actors().ask(mcpServer, server, { type: 'keep', names: tools.map(({ ownName }) => ownName) });
-    return actors().ask(mcpServer, server, command);
+    return see(server, tool);
   };
   return {
     stored,
@@ -57,21 +64,25 @@ export function actorPins(actors: () => Pick<ActorSystem, 'ask'> & Pick<RunningS
       const served: UpstreamTool[] = [];
       const hidden: HiddenTool[] = [];
       const found: string[] = [];
+      const leftOut: LeftOut[] = [];
       for (const tool of tools.slice(0, DEFINITIONS_MAX)) {
-        const { ownName, text } = tool;
-        const waiting = ownOf(before.proposed, ownName);
+        const { ownName: name, text } = tool;
         // Nearly every list is the same as the one before: it costs no command.
-        const isKnown = waiting === undefined && ownOf(before.approved, ownName) === text;
-        const state = isKnown ? 'approved' : await see(server, tools, tool);
-        if (state === 'approved') served.push(tool);
-        else hidden.push({ tool, state });
-        if (state !== 'approved' && waiting?.text !== text) found.push(ownName);
+        const isKnown = ownOf(before.approved, name) === text;
+        const seen = isKnown ? APPROVED : await seeWithRoom(server, tools, tool);
+        if (seen === undefined)
+          leftOut.push({ name, reason: 'finds no room: 4 MiB of definitions are kept' });
+        else if (seen.state === 'approved') served.push(tool);
+        else hidden.push({ tool, state: seen.state });
+        if (seen?.isFound === true) found.push(name);
       }
       if (!before.isOpened) await actors().ask(mcpServer, server, { type: 'open' });
-      return { served, hidden, found };
+      return { served, hidden, found, leftOut };
     },
   };
 }
+
+const APPROVED: SeenTool = { state: 'approved', isFound: false };
 
 function ownOf<Value>(rows: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(rows, name) ? rows[name] : undefined;

@@ -46,8 +46,7 @@ export class UpstreamServers implements UpstreamAdministration {
       if (this.#links.has(name)) continue;
       const link = new ServerLink(name, configuration, { ...this.#deps, onChange, onFound });
       this.#links.set(name, link);
-      void link.settle();
-      link.open();
+      link.start();
     }
   }
 
@@ -61,6 +60,11 @@ export class UpstreamServers implements UpstreamAdministration {
 
   stored(server: string): Definitions {
     return this.#deps.pins.stored(server);
+  }
+
+  /** Rows of its actor were applied, of any node of a cluster. */
+  applied(server: string): void {
+    this.#links.get(server)?.applied();
   }
 
   /** After a decision of an admin: effective when it resolves. */
@@ -88,9 +92,9 @@ export class UpstreamServers implements UpstreamAdministration {
     this.#deps.onFound(server, names);
   }
 
-  #logState({ name: server, state, reason = '', read, settled }: ServerLink): void {
+  #logState({ name: server, state, reason = '', settled }: ServerLink): void {
     const link = this.#links.get(server);
-    const leftOut = read.leftOut.map((each) => `${each.name}: ${each.reason}`).join('; ');
+    const leftOut = settled.leftOut.map((each) => `${each.name}: ${each.reason}`).join('; ');
     const tools = settled.served.length;
     const line = JSON.stringify([state, reason, tools, leftOut]);
     if (state === 'connecting' || link === undefined || this.#logged.get(link) === line) return;

@@ -48,7 +48,6 @@ const decision = object({
   digest,
 });
 
-const refusals = ['SessionNotFound', 'Forbidden'] as const;
 type AdminContext = RouteContext<unknown, unknown, SessionContext>;
 
 export function createAdminMcpServerRoutes(servers: UpstreamAdministration): AnyRoute[] {
@@ -66,13 +65,15 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       limits: [],
       body: decision,
       result: serverView,
-      errors: [...refusals, 'FreshLoginRequired', 'NotFound'],
+      errors: ['FreshLoginRequired', 'NotFound'],
       async handle(context) {
         requireFresh(context);
         const { actors, session, client, body } = context;
         requireServer(servers, body.server);
-        const command = { name: body.tool, digest: body.digest, by: session.userId, address: client.address };
-        await actors.ask(mcpServer, body.server, { type, ...command });
+        const { server, tool: name, digest } = body;
+        const by = session.userId;
+        const command = { server, name, digest, by, from: client.address };
+        await actors.ask(mcpServer, server, { type, ...command });
         await servers.settle(body.server);
         return viewOf(servers, body.server);
       },
@@ -87,7 +88,6 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       auth: 'admin',
       limits: [],
       result: array(serverView),
-      errors: refusals,
       handle: () => servers.links.map((link) => viewOf(servers, link.name)),
     }),
     decide('approve', 'Approve the definition of a tool, which is served from now on'),
@@ -102,7 +102,7 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       limits: [],
       body: object({ server: name('Name in the configuration', 'weather') }),
       result: serverView,
-      errors: [...refusals, 'FreshLoginRequired', 'NotFound'],
+      errors: ['FreshLoginRequired', 'NotFound'],
       handle(context) {
         requireFresh(context as AdminContext);
         const { server } = context.body;
@@ -121,7 +121,7 @@ function requireServer({ links }: UpstreamAdministration, server: string) {
 
 function viewOf(servers: UpstreamAdministration, server: string) {
   const link = requireServer(servers, server);
-  const { configuration, state, reason = null, counts, settled, read } = link;
+  const { configuration, state, reason = null, counts, settled } = link;
   const { approved, proposed } = servers.stored(server);
   return {
     name: server,
@@ -144,6 +144,6 @@ function viewOf(servers: UpstreamAdministration, server: string) {
         listed,
       };
     }),
-    leftOut: read.leftOut.map(({ name: tool, reason }) => ({ tool, reason })),
+    leftOut: settled.leftOut.map(({ name: tool, reason }) => ({ tool, reason })),
   };
 }
