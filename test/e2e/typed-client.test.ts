@@ -33,6 +33,7 @@ import {
   type Operation,
   operationsOf,
 } from '../support/typed-client.ts';
+import { startUpstream } from '../support/upstreams/server.ts';
 
 t.setTimeout(240_000);
 
@@ -49,6 +50,10 @@ t.teardown(() => {
   module.close();
 });
 const moduleUrl = `http://127.0.0.1:${(module.address() as AddressInfo).port}`;
+const upstream = await startUpstream([
+  { name: 'get_forecast', description: 'A forecast', inputSchema: { type: 'object' } },
+]);
+t.teardown(() => upstream.close());
 const gateway = await launch({
   args: ['--sandbox'],
   configuration: {
@@ -61,11 +66,13 @@ const gateway = await launch({
       McpApiRPSLimit: 1000,
     },
     Admin: { publicKeys: [admin.publicKey] },
+    McpServers: { weather: { url: upstream.url } },
     McpProfiles: { shop: { tools: ['wallet'] } },
     Modules: { core: { url: moduleUrl, key: 'core-module-key-0123456789' } },
   },
 });
 t.teardown(() => gateway.stop());
+await gateway.said(/mcp server up/);
 
 /** Header fields of every response, and those that depend on the origin or on the type of a file. */
 const TRANSPORT =
@@ -83,6 +90,7 @@ interface World {
   fileId: string;
   fileCode: string;
   draftId: string;
+  toolDigest: string;
 }
 type As = 'anonymous' | 'person' | 'agent' | 'host';
 interface Step {
@@ -323,6 +331,19 @@ const STEPS: readonly Step[] = [
     id: `post_ProxyAdmin_api_user_keys_${name}`,
     call: ids(({ other, keyId }) => ({ userId: other.userId, keyId })),
   })),
+  {
+    id: 'get_ProxyAdmin_api_mcp_servers',
+    keep(world, result) {
+      const [server] = result as unknown as { served: { digest: string }[] }[];
+      world.toolDigest = server?.served[0]?.digest ?? '';
+    },
+  },
+  // Only what is hidden is approved.
+  ...['hide', 'approve'].map((name) => ({
+    id: `post_ProxyAdmin_api_mcp_servers_${name}`,
+    call: ids(({ toolDigest }) => ({ server: 'weather', tool: 'get_forecast', digest: toolDigest })),
+  })),
+  { id: 'post_ProxyAdmin_api_mcp_servers_reload', call: ids(() => ({ server: 'weather' })) },
   // No delivery failed, and the set-up link of this program is unknown.
   { id: 'post_ProxyAdmin_api_actors_reset', call: nameless, status: 404 },
   { id: 'post_ProxyAdmin_api_actors_skip', call: nameless, status: 404 },
@@ -374,6 +395,7 @@ t.test(
       fileId: '',
       fileCode: '',
       draftId: '',
+      toolDigest: '',
     };
     const headers = { anonymous: () => ({}), person: () => ({ Cookie: person.cookie }), agent, host };
     function agent() {

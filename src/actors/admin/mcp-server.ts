@@ -39,7 +39,7 @@ export type DefinitionState = 'approved' | 'new' | 'changed' | 'hidden';
 /** The reply to `see`. */
 export interface SeenTool {
   readonly state: DefinitionState;
-  /** No list had this definition before: of all nodes one is told so. */
+  /** No list had this definition before: of all nodes one gets true. */
   readonly isFound: boolean;
 }
 

@@ -5,13 +5,17 @@ import { array, integer, named, nullable, object, oneOf, text, utcText } from '.
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
 import { UPSTREAM_STATES } from '../../mcp/upstreams/link.ts';
 import type { UpstreamAdministration } from '../../mcp/upstreams/servers.ts';
 
 const name = (description: string, example: string) =>
   text({ minLength: 1, maxLength: 64, description, examples: [example] });
-const digest = text({ pattern: '^[A-Za-z0-9_-]{43}$', form: 'SHA-256 in base64url' });
+const digest = text({
+  pattern: '^[A-Za-z0-9_-]{43}$',
+  form: 'SHA-256 in base64url',
+  examples: ['47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU'],
+});
 const definition = text({ description: 'Sorted JSON', examples: ['{"name":"get_forecast"}'] });
 
 const serverView = named(
