@@ -8,7 +8,7 @@ import type { BenchOptions, ScenarioTraits } from './options.ts';
 import type { Progress } from './progress.ts';
 import type { Figure, Target } from './report/targets.ts';
 import { type Build, baselinePairs, buildsOf, isOfBaseline } from './subjects/baseline.ts';
-import { invite, type Participant, type ParticipantId } from './subjects/participants.ts';
+import { optionalPeer, type Participant, type ParticipantId } from './subjects/participants.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
@@ -100,7 +100,7 @@ export class Bench {
   }
 
   /** Runs when the scenario is over, last first, whether it succeeded or not. */
-  afterwards(cleanUp: () => Promise<unknown>): void {
+  onTeardown(cleanUp: () => Promise<unknown>): void {
     if (!this.#closed) this.#cleanUps.push(cleanUp);
     // What a scenario that was given up still starts goes at once.
     else cleanUp().catch((error: unknown) => this.announce(`clean-up: ${String(error)}`));
@@ -116,9 +116,9 @@ export class Bench {
   }
 
   /** Whether this floor or peer takes part; the report says why not. None runs with `--target`. */
-  invite(id: ParticipantId): boolean {
+  optionalPeer(id: ParticipantId): boolean {
     if (this.options.target !== undefined) return false;
-    const participant = invite(id, this.options.peers);
+    const participant = optionalPeer(id, this.options.peers);
     if (!this.participants.some(({ name }) => name === participant.name)) this.participants.push(participant);
     return participant.leftOut === undefined;
   }

@@ -1,8 +1,7 @@
 /** One scenario of a run: what it may use, what becomes of its faults, and what is said of it. */
 
 import { OTHERS_BUSY_MAX } from '../measure/busy-machine.ts';
-import { type Comparison, roundsOf } from '../measure/measure.ts';
-import { ROUNDS_MIN } from '../measure/rounds.ts';
+import { type Comparison, ROUNDS_MIN, roundsOf } from '../measure/measure.ts';
 import { ALL, type BenchOptions, type CommandLine, optionsFor } from '../options.ts';
 import type { Progress } from '../progress.ts';
 import { type ScenarioReport, warningsOf } from '../report/report.ts';

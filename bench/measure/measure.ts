@@ -5,9 +5,7 @@
 
 import type { Progress } from '../progress.ts';
 import { costOfAll, type ProcessCost } from './process-cost.ts';
-import { pairsOf, ratiosOf } from './ratios.ts';
-import { doubtOf, expectedRounds, goesOn, type RoundPlan, type RoundState } from './rounds.ts';
-import { type Interval, median } from './statistics.ts';
+import { type Interval, intervalOfSample, median, uncertaintyOf } from './statistics.ts';
 
 /** One round of one subject. */
 export interface Sample {
@@ -73,7 +71,7 @@ export interface ComparePlan extends RoundPlan {
   readonly leftMs?: () => number;
 }
 
-/** Warms each subject up, then measures rounds of all of them in turn, as many as `goesOn` says. */
+/** Warms each subject up, then measures rounds of all of them in turn, as many as `needsAnotherRound` says. */
 export async function compare(subjects: readonly Subject[], plan: ComparePlan): Promise<Comparison> {
   const { cost = costOfProcesses, progress, pairs = [], leftMs = endless } = plan;
   for (const subject of subjects) {
@@ -87,8 +85,8 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
     const measured = subjects.map(({ name }) => measuredOf(name, rounds.get(name) ?? []));
     return { subjects: measured, ratios: ratiosOf(compared, measured) };
   };
-  let state: RoundState = { done: 0, doubt: Number.POSITIVE_INFINITY, leftMs: leftMs(), roundMs: 0 };
-  while (subjects.length > 0 && goesOn(plan, state)) {
+  let state: RoundState = { done: 0, uncertainty: Number.POSITIVE_INFINITY, leftMs: leftMs(), roundMs: 0 };
+  while (subjects.length > 0 && needsAnotherRound(plan, state)) {
     const startedMs = performance.now();
     const total = expectedRounds(plan, state);
     const of = plan.least === plan.most ? `of ${total}` : `of about ${total}`;
@@ -98,7 +96,12 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
       rounds.get(subject.name)?.push(await measureRound(subject, cost));
     }
     const roundMs = performance.now() - startedMs;
-    state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), leftMs: leftMs(), roundMs };
+    state = {
+      done: state.done + 1,
+      uncertainty: widestUncertainty(comparison().ratios),
+      leftMs: leftMs(),
+      roundMs,
+    };
   }
   return comparison();
 }
@@ -147,4 +150,100 @@ export function processorTimeOf({ rounds }: Measured): number | undefined {
 /** All subjects have as many. */
 export function roundsOf([first]: readonly Measured[]): number {
   return first?.rounds.length ?? 0;
+}
+
+type Pairs = NonNullable<ComparePlan['pairs']>;
+
+/** The first subject of each group with its others, then the pairs that were asked for, each once. */
+export function pairsOf(subjects: readonly Pick<Subject, 'name' | 'group'>[], asked: Pairs): Pairs {
+  const groups = new Map<string | undefined, string[]>();
+  for (const { name, group } of subjects) groups.set(group, [...(groups.get(group) ?? []), name]);
+  const pairs = [...groups.values()].flatMap(([of, ...others]) =>
+    of === undefined ? [] : others.map((against) => ({ of, against })),
+  );
+  for (const pair of asked) {
+    const taken = [pair.of, pair.against].every((one) => subjects.some(({ name }) => name === one));
+    const known = pairs.some(({ of, against }) => of === pair.of && against === pair.against);
+    if (taken && !known) pairs.push(pair);
+  }
+  return pairs;
+}
+
+export function ratiosOf(pairs: Pairs, measured: readonly Measured[]): Ratio[] {
+  const named = new Map(measured.map((each) => [each.name, each]));
+  return pairs.flatMap(({ of, against }) => {
+    const [one, other] = [named.get(of), named.get(against)];
+    return one === undefined || other === undefined ? [] : [ratioOf(one, other)];
+  });
+}
+
+function ratioOf(one: Measured, other: Measured): Ratio {
+  const ofRounds = (pick: (mine: Round, theirs: Round) => number | undefined) =>
+    one.rounds.flatMap((mine, index) => {
+      const theirs = other.rounds[index];
+      const ratio = theirs === undefined ? undefined : pick(mine, theirs);
+      return ratio === undefined ? [] : [ratio];
+    });
+  const times = ofRounds((mine, theirs) =>
+    mine.cpuUsPerAnswer === undefined || theirs.cpuUsPerAnswer === undefined || mine.cpuUsPerAnswer <= 0
+      ? undefined
+      : theirs.cpuUsPerAnswer / mine.cpuUsPerAnswer,
+  );
+  return {
+    of: one.name,
+    against: other.name,
+    rate: intervalOfSample(ofRounds((mine, theirs) => mine.ratePerSecond / theirs.ratePerSecond)),
+    processorTime: times.length === 0 ? undefined : intervalOfSample(times),
+  };
+}
+
+export interface RoundPlan {
+  /** Fewer only where the deadline comes. */
+  readonly least: number;
+  /** Beyond `least` only while a ratio is less sure than `PRECISION`. */
+  readonly most: number;
+}
+
+export interface RoundState {
+  readonly done: number;
+  /** Of `widestUncertainty`. */
+  readonly uncertainty: number;
+  /** No further round begins that would take longer, once there are `ROUNDS_MIN`. */
+  readonly leftMs: number;
+  /** What the last round took. */
+  readonly roundMs: number;
+}
+
+/** Fewer say next to nothing of a median. */
+export const ROUNDS_MIN = 5;
+/** Half of the 95 % interval over the median. Narrower than two runs are alike: what drifts over minutes is in no interval. */
+export const PRECISION = 0.02;
+
+/** The least sure of all medians; 0 where there is no ratio, whose rounds nothing but `least` asks for. */
+export function widestUncertainty(ratios: readonly Ratio[]): number {
+  const spreads = ratios.flatMap(({ rate, processorTime }) =>
+    processorTime === undefined ? [rate] : [rate, processorTime],
+  );
+  return Math.max(0, ...spreads.map(uncertaintyOf));
+}
+
+/** Whether one more round is due. */
+export function needsAnotherRound(
+  { least, most }: RoundPlan,
+  { done, uncertainty, leftMs, roundMs }: RoundState,
+): boolean {
+  if (done >= most) return false;
+  if (done >= Math.min(least, ROUNDS_MIN) && roundMs > leftMs) return false;
+  return done < least || uncertainty > PRECISION;
+}
+
+/** How many there will be in all, for a bar: an interval narrows with the square root of the rounds. */
+export function expectedRounds(
+  { least, most }: RoundPlan,
+  { done, uncertainty, leftMs, roundMs }: RoundState,
+): number {
+  if (done < ROUNDS_MIN) return least;
+  const wanted = Number.isFinite(uncertainty) ? Math.ceil(done * (uncertainty / PRECISION) ** 2) : most;
+  const room = roundMs > 0 ? done + Math.max(0, Math.floor(leftMs / roundMs)) : most;
+  return Math.max(done, Math.min(most, room, Math.max(least, wanted)));
 }

@@ -75,7 +75,7 @@ export const download: Scenario = {
       ] as const;
       subjects.push(...wholeFiles(bench, client, { name: 'gatehouse', ...gateway }, own));
     }
-    if (bench.invite('nginx')) subjects.push(await behindNginx(bench, client));
+    if (bench.optionalPeer('nginx')) subjects.push(await behindNginx(bench, client));
     for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
       writeFileSync(join(peer.root, 'small'), contentOf(CONCURRENT_FILE_BYTES));
       const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
@@ -119,8 +119,8 @@ function contentOf(fileBytes: number): Buffer {
 
 async function peersOf(bench: Bench, fileBytes: number): Promise<[string, Peer][]> {
   const peers: [string, Peer][] = [];
-  if (bench.invite('nginx')) peers.push(['nginx', await startNginx(bench)]);
-  if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench)]);
+  if (bench.optionalPeer('nginx')) peers.push(['nginx', await startNginx(bench)]);
+  if (bench.optionalPeer('node-http')) peers.push(['node:http', await startPlainFiles(bench)]);
   for (const [, peer] of peers) writeFileSync(join(peer.root, 'file'), contentOf(fileBytes));
   return peers;
 }

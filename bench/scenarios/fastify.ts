@@ -7,6 +7,6 @@ export async function startFastifyProxy(
   backendUrl: string,
 ): Promise<{ url: string; pid: number }> {
   const server = await startPeer('fastify-proxy', [backendUrl]);
-  bench.afterwards(() => server.stop());
+  bench.onTeardown(() => server.stop());
   return server;
 }

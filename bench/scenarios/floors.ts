@@ -15,7 +15,7 @@ export async function floor(
   args: readonly string[],
 ): Promise<Subject> {
   const server = await startServer('empty', args);
-  bench.afterwards(() => server.stop());
+  bench.onTeardown(() => server.stop());
   const requests = [sample.replace(/\r\nHost: [^\r]*/, `\r\nHost: ${new URL(server.url).host}`)];
   return bench.subject(name, [server.pid], () => ({ url: server.url, requests, expect: '{' }));
 }
@@ -27,7 +27,7 @@ export async function equalWork(bench: Bench, url: string, path: string, cookie:
   connection.close();
   if (status !== 200) throw new Error(`${path}: ${status} ${text}`);
   const server = await startServer('equal-work', [head, text]);
-  bench.afterwards(() => server.stop());
+  bench.onTeardown(() => server.stop());
   const requests = [rawRequest('GET', server.url + path, { Cookie: cookie })];
   return bench.subject(EQUAL_WORK, [server.pid], () => ({ url: server.url, requests, expect: '"result"' }));
 }

@@ -36,12 +36,12 @@ export const joining: Scenario = {
   ],
   async run(bench) {
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-joining-'));
-    bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+    bench.onTeardown(async () => rmSync(folder, { recursive: true, force: true }));
     const postgres = await startPostgres();
     if (typeof postgres === 'string') throw new Error(postgres);
-    bench.afterwards(() => postgres.stop());
+    bench.onTeardown(() => postgres.stop());
     const nodes = await startNodes({ postgres, nodes: 0, sandbox: false });
-    bench.afterwards(() => nodes.stop());
+    bench.onTeardown(() => nodes.stop());
     const joinOnce = async () => {
       const startedMs = performance.now();
       const node = await nodes.add();

@@ -43,7 +43,7 @@ async function loopsOver(bench: Bench, addresses: number): Promise<Subject[]> {
   const suffix = addresses === 1 ? '' : MANY_SUFFIX;
   const start = async (name: string, kind: 'server' | 'peer', file: string, args: readonly string[]) => {
     const worker = await startWorker(kind, file, [...args, String(addresses)]);
-    bench.afterwards(() => worker.stop());
+    bench.onTeardown(() => worker.stop());
     return bench.loop({
       name: name + suffix,
       group: `loops${suffix}`,
@@ -52,15 +52,15 @@ async function loopsOver(bench: Bench, addresses: number): Promise<Subject[]> {
     });
   };
   const loops = [await start(CHECK, 'server', 'limiter', ['address'])];
-  if (bench.invite('map')) loops.push(await start('Map, get and set', 'server', 'limiter', ['map']));
-  if (bench.invite('rate-limiter'))
+  if (bench.optionalPeer('map')) loops.push(await start('Map, get and set', 'server', 'limiter', ['map']));
+  if (bench.optionalPeer('rate-limiter'))
     loops.push(await start('rate-limiter-flexible', 'peer', 'rate-limiter', []));
   return loops;
 }
 
 async function fillOnce(bench: Bench): Promise<FillReport> {
   const worker = await startWorker('server', 'limiter');
-  bench.afterwards(() => worker.stop());
+  bench.onTeardown(() => worker.stop());
   return worker.ask<FillReport>({ fill: CALLERS });
 }
 

@@ -65,12 +65,12 @@ export const mcpCall: Scenario = {
   ],
   async run(bench) {
     const backend = await startServer('wallet');
-    bench.afterwards(() => backend.stop());
+    bench.onTeardown(() => backend.stop());
     const subjects: Subject[] = [];
     for (const build of bench.builds) subjects.push(...(await gateway(bench, backend.url, build)));
-    if (bench.invite('bare-proxy')) subjects.push(await bareProxy(bench, backend.url));
-    if (bench.invite('fastify')) subjects.push(await fastify(bench, backend.url));
-    if (bench.invite('sdk')) subjects.push(await sdk(bench, backend.url));
+    if (bench.optionalPeer('bare-proxy')) subjects.push(await bareProxy(bench, backend.url));
+    if (bench.optionalPeer('fastify')) subjects.push(await fastify(bench, backend.url));
+    if (bench.optionalPeer('sdk')) subjects.push(await sdk(bench, backend.url));
     return {
       comparison: await bench.compare(subjects),
       notes: bench.options.target === undefined ? [] : ['The target answers from its own wallet module.'],
@@ -111,7 +111,7 @@ async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<
 
 async function bareProxy(bench: Bench, backendUrl: string): Promise<Subject> {
   const proxy = await startServer('bare-proxy', [backendUrl]);
-  bench.afterwards(() => proxy.stop());
+  bench.onTeardown(() => proxy.stop());
   const headers = { Authorization: `Bearer ${'x'.repeat(46)}`, Accept: ACCEPT };
   const requests = [rawRequest('POST', `${proxy.url}/mcp`, headers, CALL)];
   return bench.subject('bare uWS + undici proxy', [proxy.pid], () => ({
@@ -131,7 +131,7 @@ async function fastify(bench: Bench, backendUrl: string): Promise<Subject> {
 
 async function sdk(bench: Bench, backendUrl: string): Promise<Subject> {
   const server = await startServer('sdk', [backendUrl]);
-  bench.afterwards(() => server.stop());
+  bench.onTeardown(() => server.stop());
   const endpoint = `${server.url}/mcp`;
   const requests: string[] = [];
   for (let count = 0; count < USERS; count += 1) {

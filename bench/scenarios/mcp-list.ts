@@ -49,11 +49,11 @@ async function listsOf(bench: Bench, build: Build, kibOf: Map<string, number>): 
     { ...bench.subject(INFO + build.suffix, pids, () => ({ url, ...info })), group: INFO },
   ];
   if (build.suffix !== '') return subjects;
-  if (bench.invite('equal-work')) {
+  if (bench.optionalPeer('equal-work')) {
     const subject = await equalWork(bench, url, '/auth/v1/get_info', cookies[0] ?? '');
     subjects.push({ ...subject, group: INFO });
   }
-  if (bench.invite('empty-uws')) {
+  if (bench.optionalPeer('empty-uws')) {
     subjects.push({ ...(await floor(bench, EMPTY, info.requests[0] ?? '', [])), group: INFO });
     subjects.push(await floor(bench, SAME_BYTES, list.requests[0] ?? '', [answer]));
   }

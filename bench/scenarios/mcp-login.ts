@@ -33,7 +33,8 @@ export const mcpLogin: Scenario = {
   async run(bench) {
     const subjects: Subject[] = [];
     for (const build of bench.builds) subjects.push(await gateway(bench, build));
-    if (!bench.invite('native-ed25519')) return { comparison: await bench.compare(subjects), notes: [] };
+    if (!bench.optionalPeer('native-ed25519'))
+      return { comparison: await bench.compare(subjects), notes: [] };
     const freeCores = Math.max(1, availableParallelism() - 1);
     subjects.push(await native(bench, freeCores));
     return { comparison: await bench.compare(subjects), notes: [`Free cores: ${freeCores}.`] };
@@ -61,7 +62,7 @@ function loginOf(url: string, { key }: Person): string {
 
 async function native(bench: Bench, cores: number): Promise<Subject> {
   const verifiers = await Promise.all(Array.from({ length: cores }, () => startVerifier()));
-  bench.afterwards(() => Promise.all(verifiers.map((verifier) => verifier.stop())));
+  bench.onTeardown(() => Promise.all(verifiers.map((verifier) => verifier.stop())));
   return bench.loop({
     name: NATIVE,
     pids: verifiers.map(({ pid }) => pid),

@@ -28,7 +28,7 @@ export const neighbours: Scenario = {
   })),
   async run(bench) {
     const backend = await startServer('wallet');
-    bench.afterwards(() => backend.stop());
+    bench.onTeardown(() => backend.stop());
     const subjects: Subject[] = [];
     for (const pair of PAIRS) subjects.push(...(await subjectsOf(bench, pair, backend.url)));
     const comparison = await bench.compare(subjects);

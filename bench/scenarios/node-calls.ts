@@ -23,9 +23,9 @@ export const nodeCalls: Scenario = {
   ],
   async run(bench) {
     const callee = await startServer('node-calls');
-    bench.afterwards(() => callee.stop());
+    bench.onTeardown(() => callee.stop());
     const caller = await startWorker('server', 'node-calls', callee.url.split(' '));
-    bench.afterwards(() => caller.stop());
+    bench.onTeardown(() => caller.stop());
     const { durationMs, warmupMs, connections: clients } = bench.options;
     const subject = (name: string, kind: CallOrder['kind']): Subject => ({
       name,
@@ -43,7 +43,7 @@ export const nodeCalls: Scenario = {
       },
     });
     const subjects = [subject(CALLS, 'link')];
-    if (bench.invite('bare-frames')) subjects.push(subject(BARE, 'bare'));
+    if (bench.optionalPeer('bare-frames')) subjects.push(subject(BARE, 'bare'));
     const comparison = await bench.compare(subjects);
     return { comparison, notes: [], figures: figuresOf(comparison) };
   },

@@ -27,7 +27,7 @@ export const passkey: Scenario = {
   noTarget: 'passkeys of another site need a browser there',
   async run(bench) {
     const subjects = [await verifier(bench, 'pool, 1 thread', 'pool')];
-    if (bench.invite('webauthn-library')) subjects.push(await verifier(bench, 'library', 'library'));
+    if (bench.optionalPeer('webauthn-library')) subjects.push(await verifier(bench, 'library', 'library'));
     const comparison = await bench.compare(subjects);
     return { comparison, notes: [await logins(bench)] };
   },
@@ -35,7 +35,7 @@ export const passkey: Scenario = {
 
 async function verifier(bench: Bench, name: string, how: 'pool' | 'library'): Promise<Subject> {
   const started = await startVerifier('webauthn', [how]);
-  bench.afterwards(() => started.stop());
+  bench.onTeardown(() => started.stop());
   return bench.loop({ name, pids: [started.pid], run: (durationMs) => started.verifyFor(durationMs) });
 }
 

@@ -27,7 +27,7 @@ export const restProxy: Scenario = {
   baseline: true,
   async run(bench) {
     const backend = await startServer('wallet');
-    bench.afterwards(() => backend.stop());
+    bench.onTeardown(() => backend.stop());
     const subjects = await startSubjects(bench, backend.url);
     return { comparison: await bench.compare(subjects), notes: [] };
   },
@@ -36,8 +36,8 @@ export const restProxy: Scenario = {
 async function startSubjects(bench: Bench, backendUrl: string): Promise<Subject[]> {
   const subjects: Subject[] = [];
   for (const build of bench.builds) subjects.push(await gateway(bench, backendUrl, build));
-  if (bench.invite('nginx')) subjects.push(await nginx(bench, backendUrl));
-  if (bench.invite('fastify')) {
+  if (bench.optionalPeer('nginx')) subjects.push(await nginx(bench, backendUrl));
+  if (bench.optionalPeer('fastify')) {
     const { url, pid } = await startFastifyProxy(bench, backendUrl);
     subjects.push(passingOn(bench, '@fastify/http-proxy', url, pid));
   }

@@ -54,7 +54,7 @@ export const scale: Scenario = {
   ],
   async run(bench) {
     const backend = await startServer('wallet');
-    bench.afterwards(() => backend.stop());
+    bench.onTeardown(() => backend.stop());
     const clusters: Cluster[] = [];
     for (const size of SIZES) clusters.push(await startCluster(bench, size, backend.url));
     const subjects = (Object.keys(WORK) as Work[]).flatMap((work) => [

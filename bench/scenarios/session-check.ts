@@ -48,9 +48,9 @@ async function sessionsOf(bench: Bench, build: Build): Promise<Subject[]> {
     { ...bench.subject(BEARER + build.suffix, pids, () => ({ url, ...byBearer })), group: BEARER },
   ];
   const [cookie = ''] = cookies;
-  if (build.suffix === '' && bench.invite('equal-work'))
+  if (build.suffix === '' && bench.optionalPeer('equal-work'))
     subjects.push(await equalWork(bench, url, '/auth/v1/info', cookie));
-  if (build.suffix === '' && bench.invite('empty-uws'))
+  if (build.suffix === '' && bench.optionalPeer('empty-uws'))
     subjects.push(await floor(bench, EMPTY, byCookie.requests[0] ?? '', []));
   return subjects;
 }

@@ -88,7 +88,7 @@ function nameOf(size: number): string {
 
 async function startGateway(bench: Bench, size: number): Promise<LoadedGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sessions-'));
-  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  bench.onTeardown(async () => rmSync(folder, { recursive: true, force: true }));
   const dataPath = join(folder, 'data');
   bench.announce(`a journal of ${size.toLocaleString('en')} accounts`);
   const sessions = await seedJournal(dataPath, size);

@@ -98,12 +98,12 @@ async function connectReaders(bench: Bench, readers: number): Promise<FanoutRead
   const opens = bench.builds.map(
     (build) => (bench: Bench, clients: number) => openGatehouse(bench, clients, build),
   );
-  if (bench.invite('better-sse')) opens.push(betterSse);
-  if (bench.invite('nchan')) opens.push(nchan);
+  if (bench.optionalPeer('better-sse')) opens.push(betterSse);
+  if (bench.optionalPeer('nchan')) opens.push(nchan);
   for (const open of opens) {
     const server = await open(bench, readers);
     const loaded = new FanoutReaders(server);
-    bench.afterwards(() => loaded.leave());
+    bench.onTeardown(() => loaded.leave());
     bench.announce(`${readers} readers come to ${server.name}${server.suffix}`);
     await loaded.gather();
     servers.push(loaded);
@@ -171,7 +171,7 @@ async function streamRequests(bench: Bench, url: string, clients: number): Promi
 
 async function betterSse(bench: Bench, clients: number): Promise<FanoutServer> {
   const { url, pid, stop } = await startPeer('better-sse-server');
-  bench.afterwards(stop);
+  bench.onTeardown(stop);
   return {
     name: 'better-sse',
     suffix: '',
@@ -183,13 +183,13 @@ async function betterSse(bench: Bench, clients: number): Promise<FanoutServer> {
 
 async function nchan(bench: Bench, clients: number): Promise<FanoutServer> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nchan-'));
-  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  bench.onTeardown(async () => rmSync(folder, { recursive: true, force: true }));
   const port = 20_000 + (process.pid % 10_000);
   writeFileSync(join(folder, 'nginx.conf'), nchanConfiguration(folder, port, clients));
   const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', 'daemon off;'], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
-  bench.afterwards(() => ended(child));
+  bench.onTeardown(() => ended(child));
   const url = `http://127.0.0.1:${port}`;
   for (const deadlineMs = Date.now() + START_TIMEOUT_MS; ; ) {
     const answer = await fetch(`${url}/health`).catch((error: unknown) => error);

@@ -44,9 +44,9 @@ async function startSubjects(bench: Bench): Promise<Subject[]> {
   const subjects: Subject[] = [];
   for (const { checkout, suffix } of bench.builds) {
     const worker = await startWorker('server', 'turns', checkout === undefined ? [] : [checkout]);
-    bench.afterwards(() => worker.stop());
+    bench.onTeardown(() => worker.stop());
     subjects.push(subject(bench, worker, `durable turns${suffix}`, 'durable'));
-    if (suffix === '' && bench.invite('raw-puts'))
+    if (suffix === '' && bench.optionalPeer('raw-puts'))
       subjects.push(subject(bench, worker, 'raw LMDB puts', 'raw'));
     subjects.push({ ...subject(bench, worker, VOLATILE + suffix, 'volatile'), group: 'volatile' });
   }

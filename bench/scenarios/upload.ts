@@ -150,14 +150,14 @@ const PEERS: Record<'v1' | 'v2', (bench: Bench, client: TransferClient) => Promi
   async v1(bench, client) {
     const peer = { fileBytes: SINGLE_FILE_BYTES.v1, folder: '.' };
     const subjects: Subject[] = [];
-    if (bench.invite('tus'))
+    if (bench.optionalPeer('tus'))
       subjects.push(
         peerSubject(bench, client, TUS_CHUNKS, await startTus(bench), { ...peer, kind: 'tus-chunks' }),
       );
-    if (bench.invite('bare-chunks')) {
+    if (bench.optionalPeer('bare-chunks')) {
       const root = storedFiles(bench);
       const server = await startServer('bare-chunks', [root]);
-      bench.afterwards(() => server.stop());
+      bench.onTeardown(() => server.stop());
       const more = { ...peer, kind: 'chunks', group: 'chunks' } as const;
       subjects.push(peerSubject(bench, client, BARE_CHUNKS, { ...server, root }, more));
     }
@@ -167,17 +167,17 @@ const PEERS: Record<'v1' | 'v2', (bench: Bench, client: TransferClient) => Promi
     const put = { kind: 'put', fileBytes: SINGLE_FILE_BYTES.v2, folder: 'up' } as const;
     const tus = { ...put, kind: 'tus', folder: '.' } as const;
     const subjects: Subject[] = [];
-    if (bench.invite('nginx-dav'))
+    if (bench.optionalPeer('nginx-dav'))
       subjects.push(
         peerSubject(bench, client, 'nginx DAV', await startNginx(bench), { ...put, native: true }),
       );
-    if (bench.invite('tus')) {
+    if (bench.optionalPeer('tus')) {
       const peer = await startTus(bench);
       subjects.push(peerSubject(bench, client, '@tus/server', peer, tus));
       const small = { ...tus, ...SMALL_FILES, group: SMALL };
       subjects.push(peerSubject(bench, client, `@tus/server, ${SMALL}`, peer, small));
     }
-    if (bench.invite('node-http'))
+    if (bench.optionalPeer('node-http'))
       subjects.push(peerSubject(bench, client, 'node:http', await startPlainFiles(bench), put));
     return subjects;
   },

@@ -88,7 +88,7 @@ function notesOf({ subjects }: Comparison, suffix: Build['suffix']): string[] {
 
 async function openWorld(bench: Bench, build: Build): Promise<WebhookSetup> {
   const receiver = await startServer('webhooks');
-  bench.afterwards(() => receiver.stop());
+  bench.onTeardown(() => receiver.stop());
   const gateway = await gatewayUnderLoad(
     bench,
     { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },

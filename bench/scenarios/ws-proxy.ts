@@ -38,12 +38,12 @@ export const wsProxy: Scenario = {
   defaults: { connections: 2_000 },
   async run(bench) {
     const module = await startServer('echo');
-    bench.afterwards(() => module.stop());
+    bench.onTeardown(() => module.stop());
     const client = await startClient(bench);
     const gateways: Proxy[] = [];
     for (const build of bench.builds) gateways.push(await gateway(bench, module.url, build));
     const proxies = [...gateways];
-    if (bench.invite('nginx')) proxies.push(await nginx(bench, module.url));
+    if (bench.optionalPeer('nginx')) proxies.push(await nginx(bench, module.url));
     const comparison = await bench.compare(await subjectsOf(bench, client, proxies));
     const notes = [
       `An echo is two messages, to the module and back. Rows of ${OPENINGS} count sockets that were opened and closed.`,
@@ -65,7 +65,7 @@ type Client = (order: SocketOrder) => Promise<SocketReport>;
 
 async function startClient(bench: Bench): Promise<Client> {
   const worker: Worker = await startWorker('server', '../../scenarios/sockets/process');
-  bench.afterwards(() => worker.stop());
+  bench.onTeardown(() => worker.stop());
   return async (order) => {
     const answer = await worker.ask<{ report: SocketReport } | { fault: string }>(order);
     if ('fault' in answer) throw new Error(`${order.do}: ${answer.fault}`);

@@ -27,7 +27,7 @@ export async function clusterUnderLoad(
 ): Promise<ClusterUnderLoad> {
   const postgres = await startPostgres();
   if (typeof postgres === 'string') throw new Error(postgres);
-  bench.afterwards(() => postgres.stop());
+  bench.onTeardown(() => postgres.stop());
   const { profileFolder } = bench.options;
   const { nodes, stop } = await startNodes({
     postgres,
@@ -38,7 +38,7 @@ export async function clusterUnderLoad(
       nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}/${count}`],
     },
   });
-  bench.afterwards(stop);
+  bench.onTeardown(stop);
   const pids = nodes.map(({ gateway }) => gateway.process.pid ?? 0);
   const sum = (processes: readonly number[], of: (pid: number) => number | undefined) =>
     processes.reduce((total, pid) => total + (of(pid) ?? 0), 0);

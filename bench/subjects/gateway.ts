@@ -60,7 +60,7 @@ export async function gatewayUnderLoad(
   if (target !== undefined) return { name: target, url: target, pids: [] };
   if (profileFolder !== undefined) mkdirSync(profileFolder, { recursive: true });
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
-  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  bench.onTeardown(async () => rmSync(folder, { recursive: true, force: true }));
   const args = more.sandbox === true ? ['--sandbox'] : [];
   const configuration = {
     Modules: modules,
@@ -81,7 +81,7 @@ export async function gatewayUnderLoad(
     args,
     nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
   });
-  bench.afterwards(() => gateway.stop());
+  bench.onTeardown(() => gateway.stop());
   return {
     name: `gatehouse${suffix}`,
     url: gateway.url,
@@ -97,7 +97,7 @@ export async function makeAgents(bench: Bench, url: string, count: number): Prom
   const people: Person[] = [];
   const remote = bench.options.target !== undefined;
   if (remote)
-    bench.afterwards(async () => bench.remarks.push(...cleanupNotes(url, await removeKeys(url, people))));
+    bench.onTeardown(async () => bench.remarks.push(...cleanupNotes(url, await removeKeys(url, people))));
   let started = 0;
   const stream = async () => {
     while (started < count) {

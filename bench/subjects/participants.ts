@@ -173,7 +173,7 @@ export const PARTICIPANTS = {
 export type ParticipantId = keyof typeof PARTICIPANTS;
 
 /** Whether it takes part, and what the report says of it. Versions are looked up here. */
-export function invite(id: ParticipantId, peers: boolean): Participant {
+export function optionalPeer(id: ParticipantId, peers: boolean): Participant {
   const { name, kind, settings, install, version: lookUp }: ParticipantRow = PARTICIPANTS[id];
   if (kind === 'peer' && !peers) return { name, kind, settings, leftOut: 'runs with --peers' };
   const version = lookUp();

@@ -22,7 +22,7 @@ export interface TransferClient {
 
 export async function startTransferClient(bench: Bench): Promise<TransferClient> {
   const { child } = await startChild('../../scenarios/transfers/process', []);
-  bench.afterwards(() => stopChild(child));
+  bench.onTeardown(() => stopChild(child));
   return {
     run: (plan) =>
       new Promise((resolve, reject) => {
@@ -40,7 +40,7 @@ export async function startTransferClient(bench: Bench): Promise<TransferClient>
 /** A folder for stored files: `--folder`, or one of the system's temporary files. Gone after the run. */
 export function storedFiles(bench: Bench): string {
   const folder = mkdtempSync(join(bench.options.folder ?? tmpdir(), 'gatehouse-files-'));
-  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  bench.onTeardown(async () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -145,7 +145,7 @@ export async function startNginx(bench: Bench, what = FILES): Promise<Peer> {
     join(folder, 'nginx.conf'),
   ]);
   await once(child, 'spawn');
-  bench.afterwards(() => stopChild(child));
+  bench.onTeardown(() => stopChild(child));
   const url = `http://127.0.0.1:${port}`;
   await answering(child, url);
   return { url, pid: child.pid ?? 0, root: join(folder, 'root') };
@@ -180,7 +180,7 @@ http {
 export async function startTus(bench: Bench): Promise<Peer> {
   const root = storedFiles(bench);
   const { url, pid, stop } = await startPeer('tus-server', [root]);
-  bench.afterwards(stop);
+  bench.onTeardown(stop);
   return { url, pid, root };
 }
 
@@ -189,7 +189,7 @@ export async function startPlainFiles(bench: Bench): Promise<Peer> {
   const root = storedFiles(bench);
   mkdirSync(join(root, 'up'));
   const { child, url } = await startChild('plain-files', [root]);
-  bench.afterwards(() => stopChild(child));
+  bench.onTeardown(() => stopChild(child));
   return { url, pid: child.pid ?? 0, root };
 }
 

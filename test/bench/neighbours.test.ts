@@ -146,7 +146,7 @@ t.test('neighbours: a pair runs against a gateway: the abuse takes its share, an
   const bench = new Bench({ ...OPTIONS, durationMs: 300, warmupMs: 100 }, SILENT);
   t.teardown(() => bench.close());
   const backend = await startServer('wallet');
-  bench.afterwards(() => backend.stop());
+  bench.onTeardown(() => backend.stop());
   const { subjects, ratios } = await bench.compare(await subjectsOf(bench, flood, backend.url));
   t.same(ratios, [], 'the figures are the comparison');
   for (const { name, rounds } of subjects) {

@@ -4,7 +4,7 @@ import { ProgressBar } from '../../bench/progress.ts';
 import { generatorLimited, warningsOf } from '../../bench/report/report.ts';
 import { tables } from '../../bench/report/table.ts';
 import {
-  invite,
+  optionalPeer,
   PARTICIPANTS,
   type ParticipantRow,
   packageVersion,
@@ -121,9 +121,9 @@ t.test('table: a column that is empty in every row is left out', async (t) => {
 });
 
 t.test('participants: floors always, peers with --peers, missing ones by name', async (t) => {
-  t.match(invite('empty-uws', false), { kind: 'floor', version: packageVersion('uWebSockets.js') });
-  t.match(invite('sdk', false), { kind: 'peer', leftOut: 'runs with --peers', version: undefined });
-  t.match(invite('sdk', true), { kind: 'peer', version: packageVersion('@modelcontextprotocol/sdk') });
+  t.match(optionalPeer('empty-uws', false), { kind: 'floor', version: packageVersion('uWebSockets.js') });
+  t.match(optionalPeer('sdk', false), { kind: 'peer', leftOut: 'runs with --peers', version: undefined });
+  t.match(optionalPeer('sdk', true), { kind: 'peer', version: packageVersion('@modelcontextprotocol/sdk') });
   t.equal(packageVersion('no-such-package'), undefined);
   const faults: string[] = [];
   for (const row of Object.values<ParticipantRow>(PARTICIPANTS)) {

@@ -3,9 +3,18 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { type Comparison, compare, type Sample, type Subject } from '../../bench/measure/measure.ts';
+import {
+  type Comparison,
+  compare,
+  expectedRounds,
+  needsAnotherRound,
+  PRECISION,
+  ROUNDS_MIN,
+  type Sample,
+  type Subject,
+  widestUncertainty,
+} from '../../bench/measure/measure.ts';
 import { costOf, costOfAll } from '../../bench/measure/process-cost.ts';
-import { doubtOf, expectedRounds, goesOn, PRECISION, ROUNDS_MIN } from '../../bench/measure/rounds.ts';
 import { Bench } from '../../bench/scenario.ts';
 import type { TransferPlan } from '../../bench/scenarios/transfers/kinds.ts';
 import { transferSubject } from '../../bench/subjects/transfers.ts';
@@ -42,7 +51,7 @@ t.test('rounds: continue until the interval of every ratio is narrow', async (t)
   const result = await compare(both, { least: 15, most: 300 });
   const rounds = roundsOf(result) ?? 0;
   t.ok(rounds > 15 && rounds < 300, `${rounds} rounds`);
-  t.ok(doubtOf(result.ratios) <= PRECISION, 'the interval is narrow');
+  t.ok(widestUncertainty(result.ratios) <= PRECISION, 'the interval is narrow');
 });
 
 t.test(
@@ -60,23 +69,26 @@ t.test('rounds: nothing to compare, no more than requested; no subject, no round
 });
 
 t.test(
-  'rounds: least, most and what is left of the time are held whatever the doubt and the times',
+  'rounds: least, most and what is left of the time are held whatever the uncertainty and the times',
   async () => {
     const times = { roundMs: fc.nat(10_000), leftMs: fc.integer({ min: -10_000, max: 1_000_000 }) };
-    const doubt = fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.double({ min: 0, max: 5, noNaN: true }));
+    const uncertainty = fc.oneof(
+      fc.constant(Number.POSITIVE_INFINITY),
+      fc.double({ min: 0, max: 5, noNaN: true }),
+    );
     fc.assert(
       fc.property(
-        fc.record({ least: fc.nat(50), more: fc.nat(300), done: fc.nat(400), doubt, ...times }),
+        fc.record({ least: fc.nat(50), more: fc.nat(300), done: fc.nat(400), uncertainty, ...times }),
         ({ least, more, ...state }) => {
           const plan = { least, most: least + more };
-          const on = goesOn(plan, state);
+          const on = needsAnotherRound(plan, state);
           const late = state.roundMs > state.leftMs;
           const expected = expectedRounds(plan, state);
           if (state.done >= plan.most) return !on;
           if (state.done < Math.min(least, ROUNDS_MIN)) return on;
           if (late) return !on;
           if (state.done < least) return on;
-          return on === state.doubt > PRECISION && expected <= plan.most;
+          return on === state.uncertainty > PRECISION && expected <= plan.most;
         },
       ),
       runs(5_000),

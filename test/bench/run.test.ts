@@ -17,7 +17,7 @@ function scenario(name: string, run: Scenario['run'], more: Partial<Scenario> = 
     name,
     summary: `what ${name} measures`,
     async run(bench) {
-      bench.afterwards(async () => cleaned.push(name));
+      bench.onTeardown(async () => cleaned.push(name));
       return await run(bench);
     },
     ...more,
@@ -33,8 +33,8 @@ const subject = (name: string, rate: number) => ({
 const good = scenario(
   'good',
   async (bench) => {
-    bench.invite('empty-uws');
-    bench.invite('sdk');
+    bench.optionalPeer('empty-uws');
+    bench.optionalPeer('sdk');
     bench.remarks.push('a remark');
     return {
       comparison: await bench.compare([subject('A', 30), subject('B', 10)]),
@@ -52,7 +52,7 @@ const good = scenario(
 );
 const bad = scenario('bad', async (bench) => {
   void Promise.reject(new Error('not awaited'));
-  bench.afterwards(async () => {
+  bench.onTeardown(async () => {
     throw new Error('no broom');
   });
   await new Promise((resolve) => setImmediate(resolve));
@@ -79,7 +79,7 @@ t.test(
     const late = scenario('late', async (bench) => {
       stop.abort();
       await gone;
-      bench.afterwards(async () => ended.push('started too late'));
+      bench.onTeardown(async () => ended.push('started too late'));
       return { comparison: await bench.compare([]), notes: [] };
     });
     const progress = new ProgressBar({ write: () => undefined });

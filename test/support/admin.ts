@@ -1,6 +1,7 @@
 /** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
+import type { AuditCluster } from '../../src/io/admin/audit-pages.ts';
 import { Dashboard } from '../../src/io/admin/dashboard.ts';
 import { createNodeWork, type Reload } from '../../src/io/admin/node-work.ts';
 import { AdminNodes, type NodeLinks } from '../../src/io/admin/nodes.ts';
@@ -11,7 +12,6 @@ import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/c
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import type { UpstreamAdministration } from '../../src/io/mcp/upstreams/servers.ts';
 import type { AdminAppDeps } from '../../src/io/routes/admin/apps.ts';
-import type { AuditCluster } from '../../src/io/routes/admin/audit.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
 import type { OperationDeps } from '../../src/io/routes/admin/operations.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';

@@ -10,6 +10,7 @@ import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
 import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
+import type { McpEndpoint } from '../../src/io/mcp/authenticate.ts';
 import type { YieldToLoop } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
@@ -20,7 +21,7 @@ import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
-import { createMcpRoutes, type McpEndpoint } from '../../src/io/routes/mcp.ts';
+import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
 import { freshBounds } from './actors/bounds.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 

@@ -54,7 +54,7 @@ export async function prepareMixed(bench: Bench): Promise<MixedSetup> {
 /** An application with a webhook for each of them; the receiver's address. */
 async function hook(bench: Bench, url: string, owners: readonly Person[]): Promise<string> {
   const receiver = await startServer('webhooks');
-  bench.afterwards(() => receiver.stop());
+  bench.onTeardown(() => receiver.stop());
   for (const [index, { cookie }] of owners.entries()) {
     const address = `https://mixed${index}.example`;
     const body = { name: `Mixed ${index}`, url: address, webhookUrl: `${receiver.url}/hook` };

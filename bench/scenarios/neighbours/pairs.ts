@@ -130,7 +130,7 @@ export const PAIRS: readonly Pair[] = [
     async prepare({ bench, url }) {
       const [abuser = '', other = ''] = await bearers(bench, url);
       const generator = startGenerator();
-      bench.afterwards(() => generator.stop());
+      bench.onTeardown(() => generator.stop());
       const { hostname: host, port } = new URL(url);
       const flood = callTool(url, [abuser], 'wallet_get_balance');
       const [, body = ''] = flood.requests[0]?.split('\r\n\r\n') ?? [];

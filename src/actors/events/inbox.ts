@@ -76,7 +76,7 @@ export class EventInbox {
   /** Call it when the owner of `EVENTS_HOME` may be another: the owner alone releases events. */
   ownershipChanged(): void {
     const { ownership = OWNS_ALL } = this.#options;
-    if (!ownership.owns(...EVENTS_HOME)) this.#letGo();
+    if (!ownership.owns(...EVENTS_HOME)) this.#evict();
     else if (this.#window === undefined) this.#takeOver();
   }
 
@@ -224,7 +224,7 @@ export class EventInbox {
     this.#scheduleRelease();
   }
 
-  #letGo(): void {
+  #evict(): void {
     this.#cancelRelease?.();
     this.#cancelRelease = undefined;
     this.#window = undefined;

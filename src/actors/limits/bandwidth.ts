@@ -109,7 +109,7 @@ export class FairBucket {
    * debt.
    */
   turn(nowMs: number): Debtor[] {
-    if (this.#bytesPerSecond() === 0) return this.#letGo();
+    if (this.#bytesPerSecond() === 0) return this.#releaseAll();
     this.#refill(nowMs);
     const sharers = [...this.#persons.values()].map((person) => this.#collect(person));
     const shares = evenly(this.#savedBytes, sharers.map(demandOf));
@@ -148,7 +148,7 @@ export class FairBucket {
     return this.present === 0 && this.#savedBytes >= this.#worthOf(IDLE_SAVINGS_MS);
   }
 
-  #letGo(): Debtor[] {
+  #releaseAll(): Debtor[] {
     const owing = [...this.#accounts.values()].filter(({ owedBytes }) => owedBytes > 0);
     for (const account of this.#accounts.values()) {
       account.owedBytes = 0;

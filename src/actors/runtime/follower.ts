@@ -77,10 +77,10 @@ export class Follower implements ReplicaListener {
       const { kind, id } = cell;
       if (before.ownerOf(kind.kind, id) === now.ownerOf(kind.kind, id)) continue;
       if (cluster.owns(kind.kind, id)) turns.takeOver(cell);
-      else turns.letGo(cell);
+      else turns.evict(cell);
     }
-    mailboxes.letGo();
-    timers.letGo();
+    mailboxes.evict();
+    timers.evict();
     mailboxes.start();
     timers.start();
   }

@@ -146,7 +146,7 @@ export class GroupCommit {
   }
 
   /** A caller waits for `group`: starts it now when it is the open one; any other is on its way. */
-  hurry(group = this.newestPending): void {
+  flushSoon(group = this.newestPending): void {
     if (group !== this.#open) return;
     group.urgent = true;
     this.#scheduleStart();
@@ -231,7 +231,7 @@ export class GroupCommit {
     this.#options.onCommitted(group);
     if (judged !== undefined && !this.#decide(group, judged)) return;
     this.#perform(group);
-    this.#let(group);
+    this.#openGate(group);
     if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();
     else if (this.#open.turns.length > 0) this.#scheduleIdleCommit();
   }
@@ -270,7 +270,7 @@ export class GroupCommit {
       if (!this.#gated.delete(gate)) return;
       gate.committed = true;
       this.#perform(gate);
-      this.#let(gate);
+      this.#openGate(gate);
     });
   }
 
@@ -285,7 +285,7 @@ export class GroupCommit {
   }
 
   /** Lets the answers of a group leave. */
-  #let(group: CommitGroup<Effect>): void {
+  #openGate(group: CommitGroup<Effect>): void {
     group.forget();
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();

@@ -83,7 +83,7 @@ export class Mailboxes {
   }
 
   /** Forgets the mail of actors that another node delivers to now. Its rows stay. */
-  letGo(): void {
+  evict(): void {
     const { owns } = this.#options;
     for (const [name, mailbox] of this.#mailboxes) {
       if (owns?.(mailbox.kind, mailbox.id) !== false) continue;

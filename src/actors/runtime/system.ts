@@ -85,7 +85,7 @@ export class RunningSystem implements ActorSystem {
             kept[1],
             undefined,
           );
-          if (cell.gate !== undefined) this.#wiring.commit.hurry(cell.gate);
+          if (cell.gate !== undefined) this.#wiring.commit.flushSoon(cell.gate);
           return;
         }
         const first = key === undefined ? undefined : cell.unanswered?.get(key);
@@ -150,7 +150,7 @@ export class RunningSystem implements ActorSystem {
       const settle = (value: unknown, error: Error | undefined) =>
         error === undefined ? resolve(value as Reply) : reject(error);
       gate.gate({ settle }, reply, undefined);
-      this.#wiring.commit.hurry(gate);
+      this.#wiring.commit.flushSoon(gate);
     });
   }
 
@@ -280,7 +280,7 @@ export class RunningSystem implements ActorSystem {
     return new Promise((resolve) => {
       const check = () => {
         const { commit, count } = this.#wiring;
-        commit.hurry();
+        commit.flushSoon();
         if (count.pending === 0 && commit.idle) resolve(true);
         else if (commit.failed || this.#options.clock() >= endMs) resolve(false);
         else this.#options.schedule.timer(DRAIN_INTERVAL_MS, check);
@@ -296,7 +296,7 @@ export class RunningSystem implements ActorSystem {
     this.#stopRetention();
     const { commit } = this.#wiring;
     while (!commit.idle && !commit.failed) {
-      commit.hurry();
+      commit.flushSoon();
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
     commit.halt();

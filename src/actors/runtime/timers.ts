@@ -42,7 +42,7 @@ export class Timers {
   }
 
   /** Forgets the timers of actors that another node owns now. Their rows stay. */
-  letGo(): void {
+  evict(): void {
     for (const [name, { kind, id }] of this.#underWay) {
       if (this.#owns?.(kind, id) === false) this.#underWay.delete(name);
     }

@@ -52,17 +52,17 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
   constructor(options: TurnsOptions) {
     this.#options = options;
     const { ports, limits, mailboxes } = options;
-    const poke = (cell: Cell) => mailboxes.resumeActor(cell.kind.kind, cell.id);
+    const resume = (cell: Cell) => mailboxes.resumeActor(cell.kind.kind, cell.id);
     this.#portCalls = new PortCallRunner({
       ports,
       callsPerActorMax: limits.callsPerActorMax,
       ended: (cell, chain, command) => {
         this.run(cell, command, chain);
-        poke(cell);
+        resume(cell);
       },
       failed: (cell, chain, error) => {
         this.#bug(cell, { type: 'next' }, chain, error);
-        poke(cell);
+        resume(cell);
       },
     });
   }
@@ -150,7 +150,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     if (gate === undefined) waiter.settle(undefined, error);
     else {
       gate.gate(waiter, undefined, error);
-      this.#options.commit.hurry(gate);
+      this.#options.commit.flushSoon(gate);
     }
   }
 
@@ -167,7 +167,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     const isUnawaited = prepared.outcome.unawaited === true;
     if (prepared.operations.length === 0) {
       this.#finish(prepared, commit.open);
-      if (!isUnawaited && cell.gate !== undefined) commit.hurry(cell.gate);
+      if (!isUnawaited && cell.gate !== undefined) commit.flushSoon(cell.gate);
       return;
     }
     if (prepared.claims.length > 0) claims.write(prepared.claims, commit.open);
@@ -194,7 +194,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     if (verdict === VERDICT.applied) this.#applied(prepared, written, openGate);
     else if (verdict === VERDICT.fenced || verdict === VERDICT.stale) {
       this.#takeWaiter(cell, chain)?.settle(undefined, new NotOwner());
-      this.letGo(cell);
+      this.evict(cell);
       const { entry } = chain;
       chain.entry = undefined;
       if (entry !== undefined) this.#options.mailboxes.outdated(entry);
@@ -256,7 +256,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
   }
 
   /** Another node owns the actor, or went on with it: the instance leaves, and nothing of these commands has happened. */
-  letGo(cell: Cell): void {
+  evict(cell: Cell): void {
     const { held = [] } = cell;
     cell.gone = true;
     cell.held = undefined;
@@ -282,8 +282,8 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
    * instance that was loaded before it is out of date.
    */
   #replaceHeir(former: Cell): void {
-    const heir = this.#options.passivation.live(former.kind.kind, former.id);
-    if (heir !== undefined && heir.seq <= former.seq) this.letGo(heir);
+    const newerInstance = this.#options.passivation.live(former.kind.kind, former.id);
+    if (newerInstance !== undefined && newerInstance.seq <= former.seq) this.evict(newerInstance);
   }
 
   /** A command whose actor is no longer here. Its durable row is at the new owner. */

@@ -1,7 +1,7 @@
 /** MCP with OAuth: an endpoint where every request without a token of it is a challenge, GET and `initialize` included. */
 import { Reply } from '../http/table/route.ts';
+import type { McpEndpoint } from '../mcp/authenticate.ts';
 import { rpcFailure } from '../mcp/rpc.ts';
-import type { McpEndpoint } from '../routes/mcp.ts';
 import { audienceOf, bearerChallenge, CONNECT_PATH } from './resources.ts';
 
 /** `path` may have parameters: the path of the request is the resource. */

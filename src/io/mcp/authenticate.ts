@@ -9,7 +9,7 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { checkSession } from '../http/checks/session-check.ts';
 import { readBearer } from '../http/exchange/request.ts';
-import type { RouteContext, SessionLookup } from '../http/table/route.ts';
+import type { Reply, RouteContext, SessionLookup } from '../http/table/route.ts';
 import type { RequestContext } from './audit.ts';
 import { type CapabilityCodes, invalidCode } from './capability.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
@@ -21,6 +21,17 @@ export type Authentication =
   /** An invalid bearer, which is never treated as absent. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none' };
+
+/** An address that serves MCP. */
+export interface McpEndpoint {
+  readonly path: string;
+  /** What is said of it beside the description of the methods. */
+  readonly summary: string;
+  /** The resource that tokens must be issued for; null: tokens of mcp_login. */
+  audienceOf(context: RouteContext): string | null;
+  /** The answer to a caller without a session there; absent: such callers are served as spec 4.1 says. */
+  challenge?(context: RouteContext, authentication: Authentication, id: string | undefined): Reply;
+}
 
 const UNKNOWN: Authentication = { kind: 'unknown' };
 const NONE: Authentication = { kind: 'none' };

@@ -15,7 +15,7 @@ import {
   type RouteContext,
   type SessionLookup,
 } from '../http/table/route.ts';
-import { type Authentication, authenticate } from '../mcp/authenticate.ts';
+import { type Authentication, authenticate, type McpEndpoint } from '../mcp/authenticate.ts';
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import type { NodeSignals } from '../mcp/node-signals.ts';
@@ -40,17 +40,6 @@ import { BUILT_IN } from '../mcp/tools/built-in.ts';
 const BODY_MAX_BYTES = 256 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
-
-/** An address that serves MCP. */
-export interface McpEndpoint {
-  readonly path: string;
-  /** What is said of it beside the description of the methods. */
-  readonly summary: string;
-  /** The resource that tokens must be issued for; null: tokens of mcp_login. */
-  audienceOf(context: RouteContext): string | null;
-  /** The answer to a caller without a session there; absent: such callers are served as spec 4.1 says. */
-  challenge?(context: RouteContext, authentication: Authentication, id: string | undefined): Reply;
-}
 
 const OPEN_ENDPOINTS: readonly McpEndpoint[] = [
   { path: '/mcp', summary: 'MCP over JSON-RPC 2.0: one message or a batch', audienceOf: () => null },

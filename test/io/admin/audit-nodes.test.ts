@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { AuditLog, CallLog } from '../../../src/io/admin/audit.ts';
-import { type AuditCluster, auditPage } from '../../../src/io/routes/admin/audit.ts';
+import { type AuditCluster, auditPage } from '../../../src/io/admin/audit-pages.ts';
 import type { Answer } from '../../support/account.ts';
 import { START_MS } from '../../support/actors/actors.ts';
 import { startAdmin } from '../../support/admin.ts';

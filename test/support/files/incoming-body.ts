@@ -24,7 +24,7 @@ export class FakeBody implements PrebufferableBody {
   ended = false;
   gathered: ((found: PrebufferResult) => void) | undefined;
 
-  invite(): void {
+  sendContinue(): void {
     this.invited = true;
   }
 

@@ -82,12 +82,12 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
   read(sink: IncomingSink): void {
     this.check();
     this.#sink = sink;
-    this.invite();
+    this.sendContinue();
     this.#deliver();
   }
 
-  invite(): void {
-    this.#body.invite();
+  sendContinue(): void {
+    this.#body.sendContinue();
   }
 
   pause(): void {

@@ -9,7 +9,7 @@ export type BodyHead = Pick<IncomingHead, 'contentLength' | 'awaitsContinue'>;
 const continued = new WeakSet<HttpResponse>();
 
 /** The first byte of the body is awaited. Call it at most once, before the answer. */
-export function invite(response: HttpResponse, { awaitsContinue }: BodyHead): void {
+export function sendContinue(response: HttpResponse, { awaitsContinue }: BodyHead): void {
   if (!awaitsContinue) return;
   continued.add(response);
   // There is no call for an interim answer. uWebSockets.js takes the status for written from here on.

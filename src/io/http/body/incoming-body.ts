@@ -22,7 +22,7 @@ export interface IncomingBody {
    */
   read(sink: IncomingSink, early?: 'early'): void;
   /** The body is wanted: a client that waits for `100 Continue` gets it. */
-  invite(): void;
+  sendContinue(): void;
   /** Asks the client to wait. Not immediate: uWS may still deliver megabytes (docs/optimizations.md, `SO_RCVBUF`). */
   pause(): void;
   resume(): void;

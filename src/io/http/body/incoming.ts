@@ -5,7 +5,7 @@
 
 import type { RemainingBody } from '../exchange/stream.ts';
 import type { HttpResponse } from '../listen/server.ts';
-import { type BodyHead, invite } from './continue.ts';
+import { type BodyHead, sendContinue } from './continue.ts';
 import type { IncomingSink, PrebufferableBody, PrebufferResult } from './incoming-body.ts';
 import { MinimumRate, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_INTERVALS } from './open-bodies.ts';
 import { BodyPrebuffer } from './prebuffer.ts';
@@ -84,21 +84,21 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
       }
     });
     open.add(this);
-    if (hooks.isAwaited === true) this.invite();
+    if (hooks.isAwaited === true) this.sendContinue();
   }
 
   get ended(): boolean {
     return this.#ended;
   }
 
-  invite(): void {
+  sendContinue(): void {
     if (this.#began || this.#closed || this.#diverted) return;
     this.#began = true;
-    invite(this.#response, this.#head);
+    sendContinue(this.#response, this.#head);
   }
 
   prebuffer(sizeBytes: number, ready: (found: PrebufferResult) => void): void {
-    this.invite();
+    this.sendContinue();
     this.#prebuffer.expect(sizeBytes, ready);
     if (this.#closed || this.#diverted) this.#prebuffer.notify('gone');
     else if (this.#ended || this.#prebuffer.isEnough) this.#prebuffer.notify('enough');
@@ -113,7 +113,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     }
     if (this.#sink !== undefined) throw new Error('a body is read once');
     this.#sink = sink;
-    if (early === undefined) this.invite();
+    if (early === undefined) this.sendContinue();
     const held = this.#prebuffer.take();
     // Before the first piece, at which the sink may pause.
     this.resume();

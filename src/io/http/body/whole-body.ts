@@ -3,7 +3,7 @@
 import { GatewayError } from '../../../domain/errors.ts';
 import type { RemainingBody } from '../exchange/stream.ts';
 import type { HttpResponse } from '../listen/server.ts';
-import { type BodyHead, invite } from './continue.ts';
+import { type BodyHead, sendContinue } from './continue.ts';
 import type { IncomingSink } from './incoming-body.ts';
 import { MinimumRate, type OpenBodies, type OpenBody, REARM_INTERVALS, rearm } from './open-bodies.ts';
 
@@ -25,7 +25,7 @@ export function readWholeBody(
   open: OpenBodies,
   onResult: (result: BodyResult) => void,
 ): RemainingBody {
-  invite(response, head);
+  sendContinue(response, head);
   const reader = new WholeBodyReader(response, options, open, onResult);
   response.onData((chunk, isLast) => reader.take(chunk, isLast));
   return reader;

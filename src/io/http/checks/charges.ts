@@ -30,20 +30,20 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
   }
 
   chargeAnonymous(cost: number): void {
-    this.#show(this.#limiter.chargeConnection(this, cost, this.#nowMs));
-    this.#show(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
+    this.#applyQuota(this.#limiter.chargeConnection(this, cost, this.#nowMs));
+    this.#applyQuota(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
   }
 
   /** The browser sends it, not the page: only the address is charged. Throws `AccessRateLimit`. */
   chargePreflight(): void {
     this.#limiter.keepOpen(this, this.#nowMs);
-    this.#show(this.#limiter.chargeAddress(this.address, 1, this.#nowMs));
+    this.#applyQuota(this.#limiter.chargeAddress(this.address, 1, this.#nowMs));
   }
 
   /** Once the budget of unknown keys is spent, a login attempt is refused before its key is looked up. */
   chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void {
     if (scope === 'm') this.checkUnknownKeys();
-    this.#show(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
+    this.#applyQuota(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
   }
 
   async chargeProvableKey<T>(
@@ -53,7 +53,7 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
   ): Promise<T> {
     if (scope === 'm') this.checkUnknownKeys();
     const quotaResult = this.#limiter.chargeKey(scope, publicKey, this.address, 1, this.#nowMs, true);
-    this.#show(quotaResult);
+    this.#applyQuota(quotaResult);
     if (quotaResult?.needsProof !== true) return login(false);
     let result: T;
     try {
@@ -61,7 +61,7 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
     } catch (error) {
       // An overload or a failure does not decide about the proof.
       if (error instanceof GatewayError && errorRow(error.row).status < 500)
-        this.#show(this.#limiter.settleProof(quotaResult, false));
+        this.#applyQuota(this.#limiter.settleProof(quotaResult, false));
       throw error;
     }
     this.#limiter.settleProof(quotaResult, true);
@@ -71,18 +71,19 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
   chargeSignUp(): () => void {
     const { signUps } = this.#limiter.budgets;
     const quotaResult = signUps.charge(this.address, this.#nowMs);
-    if (quotaResult?.allowed === false) this.#show(quotaResult, 'too many accounts of one network today');
+    if (quotaResult?.allowed === false)
+      this.#applyQuota(quotaResult, 'too many accounts of one network today');
     return () => quotaResult !== undefined && signUps.giveBack(this.address, this.#nowMs);
   }
 
   noteSession(quotaResult: QuotaResult | undefined): void {
     this.#limiter.keepOpen(this, this.#nowMs);
-    if (quotaResult !== undefined) this.#show(this.#limiter.weigh(quotaResult));
+    if (quotaResult !== undefined) this.#applyQuota(this.#limiter.weigh(quotaResult));
   }
 
   chargeCode(hash: string): void {
     const quotaResult = this.#limiter.chargeKey('p', hash, this.address, 1, this.#nowMs);
-    this.#show(quotaResult === undefined ? undefined : { ...quotaResult, scope: 'i' });
+    this.#applyQuota(quotaResult === undefined ? undefined : { ...quotaResult, scope: 'i' });
   }
 
   noteRefusal({ row, scope, retryAfterSeconds = 1 }: GatewayError, holder: Holder): void {
@@ -94,10 +95,10 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
   }
 
   noteOwn(quotaResult: QuotaResult, detail: string): void {
-    this.#show(quotaResult, detail);
+    this.#applyQuota(quotaResult, detail);
   }
 
-  #show(quotaResult: QuotaResult | undefined, detail?: string): void {
+  #applyQuota(quotaResult: QuotaResult | undefined, detail?: string): void {
     this.quotaResult = tightest(this.quotaResult, quotaResult);
     if (quotaResult?.allowed === false) {
       throw new GatewayError('AccessRateLimit', detail, quotaResult.resetSeconds);
@@ -114,6 +115,6 @@ export class RequestCharges implements RequestLimiter, CallerAddress {
 
   /** A budget is no window scope: the header shows it only when it refuses. */
   #refuseSpent(quotaResult: QuotaResult | undefined): void {
-    if (quotaResult?.allowed === false) this.#show(quotaResult);
+    if (quotaResult?.allowed === false) this.#applyQuota(quotaResult);
   }
 }

@@ -12,10 +12,11 @@ import {
   utcText,
 } from '../../../domain/schema.ts';
 import { toIso } from '../../../domain/time.ts';
+import type { AuditCluster } from '../../admin/audit-pages.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import type { HealthFacts } from '../info.ts';
-import { type AuditCluster, createAdminAuditRoutes } from './audit.ts';
+import { createAdminAuditRoutes } from './audit.ts';
 
 /** The overview counts dead letters up to this number. */
 const DEAD_LETTERS_COUNTED_MAX = 1_000;
