@@ -113,7 +113,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const eventDeps = { ...base, actors, eventLog: await eventLog(), bounds, sandbox, modules };
   const events = startEventDelivery(eventDeps);
   const telemetry = openTelemetry({ ...base, version: options.version });
-  delivery = startWebhooks({ ...eventDeps, sink: requests.sink, cipher, telemetry });
+  delivery = startWebhooks({ ...eventDeps, local, cluster, sink: requests.sink, cipher, telemetry });
   const deps: HttpDeps = {
     configuration,
     cluster,
@@ -281,7 +281,9 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   if (cluster !== undefined) {
-    await pipelines.public.drain(SHORT_DRAIN_MS);
+    // Attempts under way are settled here, or repeated by the next owner.
+    const attempts = Promise.race([hooks, wait(SHORT_DRAIN_MS)]);
+    await Promise.all([pipelines.public.drain(SHORT_DRAIN_MS), attempts]);
     await cluster.leave(actors);
   }
   const left = await Promise.all(

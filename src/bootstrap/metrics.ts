@@ -337,7 +337,11 @@ function webhookReadings({ webhooks }: MetricSources) {
     gatehouse_webhook_applications_disabled: counters.disabled,
     gatehouse_webhook_applications_waiting: counters.waiting,
     gatehouse_webhook_attempts_in_flight: counters.inFlight,
-    gatehouse_webhook_attempts_total: { delivered: counters.delivered, failed: counters.failed },
+    gatehouse_webhook_attempts_total: {
+      delivered: counters.delivered,
+      failed: counters.failed,
+      ended: counters.ended,
+    },
     gatehouse_webhook_events_delivered_total: counters.deliveredEvents,
     gatehouse_webhook_turns_deferred_total: counters.deferred,
     gatehouse_webhook_oldest_pending_seconds: counters.oldestUndeliveredSeconds,

@@ -1,9 +1,9 @@
 /** Composes webhook delivery (spec 6.2): sender with SSRF guard, dispatcher over the event log, owner API. */
 
-import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { WebhookPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import { missingFeatures } from '../domain/features.ts';
@@ -12,10 +12,13 @@ import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { LineSink, Log } from '../io/observability/log.ts';
 import { createAttemptLog } from '../io/webhooks/attempt-log.ts';
 import { WebhookDispatcher } from '../io/webhooks/dispatcher.ts';
+import { type DeliveryLease, ENDLESS } from '../io/webhooks/lease.ts';
 import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
+import { WebhookOwnerWork } from '../io/webhooks/owner-work.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** Time for deliveries in flight at a stop: the deadline of one plus the commit of its result. */
@@ -61,7 +64,9 @@ interface WebhookDeps {
   readonly log: Log;
   /** For the lines of attempts. */
   readonly sink: LineSink;
-  readonly actors: GatewayActors;
+  /** Of this node: deliveries are made and settled at the owner, access of applications is read from the replica. */
+  readonly local: RunningSystem;
+  readonly cluster: OpenedCluster | undefined;
   readonly cipher: ApiKeyCipher;
   readonly eventLog: EventLog;
   readonly telemetry: Pick<Telemetry, 'tracing'>;
@@ -69,7 +74,7 @@ interface WebhookDeps {
 }
 
 export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
-  const { actors, cipher, configuration, eventLog, log, settings, sink, telemetry, ownership } = deps;
+  const { cipher, cluster, configuration, eventLog, local, log, settings, sink, telemetry, ownership } = deps;
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
   const sender = createWebhookSender({
@@ -80,8 +85,9 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
   });
   const attemptLog = createAttemptLog(configuration.log.requests, sink, Date.now);
   const dispatcher = new WebhookDispatcher({
-    actors,
-    administration: actors.administration,
+    actors: local,
+    administration: local.administration,
+    lease: cluster === undefined ? ENDLESS : leaseOf(cluster),
     log: eventLog,
     sender,
     cipher,
@@ -95,14 +101,31 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
   const delivers = !missingFeatures(configuration).has('webhooks');
   // Runs in the background, so that a start does not wait for thousands of applications.
   if (delivers) dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
+  const work = new WebhookOwnerWork({
+    dispatcher,
+    actors: local,
+    log: eventLog,
+    attemptLog,
+    clock: Date.now,
+  });
+  const atDeliverer = cluster?.webhookOwners(work) ?? ((_verb, _appId, here) => here());
   return {
-    ownerApi: new WebhookOwnerApi(dispatcher, eventLog, sender, attemptLog),
+    ownerApi: new WebhookOwnerApi({ work, atDeliverer, isOffered: () => delivers }),
     changed: (appId) => (delivers ? dispatcher.changed(appId) : undefined),
     ownershipChanged: async () => (delivers ? dispatcher.ownershipChanged() : undefined),
     counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);
       sender.close();
+    },
+  };
+}
+
+/** A node that leaves has none: the others deliver as soon as that is applied. */
+function leaseOf({ node }: OpenedCluster): DeliveryLease {
+  return {
+    get leftMs() {
+      return node.admits ? node.leaseLeftMs : 0;
     },
   };
 }

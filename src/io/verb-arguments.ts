@@ -5,3 +5,9 @@ export function textOf(value: unknown): string {
   if (typeof value !== 'string') throw new TypeError(`expected a text, not ${typeof value}`);
   return value;
 }
+
+/** The same of a number. */
+export function numberOf(value: unknown): number {
+  if (typeof value !== 'number') throw new TypeError(`expected a number, not ${typeof value}`);
+  return value;
+}

@@ -76,7 +76,8 @@ t.test('features with Cluster: no application gets deliveries, at a start or aft
   };
   const start = (configuration: Configuration) => {
     const own = { configuration, sink, cipher, eventLog: rig.log, telemetry: { tracing: undefined } };
-    const delivery = startWebhooks({ ...partsOf(rig), ...own });
+    const local = rig.actors.system;
+    const delivery = startWebhooks({ ...partsOf(rig), ...own, local, cluster: undefined });
     t.teardown(() => delivery.stop());
     return delivery;
   };

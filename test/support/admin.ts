@@ -35,7 +35,7 @@ const NO_MCP_SERVERS: UpstreamAdministration = {
   settle: async () => undefined,
 };
 const NO_WEBHOOKS = {
-  oldestUndeliveredSeconds: () => null,
+  oldestUndeliveredSeconds: async () => null,
   deliveries: noWebhooks,
   resend: noWebhooks,
 };

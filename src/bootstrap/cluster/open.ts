@@ -2,11 +2,13 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import { app } from '../../actors/apps/app.ts';
 import { Departure } from '../../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../../actors/gateway-actors.ts';
 import { KINDS } from '../../actors/kinds.ts';
-import { createRoutedSystem, ownerUnavailable, type Place } from '../../actors/routed-system.ts';
+import { atOwner, createRoutedSystem, ownerUnavailable, type Place } from '../../actors/routed-system.ts';
 import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
+import { NotOwner } from '../../actors/runtime/not-owner.ts';
 import { type ClusterNode, createClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import type { PeerListener } from '../../actors/runtime/replication/port.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
@@ -36,6 +38,12 @@ import { MCP_VERBS, NodeSignals } from '../../io/mcp/node-signals.ts';
 import type { ClusterReadings } from '../../io/observability/cluster-metrics.ts';
 import type { Log } from '../../io/observability/log.ts';
 import type { NodeDurations } from '../../io/observability/metrics.ts';
+import {
+  type AtDeliverer,
+  WEBHOOK_VERBS,
+  type WebhookOwnerWork,
+  webhookVerbs,
+} from '../../io/webhooks/owner-work.ts';
 import { secretsOf } from './commands.ts';
 import { followNodes, type KnownNodes, NOTHING_READ, openLinks } from './nodes.ts';
 import { startUpkeep } from './replica.ts';
@@ -57,6 +65,8 @@ export interface OpenedCluster extends ClusterNode {
   mcpSignals(): NodeSignals;
   /** Other nodes may ask for the work from now on. Returns the nodes as the panel reaches them. */
   adminNodes(work: NodeWork): AdminNodes;
+  /** Other nodes may ask for the work from now on. Returns how an operation gets to the node that delivers. */
+  webhookOwners(work: WebhookOwnerWork): AtDeliverer;
   /** For health and the panel. */
   facts(): ClusterFacts;
   readings(): ClusterReadings;
@@ -167,6 +177,7 @@ export async function openCluster(
       return signals;
     },
     adminNodes: (work) => openAdminNodes(work, known, holder),
+    webhookOwners: (work) => openWebhookOwners(work, known, holder),
     facts: () => clusterFacts(known),
     readings: () => clusterReadings(known),
     reloaded(now) {
@@ -250,7 +261,7 @@ function createLinks(
       onApplied: (node, position) => holder.listener?.onApplied(node, position),
     },
     verbs: Object.fromEntries([
-      ...ACTOR_VERBS.map((name) => [name, held(verb(name))] as const),
+      ...[...ACTOR_VERBS, ...WEBHOOK_VERBS].map((name) => [name, held(verb(name))] as const),
       ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)] as const),
     ]),
     position: () => holder.parts?.replica.position ?? 0,
@@ -336,6 +347,26 @@ function openAdminNodes(work: NodeWork, known: KnownNodes, holder: Holder): Admi
     call: links.call,
   });
   return new AdminNodes(work, nodeLinks);
+}
+
+function openWebhookOwners(work: WebhookOwnerWork, known: KnownNodes, holder: Holder): AtDeliverer {
+  const { view, links } = known;
+  const place = placeOf(known, holder);
+  const admit = (appId: string) => {
+    if (!view.owns(app.kind, appId)) throw new NotOwner();
+    if (!view.admits) throw ownerUnavailable();
+  };
+  holder.verbs = { ...holder.verbs, ...webhookVerbs(work, admit) };
+  return async <Result>(
+    verb: string,
+    appId: string,
+    here: () => Promise<Result>,
+    ...args: readonly unknown[]
+  ): Promise<Result> => {
+    const there = (node: number) => links.call(node, verb, appId, ...args);
+    // The node there runs the same program: it has checked what it was given, and sends what `here` gives.
+    return (await atOwner(place, app.kind, appId, { here, there, waits: true })) as Result;
+  };
 }
 
 /** The table of nodes. Without an answer of the database this node serves nothing soon. */

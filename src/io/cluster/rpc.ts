@@ -1,6 +1,6 @@
 /**
  * Calls over a link: verb and arguments there, a value or a row of the error table back, with the position that the answer
- * was given at. Every call ends: by its answer, with its link, or after 5 s.
+ * was given at. Every call ends: by its answer, with its link, or in time.
  */
 
 import { ownerUnavailable, type RemoteReply } from '../../actors/routed-system.ts';
@@ -21,9 +21,10 @@ const MOVED = 4;
 export const CALLS_MAX = QUEUED_FRAMES_MAX;
 /** A call waits this long for its answer, at most. */
 export const CALL_MS = 5_000;
+/** The same of verbs that wait for a third machine: for a delivery under way to a receiver, and for one more. */
+const SLOW_MS: Readonly<Record<string, number>> = { webhookPing: 12_000 };
 /** Interval at which calls are checked for their end. */
 const CHECK_MS = 250;
-const CHECKS = CALL_MS / CHECK_MS;
 
 /** Answers a call. A row of the error table may be thrown or rejected with; so may `NotOwner`. */
 type Verb = (...args: readonly unknown[]) => unknown;
@@ -52,7 +53,6 @@ export class Calls {
   readonly #link: Link;
   readonly #schedule: Schedule;
   readonly #counts: CallCounts;
-  /** In the order of their beginning. */
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
   #checks = 0;
@@ -74,8 +74,9 @@ export class Calls {
       return Promise.reject(new GatewayError('Overloaded'));
     }
     this.#lastId = id;
+    const checks = (SLOW_MS[verb] ?? CALL_MS) / CHECK_MS;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject, lastCheck: this.#checks + CHECKS });
+      this.#waiting.set(id, { resolve, reject, lastCheck: this.#checks + checks });
       this.#cancelCheck ??= this.#schedule.timer(CHECK_MS, this.#check);
     });
   }
@@ -96,7 +97,7 @@ export class Calls {
   readonly #check = (): void => {
     this.#checks += 1;
     for (const [id, { reject, lastCheck }] of this.#waiting) {
-      if (lastCheck > this.#checks) break;
+      if (lastCheck > this.#checks) continue;
       this.#waiting.delete(id);
       this.#counts.timedOut += 1;
       reject(ownerUnavailable());

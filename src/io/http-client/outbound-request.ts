@@ -28,6 +28,8 @@ interface OutboundOptions {
   readonly reader: OutboundReader;
   /** Ends the request in any phase. */
   readonly signal: AbortSignal;
+  /** Asked when a connection is there; false aborts the request before a byte of it is sent. */
+  readonly mayBegin?: (() => boolean) | undefined;
 }
 
 /**
@@ -88,6 +90,7 @@ class OutboundRequest implements ConnectionRequest {
   onBegin(connection: Connection): void {
     this.#connection = connection;
     this.#isReused = connection.isReused;
+    if (this.#options.mayBegin?.() === false) this.#abort();
   }
 
   onHead(head: ResponseHead): void {

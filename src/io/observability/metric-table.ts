@@ -316,8 +316,8 @@ const webhooks = {
   gatehouse_webhook_attempts_in_flight: gauge('attempts', 'Attempts under way.'),
   gatehouse_webhook_attempts_total: counter(
     'attempts',
-    'Attempts by outcome.',
-    label('outcome', ['delivered', 'failed']),
+    'Attempts by outcome; `ended`: the node lost its lease or the application, and the owner repeats it.',
+    label('outcome', ['delivered', 'failed', 'ended']),
   ),
   gatehouse_webhook_events_delivered_total: counter('events', 'Events that were delivered.'),
   gatehouse_webhook_turns_deferred_total: counter('turns', 'Actor turns that were refused and repeated.'),

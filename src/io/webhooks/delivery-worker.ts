@@ -18,12 +18,14 @@ import type { TraceSpan } from '../tracing/span.ts';
 import { actorsBelow } from '../tracing/traced-actors.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { AttemptLog } from './attempt-log.ts';
+import { type LeasedAttempts, LeaseOver } from './lease.ts';
 import type { LogScanner, ScanResult } from './log-scanner.ts';
-import type { WebhookSender } from './sender.ts';
+import type { OutgoingDelivery, WebhookSender } from './sender.ts';
 import { type DeliveryKeys, openKeys } from './signature.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface DeliveryWorkerOptions {
+  /** Of this node: its applications are here, and those of others are not asked to settle a late attempt. */
   readonly actors: ActorSystem;
   readonly log: EventLog;
   readonly subscriptions: Subscriptions;
@@ -42,6 +44,7 @@ export interface DeliveryWorkerOptions {
   readonly tracing: Pick<Tracing, 'beginWork'> | undefined;
   /** Applications that this node delivers to; all unless given. */
   readonly ownership?: Ownership;
+  readonly attempts: LeasedAttempts;
 }
 
 interface Plan {
@@ -82,6 +85,22 @@ export class DeliveryWorker {
     const { actors, cipher } = this.#options;
     const keys = await actors.query(app, appId, { type: 'keys' });
     return openKeys(keys, cipher);
+  }
+
+  /** Throws `LeaseOver` when this node may not deliver, or may not any more: the receiver may have got it all the same. */
+  async send(
+    { view: { appId, url } }: Subscription,
+    delivery: Omit<OutgoingDelivery, 'url' | 'leased'>,
+  ): Promise<AttemptResult> {
+    const { sender, attempts } = this.#options;
+    const leased = attempts.begin(appId);
+    try {
+      const result = await sender.send({ ...delivery, url, leased });
+      if (leased.signal.aborted) throw new LeaseOver();
+      return result;
+    } finally {
+      leased.end();
+    }
   }
 
   #applyView(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
@@ -236,15 +255,15 @@ export class DeliveryWorker {
     { delivery, events, scanned, reopened }: Plan,
     span: TraceSpan | undefined,
   ): Promise<AttemptResult | undefined> {
-    const { sender, checkpoint, onAttempt } = this.#options;
-    const { appId, url } = entry.view;
+    const { checkpoint, onAttempt } = this.#options;
+    const { appId } = entry.view;
     const { webhookId, source, sequences } = delivery;
     const apiKeys = await this.apiKeys(appId);
     // The application was removed meanwhile.
     if (apiKeys === undefined) return undefined;
     entry.lastSource = source;
     const resent = source === 'resend';
-    const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent, span });
+    const result = await this.send(entry, { webhookId, body: bodyOf(events), apiKeys, resent, span });
     onAttempt(result, events.length);
     const behind = scanned < checkpoint(appId);
     let view: WebhookView | undefined;

@@ -2,7 +2,9 @@
  * Delivers the event log to the webhooks of applications (spec 6.2). Reads the log once for all of them, schedules those
  * that an event may be for, and manages slots, retry timers and the checkpoint. An idle application costs no work.
  */
+import { app } from '../../actors/apps/app.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
+import { NotOwner } from '../../actors/runtime/not-owner.ts';
 import { OWNS_ALL } from '../../actors/runtime/ownership.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -12,6 +14,7 @@ import { routeOf } from '../../domain/webhooks/routing.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimits, HostConcurrency } from './concurrency.ts';
 import { DeliveryWorker, type DeliveryWorkerOptions } from './delivery-worker.ts';
+import { type DeliveryLease, ENDLESS, LeasedAttempts, LeaseOver } from './lease.ts';
 import { SubscriptionLoader } from './loader.ts';
 import { LogScanner } from './log-scanner.ts';
 import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './metrics.ts';
@@ -25,6 +28,8 @@ interface DispatcherOptions
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
   readonly concurrency?: ConcurrencyLimits;
+  /** Of a node of a cluster; endless unless given. */
+  readonly lease?: DeliveryLease;
   readonly onBug: (error: unknown, appId: string) => void;
 }
 
@@ -32,6 +37,8 @@ const PAGE_EVENTS = 500;
 /** Delay after a run that an actor refused (overload, quarantine, full disk); doubled each further time. */
 const DEFERRED_MS = 5 * SECOND_MS;
 const DEFERRED_MAX_MS = MINUTE_MS;
+/** Delay after a run that ended with the lease of this node, which may be back at any time. */
+const NO_LEASE_MS = SECOND_MS;
 
 export class WebhookDispatcher {
   readonly subscriptions = new Subscriptions();
@@ -41,20 +48,24 @@ export class WebhookDispatcher {
   readonly #concurrency: HostConcurrency;
   readonly #checkpoint: Checkpoint;
   readonly #loader: SubscriptionLoader;
+  readonly #attempts: LeasedAttempts;
   /** Other nodes deliver too. */
   readonly #isNode: boolean;
+  /** Applications with a run under way, one each, also of those that have moved to another node meanwhile. */
+  readonly #active = new Set<string>();
   readonly #statistics = new WebhookStatistics();
   #position = 0;
   #routing = false;
   #stopped = false;
   #started = false;
   #unsubscribe: (() => void) | undefined;
-  #running = 0;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { actors, log, onBug, concurrency = CONCURRENCY_LIMITS, ownership = OWNS_ALL } = options;
+    const { actors, log, schedule, concurrency = CONCURRENCY_LIMITS } = options;
+    const { ownership = OWNS_ALL, lease = ENDLESS } = options;
     this.#isNode = ownership !== OWNS_ALL;
+    this.#attempts = new LeasedAttempts(lease, (appId) => ownership.owns(app.kind, appId), schedule);
     this.scanner = new LogScanner(log, actors);
     this.#concurrency = new HostConcurrency(concurrency, (appId, release) => this.#run(appId, release));
     this.worker = new DeliveryWorker({
@@ -63,6 +74,7 @@ export class WebhookDispatcher {
       scanner: this.scanner,
       position: () => this.#position,
       checkpoint: (appId) => this.#checkpoint.positionOf(appId) ?? 0,
+      attempts: this.#attempts,
       onAttempt: (result, events) => this.#statistics.attempted(result, events),
     });
     this.#loader = new SubscriptionLoader({
@@ -79,12 +91,14 @@ export class WebhookDispatcher {
       subscriptions: this.subscriptions,
       partitionOf: this.#isNode ? partitionOf : undefined,
       routed: () => this.#position,
-      isHeld: () => this.#loader.unread > 0 || this.#loader.isReading,
-      onError: (error) => {
-        if (!(error instanceof GatewayError)) onBug(error, '');
-      },
+      isHeld: () => this.#loader.unread > 0 || this.#loader.isReading || !this.#attempts.runs,
+      onError: this.#onCheckpointError,
     });
   }
+
+  readonly #onCheckpointError = (error: unknown): void => {
+    if (!(error instanceof GatewayError)) this.#options.onBug(error, '');
+  };
 
   /** Loads all applications and resumes at the stored checkpoint. */
   async start(): Promise<void> {
@@ -113,9 +127,11 @@ export class WebhookDispatcher {
     const cancel = schedule.timer(withinMs, () => {
       over = true;
     });
-    while (this.#running > 0 && !over) await new Promise<void>((resolve) => schedule.timer(10, resolve));
+    while (this.#active.size > 0 && !over) await new Promise<void>((resolve) => schedule.timer(10, resolve));
     cancel();
-    if (this.#started) await this.#checkpoint.write();
+    this.#attempts.stop();
+    // Of a node that is out by now the next owner continues from the checkpoint before.
+    if (this.#started) await this.#checkpoint.write().catch(this.#onCheckpointError);
   }
 
   /** The application's state has changed. */
@@ -126,21 +142,35 @@ export class WebhookDispatcher {
   /** Call it when the applications that this node delivers to may be others. */
   ownershipChanged(): Promise<void> {
     this.#checkpoint.ownershipChanged();
+    this.#attempts.look();
     return this.#loader.ownershipChanged();
+  }
+
+  /** The application as it is delivered to. Throws `WebhookDisabled`, `Stopping`, and `NotOwner` where another node delivers. */
+  async subscription(appId: string): Promise<Subscription> {
+    const { ownership = OWNS_ALL } = this.#options;
+    if (this.#stopped) throw new GatewayError('Stopping');
+    if (!ownership.owns(app.kind, appId)) throw new NotOwner();
+    // A node that has just taken over may not have come to it.
+    if (this.subscriptions.get(appId) === undefined) await this.#loader.load(appId);
+    const entry = this.subscriptions.get(appId);
+    if (entry === undefined) throw new GatewayError('WebhookDisabled');
+    return entry;
   }
 
   /** Runs a test delivery of the owner while no other delivery of the application is in flight. */
   async exclusively<T>(appId: string, work: (entry: Subscription) => Promise<T>): Promise<T> {
-    const entry = this.subscriptions.get(appId);
-    if (entry === undefined || this.#stopped) throw new GatewayError('WebhookDisabled');
-    if (entry.busy) await new Promise<void>((resolve) => entry.waiters.push(resolve));
-    if (this.#stopped) throw new GatewayError('Stopping');
-    entry.busy = true;
-    this.#running += 1;
+    let entry = await this.subscription(appId);
+    if (entry.busy) {
+      const { waiters } = entry;
+      await new Promise<void>((resolve) => waiters.push(resolve));
+      entry = await this.subscription(appId);
+    }
+    if (this.#active.has(appId)) throw new GatewayError('Overloaded');
+    this.#begin(entry);
     try {
       return await work(entry);
     } finally {
-      this.#running -= 1;
       this.#finishRun(entry);
     }
   }
@@ -152,7 +182,7 @@ export class WebhookDispatcher {
 
   counters(): WebhookCounters {
     const { log, clock } = this.#options;
-    return this.#statistics.counters(this.subscriptions, this.#concurrency, log, clock());
+    return this.#statistics.counters(this.subscriptions, this.#concurrency, log, this.#attempts, clock());
   }
 
   /** Schedules routing once for all events that arrive in this event-loop tick. */
@@ -186,6 +216,7 @@ export class WebhookDispatcher {
     const { view } = entry;
     const work = entry.backlog.from !== null || view.open !== null || view.resends.length > 0;
     if (entry.busy || this.#stopped || !work || view.state === 'disabled') return;
+    if (this.#active.has(view.appId)) return;
     entry.cancelTimer?.();
     entry.cancelTimer = undefined;
     const waitMs = (view.retryAtMs ?? 0) - this.#options.clock();
@@ -207,12 +238,13 @@ export class WebhookDispatcher {
 
   #run(appId: string, release: () => void): void {
     const entry = this.subscriptions.get(appId);
-    if (entry === undefined || this.#stopped) {
-      if (entry !== undefined) entry.busy = false;
+    // It may have queued twice: for a run before it was removed or has moved, and for one since it is back.
+    if (entry === undefined || this.#stopped || this.#active.has(appId)) {
+      if (entry !== undefined && this.#stopped) entry.busy = false;
       release();
       return;
     }
-    this.#running += 1;
+    this.#begin(entry);
     this.worker
       .run(entry)
       .then(
@@ -220,23 +252,33 @@ export class WebhookDispatcher {
           entry.deferrals = 0;
           return undefined;
         },
-        (error: unknown) => {
-          this.#statistics.deferred();
-          if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
-          entry.deferrals += 1;
-          return Math.min(DEFERRED_MS * 2 ** (entry.deferrals - 1), DEFERRED_MAX_MS);
-        },
+        (error: unknown) => this.#deferral(entry, error),
       )
       .then((waitMs) => {
-        this.#running -= 1;
         release();
         this.#finishRun(entry, waitMs);
       })
       .catch((error: unknown) => this.#options.onBug(error, appId));
   }
 
+  #begin(entry: Subscription): void {
+    entry.busy = true;
+    this.#active.add(entry.view.appId);
+  }
+
+  /** Milliseconds until a run that was refused is repeated. */
+  #deferral(entry: Subscription, error: unknown): number {
+    this.#statistics.deferred();
+    if (!(error instanceof GatewayError)) this.#options.onBug(error, entry.view.appId);
+    else if (error instanceof LeaseOver || !this.#attempts.runs) return NO_LEASE_MS;
+    entry.deferrals += 1;
+    return Math.min(DEFERRED_MS * 2 ** (entry.deferrals - 1), DEFERRED_MAX_MS);
+  }
+
   /** Ends a run. Waiting test deliveries come first, then the rest of the backlog. */
   #finishRun(entry: Subscription, waitMs?: number): void {
+    const { appId } = entry.view;
+    this.#active.delete(appId);
     const waiter = entry.waiters.shift();
     if (waiter !== undefined) {
       waiter();
@@ -244,8 +286,9 @@ export class WebhookDispatcher {
     }
     entry.busy = false;
     this.#checkpoint.moved();
-    if (this.subscriptions.get(entry.view.appId) !== entry) return;
-    if (waitMs === undefined) this.#schedule(entry);
+    const present = this.subscriptions.get(appId);
+    if (present === undefined) return;
+    if (waitMs === undefined || present !== entry) this.#schedule(present);
     else this.#scheduleIn(entry, waitMs);
   }
 }

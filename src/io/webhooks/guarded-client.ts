@@ -29,6 +29,8 @@ interface GuardedRequest extends RequestLine {
   /** Bytes read of the answer; then the connection is closed. */
   readonly answerMaxBytes: number;
   readonly signal: AbortSignal;
+  /** As of `sendRequest`. */
+  readonly mayBegin?: (() => boolean) | undefined;
 }
 
 interface GuardedAnswer {
@@ -66,7 +68,7 @@ export class GuardedClient {
   }
 
   async #send(request: GuardedRequest, needsNew: boolean): Promise<GuardedResult> {
-    const { url, body, answerMaxBytes, signal } = request;
+    const { url, body, answerMaxBytes, signal, mayBegin } = request;
     const pool = this.#poolOf(url.origin);
     const chunks: Buffer[] = [];
     let sizeBytes = 0;
@@ -82,7 +84,7 @@ export class GuardedClient {
         return sizeBytes <= answerMaxBytes;
       },
     };
-    const result = await sendRequest({ pool, line: request, body, needsNew, reader, signal });
+    const result = await sendRequest({ pool, line: request, body, needsNew, reader, signal, mayBegin });
     if (result.kind !== 'answered') return result;
     if (found === undefined) throw new Error('an answer without a head');
     const isCut = sizeBytes > answerMaxBytes;

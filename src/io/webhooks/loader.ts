@@ -69,7 +69,7 @@ export class SubscriptionLoader {
     for (let after = '', more = true; more && !this.#stopped; ) {
       const ids = administration.ids('app', after, APPS_PER_TICK);
       for (const appId of ids) {
-        if (!onlyNew || subscriptions.get(appId) === undefined) await this.#read(appId);
+        if (!onlyNew || subscriptions.get(appId) === undefined) await this.load(appId);
       }
       more = ids.length === APPS_PER_TICK;
       after = ids.at(-1) ?? '';
@@ -87,10 +87,10 @@ export class SubscriptionLoader {
 
   /** The application's state has changed. */
   changed(appId: string): void {
-    if (!this.#stopped) this.#read(appId).catch((error: unknown) => this.#options.onBug(error, appId));
+    if (!this.#stopped) this.load(appId).catch((error: unknown) => this.#options.onBug(error, appId));
   }
 
-  async #read(appId: string): Promise<void> {
+  async load(appId: string): Promise<void> {
     const { actors, subscriptions, schedule, ownership = OWNS_ALL } = this.#options;
     if (!ownership.owns(app.kind, appId)) {
       this.#unread.delete(appId);

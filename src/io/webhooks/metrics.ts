@@ -4,6 +4,7 @@ import { SECOND_MS } from '../../domain/time.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
 import type { AttemptResult } from '../../domain/webhooks/types.ts';
 import type { HostConcurrency } from './concurrency.ts';
+import type { LeasedAttempts } from './lease.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface WebhookCounters {
@@ -18,6 +19,8 @@ export interface WebhookCounters {
   readonly delivered: number;
   readonly deliveredEvents: number;
   readonly failed: number;
+  /** Ended with the lease of the node, or because another one owns the application; repeated. */
+  readonly ended: number;
   /** Runs that an actor refused; they are repeated. */
   readonly deferred: number;
   /** Age of the oldest undelivered event over all applications; 0 without one. */
@@ -47,6 +50,7 @@ export class WebhookStatistics {
     subscriptions: Subscriptions,
     concurrency: HostConcurrency,
     log: EventLog,
+    { ended }: Pick<LeasedAttempts, 'ended'>,
     nowMs: number,
   ): WebhookCounters {
     let pending = 0;
@@ -70,6 +74,7 @@ export class WebhookStatistics {
       delivered: this.#delivered,
       deliveredEvents: this.#deliveredEvents,
       failed: this.#failed,
+      ended,
       deferred: this.#deferred,
       oldestUndeliveredSeconds: Math.round((nowMs - oldestMs) / SECOND_MS),
     };

@@ -2,12 +2,9 @@
  * Operations of owners and admins on webhooks: list deliveries, resend, ping, re-enable. One implementation and one set
  * of schemas for REST, MCP tools and the admin panel.
  */
-import { randomBytes } from 'node:crypto';
 import { app } from '../../actors/apps/app.ts';
-import { deliveryLog, type LogLine, logPageId, PAGES } from '../../actors/apps/delivery-log.ts';
-import type { AppView } from '../../domain/apps.ts';
+import type { LogLine } from '../../actors/apps/delivery-log.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { type EventLog, OWN_MODULE } from '../../domain/events/events.ts';
 import {
   array,
   boolean,
@@ -22,13 +19,10 @@ import {
   utcText,
 } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
-import { classify } from '../../domain/webhooks/outcome.ts';
-import { RESEND_EVENTS_MAX, RESEND_SPAN_MAX_MS } from '../../domain/webhooks/types.ts';
+import { RESEND_SPAN_MAX_MS } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { type AppItem, appItem, requireOwnApp } from '../apps/apps.ts';
-import type { AttemptLog } from './attempt-log.ts';
-import type { WebhookDispatcher } from './dispatcher.ts';
-import type { WebhookSender } from './sender.ts';
+import type { AtDeliverer, WebhookOwnerWork } from './owner-work.ts';
 
 const failureClasses = ['blocked_address', 'unresolved', 'unreachable', 'timed_out', 'broken'] as const;
 
@@ -94,32 +88,31 @@ export type ResendRequest =
   | { readonly webhookId: string }
   | { readonly fromMs: number; readonly toMs: number };
 
-const PINGS_MAX = 8;
+interface OwnerApiOptions {
+  /** Of this node. */
+  readonly work: WebhookOwnerWork;
+  readonly atDeliverer: AtDeliverer;
+  /** False while webhooks wait for nodes of another version. */
+  readonly isOffered: () => boolean;
+}
 
 export class WebhookOwnerApi {
-  readonly #dispatcher: WebhookDispatcher;
-  readonly #log: EventLog;
-  readonly #sender: WebhookSender;
-  readonly #attemptLog: AttemptLog | undefined;
-  #pings = 0;
-  #counting = false;
+  readonly #work: WebhookOwnerWork;
+  readonly #at: AtDeliverer;
+  readonly #isOffered: () => boolean;
 
-  constructor(
-    dispatcher: WebhookDispatcher,
-    log: EventLog,
-    sender: WebhookSender,
-    attemptLog: AttemptLog | undefined,
-  ) {
-    this.#dispatcher = dispatcher;
-    this.#log = log;
-    this.#sender = sender;
-    this.#attemptLog = attemptLog;
+  constructor({ work, atDeliverer, isOffered }: OwnerApiOptions) {
+    this.#work = work;
+    this.#at = atDeliverer;
+    this.#isOffered = isOffered;
   }
 
   /** Age of the oldest undelivered event in whole seconds; null without a backlog. */
-  oldestUndeliveredSeconds(appId: string, nowMs: number): number | null {
-    const sinceMs = this.#dispatcher.oldestUndeliveredMs(appId);
-    return sinceMs === undefined ? null : Math.max(0, Math.round((nowMs - sinceMs) / SECOND_MS));
+  async oldestUndeliveredSeconds(appId: string, nowMs: number): Promise<number | null> {
+    if (!this.#isOffered()) return null;
+    const here = async () => this.#work.waitingSinceMs(appId);
+    const sinceMs = await this.#at('webhookWaiting', appId, here);
+    return sinceMs === null ? null : Math.max(0, Math.round((nowMs - sinceMs) / SECOND_MS));
   }
 
   /** Attempts after number `after`, or the newest ones without it. Ascending. */
@@ -130,13 +123,11 @@ export class WebhookOwnerApi {
     limit: number,
   ): Promise<DeliveryList> {
     const { webhook } = await requireOwnApp(call, appId);
-    const lines = await this.#lines(call, appId);
-    const page =
-      after === undefined
-        ? lines.slice(-limit)
-        : lines.filter(({ number }) => number > after).slice(0, limit);
+    const from = after ?? null;
+    const here = () => this.#work.lines(appId, from, limit);
+    const lines = await this.#at('webhookLines', appId, here, from, limit);
     return {
-      items: page.map(deliveryItem),
+      items: lines.map(deliveryItem),
       parked: webhook.parked.map(({ webhookId, tick, utcMs, status }) => ({
         webhookId,
         tick,
@@ -144,7 +135,7 @@ export class WebhookOwnerApi {
         status,
       })),
       resends: webhook.resends.map(({ resendId, events }) => ({ resendId, events })),
-      oldestUndeliveredSeconds: this.oldestUndeliveredSeconds(appId, call.nowMs),
+      oldestUndeliveredSeconds: await this.oldestUndeliveredSeconds(appId, call.nowMs),
     };
   }
 
@@ -154,11 +145,11 @@ export class WebhookOwnerApi {
     appId: string,
     request: ResendRequest,
   ): Promise<Static<typeof resendSchema>> {
-    const view = await requireOwnApp(call, appId);
+    await requireOwnApp(call, appId);
     const target =
       'webhookId' in request
-        ? await this.#eventsOf(call, view, request.webhookId)
-        : await this.#eventsBetween(view, request);
+        ? await this.#delivered(appId, request.webhookId)
+        : await this.#deliveredBetween(appId, request);
     const command = {
       type: 'resendEvents' as const,
       userId: call.session.userId,
@@ -173,38 +164,7 @@ export class WebhookOwnerApi {
   async ping(call: AccountCall, appId: string): Promise<PingResult> {
     const { webhookUrl } = await requireOwnApp(call, appId);
     if (webhookUrl === null) throw new GatewayError('WebhookDisabled', 'it has no webhookUrl');
-    if (this.#pings >= PINGS_MAX) throw new GatewayError('Overloaded');
-    this.#pings += 1;
-    try {
-      return await this.#dispatcher.exclusively(appId, async ({ view: { url, state }, host }) => {
-        const webhookId = `ping_${randomBytes(20).toString('base64url')}`;
-        const tick = String(BigInt(call.nowMs) << 20n);
-        const event = { module: OWN_MODULE, tick, type: 'ping', data: { appId, utc: toIso(call.nowMs) } };
-        const apiKeys = await this.#dispatcher.worker.apiKeys(appId);
-        if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
-        const body = JSON.stringify(event);
-        const { span } = call;
-        const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false, span });
-        this.#attemptLog?.({
-          appId,
-          webhookId,
-          source: 'ping',
-          attempt: 1,
-          eventIds: undefined,
-          events: 1,
-          host,
-          result,
-          state,
-          retryAtMs: null,
-        });
-        await call.actors.ask(app, appId, { type: 'logPing', webhookId, tick, result });
-        const { status, failure, elapsedMs, answer } = result;
-        const delivered = classify(result) === 'delivered';
-        return { webhookId, delivered, status, class: failure, milliseconds: elapsedMs, answer };
-      });
-    } finally {
-      this.#pings -= 1;
-    }
+    return this.#at('webhookPing', appId, () => this.#work.ping(appId, call.span));
   }
 
   /** Resumes at the cursor at once. `dropParked` empties the list of parked events. */
@@ -215,50 +175,16 @@ export class WebhookOwnerApi {
     return appItem(await call.actors.ask(app, appId, command, askOptions('app_enable', call)));
   }
 
-  async #lines({ actors }: AccountCall, appId: string): Promise<LogLine[]> {
-    const pages = Array.from({ length: PAGES }, (_, page) =>
-      actors.query(deliveryLog, logPageId(appId, page), { type: 'lines' }),
-    );
-    return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
+  #delivered(appId: string, webhookId: string) {
+    const here = () => this.#work.delivered(appId, webhookId);
+    return this.#at('webhookDelivered', appId, here, webhookId);
   }
 
-  async #eventsOf(
-    call: AccountCall,
-    { id, webhook }: AppView,
-    webhookId: string,
-  ): Promise<{ after: number; until: number; sequences: readonly number[]; events: number }> {
-    const line = (await this.#lines(call, id)).find((each) => each.webhookId === webhookId);
-    const parked = webhook.parked.find((each) => each.webhookId === webhookId);
-    const all = line?.sequences ?? (parked === undefined ? [] : [parked.sequence]);
-    if (all.length === 0) throw new GatewayError('NotFound', 'no such delivery');
-    const sequences = all.filter((sequence) => this.#log.page(sequence - 1, 1)[0]?.sequence === sequence);
-    const [first] = sequences;
-    if (first === undefined) throw new GatewayError('NotFound', 'its events are no longer kept');
-    return { after: first - 1, until: sequences.at(-1) ?? first, sequences, events: sequences.length };
-  }
-
-  /** Selects events up to the cursor only; later ones are delivered anyway. */
-  async #eventsBetween(
-    { id }: AppView,
-    { fromMs, toMs }: { fromMs: number; toMs: number },
-  ): Promise<{ after: number; until: number; sequences: null; events: number }> {
+  #deliveredBetween(appId: string, { fromMs, toMs }: { fromMs: number; toMs: number }) {
     if (fromMs > toMs || toMs - fromMs > RESEND_SPAN_MAX_MS)
       throw new GatewayError('InvalidInput', 'from, to: expected a range of at most 14 days');
-    const { subscriptions, scanner } = this.#dispatcher;
-    const entry = subscriptions.get(id);
-    if (entry === undefined) throw new GatewayError('WebhookDisabled');
-    if (this.#counting) throw new GatewayError('Overloaded', 'another range is being counted');
-    this.#counting = true;
-    try {
-      const until = entry.view.cursor?.sequence ?? 0;
-      const found = await scanner.between(entry, { fromMs, toMs }, until, RESEND_EVENTS_MAX + 1);
-      if (found === undefined) throw new GatewayError('NotFound', 'nothing was delivered in this range');
-      if (found.events > RESEND_EVENTS_MAX)
-        throw new GatewayError('InvalidInput', `from, to: more than ${RESEND_EVENTS_MAX} events`);
-      return { after: found.first - 1, until: found.last, sequences: null, events: found.events };
-    } finally {
-      this.#counting = false;
-    }
+    const here = () => this.#work.deliveredBetween(appId, fromMs, toMs);
+    return this.#at('webhookDeliveredBetween', appId, here, fromMs, toMs);
   }
 }
 

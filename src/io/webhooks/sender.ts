@@ -9,6 +9,7 @@ import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../do
 import { endAnswered, openModuleCall } from '../tracing/calls.ts';
 import type { TraceSpan } from '../tracing/span.ts';
 import { GuardedClient, type GuardedResult } from './guarded-client.ts';
+import type { LeasedAttempt } from './lease.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
 import type { Resolve } from './ssrf-guard.ts';
 
@@ -28,6 +29,8 @@ export interface OutgoingDelivery {
   readonly resent: boolean;
   /** Of a sampled delivery: the parent of the attempt. */
   readonly span?: TraceSpan | undefined;
+  /** The attempt ends with it, whatever the receiver says later. */
+  readonly leased: Pick<LeasedAttempt, 'signal' | 'mayBegin'>;
 }
 
 export interface WebhookSender {
@@ -58,8 +61,9 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     const headers = deliveryHeaders(apiKeys, content, resent);
     const { url } = decision;
     const answerMaxBytes = ANSWER_READ_MAX_BYTES;
+    const { mayBegin } = delivery.leased;
     return outcomeOf(
-      await client.request({ method: 'POST', url, headers, body, answerMaxBytes, signal }),
+      await client.request({ method: 'POST', url, headers, body, answerMaxBytes, signal, mayBegin }),
       clock(),
     );
   };
@@ -67,6 +71,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     const startMs = elapsed();
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), deadlineMs);
+    delivery.leased.signal.addEventListener('abort', () => deadline.abort(), { once: true });
     try {
       const outcome = await attempt(delivery, deadline.signal);
       return { ...outcome, elapsedMs: Math.round(elapsed() - startMs) };

@@ -62,7 +62,7 @@ t.test('figures: counters are summed, what every node stores counts once, of age
   const metrics = (one: number): Partial<MetricReadings> => ({
     gatehouse_sessions: { browser: 7, mcp: 1 },
     gatehouse_connections_open: one,
-    gatehouse_webhook_attempts_total: { delivered: one, failed: 0 },
+    gatehouse_webhook_attempts_total: { delivered: one, failed: 0, ended: 0 },
     gatehouse_webhook_oldest_pending_seconds: one,
     gatehouse_actors_resident: one === 2 ? { user: 3 } : { user: 1, app: 5 },
   });
@@ -70,7 +70,7 @@ t.test('figures: counters are summed, what every node stores counts once, of age
   t.same(sample.metrics, {
     gatehouse_sessions: { browser: 7, mcp: 1 },
     gatehouse_connections_open: 42,
-    gatehouse_webhook_attempts_total: { delivered: 42, failed: 0 },
+    gatehouse_webhook_attempts_total: { delivered: 42, failed: 0, ended: 0 },
     gatehouse_webhook_oldest_pending_seconds: 40,
     gatehouse_actors_resident: { user: 4, app: 5 },
   });

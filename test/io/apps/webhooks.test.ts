@@ -1,10 +1,12 @@
-/** Webhooks as their owner and the admins see them: deliveries, resend, ping, enable, over the pipeline. */
+/** Webhooks as their owner and the admins see them: deliveries, resend, ping, enable, over the pipeline and the verbs of other nodes. */
 import t, { type Test } from 'tap';
 import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from '../../../src/domain/time.ts';
+import { packFrame, unpackFrame } from '../../../src/io/cluster/frames.ts';
 import { createAppWebhookRoutes } from '../../../src/io/routes/app-webhooks.ts';
 import type { LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
 import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../../../src/io/webhooks/owner-api.ts';
+import { WebhookOwnerWork, type WebhookVerb, webhookVerbs } from '../../../src/io/webhooks/owner-work.ts';
 import { type Answer, cookie } from '../../support/account.ts';
 import { CIPHER, SHOP, startAdmin } from '../../support/admin.ts';
 import { MemoryEventLog, numbersOf, TestReceivers } from '../../support/events/webhooks.ts';
@@ -23,6 +25,26 @@ interface Listed {
   readonly oldestUndeliveredSeconds: number | null;
 }
 
+/** The operations of owners as a node offers them that does not deliver itself: arguments and results travel. */
+function remoteOwnerApi(deps: ConstructorParameters<typeof WebhookOwnerWork>[0]): WebhookOwnerApi {
+  const work = new WebhookOwnerWork(deps);
+  const verbs = webhookVerbs(work, () => undefined);
+  const travelled = (value: unknown) => unpackFrame(packFrame(value).subarray(4));
+  return new WebhookOwnerApi({
+    work,
+    atDeliverer: async <Result>(
+      verb: WebhookVerb,
+      appId: string,
+      _here: () => Promise<Result>,
+      ...args: readonly unknown[]
+    ) => {
+      const [id, ...rest] = travelled([appId, ...args]) as unknown[];
+      return travelled(await verbs[verb](id, ...rest)) as Result;
+    },
+    isOffered: () => true,
+  });
+}
+
 async function start(t: Test) {
   const receivers = new TestReceivers();
   const attempts: LoggedAttempt[] = [];
@@ -39,7 +61,8 @@ async function start(t: Test) {
   const fixture = await startAdmin({
     routes: () => createAppWebhookRoutes(late(() => ownerApi)),
     webhooks: {
-      oldestUndeliveredSeconds: (id, nowMs) => ownerApi?.oldestUndeliveredSeconds(id, nowMs) ?? null,
+      oldestUndeliveredSeconds: async (id, nowMs) =>
+        (await ownerApi?.oldestUndeliveredSeconds(id, nowMs)) ?? null,
     },
     webhookPort: {
       changed: (appId) => dispatcher?.changed(appId),
@@ -61,7 +84,10 @@ async function start(t: Test) {
     onBug: (error) => t.fail(String(error)),
   });
   await dispatcher.start();
-  ownerApi = new WebhookOwnerApi(dispatcher, log, receivers, (attempt) => attempts.push(attempt));
+  ownerApi = remoteOwnerApi({
+    ...{ dispatcher, actors: actors.system, log, clock: actors.clock.read },
+    attemptLog: (attempt) => attempts.push(attempt),
+  });
   t.teardown(() => fixture.stop());
   const appId = await fixture.register({ ...SHOP, webhookUrl: 'https://shop.example/hook' });
   const { owner } = fixture;

@@ -122,6 +122,30 @@ t.test(
   },
 );
 
+t.test(
+  'calls: a test of a webhook may wait for two deliveries, and delays no call that is over before',
+  async (t) => {
+    const never = () => new Promise(() => {});
+    const [caller] = await openPair(t, { webhookPing: never, never, echo: (value) => value });
+    const ended: string[] = [];
+    const call = (verb: string) =>
+      caller.links.call(2, verb).catch(() => {
+        ended.push(verb);
+      });
+    const calls = [call('webhookPing'), call('never')];
+    for (let second = 1; second <= 12; second += 1) {
+      caller.pass(1_000);
+      t.match(await caller.links.call(2, 'echo', second), { value: second });
+      t.same(
+        ended,
+        second < 5 ? [] : second < 12 ? ['never'] : ['never', 'webhookPing'],
+        `after ${second} s`,
+      );
+    }
+    await Promise.all(calls);
+  },
+);
+
 t.test('calls: one of many that stands still delays no other', async (t) => {
   const [{ links }] = await openPair(t, { never: () => new Promise(() => {}), echo: (value) => value });
   void links.call(2, 'never').catch(() => undefined);

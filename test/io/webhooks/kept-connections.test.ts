@@ -9,6 +9,7 @@ import { GuardedClient } from '../../../src/io/webhooks/guarded-client.ts';
 import { createWebhookSender, type WebhookSender } from '../../../src/io/webhooks/sender.ts';
 import { createResolver } from '../../../src/io/webhooks/ssrf-guard.ts';
 import { makeCertificate } from '../../support/certificate.ts';
+import { unbounded } from '../../support/events/webhooks.ts';
 import { startRawModule } from '../../support/raw-module.ts';
 
 const LOOPBACK: WebhookRules = { production: false, allow: ['127.0.0.0/8'], ports: '' };
@@ -30,7 +31,7 @@ function sender(t: Test, more: Partial<Parameters<typeof createWebhookSender>[0]
 
 function send(sender: WebhookSender, url: string): Promise<AttemptResult> {
   const apiKeys = { sent: 'ghk_secret', signing: ['ghk_secret'] };
-  return sender.send({ url, webhookId: 'msg_1', body: '{}', apiKeys, resent: false });
+  return sender.send({ url, webhookId: 'msg_1', body: '{}', apiKeys, resent: false, leased: unbounded() });
 }
 
 /** A receiver; `answer` decides by the number of the request on its connection, from 1. */

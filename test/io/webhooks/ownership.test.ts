@@ -1,7 +1,10 @@
 /** Webhooks of a node: it delivers to the applications of its partitions, and takes over without gap or repetition. */
 import t from 'tap';
+import { NotOwner } from '../../../src/actors/runtime/not-owner.ts';
 import { partitionOf } from '../../../src/domain/ids.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import { LeaseOver } from '../../../src/io/webhooks/lease.ts';
+import { WEBHOOK_VERBS, WebhookOwnerWork, webhookVerbs } from '../../../src/io/webhooks/owner-work.ts';
 import { createRig } from '../../support/events/webhooks.ts';
 
 /** Between two checkpoints. */
@@ -70,24 +73,104 @@ t.test(
   },
 );
 
-t.test('webhooks: a delivery under way ends, and is the last of an application that has moved', async (t) => {
+t.test('webhooks: a delivery under way ends when its application moves, and settles nothing', async (t) => {
   const { owned, ownership } = owner('77');
   const rig = await createRig({ ownership });
   await rig.register('77');
-  let release: () => void = () => undefined;
-  const held = new Promise<200>((resolve) => {
-    release = () => resolve(200);
-  });
-  rig.receivers.answer = () => held;
+  rig.receivers.answer = () => 'never';
   rig.log.append();
   await rig.settle();
   owned.clear();
   await rig.dispatcher.ownershipChanged();
   rig.log.append();
-  release();
   await rig.settle();
-  t.same(rig.receivers.numbers(), [1]);
-  t.equal(rig.dispatcher.subscriptions.size, 0, 'its result does not bring it back');
+  t.equal(rig.receivers.inFlight, 0);
+  t.equal((await rig.view('77')).failedCount, 0, 'the next owner counts it');
+  t.same(await rig.lines('77'), []);
+  t.equal(rig.dispatcher.subscriptions.size, 0, 'its end does not bring it back');
+  t.equal(rig.dispatcher.counters().ended, 1);
+  t.same(rig.faults, []);
+});
+
+t.test(
+  'webhooks: an application that comes back has one delivery at a time, the first one again',
+  async (t) => {
+    const { owned, ownership } = owner('77');
+    const rig = await createRig({ ownership });
+    await rig.register('77');
+    rig.receivers.answer = () => 'never';
+    for (let count = 0; count < 3; count += 1) rig.log.append();
+    await rig.settle();
+    owned.clear();
+    const left = rig.dispatcher.ownershipChanged();
+    owned.add('77');
+    rig.receivers.answer = () => 200;
+    await Promise.all([left, rig.dispatcher.ownershipChanged()]);
+    await rig.settle();
+    await rig.actors.advance(SECOND_MS);
+    t.same(rig.receivers.numbers(), [1, 2, 3]);
+    const [first, again] = rig.receivers.got;
+    t.same([again?.webhookId, again?.body], [first?.webhookId, first?.body]);
+    t.same(rig.faults, [], 'two deliveries at a time would be one');
+  },
+);
+
+t.test(
+  'webhooks: no attempt begins without a lease, and the first begins a second after it is back',
+  async (t) => {
+    const lease = { leftMs: 0 };
+    const rig = await createRig({ ...owner('77'), lease });
+    await rig.register('77');
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(10 * SECOND_MS);
+    t.equal(rig.receivers.got.length, 0);
+    lease.leftMs = 800;
+    await rig.actors.advance(SECOND_MS);
+    t.same(rig.receivers.numbers(), [1]);
+    t.same(rig.faults, []);
+  },
+);
+
+t.test('webhooks: an attempt ends with the lease, and is made again with its id and bytes', async (t) => {
+  const lease = { leftMs: 800 };
+  const rig = await createRig({ ...owner('77'), lease });
+  await rig.register('77');
+  rig.receivers.answer = () => 'never';
+  rig.log.append();
+  await rig.settle();
+  await rig.actors.advance(10 * SECOND_MS);
+  t.equal(rig.receivers.inFlight, 1, 'a lease that is renewed ends nothing');
+  rig.receivers.answer = () => 200;
+  lease.leftMs = 0;
+  rig.log.append();
+  await rig.actors.advance(800);
+  t.equal(rig.receivers.inFlight, 0);
+  await rig.actors.advance(10 * SECOND_MS);
+  t.equal(rig.receivers.got.length, 1);
+  lease.leftMs = 800;
+  await rig.actors.advance(SECOND_MS);
+  t.same(rig.receivers.numbers(), [1, 2]);
+  const [first, again] = rig.receivers.got;
+  t.same([again?.webhookId, again?.body], [first?.webhookId, first?.body]);
+  t.equal((await rig.view('77')).failedCount, 0);
+  t.same(rig.faults, []);
+});
+
+t.test('webhooks: without a lease no checkpoint is written, and a stop ends well', async (t) => {
+  const lease = { leftMs: 800 };
+  const rig = await createRig({ ...owner('77'), lease });
+  await rig.register('77');
+  const meta = () => rig.actors.system.administration.metaGet(`webhooks.${partitionOf('77')}`);
+  rig.log.append();
+  await rig.settle();
+  lease.leftMs = 0;
+  await rig.actors.advance(CHECKPOINT_MS);
+  t.equal(meta(), undefined);
+  const stopped = rig.dispatcher.stop(SECOND_MS);
+  await rig.actors.advance(SECOND_MS);
+  await stopped;
+  t.equal(meta(), undefined);
   t.same(rig.faults, []);
 });
 
@@ -152,3 +235,29 @@ t.test('webhooks: a node that dies loses no event that the next owner has to del
   t.same(rig.receivers.numbers(), [1, 2, 3, 4]);
   t.same(rig.faults, []);
 });
+
+t.test(
+  'webhooks: operations of owners end where another node delivers, before anything is sent',
+  async (t) => {
+    const { owned, ownership } = owner('77');
+    const rig = await createRig({ ownership });
+    await rig.register('77');
+    const work = new WebhookOwnerWork({
+      ...{ dispatcher: rig.dispatcher, actors: rig.actors.system, log: rig.log },
+      ...{ attemptLog: undefined, clock: rig.clock.read },
+    });
+    const verbs = webhookVerbs(work, (appId) => {
+      if (!owned.has(appId)) throw new NotOwner();
+    });
+    t.match(await verbs.webhookPing('77'), { delivered: true });
+    rig.dispatcher.subscriptions.delete('77');
+    t.match(await verbs.webhookPing('77'), { delivered: true }, 'what is not loaded yet is loaded');
+    const moved = [verbs.webhookPing('77')];
+    owned.clear();
+    await t.rejects(Promise.all(moved), LeaseOver, 'while it moves');
+    for (const name of WEBHOOK_VERBS) t.throws(() => verbs[name]('77'), NotOwner, name);
+    await t.rejects(work.ping('77'), NotOwner);
+    for (const name of WEBHOOK_VERBS) t.throws(() => verbs[name](77), TypeError, name);
+    t.equal(rig.receivers.got.length, 2);
+  },
+);

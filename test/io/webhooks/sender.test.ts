@@ -20,6 +20,7 @@ import {
 } from '../../../src/io/webhooks/sender.ts';
 import { createResolver, type Resolve } from '../../../src/io/webhooks/ssrf-guard.ts';
 import { makeCertificate } from '../../support/certificate.ts';
+import { unbounded } from '../../support/events/webhooks.ts';
 
 const LOOPBACK: WebhookRules = { production: false, allow: ['127.0.0.0/8', '::1/128'], ports: '' };
 const BODY =
@@ -108,6 +109,7 @@ function delivery(url: string, rest: Partial<OutgoingDelivery> = {}): OutgoingDe
     body: BODY,
     apiKeys: { sent: 'ghk_secret', signing: ['ghk_secret'] },
     resent: false,
+    leased: unbounded(),
     ...rest,
   };
 }
@@ -404,4 +406,28 @@ t.test('proxy: environment variables have no effect', async (t) => {
   });
   t.equal((await sender(t).send(delivery(target.url))).status, 200);
   t.equal(proxy.connections, 0);
+});
+
+t.test('lease: an attempt ends with it, whatever the receiver would say', async (t) => {
+  const over = new AbortController();
+  const mute = await receiver(t, () => over.abort());
+  const leased = { signal: over.signal, mayBegin: () => true };
+  const result = await sender(t).send(delivery(mute.url, { leased }));
+  t.match(result, { status: null, failure: 'timed_out' });
+  t.ok(result.elapsedMs < 2_000, 'before the deadline');
+});
+
+t.test('lease: a node that finds it over when the connection is there sends nothing', async (t) => {
+  const other = await receiver(t);
+  let asked = 0;
+  const mayBegin = () => {
+    asked += 1;
+    return asked === 1;
+  };
+  const leased = { signal: new AbortController().signal, mayBegin };
+  const send = sender(t);
+  t.match(await send.send(delivery(other.url, { leased })), { status: 200 });
+  t.match(await send.send(delivery(other.url, { leased })), { status: null }, 'a kept connection');
+  t.match(await sender(t).send(delivery(other.url, { leased })), { status: null }, 'a new connection');
+  t.same([other.received.length, asked], [1, 3]);
 });

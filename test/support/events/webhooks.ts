@@ -18,6 +18,7 @@ import { createApiKeyCipher } from '../../../src/io/apps/api-keys.ts';
 import type { AttemptLog, LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimits } from '../../../src/io/webhooks/concurrency.ts';
 import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
+import type { DeliveryLease } from '../../../src/io/webhooks/lease.ts';
 import type { OutgoingDelivery, WebhookSender } from '../../../src/io/webhooks/sender.ts';
 import { createTestActors, type ManualClock, type TestActors } from '../actors/actors.ts';
 
@@ -99,6 +100,14 @@ export class MemoryEventLog implements EventLog {
   }
 }
 
+/** Of an attempt that may last. */
+export const unbounded = (): OutgoingDelivery['leased'] => ({
+  signal: new AbortController().signal,
+  mayBegin: () => true,
+});
+
+const ABORTED = { failure: 'timed_out', sent: true } as const;
+
 export type Answer = number | Partial<AttemptResult> | 'never';
 
 /** Receivers: what they got, and what they say. */
@@ -119,8 +128,12 @@ export class TestReceivers implements WebhookSender {
     if (ofUrl > 1) throw new Error('two deliveries of one application at a time');
     this.inFlightByUrl.set(delivery.url, ofUrl);
     try {
-      const answer = await this.answer(delivery);
-      if (answer === 'never') return await new Promise<AttemptResult>(() => {});
+      const over = new Promise<Answer>((resolve) => {
+        delivery.leased.signal.addEventListener('abort', () => resolve(ABORTED));
+      });
+      const said = await Promise.race([this.answer(delivery), over]);
+      const answer = said === 'never' ? await over : said;
+      if (answer === 'never') throw new Error('an attempt ends');
       const base = { failure: null, sent: true, retryAfterMs: null, elapsedMs: 3, answer: 'said' };
       const result =
         typeof answer === 'number' ? { ...base, status: answer } : { ...base, status: null, ...answer };
@@ -183,9 +196,10 @@ export interface RigOptions {
   readonly seed?: number;
   readonly fault?: RigFault;
   readonly ownership?: Ownership;
+  readonly lease?: DeliveryLease;
 }
 
-interface Run {
+interface Run extends Pick<RigOptions, 'fault' | 'ownership' | 'lease'> {
   readonly actors: TestActors;
   readonly log: MemoryEventLog;
   readonly receivers: TestReceivers;
@@ -194,8 +208,6 @@ interface Run {
   readonly concurrency: ConcurrencyLimits;
   readonly isAlive: () => boolean;
   readonly quarantined: ReadonlySet<string>;
-  readonly fault: RigFault | undefined;
-  readonly ownership: Ownership | undefined;
 }
 
 /** The actors, with a set of quarantined applications. */
@@ -225,8 +237,8 @@ const UNSENT: AttemptResult = {
 
 /** The dispatcher of one run of the process; after a kill it gets no answer and does no work. */
 function engineOf(run: Run): WebhookDispatcher {
-  const { actors, log, receivers, faults, attemptLog, concurrency, isAlive, quarantined, fault, ownership } =
-    run;
+  const { actors, log, receivers, faults, attemptLog, concurrency, isAlive, quarantined, fault } = run;
+  const { ownership, lease } = run;
   const { administration } = actors.system;
   const ahead = {
     ids: administration.ids.bind(administration),
@@ -258,6 +270,7 @@ function engineOf(run: Run): WebhookDispatcher {
     attemptLog,
     tracing: undefined,
     ...(ownership && { ownership }),
+    ...(lease && { lease }),
     onBug: (error) => faults.push(error),
   });
 }
@@ -314,6 +327,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     const { concurrency = CONCURRENCY_LIMITS } = options;
     const isAlive = () => started === run;
     dispatcher = engineOf({
+      ...options,
       actors,
       log,
       receivers,
@@ -322,8 +336,6 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       concurrency,
       isAlive,
       quarantined,
-      fault: options.fault,
-      ownership: options.ownership,
     });
     await dispatcher.start();
     await settle();

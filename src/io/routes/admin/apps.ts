@@ -121,11 +121,11 @@ function readFlags({
   };
 }
 
-function adminItem(
+async function adminItem(
   view: AppView,
   webhooks: AdminAppDeps['webhooks'],
   nowMs: number,
-): Static<typeof adminAppItem> {
-  const oldestUndeliveredSeconds = webhooks.oldestUndeliveredSeconds(view.id, nowMs);
+): Promise<Static<typeof adminAppItem>> {
+  const oldestUndeliveredSeconds = await webhooks.oldestUndeliveredSeconds(view.id, nowMs);
   return { ...appItem(view), ownerId: view.ownerId, oldestUndeliveredSeconds };
 }
