@@ -1,4 +1,4 @@
-/** Faults of `McpServers` that depend on several keys: two servers with one prefix, the gateway itself, a cluster. */
+/** Faults of `McpServers` that depend on several keys: two servers with one prefix, the gateway itself. */
 import { DEFAULTS } from '../domain/config/configuration.ts';
 import { defaultPrefix } from '../domain/config/mcp-servers.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
@@ -10,11 +10,6 @@ export function mcpServerFaults(file: unknown): Fault[] {
   const servers = isRecord(file) ? file['McpServers'] : undefined;
   if (!isRecord(file) || !isRecord(servers) || Object.keys(servers).length === 0) return [];
   const faults: Fault[] = [];
-  if (file['Cluster'] !== undefined)
-    faults.push({
-      path: 'McpServers',
-      message: 'cannot be used with Cluster: one process serves them alone',
-    });
   const prefixes = new Map<string, string>();
   for (const [name, server] of Object.entries(servers)) {
     if (!isRecord(server)) continue;

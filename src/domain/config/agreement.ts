@@ -6,7 +6,7 @@ import type { Configuration } from './configuration.ts';
 /** SHA-256 of the agreed keys. The order of keys within an object has no effect. */
 export function agreementOf(configuration: Configuration): Uint8Array {
   const { project, baseUrl, fido2, fileServers, admin, allowedOrigins, modules } = configuration;
-  const { mcpTools, mcpResources, mcpProfiles } = configuration;
+  const { mcpTools, mcpResources, mcpProfiles, mcpServers } = configuration;
   const { oauthClients, oauthClientHosts, oauthDocuments, oauthPrivateRedirects, oauthRootMetadata } =
     configuration;
   const agreed = {
@@ -25,6 +25,18 @@ export function agreementOf(configuration: Configuration): Uint8Array {
     oauthDocuments,
     oauthPrivateRedirects: [...oauthPrivateRedirects].sort(),
     oauthRootMetadata,
+    // Without any, the value is that of versions that have none: nodes of both run during an upgrade.
+    ...(Object.keys(mcpServers).length === 0 ? {} : { mcpServers: withoutHeaders(mcpServers) }),
   };
   return hash('sha256', sortedJson(agreed), 'buffer');
+}
+
+/** Each node may have a token of its own. */
+function withoutHeaders(servers: Configuration['mcpServers']): object {
+  return Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => [
+      name,
+      { ...server, headers: Object.keys(server.headers).sort() },
+    ]),
+  );
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'jsonc-parser';
 import t from 'tap';
 import { callTool, expectOk, mcpLogin, rpc, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch, runToEnd } from '../../../kit/launch.ts';
+import { launch } from '../../../kit/launch.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);
@@ -53,12 +53,3 @@ t.test(
     t.same(await listed(), []);
   },
 );
-
-t.test('upstream servers with Cluster: exit 78 names the key', async (t) => {
-  const path = join(t.testdir({}), 'gatehouse.json');
-  const Cluster = { url: 'postgres://127.0.0.1/x', name: 'a', secret: 'A'.repeat(43) };
-  writeFileSync(path, JSON.stringify({ McpServers, Cluster }));
-  const ended = await runToEnd(['check-config', '--config', path], { WEATHER_TOKEN: 'x' });
-  t.equal(ended.code, 78);
-  t.match(ended.stderr, /McpServers: cannot be used with Cluster/);
-});
