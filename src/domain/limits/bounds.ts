@@ -171,13 +171,6 @@ export function limitsOf(row: Bound, settings: SettingsReader, maximum?: number)
   };
 }
 
-/** Does a setting decide on any figure of the row? Otherwise its limits never change. */
-export function followsSettings({ maximum, session, user, network }: Bound): boolean {
-  return [maximum, session, user, network].some(
-    (amount) => typeof amount === 'string' || (typeof amount === 'object' && 'percent' in amount),
-  );
-}
-
 function figure(amount: Amount, settings: SettingsReader, maximum: number): number {
   if (typeof amount === 'number') return amount;
   if (typeof amount === 'object') return Math.ceil(maximum * partOf(amount, settings));

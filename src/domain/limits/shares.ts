@@ -5,14 +5,7 @@
 
 import { GatewayError } from '../errors.ts';
 import type { SettingsReader } from '../settings/settings.ts';
-import {
-  type Bound,
-  type BoundLimits,
-  followsSettings,
-  limitsOf,
-  networkLimit,
-  type RefusedBy,
-} from './bounds.ts';
+import { type Bound, type BoundLimits, limitsOf, networkLimit, type RefusedBy } from './bounds.ts';
 import type { Holder, ShareHolder } from './holders.ts';
 
 /** A caller over its share, or a full bound, may ask again after so many seconds. */
@@ -78,8 +71,9 @@ export class SharedBound {
   readonly #index: number;
   readonly #settings: SettingsReader;
   readonly #maximum: number | undefined;
-  /** The limits where no setting decides on them. */
-  readonly #fixed: BoundLimits | undefined;
+  /** As they are at this revision of the settings. */
+  #limits: BoundLimits;
+  #revision: number;
   #held = 0;
   readonly #refused: Record<RefusedBy, number> = { maximum: 0, session: 0, user: 0, network: 0 };
 
@@ -88,20 +82,26 @@ export class SharedBound {
     this.#index = index;
     this.#settings = settings;
     this.#maximum = maximum;
-    this.#fixed = followsSettings(row) ? undefined : limitsOf(row, settings, maximum);
+    this.#limits = limitsOf(row, settings, maximum);
+    this.#revision = settings.revision;
   }
 
   /** The lease, or whose share does not suffice: nothing was taken then. */
   take(holder: Holder, amount = 1): Lease | ShareRefusal {
     const refusal = this.grow(holder, amount);
-    if (refusal !== undefined) return refusal;
-    count(holder, 1);
-    return new Lease(this, holder, amount);
+    return refusal ?? this.#lease(holder, amount);
   }
 
-  /** Would `take` give a lease? Nothing is taken and no refusal is counted. */
-  fits(holder: Holder, amount = 1): boolean {
-    return this.#refusedBy(holder, amount) === undefined;
+  /** As `take`, for callers that wait: a refusal is not counted. */
+  takeIfFree(holder: Holder): Lease | undefined {
+    if (this.#refusedBy(holder, 1) !== undefined) return undefined;
+    this.#add(holder, 1);
+    return this.#lease(holder, 1);
+  }
+
+  #lease(holder: Holder, amount: number): Lease {
+    count(holder, 1);
+    return new Lease(this, holder, amount);
   }
 
   /** As `take`. Throws the row of the error table that the bound names. */
@@ -123,7 +123,12 @@ export class SharedBound {
   }
 
   limits(): BoundLimits {
-    return this.#fixed ?? limitsOf(this.#row, this.#settings, this.#maximum);
+    const { revision } = this.#settings;
+    if (revision !== this.#revision) {
+      this.#limits = limitsOf(this.#row, this.#settings, this.#maximum);
+      this.#revision = revision;
+    }
+    return this.#limits;
   }
 
   counters(): BoundCounters {

@@ -9,6 +9,8 @@ export interface QueuedRelay {
   readonly holder: Holder;
   /** Its body is complete, or it has none. */
   readonly isWhole: boolean;
+  /** Belongs to the queue. */
+  place: QueuePlace | undefined;
   /** Called on admission: its body may be read. Calls `RelayQueue.ready` when enough of it is buffered. */
   gather(): void;
   /** A connection is assigned. */
@@ -24,7 +26,13 @@ interface RelayQueueBounds {
   readonly connections: SharedBound;
 }
 
-interface QueueEntry {
+/** What a call holds, from `enter` to `leave`. */
+export interface QueuePlace {
+  /**
+   * Undefined after `leave`. V8 chains the copies of a Set that grows and shrinks, and an old copy keeps its entries until a
+   * full garbage collection. So the lists hold places, which let go of their calls.
+   */
+  member: QueuedRelay | undefined;
   /** A lease of `waiting` until admission, then of `calls`. */
   lease: Lease;
   isAdmitted: boolean;
@@ -33,11 +41,12 @@ interface QueueEntry {
 
 export class RelayQueue {
   readonly #bounds: RelayQueueBounds;
-  readonly #entries = new Map<QueuedRelay, QueueEntry>();
   /** In order of arrival, as `#whole` and `#partial`. */
-  readonly #waiting = new Set<QueuedRelay>();
-  readonly #whole = new Set<QueuedRelay>();
-  readonly #partial = new Set<QueuedRelay>();
+  readonly #waiting = new Set<QueuePlace>();
+  readonly #whole = new Set<QueuePlace>();
+  readonly #partial = new Set<QueuePlace>();
+  /** In the order in which they take connections. */
+  readonly #ready = [this.#whole, this.#partial];
 
   constructor(bounds: RelayQueueBounds) {
     this.#bounds = bounds;
@@ -46,64 +55,68 @@ export class RelayQueue {
   /** Admits or queues the call; returns the refusal when its caller's share of the queue is exhausted. */
   enter(member: QueuedRelay): ShareRefusal | undefined {
     const { calls, waiting } = this.#bounds;
-    const admitted = calls.fits(member.holder) ? calls.take(member.holder) : undefined;
-    if (admitted instanceof Lease) {
-      this.#entries.set(member, { lease: admitted, isAdmitted: true, connection: undefined });
-      member.gather();
-      return undefined;
-    }
-    const lease = waiting.take(member.holder);
+    const admitted = calls.takeIfFree(member.holder);
+    const lease = admitted ?? waiting.take(member.holder);
     if (!(lease instanceof Lease)) return lease;
-    this.#entries.set(member, { lease, isAdmitted: false, connection: undefined });
-    this.#waiting.add(member);
+    member.place = { member, lease, isAdmitted: admitted !== undefined, connection: undefined };
+    if (admitted === undefined) this.#waiting.add(member.place);
+    else member.gather();
     return undefined;
   }
 
   /** Enough of the body is buffered for a connection. */
   ready(member: QueuedRelay): void {
-    if (!this.#entries.has(member)) return;
-    (member.isWhole ? this.#whole : this.#partial).add(member);
+    const { place, isWhole } = member;
+    if (place === undefined) return;
+    // While no call waits, there is no order to keep.
+    if (this.#whole.size + this.#partial.size === 0 && this.#connect(place)) return;
+    (isWhole ? this.#whole : this.#partial).add(place);
     this.#assign();
   }
 
   /** Removes the call in any phase. */
   leave(member: QueuedRelay): void {
-    const entry = this.#entries.get(member);
-    if (entry === undefined) return;
-    this.#entries.delete(member);
-    for (const queue of [this.#waiting, this.#whole, this.#partial]) queue.delete(member);
-    entry.lease.release();
-    entry.connection?.release();
-    if (entry.isAdmitted) this.#admit();
+    const { place } = member;
+    if (place === undefined) return;
+    member.place = undefined;
+    place.member = undefined;
+    if (place.connection === undefined) {
+      this.#waiting.delete(place);
+      for (const queue of this.#ready) queue.delete(place);
+    }
+    place.lease.release();
+    place.connection?.release();
+    if (place.isAdmitted) this.#admit();
     this.#assign();
   }
 
   /** Admits queued calls in order, skipping callers whose share is exhausted. */
   #admit(): void {
-    const { calls } = this.#bounds;
-    for (const member of this.#waiting) {
-      const entry = this.#entries.get(member);
-      const lease = calls.fits(member.holder) ? calls.take(member.holder) : undefined;
-      if (entry === undefined || !(lease instanceof Lease)) continue;
-      this.#waiting.delete(member);
-      entry.lease.release();
-      entry.lease = lease;
-      entry.isAdmitted = true;
+    for (const place of this.#waiting) {
+      const { member } = place;
+      const lease = member && this.#bounds.calls.takeIfFree(member.holder);
+      if (member === undefined || lease === undefined) continue;
+      this.#waiting.delete(place);
+      place.lease.release();
+      place.lease = lease;
+      place.isAdmitted = true;
       member.gather();
     }
   }
 
   #assign(): void {
-    const { connections } = this.#bounds;
-    for (const queue of [this.#whole, this.#partial]) {
-      for (const member of queue) {
-        const entry = this.#entries.get(member);
-        const lease = connections.fits(member.holder) ? connections.take(member.holder) : undefined;
-        if (entry === undefined || !(lease instanceof Lease)) continue;
-        queue.delete(member);
-        entry.connection = lease;
-        member.go();
-      }
-    }
+    for (const queue of this.#ready)
+      if (queue.size > 0) for (const place of queue) this.#connect(place, queue);
+  }
+
+  /** False: the caller's share of the connections is exhausted. */
+  #connect(place: QueuePlace, queue?: Set<QueuePlace>): boolean {
+    const { member } = place;
+    const lease = member && this.#bounds.connections.takeIfFree(member.holder);
+    if (member === undefined || lease === undefined) return false;
+    queue?.delete(place);
+    place.connection = lease;
+    member.go();
+    return true;
   }
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import type { Holder } from '../../../src/domain/limits/holders.ts';
 import type { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
-import { type QueuedRelay, RelayQueue } from '../../../src/io/http-client/relay-queue.ts';
+import { type QueuedRelay, type QueuePlace, RelayQueue } from '../../../src/io/http-client/relay-queue.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { runs } from '../../support/depth.ts';
 
@@ -13,6 +13,7 @@ class Call implements QueuedRelay {
   readonly holder: Holder;
   readonly name: string;
   isWhole: boolean;
+  place: QueuePlace | undefined;
   state: 'new' | 'gathering' | 'running' | 'over' = 'new';
   readonly #line: RelayQueue;
   /** Its body is here at once. */
