@@ -49,6 +49,8 @@ const ARGUMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const EMPTY_SEGMENT = /\/(?:\/|(?:;|%3b))/i;
 /** Cannot be written as UTF-8, so it cannot be encoded. */
 const LONE_SURROGATE = /\p{Cs}/u;
+/** A segment of one or two dots, without its parameters. */
+const CLIMBING = /(?:^|\/|%2f)(?:\.|%2e){1,2}(?:$|\/|%2f|;|%3b)/i;
 const ENCODED_TWICE = /%(?:25)*(?:2[ef]|5c)/i;
 const URL_MAX_CHARACTERS = 8_192;
 const bases = new Map<string, Pick<Target, 'origin' | 'pathname'>>();
@@ -173,16 +175,13 @@ export function decodeAscii(text: string): string {
  * a server that decodes more than once would read as a dot or a separator.
  */
 function hasDotSegments(path: string, slashes = false): boolean {
+  if (CLIMBING.test(path)) return true;
+  if (!path.includes('%')) return false;
   if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:5c|[01][0-9a-f]|7f)/i.test(path)) return true;
   if (!slashes && /%2f/i.test(path)) return true;
-  if (isClimbing(path)) return true;
   if (!path.includes('%25')) return false;
   const decoded = decodeAscii(path);
-  return ENCODED_TWICE.test(decoded) || isClimbing(decoded);
-}
-
-function isClimbing(path: string): boolean {
-  return path.split(/\/|%2f/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment));
+  return ENCODED_TWICE.test(decoded) || CLIMBING.test(decoded);
 }
 
 /** The encoded path segment of an argument; undefined when empty or unsafe. Dot segments are checked on the whole path. */

@@ -53,7 +53,7 @@ export interface DroppedFields {
  * `FieldTooLong` above 8 KiB, and `InvalidInput` for bytes that are not UTF-8.
  */
 export function forwardedHeaders(
-  headers: readonly (readonly [name: string, value: string])[],
+  headers: Iterable<readonly [name: string, value: string]>,
   dropped?: DroppedFields,
 ): Record<string, string> {
   const named = namedByConnection(headers);
@@ -77,7 +77,7 @@ function fieldBytes(name: string, value: string): string {
 }
 
 function namedByConnection(
-  headers: readonly (readonly [name: string, value: string])[],
+  headers: Iterable<readonly [name: string, value: string]>,
 ): ReadonlySet<string> | undefined {
   let named: Set<string> | undefined;
   for (const [name, value] of headers) {
@@ -101,9 +101,11 @@ function forwardedName(name: string): string | undefined {
 }
 
 /** `Via` of a proxied call: the client's hops and the gateway (RFC 9110 7.6.3). */
-export function viaOf(headers: readonly (readonly [name: string, value: string])[]): string {
-  const hops = headers.filter(([name]) => name.toLowerCase() === 'via');
-  return [...hops.map(([name, value]) => fieldBytes(name, value)), VIA].join(', ');
+export function viaOf(headers: Iterable<readonly [name: string, value: string]>): string {
+  let hops = '';
+  for (const [name, value] of headers)
+    if (name.toLowerCase() === 'via') hops += `${fieldBytes(name, value)}, `;
+  return hops + VIA;
 }
 
 /** The facts of a module call for this request. */
@@ -124,14 +126,16 @@ export function tracestateOf(context: Pick<RouteContext, 'traceparent' | 'header
 }
 
 /**
- * The gateway's headers of one call. Throws `InvalidInput` with the header's name for an unsafe value, because values may
- * come from a client or the configuration.
+ * The gateway's headers of one call, added to `headers`. Throws `InvalidInput` with the header's name for an unsafe value,
+ * because values may come from a client or the configuration.
  */
-export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<string, string> {
-  const headers: Record<string, string> = {
-    'x-project': safe('X-Project', facts.project),
-    'x-request-id': safe('X-Request-Id', facts.requestId),
-  };
+export function gatewayHeaders(
+  caller: ModuleCaller,
+  facts: CallFacts,
+  headers: Record<string, string> = {},
+): Record<string, string> {
+  headers['x-project'] = safe('X-Project', facts.project);
+  headers['x-request-id'] = safe('X-Request-Id', facts.requestId);
   if (facts.clientAddress !== undefined) addForwarded(headers, facts.clientAddress, facts.baseUrl);
   if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
   if (facts.tracestate !== undefined) headers['tracestate'] = safe('tracestate', facts.tracestate);

@@ -7,7 +7,7 @@ import type { RouteContext } from '../http/table/route.ts';
 import { decodeAscii, withoutParameters } from '../http-client/endpoint.ts';
 import type { Catalog } from '../mcp/catalog.ts';
 
-const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
+const PROXIED_PATH = /^\/[a-z][a-z0-9-]{0,31}\/v[1-9][0-9]{0,3}\/./;
 /**
  * Endpoints that modules serve to the gateway only. A client that reached them could try codes outside their limits,
  * send messages as the gateway, or complete a file without its bytes. Matched against `plainPath`, also after decoding.
@@ -32,7 +32,7 @@ export interface ReachDeps {
 
 /** The module that a path names; empty for a path that is not proxied. */
 export function moduleOf(rawPath: string): string {
-  return PROXIED_PATH.exec(rawPath)?.[1] ?? '';
+  return PROXIED_PATH.test(rawPath) ? rawPath.slice(1, rawPath.indexOf('/', 1)) : '';
 }
 
 /** The endpoint that a path names, as tools name theirs. Parameters of path segments are ignored. */
@@ -63,7 +63,8 @@ function isGatewayOnly(rawPath: string): boolean {
 
 /** As a module might read the path: without parameters and empty segments. */
 function plainPath(path: string): string {
-  return withoutParameters(path).replace(/\/{2,}/g, '/');
+  const plain = withoutParameters(path);
+  return plain.includes('//') ? plain.replace(/\/{2,}/g, '/') : plain;
 }
 
 /** Does the module of this path take the method, which is none of those that all modules take? */

@@ -115,8 +115,10 @@ export class IncomingHead {
   }
 
   /** Every field once; repeated ones are joined (RFC 9110 5.3). */
-  *all(): Iterable<readonly [name: string, value: string]> {
-    for (const [name, value] of this.#headers) yield [name, this.#repeated?.get(name)?.join(', ') ?? value];
+  all(): Iterable<readonly [name: string, value: string]> {
+    const repeated = this.#repeated;
+    if (repeated === undefined) return this.#headers;
+    return Array.from(this.#headers, ([name, value]) => [name, repeated.get(name)?.join(', ') ?? value]);
   }
 
   /** Does the client wait for `100 Continue`? uWebSockets.js answers the exact `100-continue` before any handler. */
