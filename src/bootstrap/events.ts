@@ -7,7 +7,6 @@ import type { Administration } from '../actors/runtime/administration.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
-import { missingFeatures } from '../domain/features.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
@@ -57,6 +56,8 @@ interface EventDeliveryOptions {
   readonly eventLog: JournalEventLog;
   readonly log: Log;
   readonly ownership: Ownership;
+  /** Of a cluster, the lease of this node runs. */
+  readonly admits?: (() => boolean) | undefined;
 }
 
 /** A new or restored journal gets a new epoch. */
@@ -79,10 +80,9 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
   const own = { administration, schedule: nodeSchedule, ownership };
   const inbox = new EventInbox({ ...own, settings, clock: Date.now });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
-  const intake = createEventPush(inbox, keys);
-  const polls = !missingFeatures(configuration).has('events');
+  const intake = createEventPush(inbox, keys, options.admits);
   const feeds = eventModules
-    .filter(({ poll }) => poll && polls)
+    .filter(({ poll }) => poll)
     .map(({ name, url }) => {
       const polled = { module: name, url, project, modules, inbox };
       return new EventPoller({ ...own, ...polled, newRequestId, random: Math.random, log: options.log });

@@ -6,6 +6,7 @@ import { OWNS_ALL } from '../actors/runtime/ownership.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
+import { featuresOf } from '../domain/features.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
@@ -25,7 +26,7 @@ import type { OpenedCluster } from './cluster/open.ts';
 import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openLiveConnections } from './event-streams.ts';
-import { startEventDelivery } from './events.ts';
+import { type EventDelivery, startEventDelivery } from './events.ts';
 import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
 import { createPipelines, degradedParts, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
@@ -54,6 +55,8 @@ const LAST_ANSWERS_MS = 2_000;
 const POLL_MS = 20;
 /** Between two reloads on SIGHUP. */
 const REREAD_INTERVAL_MS = 1_000;
+/** Time for polls of events under way to end before the node leaves. */
+const LAST_EVENTS_MS = 500;
 /** Time for requests to end before the node leaves; those that last longer ask the new owners. */
 const SHORT_DRAIN_MS = 1_000;
 
@@ -89,6 +92,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
   const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
   const base = { configuration, settings, log, ...catalogs, addresses, ownership: cluster?.view ?? OWNS_ALL };
+  const work = cluster?.work ?? OWNS_ALL;
+  const features = () => featuresOf(configuration, cluster?.work.membersReadEvents);
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -97,39 +102,31 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
-  const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls });
+  const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls, ownership: work, features });
   const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
   await cluster?.join();
   await codeSecret();
   warnOfUnusedSendfile(configuration, settings, files.storage, log);
   unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
-  const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
+  const hasChat = chatUrl !== undefined;
+  const site = resolveSite(configuration, options.version, publicServer.port, hasChat, features);
   const staff = await openStaff(actors, local, site, base.ownership);
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const connect = await openConnect({ ...base, actors, cipher, bounds, site });
   const fileCodes = openFileCodes(cipher);
   if (cluster === undefined) await files.recover();
-  const eventDeps = { ...base, actors, eventLog: await eventLog(), bounds, sandbox, modules };
-  const events = startEventDelivery(eventDeps);
+  const admits = cluster && (() => cluster.view.admits);
+  const own = { actors, eventLog: await eventLog(), bounds, sandbox, modules, ownership: work, admits };
   const telemetry = openTelemetry({ ...base, version: options.version });
-  delivery = startWebhooks({ ...eventDeps, local, cluster, sink: requests.sink, cipher, telemetry });
+  const deliveryDeps = { ...base, ...own, local, cluster, sink: requests.sink, cipher, telemetry };
+  const events = startEventDelivery(deliveryDeps);
+  delivery = startWebhooks(deliveryDeps);
+  followOwners(cluster, events, delivery, log);
   const deps: HttpDeps = {
-    configuration,
-    cluster,
-    options,
-    settings,
-    actors,
-    cipher,
-    events,
-    webhooks: delivery,
-    workers,
-    modules,
-    files,
-    fileCodes,
-    connect,
+    ...{ configuration, cluster, options, settings, actors, cipher, workers, modules, files, fileCodes },
+    ...{ events, webhooks: delivery, connect, site, features },
     drafts: openDrafts({ actors, settings, files, fileCodes }),
-    site,
     ...staff,
     moduleAddresses: addresses,
     moduleRules: new Map(Object.entries(configuration.modules)),
@@ -147,6 +144,19 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const pipelines = createPipelines(deps);
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
   return assemblyOf(deps, pipelines, folder, renewCertificate);
+}
+
+/** Of a cluster: work that has an owner moves with its partition. */
+function followOwners(
+  cluster: OpenedCluster | undefined,
+  events: EventDelivery,
+  webhooks: WebhookDelivery,
+  log: Log,
+): void {
+  cluster?.work.follow(() => {
+    events.ownershipChanged();
+    webhooks.ownershipChanged().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
+  });
 }
 
 function assemblyOf(
@@ -284,6 +294,8 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
     // Attempts under way are settled here, or repeated by the next owner.
     const attempts = Promise.race([hooks, wait(SHORT_DRAIN_MS)]);
     await Promise.all([pipelines.public.drain(SHORT_DRAIN_MS), attempts]);
+    // What it accepts and releases is written before the leave, if the database answers.
+    await Promise.race([events.stop(), wait(LAST_EVENTS_MS)]);
     await cluster.leave(actors);
   }
   const left = await Promise.all(
@@ -294,8 +306,8 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   const cut = left.reduce((sum, each) => sum + each, 0);
   if (cut > 0) options.log.write('requestsCut', { requests: cut, drainMs: DRAIN_MS });
   await hooks;
-  await events.stop();
   if (cluster === undefined) {
+    await events.stop();
     await actors.drain(DRAIN_MS);
     await files.finish();
   }

@@ -3,6 +3,7 @@
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Limiter } from '../actors/limits/limiter.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import type { OfferedFeatures } from '../domain/features.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { LiveSettings } from '../domain/settings/settings.ts';
 import type { Site } from '../domain/site.ts';
@@ -49,6 +50,8 @@ export interface HttpDeps extends OpenedStaff {
   readonly connect: Connect;
   readonly drafts: DraftDeps;
   readonly site: Site;
+  /** As of now: of a cluster it depends on the other members. */
+  readonly features: () => OfferedFeatures;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   readonly catalog: LiveCatalog;

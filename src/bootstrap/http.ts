@@ -1,5 +1,4 @@
 /** Composes both listeners: session lookup, route tables, pages, and the pipelines. */
-import { missingFeatures } from '../domain/features.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { Site } from '../domain/site.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
@@ -49,7 +48,7 @@ export function degradedParts({ workers, files }: Pick<HttpDeps, 'workers' | 'fi
 
 export function createPipelines(deps: HttpDeps): Pipelines {
   const { configuration, options, settings, actors, cluster, limiter, metrics, publicServer } = deps;
-  const { site, dashboard } = deps;
+  const { site, dashboard, features } = deps;
   const sessionLookup = sessionLookupOf(deps);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
@@ -63,7 +62,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const pipelineOf = (routes: readonly AnyRoute[], listener: ListenerOptions, bounds: SharedBounds) =>
     createPipeline({
       routes,
-      missingFeatures: missingFeatures(configuration),
+      missingFeatures: () => features().missing,
       actors,
       settings,
       sessionLookup,

@@ -4,6 +4,7 @@ import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import type { OfferedFeatures } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import { codePorts, openCodeSecret } from '../io/modules/chat.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
@@ -26,6 +27,7 @@ interface PortDeps {
   /** Undefined until delivery starts. */
   readonly webhooks: () => WebhookDelivery | undefined;
   readonly ownership: Ownership;
+  readonly features: () => OfferedFeatures;
 }
 
 interface OpenedPorts {
@@ -40,8 +42,9 @@ export function openPorts(deps: PortDeps): OpenedPorts {
   const codeSecret = once(() => openCodeSecret(actors().administration));
   const eventLog = once(() => openGatewayLog(actors().administration, settings, ownership));
   const { project } = configuration;
+  const mayPublish = () => !deps.features().missing.has('events');
   const codes = codePorts(chatUrl, { secret: codeSecret, modules, project, newRequestId });
-  const webhooks = createWebhookPort({ eventLog, delivery: deps.webhooks, log });
+  const webhooks = createWebhookPort({ eventLog, delivery: deps.webhooks, mayPublish, log });
   return { ports: { workers, ...files.ports, ...codes, webhooks }, codeSecret, eventLog };
 }
 

@@ -1,18 +1,19 @@
 /** Own hosts and origins of this deployment, once the port is known. */
 import type { Configuration } from '../domain/config/configuration.ts';
-import { offeredFeatures } from '../domain/features.ts';
+import type { OfferedFeatures } from '../domain/features.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import { authMethods } from '../domain/sessions.ts';
 import { isPageOrigin, type Site } from '../domain/site.ts';
 
 const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 
-/** `port` is the bound port. `codesDelivered`: a chat module exists. */
+/** `port` is the bound port. `codesDelivered`: a chat module exists. `features`: as of the call. */
 export function resolveSite(
   configuration: Configuration,
   version: string,
   port: number,
   codesDelivered: boolean,
+  features: () => OfferedFeatures,
 ): Site {
   const scheme = configuration.listen.tls === undefined ? 'http' : 'https';
   const baseUrl = configuration.baseUrl ?? `${scheme}://localhost:${port}`;
@@ -48,7 +49,9 @@ export function resolveSite(
       timestampDriftToleranceMs: configuration.fido2.timestampDriftToleranceMs,
     },
     authMethods: authMethods(codesDelivered),
-    features: offeredFeatures(configuration),
+    get features() {
+      return features().offered;
+    },
     webhookAllow: configuration.webhookAllow,
     adminPublicKeys: new Set(configuration.admin.publicKeys),
     adminAllow: configuration.admin.allow,

@@ -5,8 +5,9 @@ import type { WebhookPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { EventLog } from '../domain/events/events.ts';
-import { missingFeatures } from '../domain/features.ts';
+import { featuresOf } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { LineSink, Log } from '../io/observability/log.ts';
@@ -40,14 +41,17 @@ interface WebhookPortDeps {
   readonly eventLog: () => Promise<EventLog>;
   /** Undefined until delivery starts. Changes before it are not lost: a start loads every application. */
   readonly delivery: () => WebhookDelivery | undefined;
+  /** Every member can apply events. */
+  readonly mayPublish: () => boolean;
   readonly log: Log;
 }
 
-export function createWebhookPort({ eventLog, delivery, log }: WebhookPortDeps): WebhookPort {
+export function createWebhookPort({ eventLog, delivery, mayPublish, log }: WebhookPortDeps): WebhookPort {
   return {
     changed: (appId) => delivery()?.changed(appId),
     async tell({ type, ownerId, data }) {
       try {
+        if (!mayPublish()) throw new GatewayError('NotWithCluster');
         await (await eventLog()).publish({ type, userId: ownerId, data });
         return { ok: true, value: null };
       } catch (error) {
@@ -98,7 +102,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     ownership,
     onBug: (error, appId) => log.write('webhookFailed', { err: error, appId }),
   });
-  const delivers = !missingFeatures(configuration).has('webhooks');
+  const delivers = !featuresOf(configuration).missing.has('webhooks');
   // Runs in the background, so that a start does not wait for thousands of applications.
   if (delivers) dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
   const work = new WebhookOwnerWork({

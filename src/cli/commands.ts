@@ -4,7 +4,7 @@ import { checkData, goBackACommit } from '../bootstrap/journal.ts';
 import { backUp, restore } from '../bootstrap/journal-copy.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
-import { missingFeatures } from '../domain/features.ts';
+import { featuresOf } from '../domain/features.ts';
 import { recoverAdmin } from './admin-recover.ts';
 import { runCluster } from './cluster.ts';
 import { generateKey } from './keygen.ts';
@@ -58,7 +58,7 @@ export const COMMANDS = {
     options: [...FOLDER, '--sandbox'],
     run(args) {
       const flags = parseFlags(args);
-      const missing = [...missingFeatures(loadOrEnd(flags, [(file) => folderFaults(file, flags.data)]))];
+      const missing = [...featuresOf(loadOrEnd(flags, [(file) => folderFaults(file, flags.data)])).missing];
       print('configuration: no faults\n');
       if (missing.length > 0) print(`not available with Cluster: ${missing.join(', ')}\n`);
     },

@@ -1,22 +1,34 @@
 /**
- * Features that a node of a cluster does not offer yet. Their routes answer `NotWithCluster`, nothing works for them in
- * the background, and their configuration is accepted.
+ * Features that a node of a cluster does not offer, yet or for the moment. Their routes answer `NotWithCluster`, nothing
+ * works for them in the background, and their configuration is accepted.
  */
 
 /** `events`: from modules, pushed or polled. `streams`: of events, to browsers. `webhooks`: REST, panel and deliveries. */
 export const FEATURES = ['files', 'events', 'streams', 'webhooks'] as const;
 export type Feature = (typeof FEATURES)[number];
 
-const NOT_WITH_CLUSTER: ReadonlySet<Feature> = new Set(FEATURES);
-const NONE: ReadonlySet<Feature> = new Set();
-
-/** The only place that decides: routes name their feature, and background work asks here before it starts. */
-export function missingFeatures({ cluster }: { readonly cluster: unknown }): ReadonlySet<Feature> {
-  return cluster === undefined ? NONE : NOT_WITH_CLUSTER;
+export interface OfferedFeatures {
+  /** What the pages show. */
+  readonly offered: readonly Feature[];
+  readonly missing: ReadonlySet<Feature>;
 }
 
-/** What the pages show: the features that are not missing. */
-export function offeredFeatures(configuration: { readonly cluster: unknown }): readonly Feature[] {
-  const missing = missingFeatures(configuration);
-  return FEATURES.filter((feature) => !missing.has(feature));
+const WITHOUT_CLUSTER = allBut();
+const WITH_CLUSTER = allBut('files', 'streams', 'webhooks');
+const WITH_EARLIER_MEMBERS = allBut(...FEATURES);
+
+/**
+ * The only place that decides: routes name their feature, and background work asks here before it starts.
+ * `membersReadEvents`: every member of the cluster can apply rows with events; one of version 0.2.0 would stop at them.
+ */
+export function featuresOf(
+  { cluster }: { readonly cluster: unknown },
+  membersReadEvents = true,
+): OfferedFeatures {
+  if (cluster === undefined) return WITHOUT_CLUSTER;
+  return membersReadEvents ? WITH_CLUSTER : WITH_EARLIER_MEMBERS;
+}
+
+function allBut(...missing: readonly Feature[]): OfferedFeatures {
+  return { offered: FEATURES.filter((feature) => !missing.includes(feature)), missing: new Set(missing) };
 }

@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { OWNS_ALL } from '../../src/actors/runtime/ownership.ts';
+import { OWNS_ALL, type Ownership } from '../../src/actors/runtime/ownership.ts';
+import { OwnedWork } from '../../src/bootstrap/cluster/owned-work.ts';
 import { openGatewayLog, startEventDelivery } from '../../src/bootstrap/events.ts';
 import { startWebhooks } from '../../src/bootstrap/webhooks.ts';
 import { loadConfiguration } from '../../src/config/load.ts';
@@ -35,11 +36,11 @@ function partsOf({ actors }: Rig) {
   return { ...shared, bounds: new SharedBounds(settings), sandbox: undefined };
 }
 
-t.test('features with Cluster: event feeds are not polled', async (t) => {
+t.test('events with Cluster: feeds are polled once every member can apply their rows', async (t) => {
   const { alone, node } = configurations(t);
   const rig = await createRig();
   const parts = partsOf(rig);
-  const start = async (configuration: Configuration) => {
+  const start = async (configuration: Configuration, ownership: Ownership) => {
     let polled = (): void => undefined;
     const firstPoll = new Promise<void>((resolve) => {
       polled = resolve;
@@ -50,19 +51,24 @@ t.test('features with Cluster: event feeds are not polled', async (t) => {
         return { ok: false, error: 'ModuleUnavailable', reason: 'away' };
       },
     } as unknown as ModuleClient;
-    const eventLog = await openGatewayLog(rig.actors.system.administration, parts.settings, OWNS_ALL);
-    const delivery = startEventDelivery({ ...parts, configuration, modules, eventLog });
+    const eventLog = await openGatewayLog(rig.actors.system.administration, parts.settings, ownership);
+    const delivery = startEventDelivery({ ...parts, ownership, configuration, modules, eventLog });
     t.teardown(async () => {
       await delivery.streams.drain();
       await delivery.stop();
     });
     return { delivery, firstPoll };
   };
-  const ofNode = await start(node);
-  const ofGateway = await start(alone);
+  const work = new OwnedWork(OWNS_ALL);
+  work.read([{ joined: true, figures: undefined }]);
+  const ofNode = await start(node, work);
+  const ofGateway = await start(alone, OWNS_ALL);
   await ofGateway.firstPoll;
   t.equal(ofGateway.delivery.counters().polls, 1);
   t.equal(ofNode.delivery.counters().polls, 0, 'although it was started before');
+  work.read([]);
+  await ofNode.firstPoll;
+  t.equal(ofNode.delivery.counters().polls, 1);
 });
 
 t.test('features with Cluster: no application gets deliveries, at a start or after a change', async (t) => {

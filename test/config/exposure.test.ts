@@ -5,6 +5,8 @@ import { launch, runToEnd } from '../../kit/launch.ts';
 import { resolveSite } from '../../src/bootstrap/site.ts';
 import { exposureWarnings, productionFaults } from '../../src/config/exposure.ts';
 import { loadConfiguration, parseFlags } from '../../src/config/load.ts';
+import type { Configuration } from '../../src/domain/config/configuration.ts';
+import { featuresOf } from '../../src/domain/features.ts';
 
 t.setTimeout(120_000);
 
@@ -15,6 +17,10 @@ function load(file: object, ...args: string[]) {
   return loadConfiguration(flags, {}, [
     (written, sandbox) => productionFaults(written, sandbox && !flags.sandbox),
   ]);
+}
+
+function siteOf(configuration: Configuration) {
+  return resolveSite(configuration, '1.0.0', 8080, false, () => featuresOf(configuration));
 }
 
 function warningsOf(file: object, ...args: string[]): string[] {
@@ -56,7 +62,7 @@ t.test(
 t.test('OAuthRootMetadata: the issuer is BaseUrl, or BaseUrl/connect where it is false', async (t) => {
   const issuerOf = (content: object) => {
     const loaded = load(content);
-    return loaded.ok && resolveSite(loaded.configuration, '1.0.0', 8080, false).issuer;
+    return loaded.ok && siteOf(loaded.configuration).issuer;
   };
   const BaseUrl = 'https://gate.example';
   t.equal(issuerOf({ BaseUrl }), BaseUrl);
@@ -69,7 +75,7 @@ t.test(
   async (t) => {
     const isSecure = (content: object) => {
       const loaded = load(content);
-      return loaded.ok && resolveSite(loaded.configuration, '1.0.0', 8080, false).secureCookies;
+      return loaded.ok && siteOf(loaded.configuration).secureCookies;
     };
     const Fido2 = { origins: ['https://pages.example'], serverDomain: 'pages.example' };
     t.equal(isSecure({ BaseUrl: 'http://gate.example', Fido2 }), false);
@@ -82,7 +88,7 @@ t.test(
 t.test('Fido2.origins: pages and native apps are taken, other schemes are faults', async (t) => {
   const of = (origin: string) => {
     const loaded = load({ BaseUrl: 'https://gate.example', Fido2: { origins: [origin] } });
-    return loaded.ok ? resolveSite(loaded.configuration, '1.0.0', 8080, false) : undefined;
+    return loaded.ok ? siteOf(loaded.configuration) : undefined;
   };
   for (const app of [`android:apk-key-hash:${'aB_-'.repeat(10)}abc`, 'ios:bundle-id:com.example.app']) {
     const site = of(app);

@@ -7,6 +7,7 @@ import type { NodeRecord } from '../../io/cluster/node-table.ts';
 import type { NodeWatch } from '../../io/cluster/node-watch.ts';
 import type { PeerLinks } from '../../io/cluster/peers.ts';
 import type { PgLog } from '../../io/cluster/pg-log.ts';
+import type { OwnedWork } from './owned-work.ts';
 
 /** Until the table of nodes has been read. */
 export const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false };
@@ -15,6 +16,7 @@ export interface KnownNodes extends ClusterNode {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
   readonly watch: NodeWatch;
+  readonly work: OwnedWork;
   readonly name: string;
   readonly leaseMs: number;
   /** Of the others that are in or near, as of the last reading. */
@@ -48,12 +50,13 @@ export function followNodes(known: KnownNodes): NodeFollower {
 
 /** Calls and rows reach this node from its join on. A node that cannot be linked delays the join by a lease at most. */
 export async function openLinks(known: KnownNodes): Promise<void> {
-  const { pgLog, links, leaseMs } = known;
+  const { pgLog, links, work, leaseMs } = known;
   try {
     await takeNodes(known, await pgLog.nodes());
   } catch {
-    // The join waits for the database.
+    // The join waits for the database, as do later readings.
   }
+  await work.wasRead();
   await links.linkedWith(
     known.addresses.map(([node]) => node),
     leaseMs,
@@ -61,8 +64,9 @@ export async function openLinks(known: KnownNodes): Promise<void> {
 }
 
 async function takeNodes(known: KnownNodes, nodes: readonly NodeRecord[]): Promise<void> {
-  const { node, links, pgLog, watch } = known;
+  const { node, links, pgLog, watch, work } = known;
   watch.read(nodes, pgLog.clock);
+  work.read(nodes);
   // One that has a link to this node is about to join, or has just left.
   const isNear = (each: NodeRecord) => each.joined || links.hears(each.node);
   const others = nodes.filter((each) => each.node !== node.node && isNear(each));

@@ -46,6 +46,7 @@ import {
 } from '../../io/webhooks/owner-work.ts';
 import { secretsOf } from './commands.ts';
 import { followNodes, type KnownNodes, NOTHING_READ, openLinks } from './nodes.ts';
+import { OwnedWork } from './owned-work.ts';
 import { startUpkeep } from './replica.ts';
 
 /** Bound of what the rows of a process are numbered from; the largest that Node draws is 2^48. */
@@ -57,6 +58,8 @@ export interface OpenedCluster extends ClusterNode {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
   readonly audit: ClusterAudit;
+  /** Events and webhooks: what this node does of them, and when that changes. */
+  readonly work: OwnedWork;
   /** Other nodes are answered from now on. Returns the system that asks the owner of an actor. */
   serve(local: RunningSystem): GatewayActors;
   /** Opens links to the other nodes and joins. Resolves when this node admits. */
@@ -153,7 +156,8 @@ export async function openCluster(
   holder.parts = parts;
   const { name } = cluster;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
-  const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, name, leaseMs };
+  const work = new OwnedWork(parts.view);
+  const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, work, name, leaseMs };
   const follower = followNodes(known);
   holder.onLink = () => follower.readNow();
   await parts.node.enter();
@@ -165,7 +169,8 @@ export async function openCluster(
     links,
     pgLog,
     audit,
-    serve: (local) => serve(local, parts, links, holder, audit),
+    work,
+    serve: (local) => serve(local, known, holder, audit),
     async join() {
       await openLinks(known);
       await parts.node.start();
@@ -299,14 +304,9 @@ function addressOf(text: string): HostPort {
   return address;
 }
 
-function serve(
-  local: RunningSystem,
-  parts: ClusterNode,
-  links: PeerLinks,
-  holder: Holder,
-  audit: ClusterAudit,
-): GatewayActors {
-  const { view } = parts;
+function serve(local: RunningSystem, known: KnownNodes, holder: Holder, audit: ClusterAudit): GatewayActors {
+  const { view, links, replica, work } = known;
+  work.followMembers(replica);
   const admit = () => {
     if (!view.admits) throw ownerUnavailable();
   };
@@ -317,7 +317,7 @@ function serve(
   };
   holder.open();
   const remote = new RemoteActors(links.call);
-  const place = placeOf(parts, holder);
+  const place = placeOf(known, holder);
   const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });
   return routedActors(local, routed, () => view.admits && !holder.departure.isAnnounced);
 }

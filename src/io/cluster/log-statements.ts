@@ -91,13 +91,13 @@ export const FIND_NODE = statement(
 );
 
 /**
- * $2 and $3 are the incarnation and the counter that were read; $4 to $6 describe the process. Two above the newest, so
+ * $2 and $3 are the incarnation and the counter that were read; $4 to $7 describe the process. Two above the newest, so
  * that `RAISE` of the process before it finds no row.
  */
 export const TAKE_NODE = statement(
   'take_node',
   `with l as (update gatehouse.node set incarnation = incarnation + 2, ${TOUCHED}, address = $4::text,
-      version = $5::text, config_hash = $6::bytea, digest_pos = null, digest = null
+      version = $5::text, config_hash = $6::bytea, figures = $7::jsonb, digest_pos = null, digest = null
     where id = $1::int and incarnation = $2::bigint and renewals = $3::bigint returning id, incarnation)
   update gatehouse.head set incarnation[$1::int] = $2::bigint + 2 where one and exists (select 1 from l)
   returning $1::int as id, incarnation[$1::int] as incarnation, pos, log_id::text`,
@@ -110,8 +110,10 @@ export const ADD_NODE = statement(
     where not exists (select 1 from gatehouse.node n where n.id = i) having min(i) is not null),
   h as (update gatehouse.head set incarnation[f.id] = incarnation[f.id] + 2 from f where one
     returning f.id, incarnation[f.id] as incarnation, pos, log_id),
-  n as (insert into gatehouse.node (id, name, incarnation, joined, renewals, renewed, applied, address, version, config_hash)
-    select id, $1::text, incarnation, false, 0, clock_timestamp(), 0, $2::text, $3::text, $4::bytea from h returning id)
+  n as (insert into gatehouse.node (id, name, incarnation, joined, renewals, renewed, applied, address, version,
+      config_hash, figures)
+    select id, $1::text, incarnation, false, 0, clock_timestamp(), 0, $2::text, $3::text, $4::bytea, $5::jsonb from h
+    returning id)
   select h.id, h.incarnation, h.pos, h.log_id::text from h, n`,
 );
 

@@ -11,8 +11,10 @@ export interface NodeDescription {
   readonly configHash: Uint8Array;
 }
 
-/** What a node says of itself with each renewal. */
+/** What a node says of itself when it enters, and with each renewal. */
 export interface NodeFigures {
+  /** Newest version of rows that its program applies. Version 0.2.0, which applies the first one, does not say it. */
+  readonly readsRows?: number;
   readonly leaseMs: number;
   /** Clock of the database minus that of the node. */
   readonly clockOffsetMs: number;

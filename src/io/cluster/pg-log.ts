@@ -2,6 +2,7 @@
  * The shared log in PostgreSQL: one row a group of writes, in the order of the lock of one head row. Appends, renewals,
  * expulsions and reads have connections of their own, so that none waits for another.
  */
+import { ROW_VERSION } from '../../actors/runtime/replication/entry.ts';
 import {
   checkRowAt,
   type DigestSample,
@@ -44,8 +45,8 @@ export interface PgLogOptions extends HeadOptions {
   readonly applied?: () => { readonly position: number; readonly lastRow: RowName | undefined } | undefined;
   /** What the other nodes read of this process; all but the address may change. */
   readonly process: NodeDescription;
-  /** Goes with each renewal. */
-  readonly figures: () => Omit<NodeFigures, 'leaseMs' | 'clockOffsetMs'>;
+  /** Goes with each entry and renewal. */
+  readonly figures: () => Omit<NodeFigures, 'readsRows' | 'leaseMs' | 'clockOffsetMs'>;
 }
 
 /** Polls of a name's counter in a lease. */
@@ -110,9 +111,8 @@ export class PgLog implements SharedLog {
   }
 
   async #add(name: string): Promise<Entered | undefined> {
-    const { address, version, configHash } = this.#options.process;
     try {
-      const values = [name, address, version, configHash];
+      const values = [name, ...this.#description()];
       const { rows } = await this.#appends.run(sql.ADD_NODE, values);
       if (rows[0] !== undefined) return enteredOf(rows[0]);
     } catch (error) {
@@ -132,8 +132,7 @@ export class PgLog implements SharedLog {
   async #take(name: string, found: DatabaseRow, previous: number | undefined): Promise<Entered | undefined> {
     const isOwn = previous !== undefined && Number(found['incarnation']) === previous;
     if (!isOwn && found['joined'] === true && !(await this.#standsStill(name, found))) return undefined;
-    const { address, version, configHash } = this.#options.process;
-    const values = [found['id'], found['incarnation'], found['renewals'], address, version, configHash];
+    const values = [found['id'], found['incarnation'], found['renewals'], ...this.#description()];
     const [row] = (await this.#run(this.#appends, sql.TAKE_NODE, values)).rows;
     return row === undefined ? undefined : enteredOf(row);
   }
@@ -149,6 +148,22 @@ export class PgLog implements SharedLog {
       if (row['renewals'] !== found['renewals']) throw new NameTaken(name);
     }
     return true;
+  }
+
+  #description(): readonly unknown[] {
+    const { address, version, configHash } = this.#options.process;
+    return [address, version, configHash, this.#figures()];
+  }
+
+  #figures(): string {
+    const { leaseMs, figures } = this.#options;
+    const clockOffsetMs = Math.round(this.clock.offsetMs);
+    return JSON.stringify({
+      readsRows: ROW_VERSION,
+      leaseMs,
+      clockOffsetMs,
+      ...figures(),
+    } satisfies NodeFigures);
   }
 
   append(write: LogWrite): Promise<number> {
@@ -193,10 +208,9 @@ export class PgLog implements SharedLog {
   }
 
   async renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed> {
-    const { leaseMs, process, figures } = this.#options;
-    const said: NodeFigures = { leaseMs, clockOffsetMs: Math.round(this.clock.offsetMs), ...figures() };
+    const { process } = this.#options;
     const digest = [sample?.position, sample?.digest];
-    const values = [node, incarnation, applied, process.configHash, JSON.stringify(said), ...digest];
+    const values = [node, incarnation, applied, process.configHash, this.#figures(), ...digest];
     const sentMs = Date.now();
     const { rows } = await this.#run(this.#renewals, sql.RENEW, values);
     const [first] = rows;

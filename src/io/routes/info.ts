@@ -128,23 +128,25 @@ export const info = defineRoute({
 interface PublicFacts {
   readonly site: Site;
   readonly revision: number;
+  readonly features: Site['features'];
   /** Members of a JSON object. */
   readonly text: string;
 }
 
 let cached: PublicFacts | undefined;
 
-/** The public part of info. Cached as text, because every page requests it first and only settings change it. */
+/** The public part of info. Cached as text, because every page requests it first, and it changes with settings and members alone. */
 function publicFacts(site: Site, settings: SettingsReader): string {
   const { revision } = settings;
-  if (cached?.site === site && cached.revision === revision) return cached.text;
   const { project, version, authMethods, baseUrl, features } = site;
+  if (cached?.site === site && cached.revision === revision && cached.features === features)
+    return cached.text;
   const { rpId, rpName, origins } = site.fido2;
   const fido2 = { rpId, rpName, origins };
   const limits = publicLimits(settings);
   const facts = { project, version, baseUrl, authMethods, features, fido2, limits };
   const text = JSON.stringify(facts).slice(1, -1);
-  cached = { site, revision, text };
+  cached = { site, revision, features, text };
   return text;
 }
 

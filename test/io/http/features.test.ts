@@ -1,6 +1,6 @@
 /** Routes of features that a gateway does not offer, over real sockets; and which routes have a feature. */
 import t, { type Test } from 'tap';
-import { type Feature, missingFeatures } from '../../../src/domain/features.ts';
+import { type Feature, featuresOf } from '../../../src/domain/features.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { FileRemovals } from '../../../src/io/files/storage/removals.ts';
 import { type AnyRoute, defineRoute } from '../../../src/io/http/table/route.ts';
@@ -12,7 +12,7 @@ import type { StreamHub } from '../../../src/io/sse/hub.ts';
 import { requestText, sendRaw, startHttp } from '../../support/http.ts';
 import { routeTable } from '../../support/route-table.ts';
 
-const MISSING = missingFeatures({ cluster: {} });
+const MISSING = new Set<Feature>(['files', 'webhooks', 'streams']);
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 
 function routesTo(called: string[]): AnyRoute[] {
@@ -40,7 +40,7 @@ function start(t: Test, missing: ReadonlySet<Feature>, more: readonly AnyRoute[]
   const called: string[] = [];
   const fixture = startHttp({
     routes: [...routesTo(called), ...more],
-    pipeline: { missingFeatures: missing },
+    pipeline: { missingFeatures: () => missing },
   });
   t.teardown(() => fixture.close());
   const send = (method: string, path: string, body?: string) =>
@@ -76,7 +76,7 @@ t.test('features: a caller without a session still gets 401 of a route of a miss
 t.test('features: other routes, and all routes of a gateway without Cluster, are called', async (t) => {
   const cluster = start(t, MISSING);
   t.equal((await cluster.send('GET', '/offered')).status, 200);
-  const alone = start(t, missingFeatures({ cluster: undefined }));
+  const alone = start(t, featuresOf({ cluster: undefined }).missing);
   t.equal((await alone.send('GET', '/file')).status, 200);
   t.same([...cluster.called, ...alone.called], ['/offered', '/file']);
 });

@@ -44,14 +44,14 @@ function fakeInbox() {
   };
 }
 
-async function startIntake(t: Test) {
+async function startIntake(t: Test, admits?: () => boolean) {
   const inbox = fakeInbox();
   const keys = new Map([
     ['wallet', WALLET_KEY],
     ['chat', CHAT_KEY],
     ['core', undefined],
   ]);
-  const intake = createEventPush(inbox, createModuleKeys(keys));
+  const intake = createEventPush(inbox, createModuleKeys(keys), admits);
   const noRemovals = { remove: () => Promise.reject(new Error('not asked')) };
   const facts = () => {
     throw new Error('not asked');
@@ -65,16 +65,18 @@ async function startIntake(t: Test) {
     }),
   });
   t.teardown(() => fixture.close());
-  const push = async (key: string | undefined, body: string | Buffer) => {
-    const response = await fetch(`${fixture.url}/internal/v1/events`, {
+  const send = (key: string | undefined, body: string | Buffer) =>
+    fetch(`${fixture.url}/internal/v1/events`, {
       method: 'POST',
       headers: key === undefined ? {} : { 'x-module-key': key },
       body,
     });
+  const push = async (key: string | undefined, body: string | Buffer) => {
+    const response = await send(key, body);
     const answer = (await response.json()) as { result?: Intake; error?: { code: number; detail?: string } };
     return { status: response.status, ...answer };
   };
-  return { inbox, intake, push };
+  return { inbox, intake, send, push };
 }
 
 const event = (module: string, tick: number | string) =>
@@ -91,6 +93,19 @@ t.test('POST events: accepts a batch of the module of its key', async (t) => {
     ['1', '2'],
   );
   t.same(await push(CHAT_KEY, batch()), { status: 200, result: { accepted: 0, duplicates: 0 } });
+});
+
+// covers C18
+t.test('POST events: a node without a lease answers 503, to be repeated at once', async (t) => {
+  const lease = { runs: false };
+  const { inbox, send, push } = await startIntake(t, () => lease.runs);
+  const body = batch(event('wallet', 1));
+  const refused = await send(WALLET_KEY, body);
+  t.same([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  t.match(await refused.json(), { error: { code: 1011 } });
+  t.same(inbox.taken, []);
+  lease.runs = true;
+  t.match(await push(WALLET_KEY, body), { status: 200, result: { accepted: 1 } });
 });
 
 // covers R6

@@ -1,6 +1,6 @@
 /** What anybody may ask (info, get_info, health) and who may see the settings. */
 import t, { type Test } from 'tap';
-import { offeredFeatures } from '../../../src/domain/features.ts';
+import { featuresOf } from '../../../src/domain/features.ts';
 import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
@@ -133,7 +133,7 @@ t.test(
 
 t.test('info: names the features of this deployment, so that pages leave out the others', async (t) => {
   for (const cluster of [undefined, {}]) {
-    const features = offeredFeatures({ cluster });
+    const features = featuresOf({ cluster }).offered;
     const { get } = start(t, undefined, { features });
     const { json } = await get('/auth/v1/info');
     t.same((json['result'] as { features: string[] }).features, features);

@@ -6,7 +6,9 @@ import { createPackr } from '../journal/row-checksum.ts';
 import type { MemberChange } from './members.ts';
 
 /** Version of the form. A newer one stops the node: it would apply what it does not understand. */
-const VERSION = 2;
+export const ROW_VERSION = 2;
+/** Of rows with requests of events, or with values of a partition: they are judged since then. */
+export const EVENTS_ROW_VERSION = 2;
 /** Of rows that version 0.2.0 applies as later ones do. */
 const FIRST_VERSION = 1;
 
@@ -32,7 +34,7 @@ type RowContent =
 export class EntryTooNew extends Error {
   constructor(version: number) {
     super(
-      `a row of the log has version ${version}; this program knows ${VERSION}: install the newer version`,
+      `a row of the log has version ${version}; this program knows ${ROW_VERSION}: install the newer version`,
     );
     this.name = 'EntryTooNew';
   }
@@ -41,11 +43,10 @@ export class EntryTooNew extends Error {
 const packr = createPackr();
 
 export function encodeTurns(turns: readonly JournalTurn[], newestId: bigint): Uint8Array {
-  const version = turns.some(isOfLaterVersion) ? VERSION : FIRST_VERSION;
+  const version = turns.some(isOfLaterVersion) ? EVENTS_ROW_VERSION : FIRST_VERSION;
   return packr.pack([version, 'turns', turns.map(entryTurn), newestId]);
 }
 
-/** Events, and values of a partition, have been judged since version 2. */
 function isOfLaterVersion({ kind, id, operations }: JournalTurn): boolean {
   if (kind !== '') return false;
   return operations.some(
@@ -85,7 +86,7 @@ export function decodeEntry(body: Uint8Array): RowContent {
     return { type: 'unreadable', reason: String(error) };
   }
   const [version, type, content, newestId] = (Array.isArray(decoded) ? decoded : []) as readonly unknown[];
-  if (typeof version === 'number' && version > VERSION) throw new EntryTooNew(version);
+  if (typeof version === 'number' && version > ROW_VERSION) throw new EntryTooNew(version);
   if (type === 'turns' && Array.isArray(content))
     return { type, turns: content as EntryTurn[], newestId: idOf(newestId) };
   if (type === 'member' && typeof content === 'object' && content !== null)

@@ -13,7 +13,7 @@ export function parse(exchange: RoutedExchange, pipeline: PipelineContext): bool
   const { route, bodyCheck, queryCheck } = ready;
   if (route.idempotent === true) requireUsableKey(exchange);
   // After the session and the limits: who may not call the route does not learn more, and repeats are counted.
-  if (route.feature !== undefined && pipeline.options.missingFeatures?.has(route.feature) === true)
+  if (route.feature !== undefined && pipeline.options.missingFeatures?.().has(route.feature) === true)
     throw new GatewayError('NotWithCluster', route.feature);
   if (queryCheck !== undefined) {
     const query = withCurrentNames(route.formerNames, parseQuery(head.rawQuery), 'query') as Readonly<

@@ -11,7 +11,7 @@ import type { Services } from './services.ts';
 export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly routes: readonly AnyRoute[];
   /** Routes of these answer `NotWithCluster`; none by default. */
-  readonly missingFeatures?: ReadonlySet<Feature>;
+  readonly missingFeatures?: () => ReadonlySet<Feature>;
   readonly clock: Clock;
   /** Milliseconds that only move forward, for durations. */
   readonly elapsed: () => number;
