@@ -10,7 +10,7 @@ import { isSessionAlive } from '../io/http/checks/session-lookup.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import { ListChanges } from '../io/mcp/list-changes.ts';
 import { WebSockets } from '../io/proxy/web-sockets.ts';
-import { StreamHub } from '../io/sse/hub.ts';
+import { type HubOptions, StreamHub } from '../io/sse/hub.ts';
 
 interface LiveConnectionDeps {
   readonly actors: GatewayActors;
@@ -70,6 +70,7 @@ export function startEventStreams(
   settings: SettingsReader,
   bounds: SharedBounds,
   log: EventLog,
+  node: HubOptions['node'],
 ): StreamHub {
   const hub = new StreamHub({
     log,
@@ -78,6 +79,7 @@ export function startEventStreams(
     clock: Date.now,
     schedule: nodeSchedule,
     random: Math.random,
+    node,
     isSessionValid: ({ userId, sessionId }) => isSessionAlive(actors, userId, sessionId),
   });
   // Every end of a session (logout, close_sessions, block, removal of the key, expiry) releases the index entry of its

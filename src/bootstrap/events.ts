@@ -15,7 +15,7 @@ import { createEventPush, type EventPush } from '../io/modules/event-push.ts';
 import { createModuleKeys, type ModuleKeys } from '../io/modules/module-keys.ts';
 import type { Log } from '../io/observability/log.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
-import type { StreamHub } from '../io/sse/hub.ts';
+import type { HubOptions, StreamHub } from '../io/sse/hub.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import { startEventStreams } from './event-streams.ts';
 import { eventModulesOf } from './modules.ts';
@@ -56,8 +56,8 @@ interface EventDeliveryOptions {
   readonly eventLog: JournalEventLog;
   readonly log: Log;
   readonly ownership: Ownership;
-  /** Of a cluster, the lease of this node runs. */
-  readonly admits?: (() => boolean) | undefined;
+  /** Of a cluster, the lease of this node. */
+  readonly node?: HubOptions['node'];
 }
 
 /** A new or restored journal gets a new epoch. */
@@ -80,7 +80,7 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
   const own = { administration, schedule: nodeSchedule, ownership };
   const inbox = new EventInbox({ ...own, settings, clock: Date.now });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
-  const intake = createEventPush(inbox, keys, options.admits);
+  const intake = createEventPush(inbox, keys, options.node?.admits);
   const feeds = eventModules
     .filter(({ poll }) => poll)
     .map(({ name, url }) => {
@@ -98,7 +98,7 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
       ...sumOf(feeds.map((feed) => feed.counters())),
     }),
     ownershipChanged: () => inbox.ownershipChanged(),
-    streams: startEventStreams(actors, settings, options.bounds, log),
+    streams: startEventStreams(actors, settings, options.bounds, log, options.node),
     async stop() {
       await Promise.all(feeds.map((feed) => feed.stop()));
       inbox.stop();

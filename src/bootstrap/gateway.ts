@@ -116,8 +116,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const connect = await openConnect({ ...base, actors, cipher, bounds, site });
   const fileCodes = openFileCodes(cipher);
   if (cluster === undefined) await files.recover();
-  const admits = cluster && (() => cluster.view.admits);
-  const own = { actors, eventLog: await eventLog(), bounds, sandbox, modules, ownership: work, admits };
+  const node = cluster && { admits: () => cluster.view.admits, leaseMs: cluster.leaseMs };
+  const own = { actors, eventLog: await eventLog(), bounds, sandbox, modules, ownership: work, node };
   const telemetry = openTelemetry({ ...base, version: options.version });
   const deliveryDeps = { ...base, ...own, local, cluster, sink: requests.sink, cipher, telemetry };
   const events = startEventDelivery(deliveryDeps);
@@ -258,14 +258,18 @@ function unlessDiskFull(mark: () => void, log: Log): void {
 async function sendClientsAway(
   cluster: OpenedCluster,
   pipeline: Pipeline,
-  { publicServer: server, sockets }: Pick<HttpDeps, 'publicServer' | 'sockets'>,
+  {
+    publicServer: server,
+    sockets,
+    events: { streams },
+  }: Pick<HttpDeps, 'publicServer' | 'sockets' | 'events'>,
 ): Promise<void> {
   cluster.announceLeave();
   pipeline.closeConnections();
   await wait(ANNOUNCE_MS);
   server.stopListening();
-  // No client ends one by itself. New ones go to other nodes.
-  await sockets.drain();
+  // No client ends such a connection by itself. New ones go to other nodes.
+  await Promise.all([sockets.drain(), streams.drain()]);
   const endMs = performance.now() + LAST_ANSWERS_MS;
   while (server.counters().open > 0 && performance.now() < endMs) await wait(POLL_MS);
 }

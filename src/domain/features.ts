@@ -14,12 +14,12 @@ export interface OfferedFeatures {
 }
 
 const WITHOUT_CLUSTER = allBut();
-const WITH_CLUSTER = allBut('files', 'streams', 'webhooks');
+const WITH_CLUSTER = allBut('files', 'webhooks');
 const WITH_EARLIER_MEMBERS = allBut(...FEATURES);
 
 /**
  * The only place that decides: routes name their feature, and background work asks here before it starts.
- * `membersReadEvents`: every member of the cluster can apply rows with events; one of version 0.2.0 would stop at them.
+ * `membersReadEvents`: every member of the cluster can apply rows with events; an older program would stop at them.
  */
 export function featuresOf(
   { cluster }: { readonly cluster: unknown },

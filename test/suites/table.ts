@@ -27,6 +27,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/cluster/run-cluster',
     'e2e/cluster/sockets',
     'e2e/cluster/start',
+    'e2e/cluster/streams',
     'e2e/cluster/takeovers',
   ],
   cluster: ['e2e/cluster/'],

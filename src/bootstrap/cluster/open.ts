@@ -57,6 +57,7 @@ const FOLLOW_MS = 5_000;
 export interface OpenedCluster extends ClusterNode {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
+  readonly leaseMs: number;
   readonly audit: ClusterAudit;
   /** Events and webhooks: what this node does of them, and when that changes. */
   readonly work: OwnedWork;
@@ -166,8 +167,7 @@ export async function openCluster(
   const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log, onFatal, trimAudit });
   return {
     ...parts,
-    links,
-    pgLog,
+    ...{ links, pgLog, leaseMs },
     audit,
     work,
     serve: (local) => serve(local, known, holder, audit),

@@ -13,7 +13,7 @@ export interface NodeDescription {
 
 /** What a node says of itself when it enters, and with each renewal. */
 export interface NodeFigures {
-  /** Newest version of rows that its program applies. Version 0.2.0, which applies the first one, does not say it. */
+  /** Newest version of rows that its program applies. Those that apply the first one alone do not say it. */
   readonly readsRows?: number;
   readonly leaseMs: number;
   /** Clock of the database minus that of the node. */

@@ -32,6 +32,8 @@ export class Fanout {
   readonly ring: FrameRing;
   readonly #options: FanoutOptions;
   readonly #replay: Replay;
+  /** Streams whose clients have seen events that this node has not applied yet, each with the end of its timer. */
+  readonly #ahead = new Map<EventStream, () => void>();
   /** Streams with due frames; those before `#dueAt` have been served. */
   #due: EventStream[] = [];
   #dueAt = 0;
@@ -62,7 +64,7 @@ export class Fanout {
   }
 
   get sizes(): { readonly blocked: number; readonly behind: number } {
-    return { blocked: this.#blocked.size, behind: this.#replay.size };
+    return { blocked: this.#blocked.size, behind: this.#replay.size + this.#ahead.size };
   }
 
   /** The stream replays the log until it reaches the ring. */
@@ -70,6 +72,16 @@ export class Fanout {
     stream.behind = true;
     if (stream.blocked || stream.isOver) return;
     this.#replay.add(stream);
+    this.#pump();
+  }
+
+  /** The stream continues once the ring has reached its position. If that takes longer than `waitMs`, it gets a `reset` event. */
+  waitFor(stream: EventStream, waitMs: number): void {
+    stream.behind = true;
+    this.#ahead.set(
+      stream,
+      this.#options.schedule.timer(waitMs, () => this.#reached(stream, true)),
+    );
     this.#pump();
   }
 
@@ -97,6 +109,7 @@ export class Fanout {
   /** The socket is writable again. */
   drained(stream: EventStream): void {
     this.#blocked.delete(stream);
+    if (this.#ahead.has(stream)) return;
     if (stream.behind) this.catchUp(stream);
     else this.#enqueue(stream);
   }
@@ -118,6 +131,8 @@ export class Fanout {
   forget(stream: EventStream): void {
     this.#blocked.delete(stream);
     this.#replay.remove(stream);
+    this.#ahead.get(stream)?.();
+    this.#ahead.delete(stream);
   }
 
   #enqueue(stream: EventStream): void {
@@ -190,6 +205,17 @@ export class Fanout {
       channel.first = 0;
     }
     for (const stream of this.#blocked) if (stream.next > 0 && stream.next <= ring.floor) onLag(stream);
+    for (const stream of this.#ahead.keys())
+      if (stream.through <= ring.newest) this.#reached(stream, missedAfter(log, stream.through) > 0);
+  }
+
+  #reached(stream: EventStream, reset: boolean): void {
+    this.#ahead.get(stream)?.();
+    this.#ahead.delete(stream);
+    stream.behind = false;
+    stream.reset = reset;
+    if (!reset) this.#options.counts.resumed += 1;
+    this.goLive(stream);
   }
 
   #markChannel(userId: string, sequence: number, touched: Channel[]): void {

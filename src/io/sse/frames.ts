@@ -41,7 +41,7 @@ export const HELLO_FRAME = `retry: ${RETRY_MS}\n: stream of events\n`;
 
 /**
  * The start position of a stream. A client keeps an id without data but dispatches no event, so a stream that is cut
- * before its first event misses none. Never sent before a `reset` event.
+ * before its first event misses none. Before a `reset` event only the position that the client has sent is repeated.
  */
 export function positionFrame(epoch: string, sequence: number): string {
   return `id: ${cursorText(epoch, sequence)}\n\n`;

@@ -28,6 +28,16 @@ const HEARTBEAT_MS = 20 * SECOND_MS;
 const LIFETIME_MS = 600 * SECOND_MS;
 /** A socket that was blocked for this time was closed as stalled (the transport waits 8 to 11 s). */
 const STALL_MS = 5 * SECOND_MS;
+/** Leases for which a client is waited with that has seen more than this node has applied: it is expelled by then, or up to date. */
+const AHEAD_LEASES = 2;
+const LEASE_CHECKS = 5;
+
+/** What streams depend on at a node of a cluster. */
+interface StreamNode {
+  /** Its lease runs. */
+  readonly admits: () => boolean;
+  readonly leaseMs: number;
+}
 
 export interface HubOptions {
   readonly log: EventLog;
@@ -40,6 +50,7 @@ export interface HubOptions {
   /** Whether the session is still valid; checked at each heartbeat. */
   readonly isSessionValid: (origin: StreamOrigin) => boolean;
   readonly ring?: RingBounds;
+  readonly node?: StreamNode | undefined;
 }
 
 export class StreamHub {
@@ -48,6 +59,7 @@ export class StreamHub {
   readonly #fanout: Fanout;
   readonly #heartbeats: HeartbeatWheel<EventStream>;
   readonly #counts: StreamCounters = newStreamCounters();
+  #stopLeaseChecks = (): void => undefined;
   #closed = false;
 
   constructor(options: HubOptions) {
@@ -63,6 +75,7 @@ export class StreamHub {
     this.#heartbeats = new HeartbeatWheel<EventStream>(options.clock());
     const beat = (stream: EventStream) => this.#heartbeat(stream);
     this.#heartbeats.start({ ...options, sliceStreams: SLICE_STREAMS, beat });
+    if (options.node !== undefined) this.#checkLease(options.node, 0);
   }
 
   /** A stream that starts with its answer; undefined when a bound refuses it or the hub is stopping. */
@@ -94,6 +107,13 @@ export class StreamHub {
     this.#closed = true;
     this.#fanout.stop();
     this.#heartbeats.stop();
+    this.#stopLeaseChecks();
+    await this.#sendAway();
+    return 0;
+  }
+
+  /** Ends all streams in slices; their clients come back elsewhere with their position. */
+  async #sendAway(): Promise<void> {
     while (this.#registry.all.size > 0) {
       let left = SLICE_STREAMS;
       for (const stream of this.#registry.all) {
@@ -103,7 +123,15 @@ export class StreamHub {
       }
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
-    return 0;
+  }
+
+  /** A node that has had no lease for as long as one lasts may be cut off for long, and applies no events meanwhile. */
+  #checkLease(node: StreamNode, missed: number): void {
+    this.#stopLeaseChecks = this.#options.schedule.timer(node.leaseMs / LEASE_CHECKS, () => {
+      const now = node.admits() ? 0 : missed + 1;
+      if (now === LEASE_CHECKS) void this.#sendAway();
+      this.#checkLease(node, now);
+    });
   }
 
   counters(): HubCounters {
@@ -113,7 +141,7 @@ export class StreamHub {
   }
 
   #open(stream: EventStream): void {
-    const { log, clock } = this.#options;
+    const { log, clock, node } = this.#options;
     for (const oldest of this.#registry.overflow(stream.origin.sessionId)) {
       this.#end(oldest, 'evicted', this.#between(30, 60) * SECOND_MS);
     }
@@ -131,8 +159,12 @@ export class StreamHub {
       this.#fanout.send(stream, HELLO_FRAME + resetFrame(log.epoch, log.oldest, newest), 0);
       return;
     }
-    if (sent !== undefined) this.#counts.resumed += 1;
     this.#fanout.send(stream, HELLO_FRAME + positionFrame(log.epoch, asked), 0);
+    if (node !== undefined && asked > newest) {
+      this.#fanout.waitFor(stream, AHEAD_LEASES * node.leaseMs);
+      return;
+    }
+    if (sent !== undefined) this.#counts.resumed += 1;
     if (asked < floor) {
       this.#registry.chargeReplay(stream.origin.sessionId, floor - asked);
       this.#fanout.catchUp(stream);
@@ -141,10 +173,10 @@ export class StreamHub {
 
   /** Undefined: unknown, too old, or of another epoch. */
   #positionOf(lastEventId: string): number | undefined {
-    const { log } = this.#options;
+    const { log, node } = this.#options;
     const cursor = parseCursor(lastEventId);
     if (cursor === undefined || cursor.epoch !== log.epoch) return undefined;
-    if (cursor.sequence > this.#fanout.ring.newest) return undefined;
+    if (node === undefined && cursor.sequence > this.#fanout.ring.newest) return undefined;
     return missedAfter(log, cursor.sequence) > 0 ? undefined : cursor.sequence;
   }
 

@@ -44,7 +44,7 @@ export class EventStream implements OutgoingSource {
   through = 0;
   /** The first due frame of the ring; 0: none, the client is up to date. */
   next = 0;
-  /** Replays the log, because the ring starts after its position. */
+  /** Replays the log, because the ring starts after its position; or waits, because the ring has yet to reach that. */
   behind = false;
   /** The requested events left the log: a `reset` event is sent first. */
   reset = false;

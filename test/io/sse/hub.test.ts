@@ -279,3 +279,103 @@ t.test('drain: every stream gets its bye event, in slices, and none is opened', 
   log.append(undefined);
   t.notOk(world.turn());
 });
+
+/** A node of a cluster; the lease is such that the world checks it each second. */
+function startNode(log = new MemoryLog()) {
+  const lease = { runs: true };
+  return { lease, ...start({ node: { admits: () => lease.runs, leaseMs: 5_000 } }, log) };
+}
+
+// covers C23
+t.test(
+  'node: a client that has seen more than is applied here waits for it, and misses nothing',
+  async (t) => {
+    const { world, log, hub, connect } = startNode();
+    log.append('1');
+    const ahead = connect({ lastEventId: 'e1-3' });
+    const stuck = connect({ lastEventId: 'e1-3' }, 10);
+    world.advance(4_000);
+    t.same([ahead.reader.lastEventId, hub.counters().behind], ['e1-3', 2], 'its own position');
+    for (let n = 0; n < 3; n += 1) log.append('1');
+    world.settle();
+    stuck.makeRoom(ROOM);
+    log.append('1');
+    world.settle();
+    t.same(
+      [idsOf(ahead), idsOf(stuck)],
+      [
+        ['e1-4', 'e1-5'],
+        ['e1-4', 'e1-5'],
+      ],
+    );
+    t.match(hub.counters(), { behind: 0, resumed: 2, resets: 0 });
+    world.advance(20_000);
+    t.same(idsOf(ahead), ['e1-4', 'e1-5']);
+  },
+);
+
+// covers C23
+t.test('node: a position that is not reached within two leases gets a reset', async (t) => {
+  const { world, log, hub, connect } = startNode();
+  log.append('1');
+  const [ahead, blocked] = [connect({ lastEventId: 'e1-3' }), connect({ lastEventId: 'e1-3' }, 10)];
+  const gone = connect({ lastEventId: 'e1-3' });
+  gone.disconnect();
+  world.advance(9_000);
+  t.same(idsOf(ahead), []);
+  log.append('1');
+  world.settle();
+  world.advance(1_000);
+  t.match(ahead.reader.events, [{ type: 'reset', id: 'e1-2', data: '{"oldest":"e1-1","newest":"e1-2"}' }]);
+  log.append('1');
+  blocked.makeRoom(ROOM);
+  world.settle();
+  t.same(idsOf(ahead), ['e1-2', 'e1-3'], 'what follows comes');
+  t.match(blocked.reader.events, [{ type: 'reset', id: 'e1-2' }, { id: 'e1-3' }]);
+  t.match(hub.counters(), { behind: 0, resumed: 0, resets: 2 });
+});
+
+t.test('node: events that left the log while a client waited for them are a reset', async (t) => {
+  const { world, log, connect } = startNode();
+  log.append('1');
+  const ahead = connect({ lastEventId: 'e1-3' });
+  for (let n = 0; n < 9; n += 1) log.add('1');
+  log.trim(8);
+  log.tell();
+  world.settle();
+  t.match(ahead.reader.events, [{ type: 'reset' }]);
+});
+
+t.test('without a cluster: a position that the log never had gets a reset at once', async (t) => {
+  const { log, connect } = start();
+  log.append('1');
+  t.match(connect({ lastEventId: 'e1-3' }).reader.events, [{ type: 'reset' }]);
+});
+
+// covers C23
+t.test('node: streams end once its lease has been over for a whole lease, with a random retry', async (t) => {
+  const { world, lease, numbers, hub, connect } = startNode();
+  const sockets = Array.from({ length: 1_200 }, () => connect());
+  lease.runs = false;
+  world.advance(4_000);
+  lease.runs = true;
+  world.advance(1_000);
+  t.equal(hub.counters().streams, 1_200, 'a lease that is back in time ends nothing');
+  lease.runs = false;
+  numbers.next = 0.75;
+  world.advance(4_000);
+  t.equal(hub.counters().streams, 1_200);
+  world.advance(1_000);
+  for (let slice = 0; slice < 3; slice += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    world.settle();
+  }
+  t.match(hub.counters(), { streams: 0, ended: { drain: 1_200 } });
+  t.match(sockets[0]?.reader, { retryMs: 4_000, events: [{ type: 'bye', data: '{"reason":"drain"}' }] });
+  lease.runs = true;
+  t.notOk(connect().closed, 'new ones open once it is back');
+  const drained = hub.drain();
+  world.turn();
+  t.equal(await drained, 0);
+  t.notOk(world.turn(), 'nothing is left to run');
+});
