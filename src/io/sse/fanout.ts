@@ -75,14 +75,21 @@ export class Fanout {
     this.#pump();
   }
 
-  /** The stream continues once the ring has reached its position. If that takes longer than `waitMs`, it gets a `reset` event. */
-  waitFor(stream: EventStream, waitMs: number): void {
+  /** The stream continues once the ring has reached its position. `onLate` is called when that takes longer than `waitMs`. */
+  waitFor(stream: EventStream, waitMs: number, onLate: () => void): void {
     stream.behind = true;
-    this.#ahead.set(
-      stream,
-      this.#options.schedule.timer(waitMs, () => this.#reached(stream, true)),
-    );
+    this.#ahead.set(stream, this.#options.schedule.timer(waitMs, onLate));
     this.#pump();
+  }
+
+  /** Ends the wait of a stream for its position; `reset`: what it has missed will not come. */
+  reached(stream: EventStream, reset: boolean): void {
+    this.#ahead.get(stream)?.();
+    this.#ahead.delete(stream);
+    stream.behind = false;
+    stream.reset = reset;
+    if (!reset) this.#options.counts.resumed += 1;
+    this.goLive(stream);
   }
 
   /** The ring holds everything after `through`; otherwise the stream gets a `reset` event. */
@@ -206,16 +213,7 @@ export class Fanout {
     }
     for (const stream of this.#blocked) if (stream.next > 0 && stream.next <= ring.floor) onLag(stream);
     for (const stream of this.#ahead.keys())
-      if (stream.through <= ring.newest) this.#reached(stream, missedAfter(log, stream.through) > 0);
-  }
-
-  #reached(stream: EventStream, reset: boolean): void {
-    this.#ahead.get(stream)?.();
-    this.#ahead.delete(stream);
-    stream.behind = false;
-    stream.reset = reset;
-    if (!reset) this.#options.counts.resumed += 1;
-    this.goLive(stream);
+      if (stream.through <= ring.newest) this.reached(stream, missedAfter(log, stream.through) > 0);
   }
 
   #markChannel(userId: string, sequence: number, touched: Channel[]): void {

@@ -119,7 +119,7 @@ export class StreamHub {
       for (const stream of this.#registry.all) {
         if (left === 0) break;
         left -= 1;
-        this.#end(stream, 'drain', this.#between(1, 5) * SECOND_MS);
+        this.#end(stream, 'drain', this.#drainRetryMs());
       }
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
@@ -161,7 +161,7 @@ export class StreamHub {
     }
     this.#fanout.send(stream, HELLO_FRAME + positionFrame(log.epoch, asked), 0);
     if (node !== undefined && asked > newest) {
-      this.#fanout.waitFor(stream, AHEAD_LEASES * node.leaseMs);
+      this.#fanout.waitFor(stream, AHEAD_LEASES * node.leaseMs, () => this.#late(stream, node));
       return;
     }
     if (sent !== undefined) this.#counts.resumed += 1;
@@ -169,6 +169,12 @@ export class StreamHub {
       this.#registry.chargeReplay(stream.origin.sessionId, floor - asked);
       this.#fanout.catchUp(stream);
     } else this.#fanout.goLive(stream);
+  }
+
+  /** What a node without a lease has not applied is no loss: another node may have it. */
+  #late(stream: EventStream, node: StreamNode): void {
+    if (node.admits()) this.#fanout.reached(stream, true);
+    else this.#end(stream, 'drain', this.#drainRetryMs());
   }
 
   /** Undefined: unknown, too old, or of another epoch. */
@@ -212,6 +218,10 @@ export class StreamHub {
       this.#heartbeats.arm(stream, nowMs, HEARTBEAT_MS * this.#between(0.8, 1.2));
       this.#fanout.heartbeat(stream);
     }
+  }
+
+  #drainRetryMs(): number {
+    return this.#between(1, 5) * SECOND_MS;
   }
 
   #between(low: number, high: number): number {

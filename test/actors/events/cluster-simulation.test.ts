@@ -1,6 +1,6 @@
 /**
  * The log of events of three nodes in simulation. One seed alone, with its steps:
- * `node build/test/actors/events/cluster-simulation.test.js SEED`; all of some: `… FIRST LAST`.
+ * `node build/test/actors/events/cluster-simulation.test.js SEED`; all of some: `… FIRST LAST`, with so many streams: `… FIRST LAST STREAMS`.
  */
 import t from 'tap';
 import { depth, seeds } from '../../support/depth.ts';
@@ -16,7 +16,7 @@ const QUICK_SEEDS = 100;
 /** Seeds within which a planted fault must show. */
 const FAULT_SEEDS = 500;
 
-const [first, last = first] = process.argv.slice(2).map(Number);
+const [first, last = first, streams] = process.argv.slice(2).map(Number);
 
 function chosenSeeds(): readonly number[] {
   if (first !== undefined && last !== undefined)
@@ -29,9 +29,10 @@ t.setTimeout(first === undefined ? 600_000 : 0);
 
 t.test('events of a cluster: keeps every promise in simulated histories', async (t) => {
   const histories = chosenSeeds();
-  const figures: EventHistoryFigures = { faults: {}, acknowledged: 0, polled: 0, takeovers: 0 };
+  const figures: EventHistoryFigures = { faults: {}, acknowledged: 0, polled: 0, takeovers: 0, resumed: 0 };
   const isAlone = first !== undefined && first === last;
-  const options = { figures, ...(isAlone && { trace: (line: string) => t.comment(line) }) };
+  const given = streams === undefined ? {} : { streams };
+  const options = { figures, ...given, ...(isAlone && { trace: (line: string) => t.comment(line) }) };
   for (const seed of histories) {
     const broken = await simulateEventCluster(seed, options);
     if (broken !== undefined) {
@@ -48,6 +49,7 @@ const FAULTS: readonly EventFault[] = [
   'an accept that is not deduplicated',
   'a release that is not judged',
   'a fenced release that stops a node',
+  'a position that is not waited for',
 ];
 
 for (const fault of first === undefined ? FAULTS : []) {

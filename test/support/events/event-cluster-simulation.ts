@@ -1,18 +1,20 @@
 /**
  * The deterministic simulation of the log of events of a cluster: one seed is one history of three nodes, two modules that
- * push and are polled, three readers with cursors, and the faults of cluster-faults.ts.
+ * push and are polled, three readers with cursors, clients of event streams, and the faults of cluster-faults.ts.
  */
 import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
 import { seededNumbers } from '../actors/actors.ts';
 import { ClusterFaults } from '../actors/cluster-faults.ts';
 import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
-import { SimulatedCluster, type SimulatedProcess } from '../actors/simulated-cluster.ts';
+import { type ProcessTools, SimulatedCluster, type SimulatedProcess } from '../actors/simulated-cluster.ts';
 import type { EventFault } from './event-faults.ts';
 import { EventDisk, EventProcess, eventsOf } from './event-process.ts';
+import { StreamClients } from './stream-clients.ts';
 
 const NODES = ['one', 'two', 'three'];
 const MODULES = ['wallet', 'chat'];
 const READERS = 3;
+const STREAMS = 4;
 const STEPS = 50;
 /** Let through in a row, and milliseconds passed in one step, at most. */
 const LET_THROUGH_MAX = 8;
@@ -27,10 +29,14 @@ export interface EventHistoryFigures {
   acknowledged: number;
   polled: number;
   takeovers: number;
+  /** Streams that were opened with a position. */
+  resumed: number;
 }
 
 export interface EventClusterOptions {
   readonly fault?: EventFault;
+  /** Clients of event streams. */
+  readonly streams?: number;
   readonly trace?: (line: string) => void;
   readonly figures?: EventHistoryFigures;
 }
@@ -57,6 +63,8 @@ class EventHistory {
   readonly #cluster: SimulatedCluster<EventProcess>;
   readonly #faults: ClusterFaults<EventProcess>;
   readonly #disks = new Map<string, EventDisk>();
+  readonly #tools = new WeakMap<EventProcess, ProcessTools>();
+  readonly #clients: StreamClients;
   /** By identity: what was pushed without an answer so far, and what an answer has acknowledged. */
   readonly #unanswered = new Map<string, IncomingEvent>();
   readonly #acknowledged = new Set<string>();
@@ -80,10 +88,27 @@ class EventHistory {
       start: (tools) => {
         const disk = this.#disks.get(tools.name) ?? new EventDisk();
         this.#disks.set(tools.name, disk);
-        return new EventProcess({ disk, tools, polled, random: this.#random, fault: options.fault });
+        const app = new EventProcess({ disk, tools, polled, random: this.#random, fault: options.fault });
+        this.#tools.set(app, tools);
+        return app;
       },
-      check: () => this.#read(),
+      check: () => {
+        this.#read();
+        this.#clients.step();
+      },
       onFatal: (name, error) => this.#ended(name, error),
+    });
+    this.#clients = new StreamClients({
+      count: options.streams ?? STREAMS,
+      random: this.#random,
+      processes: () => this.#cluster.processes,
+      toolsOf: (app) => this.#toolsOf(app),
+      nowMs: () => this.#cluster.nowMs,
+      broken: (promise) => {
+        this.#broken ??= promise;
+      },
+      onEvent: (sequence, wire, node) => this.#see(sequence, wire, node),
+      waitsForNothing: options.fault === 'a position that is not waited for',
     });
     this.#faults = new ClusterFaults({
       cluster: this.#cluster,
@@ -106,6 +131,12 @@ class EventHistory {
     if (this.#broken === undefined) await this.#epilogue();
     this.#count();
     return this.#broken;
+  }
+
+  #toolsOf(app: EventProcess): ProcessTools {
+    const tools = this.#tools.get(app);
+    if (tools === undefined) throw new Error('not started here');
+    return tools;
   }
 
   #below(end: number): number {
@@ -184,8 +215,9 @@ class EventHistory {
       process?.app.events?.log.publish({ type: 'own', userId: '7', data: {} }).catch(() => undefined);
   }
 
-  /** A client comes to another node, with its cursor. */
+  /** Clients come to other nodes, with their positions. */
   #move(): void {
+    this.#clients.move();
     const reader = this.#pick(this.#readers);
     if (reader !== undefined) reader.process = this.#pick(this.#cluster.processes);
   }
@@ -246,6 +278,8 @@ class EventHistory {
   get #isIdle(): boolean {
     const { processes, log, planned } = this.#cluster;
     if (processes.length < NODES.length || planned > 0 || this.#unanswered.size > 0) return false;
+    const newest = processes[0]?.app.events?.log.newest ?? 0;
+    if (!this.#clients.isUpToDate(newest)) return false;
     const polled = processes.some(({ app }) =>
       MODULES.every((module) => {
         const cursor = app.events?.system.administration.metaGet(`eventFeed:${module}`) ?? '0';
@@ -269,6 +303,7 @@ class EventHistory {
 
   /** Each acknowledged or polled event is in the log once, and all nodes have one log without a gap. */
   #verdict(): void {
+    this.#clients.verdict();
     for (const { name, app } of this.#cluster.processes) {
       const { log } = app.events ?? {};
       const page = log?.page(0, PAGE) ?? [];
@@ -292,6 +327,7 @@ class EventHistory {
     for (const [name, count] of Object.entries(this.#faults.counts))
       figures.faults[name] = (figures.faults[name] ?? 0) + count;
     figures.acknowledged += this.#acknowledged.size;
+    figures.resumed += this.#clients.resumed;
     figures.polled += MODULES.reduce((sum, module) => sum + (this.#offered[module]?.length ?? 0), 0);
     for (const { app } of this.#cluster.processes) figures.takeovers += app.node.counts.expelled;
   }

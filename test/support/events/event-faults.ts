@@ -15,7 +15,8 @@ export type EventFault =
   | 'a number from memory'
   | 'an accept that is not deduplicated'
   | 'a release that is not judged'
-  | 'a fenced release that stops a node';
+  | 'a fenced release that stops a node'
+  | 'a position that is not waited for';
 
 /** What decides about events at one process, with a fault. */
 export function faultyWrites(
