@@ -1,5 +1,11 @@
-/** Programs that this process waits for with its own thread: each has a bound, at which it is killed. */
+/** Programs that this process waits for with its own thread, each with a bound, and those that npm brings for tests. */
 import { type SpawnSyncOptions, type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** Packages that tests and tools find by path: `npm run programs` installs them, no start of the gateway needs them. */
+export const PROGRAMS = fileURLToPath(new URL('../../test/programs/', import.meta.url));
+export const programRequire = createRequire(`${PROGRAMS}package.json`);
 
 /** Far above what any of them takes on a busy machine: the end of one that hangs. */
 const BOUND_MS = 300_000;

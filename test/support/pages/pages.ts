@@ -1,15 +1,15 @@
 /** A page of the gateway in a real browser: what it complained of, whether everybody can use it, how it looks. */
 import { mkdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import type { Test } from 'tap';
+import { programRequire } from '../../../kit/run-sync.ts';
 import { PAGE_WAIT_MS } from './browser.ts';
 import { PLATFORM } from './passkey-page.ts';
 
 /** A folder for pictures of the pages; none are made without it. */
 const FOLDER = process.env['GATEHOUSE_SCREENSHOTS'];
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const AXE = readFileSync(programRequire.resolve('axe-core/axe.min.js'), 'utf8');
 
 export interface OpenPage {
   readonly page: Page;
