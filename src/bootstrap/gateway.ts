@@ -10,6 +10,7 @@ import { featuresOf } from '../domain/features.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
+import { answerCommand } from '../io/admin/mcp-servers.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { bootId, markClosed, requireNoNode, settleLastRun } from '../io/cluster/node-folder.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
@@ -21,13 +22,13 @@ import { createMetrics } from '../io/observability/metrics.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { enterCluster, openActorJournal, startActors } from './actors.ts';
 import { openAdminNodes } from './admin-nodes.ts';
-import { AdminRecovery } from './admin-recovery.ts';
 import type { OpenedCluster } from './cluster/open.ts';
 import { openConnect } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openLiveConnections } from './event-streams.ts';
 import { type EventDelivery, startEventDelivery } from './events.ts';
 import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
+import { FolderRequests } from './folder-requests.ts';
 import { createPipelines, degradedParts, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { joinRuns } from './joined-runs.ts';
@@ -167,12 +168,14 @@ function assemblyOf(
 ): Assembly {
   const { configuration, publicServer, internalServer, sandbox, site, reload } = deps;
   deps.served.open();
-  const recovery = new AdminRecovery({
+  const requests = new FolderRequests({
     dataPath: configuration.dataPath,
     clock: Date.now,
     log: deps.options.log,
-    audit: (record) => deps.actors.administration.auditFirst(record),
-    createLink: () => createSetupLink(deps.setupLinks, site.baseUrl, true),
+    answer: {
+      adminRecover: (_, uid) => recoverAdmin(deps, uid),
+      mcpServers: (body, uid) => answerCommand(deps.served.servers, deps.actors, body, uid),
+    },
   });
   return {
     url: addressOf(configuration.listen, publicServer.port),
@@ -188,13 +191,21 @@ function assemblyOf(
     }),
     degraded: () => degradedParts(deps),
     async stop() {
-      recovery.stop();
+      requests.stop();
       await shutDown(deps, pipelines);
       await sandbox?.close();
       if (configuration.cluster !== undefined) markClosed(configuration.dataPath);
       folder.release();
     },
   };
+}
+
+/** The record is on disk before the link is made. */
+async function recoverAdmin({ actors, setupLinks, site, options }: HttpDeps, uid: number): Promise<string> {
+  const record = { utcMs: Date.now(), event: 'admin_recovery', userId: null, fields: { uid } } as const;
+  await actors.administration.auditFirst(record);
+  options.log.write('adminRecovery');
+  return createSetupLink(setupLinks, site.baseUrl, true);
 }
 
 function openWorkers({ workerThreads }: Configuration, log: Log): WorkerPool {

@@ -5,9 +5,10 @@ import { backUp, restore } from '../bootstrap/journal-copy.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
 import { featuresOf } from '../domain/features.ts';
-import { recoverAdmin } from './admin-recover.ts';
 import { runCluster } from './cluster.ts';
+import { askFolder } from './folder-request.ts';
 import { generateKey } from './keygen.ts';
+import { runMcpServers } from './mcp-servers.ts';
 import { EXIT, loadOrEnd, print, VERSION } from './output.ts';
 import { serve } from './serve.ts';
 import { showStatus } from './status.ts';
@@ -30,7 +31,7 @@ const OPTIONS = {
   '--new-journal': 'start with an empty journal if the data folder has lost its journal',
   '--check-config': 'the same as the command check-config',
   '--use-older-commit': 'if the newest commit is damaged, return to the commit before it',
-  '--json': 'print the status in full, as JSON',
+  '--json': 'print the status, or the list, in full, as JSON',
   '--from-database': 'recover: the log in the database counts, not the journal of the data folder',
 } as const;
 const FOLDER = ['--data DIR', '--config FILE'] as const;
@@ -109,7 +110,8 @@ export const COMMANDS = {
     options: FOLDER,
     async run([action, ...rest]) {
       if (action !== 'recover') throw new UsageError('admin takes one action: admin recover');
-      await recoverAdmin(loadOrEnd(parseFlags(rest)).dataPath);
+      const address = await askFolder(loadOrEnd(parseFlags(rest)).dataPath, 'adminRecover');
+      print(`admin recovery ${address}\n               (once, within 30 minutes; it makes one more admin)\n`);
     },
   },
   cluster: {
@@ -117,6 +119,12 @@ export const COMMANDS = {
     help: 'import, export DIR, status, recover or forget NAME: the nodes and the log that Cluster names (docs/cluster.md)',
     options: [...FOLDER, '--json', '--from-database'],
     run: runCluster,
+  },
+  'mcp-servers': {
+    usage: 'ACTION',
+    help: 'list, diff SERVER [TOOL], approve or hide SERVER TOOL DIGEST: tools of other MCP servers (docs/upstreams.md)',
+    options: [...FOLDER, '--json'],
+    run: runMcpServers,
   },
   'print-schema': {
     usage: '',

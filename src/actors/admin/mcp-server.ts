@@ -57,17 +57,18 @@ interface KeepTools {
   readonly type: 'keep';
   readonly names: readonly string[];
 }
-interface JudgeTool {
+/** Who decided: `by` is the user id of an admin, null for the command on the machine. Goes to the audit log. */
+export interface JudgeOrigin {
+  readonly by: string | null;
+  readonly from: { readonly address: string } | { readonly uid: number };
+}
+interface JudgeTool extends JudgeOrigin {
   readonly type: 'approve' | 'hide';
   /** Its name in the configuration, for the audit log. */
   readonly server: string;
   readonly name: string;
   /** `digestOf` the text that the admin saw. */
   readonly digest: string;
-  /** User id of the admin; null: the command on the machine, whose user `from` names. */
-  readonly by: string | null;
-  /** Address of the admin. */
-  readonly from: string;
 }
 interface ApproveTool extends JudgeTool {
   readonly type: 'approve';
@@ -180,7 +181,7 @@ function recordOf(
   { server, name, digest, by, from }: JudgeTool,
   { nowMs }: Turn,
 ): AuditRecord {
-  return { utcMs: nowMs, event, userId: by, fields: { server, name, digest, address: from } };
+  return { utcMs: nowMs, event, userId: by, fields: { server, name, digest, ...from } };
 }
 
 function evolve(state: McpServerState, event: McpServerEvent): McpServerState {

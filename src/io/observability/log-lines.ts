@@ -102,6 +102,11 @@ export const PROGRAM_LINES = {
     'A request file of the data folder does not count.',
     'detail',
   ),
+  mcpServersRefused: warn(
+    'mcp-servers refused',
+    'A request file of the command `mcp-servers` does not count.',
+    'detail',
+  ),
   untrustedProxy: warn(
     'untrusted proxy',
     'An admin request had `X-Forwarded-For` from an address outside `TrustedProxies`; refused. Once a run.',

@@ -1,10 +1,10 @@
 /** Another MCP server behind the real program, configured as docs/upstreams.md shows it. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'jsonc-parser';
-import t from 'tap';
-import { callTool, expectOk, mcpLogin, rpc, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch } from '../../../kit/launch.ts';
+import t, { type Test } from 'tap';
+import { callTool, expectOk, mcpLogin, newKey, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { launch, runToEnd } from '../../../kit/launch.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);
@@ -51,5 +51,86 @@ t.test(
     gateway.process.kill('SIGHUP');
     await gateway.said(/catalog reloaded/);
     t.same(await listed(), []);
+  },
+);
+
+/** Events of an account, as a browser gets them. */
+async function eventsOf(t: Test, url: string, cookie: string) {
+  const stop = new AbortController();
+  t.teardown(() => stop.abort());
+  const { body } = await fetch(`${url}/auth/v1/events`, { headers: { Cookie: cookie }, signal: stop.signal });
+  if (body === null) throw new Error('no stream');
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  return async (wanted: RegExp): Promise<string> => {
+    for (;;) {
+      const found = wanted.exec(text);
+      if (found !== null) return found[0];
+      const { value, done } = await reader.read();
+      if (done) throw new Error(`the stream ended: ${text}`);
+      text += value;
+    }
+  };
+}
+
+// covers R120 S193
+t.test(
+  'upstream approval: the event reaches admins, the command shows both sides and approves what it showed',
+  async (t) => {
+    const described = (name: string, description: string) => ({ ...tool(name), description });
+    const upstream = await startUpstream([described('a', 'Reads.'), tool('b')]);
+    t.teardown(() => upstream.close());
+    const admin = newKey();
+    const gateway = await launch({
+      configuration: {
+        Admin: { publicKeys: [admin.publicKey] },
+        McpServers: { weather: { url: upstream.url } },
+      },
+    });
+    t.teardown(() => gateway.stop());
+    const streamed = new Promise<void>((resolve) => {
+      if (upstream.streams.size > 0) resolve();
+      upstream.onStream = resolve;
+    });
+    await gateway.said(/mcp server up/);
+    await streamed;
+    const event = await eventsOf(t, gateway.url, (await signUp(gateway.url, admin)).cookie);
+    const other = await eventsOf(t, gateway.url, (await signUp(gateway.url)).cookie);
+    upstream.tools = [described('a', 'Reads, and sends mail.'), tool('b')];
+    upstream.changed();
+    t.match(await event(/data: .*McpServerChanged.*/), /"module":"gateway".*"server":"weather"/);
+    await gateway.said(/mcp tools wait/);
+    const run = (...args: string[]) => runToEnd(['mcp-servers', ...args, '--data', gateway.dataPath]);
+    const listed = await run('list');
+    t.match(listed, {
+      code: 0,
+      stdout: /^weather: up, 1 tools served, 1 hidden, 0 left out\n {2}changed a [\w-]{43}\n$/,
+    });
+    const both = await run('diff', 'weather', 'a');
+    t.match(both.stdout, /\n- {3}"description": "Reads\."/);
+    t.match(both.stdout, /\n\+ {3}"description": "Reads, and sends mail\."/);
+    const approve =
+      /gatehouse (mcp-servers approve weather a [\w-]{43})\n$/.exec(both.stdout)?.[1]?.split(' ') ?? [];
+    t.match(await run('approve', 'weather', 'a', 'A'.repeat(43)), { code: 64, stderr: /may have changed/ });
+    t.match(await run(...approve.slice(1)), { code: 0, stdout: /^weather: up, 2 tools served, 0 hidden/ });
+    t.match(await run('diff', 'weather'), { code: 0, stdout: 'no tool waits\n' });
+    for (const [action, ...rest] of [
+      ['approve', 'nowhere', 'a', 'x'],
+      ['diff', 'nowhere'],
+      ['diff', 'weather', 'a'],
+      ['approve'],
+      ['nothing'],
+    ])
+      t.equal((await run(action ?? '', ...rest)).code, 64, `${action} ${rest.join(' ')}`);
+    t.same(
+      readdirSync(gateway.dataPath).filter((name) => name.startsWith('mcp-servers')),
+      [],
+    );
+    const own = other(/data: .*McpServerChanged.*/).then(
+      () => 'heard',
+      () => 'not heard',
+    );
+    await gateway.stop();
+    t.equal(await own, 'not heard', 'another account');
   },
 );

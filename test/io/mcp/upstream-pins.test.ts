@@ -42,7 +42,7 @@ const judge = (type: 'approve' | 'hide', { actors, servers }: Started, name: str
       name,
       digest: digestOf(text),
       by: '1842001',
-      from: '127.0.0.1',
+      from: { address: '127.0.0.1' },
     })
     .then(() => servers.settle('other'));
 

@@ -1,9 +1,7 @@
 /** Admin JSON of other MCP servers: their state, and the decision on definitions of tools that are new or changed. */
-import { digestOf, mcpServer } from '../../../actors/admin/mcp-server.ts';
-import { GatewayError } from '../../../domain/errors.ts';
 import { array, integer, named, nullable, object, oneOf, text, utcText } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
-import { toIso } from '../../../domain/time.ts';
+import { decide, requireServer, viewOf, viewsOf } from '../../admin/mcp-servers.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
 import { UPSTREAM_STATES } from '../../mcp/upstreams/link.ts';
@@ -46,7 +44,7 @@ const serverView = named(
   }),
 );
 
-const decision = object({
+const decisionBody = object({
   server: name('Name in the configuration', 'weather'),
   tool: name('Name of the tool at the server', 'get_forecast'),
   digest,
@@ -55,7 +53,7 @@ const decision = object({
 type AdminContext = RouteContext<unknown, unknown, SessionContext>;
 
 export function createAdminMcpServerRoutes(servers: UpstreamAdministration): AnyRoute[] {
-  const decide = (type: 'approve' | 'hide', summary: string) =>
+  const decision = (type: 'approve' | 'hide', summary: string) =>
     defineRoute({
       method: 'POST',
       path: `/ProxyAdmin/api/mcp_servers/${type}`,
@@ -67,19 +65,14 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       group: 'admin',
       auth: 'admin',
       limits: [],
-      body: decision,
+      body: decisionBody,
       result: serverView,
       errors: ['FreshLoginRequired', 'NotFound'],
-      async handle(context) {
+      handle(context) {
         requireFresh(context);
         const { actors, session, client, body } = context;
-        requireServer(servers, body.server);
-        const { server, tool: name, digest } = body;
-        const by = session.userId;
-        const command = { server, name, digest, by, from: client.address };
-        await actors.ask(mcpServer, server, { type, ...command });
-        await servers.settle(body.server);
-        return viewOf(servers, body.server);
+        const origin = { by: session.userId, from: { address: client.address } };
+        return decide(servers, actors, type, body, origin);
       },
     });
   return [
@@ -92,10 +85,10 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       auth: 'admin',
       limits: [],
       result: array(serverView),
-      handle: () => servers.links.map((link) => viewOf(servers, link.name)),
+      handle: () => viewsOf(servers),
     }),
-    decide('approve', 'Approve the definition of a tool, which is served from now on'),
-    decide('hide', 'Hide a tool: one that waits, or one that is served'),
+    decision('approve', 'Approve the definition of a tool, which is served from now on'),
+    decision('hide', 'Hide a tool: one that waits, or one that is served'),
     defineRoute({
       method: 'POST',
       path: '/ProxyAdmin/api/mcp_servers/reload',
@@ -115,39 +108,4 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       },
     }),
   ];
-}
-
-function requireServer({ links }: UpstreamAdministration, server: string) {
-  const link = links.find(({ name }) => name === server);
-  if (link === undefined) throw new GatewayError('NotFound', 'no such server in the configuration');
-  return link;
-}
-
-function viewOf(servers: UpstreamAdministration, server: string) {
-  const link = requireServer(servers, server);
-  const { configuration, state, reason = null, counts, settled } = link;
-  const { approved, proposed } = servers.stored(server);
-  return {
-    name: server,
-    url: configuration.url,
-    prefix: configuration.prefix,
-    state,
-    reason,
-    calls: counts.calls,
-    failed: counts.failed,
-    p99Milliseconds: link.p99Milliseconds,
-    served: settled.served.map(({ ownName: tool, text }) => ({ tool, digest: digestOf(text) })),
-    hidden: settled.hidden.map(({ tool: { ownName: tool, text: listed }, state }) => {
-      const sinceMs = proposed[tool]?.sinceMs;
-      return {
-        tool,
-        state,
-        digest: digestOf(listed),
-        sinceUtc: sinceMs === undefined ? null : toIso(sinceMs),
-        approved: Object.hasOwn(approved, tool) ? (approved[tool] ?? null) : null,
-        listed,
-      };
-    }),
-    leftOut: settled.leftOut.map(({ name: tool, reason }) => ({ tool, reason })),
-  };
 }

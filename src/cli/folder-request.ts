@@ -1,4 +1,4 @@
-/** The command `admin recover`: asks the gateway that serves the data folder for a link that makes an admin. */
+/** Asks the gateway that serves a data folder, through files of that folder. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -11,27 +11,26 @@ import {
   writeSync,
 } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { linkFileOf, requestFileOf } from '../bootstrap/admin-recovery.ts';
 import { FolderInUse, holdFolder, JournalUnusable } from '../bootstrap/data-directory.ts';
-import { NoGateway, print } from './output.ts';
+import { answerFileOf, type RequestKind, requestFileOf } from '../bootstrap/folder-requests.ts';
+import { NoGateway } from './output.ts';
 
 const NONCE_BYTES = 16;
 /** The gateway looks every second. */
 const TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
 
-/** Prints the link. Throws `NoGateway`, and `JournalUnusable` when the folder cannot be written. */
-export async function recoverAdmin(dataPath: string): Promise<void> {
+/** Resolves with the answer. Throws `NoGateway`, and `JournalUnusable` when the folder cannot be written. */
+export async function askFolder(dataPath: string, kind: RequestKind, body = ''): Promise<string> {
   await requireGateway(dataPath);
   const nonce = randomBytes(NONCE_BYTES).toString('base64url');
-  const request = requestFileOf(dataPath);
-  const link = linkFileOf(dataPath, nonce);
+  const request = requestFileOf(dataPath, kind);
+  const file = answerFileOf(dataPath, kind, nonce);
   try {
-    writeRequest(request, nonce);
-    const address = await answer(link);
-    print(`admin recovery ${address}\n               (once, within 30 minutes; it makes one more admin)\n`);
+    writeRequest(request, body === '' ? nonce : `${nonce}\n${body}`);
+    return await answer(file);
   } finally {
-    for (const file of [request, link]) rmSync(file, { force: true });
+    for (const each of [request, file]) rmSync(each, { force: true });
   }
 }
 
@@ -49,11 +48,11 @@ async function requireGateway(dataPath: string): Promise<void> {
 }
 
 /** Readable for a gateway of another user, when root runs the command; writable for its owner alone. */
-function writeRequest(file: string, nonce: string): void {
+function writeRequest(file: string, text: string): void {
   rmSync(file, { force: true });
   try {
     const fd = openSync(file, 'wx', 0o600);
-    writeSync(fd, nonce);
+    writeSync(fd, text);
     fchmodSync(fd, 0o644);
     closeSync(fd);
   } catch (error) {
@@ -61,13 +60,13 @@ function writeRequest(file: string, nonce: string): void {
   }
 }
 
-async function answer(link: string): Promise<string> {
+async function answer(file: string): Promise<string> {
   for (let waitedMs = 0; waitedMs < TIMEOUT_MS; waitedMs += POLL_MS) {
-    if (statSync(link, { throwIfNoEntry: false })?.isFile()) {
-      const text = readFileSync(link, 'utf8');
+    if (statSync(file, { throwIfNoEntry: false })?.isFile()) {
+      const text = readFileSync(file, 'utf8');
       if (text.endsWith('\n')) return text.trim();
     }
     await wait(POLL_MS);
   }
-  throw new NoGateway(`the gateway gave no link within ${TIMEOUT_MS / 1000} s; its log says why`);
+  throw new NoGateway(`the gateway gave no answer within ${TIMEOUT_MS / 1000} s; its log says why`);
 }
