@@ -55,7 +55,7 @@ function listOf(views: readonly McpServerView[]): string {
   if (views.length === 0) return 'no other MCP servers\n';
   return views
     .flatMap(({ name, state, reason, served, hidden, leftOut }) => [
-      `${name}: ${state}${reason === null ? '' : ` (${shown(reason)})`}, ${served.length} tools served, ${hidden.length} hidden, ${leftOut.length} left out`,
+      `${name}: ${state}${reason === null ? '' : ` (${shown(reason)})`}; tools: ${served.length} served, ${hidden.length} hidden, ${leftOut.length} left out`,
       ...hidden.map(({ tool, state: which, digest }) => `  ${which} ${tool} ${digest}`),
       ...leftOut.map((each) => `  left out ${shown(each.tool)}: ${shown(each.reason)}`),
     ])

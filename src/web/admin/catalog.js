@@ -1,7 +1,8 @@
-/** What each list of tools costs a client, by address and caller, and reloading the catalog. */
+/** What each list of tools costs a client, by address and caller, other MCP servers, and reloading the catalog. */
 import { get, post } from '../shared/api.js';
 import { Ask, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
+import { McpServers } from './mcp-servers.js';
 
 /** By class of callers; others are named by their class. */
 const CALLERS = {
@@ -58,6 +59,7 @@ export function CatalogPage({ role }) {
           html`<${Lists} key=${profile} profile=${profile} rows=${rowsOf(profile)} whole=${rowsOf(null)} />`,
       );
     }}<//></div>
+    <${McpServers} role=${role} />
     ${
       role === 'admin' &&
       html`<section class="card"><header><h2>Reload</h2></header>

@@ -104,7 +104,7 @@ t.test(
     const listed = await run('list');
     t.match(listed, {
       code: 0,
-      stdout: /^weather: up, 1 tools served, 1 hidden, 0 left out\n {2}changed a [\w-]{43}\n$/,
+      stdout: /^weather: up; tools: 1 served, 1 hidden, 0 left out\n {2}changed a [\w-]{43}\n$/,
     });
     const both = await run('diff', 'weather', 'a');
     t.match(both.stdout, /\n- {3}"description": "Reads\."/);
@@ -112,7 +112,7 @@ t.test(
     const approve =
       /gatehouse (mcp-servers approve weather a [\w-]{43})\n$/.exec(both.stdout)?.[1]?.split(' ') ?? [];
     t.match(await run('approve', 'weather', 'a', 'A'.repeat(43)), { code: 64, stderr: /may have changed/ });
-    t.match(await run(...approve.slice(1)), { code: 0, stdout: /^weather: up, 2 tools served, 0 hidden/ });
+    t.match(await run(...approve.slice(1)), { code: 0, stdout: /^weather: up; tools: 2 served, 0 hidden/ });
     t.match(await run('diff', 'weather'), { code: 0, stdout: 'no tool waits\n' });
     for (const [action, ...rest] of [
       ['approve', 'nowhere', 'a', 'x'],
