@@ -60,15 +60,24 @@ interface EventDeliveryOptions {
   readonly node?: HubOptions['node'];
 }
 
-/** A new or restored journal gets a new epoch. */
+/** A new or restored journal, or log of a cluster, gets a new epoch. */
 export function openGatewayLog(
   administration: Administration,
   settings: SettingsReader,
   ownership: Ownership,
+  logId?: string,
 ): Promise<JournalEventLog> {
   const newEpoch = () => randomBytes(8).toString('hex');
   const clock = Date.now;
-  return openEventLog({ administration, settings, clock, schedule: nodeSchedule, newEpoch, ownership });
+  return openEventLog({
+    administration,
+    settings,
+    clock,
+    schedule: nodeSchedule,
+    newEpoch,
+    ownership,
+    logId,
+  });
 }
 
 /** Continues from the position of the last run. */

@@ -103,7 +103,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
-  const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls, ownership: work, features });
+  const logId = cluster?.pgLog.logId;
+  const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls, ownership: work, features, logId });
   const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
   await cluster?.join();
   await codeSecret();

@@ -28,6 +28,8 @@ interface PortDeps {
   readonly webhooks: () => WebhookDelivery | undefined;
   readonly ownership: Ownership;
   readonly features: () => OfferedFeatures;
+  /** Of a cluster: the present life of its log. */
+  readonly logId: string | undefined;
 }
 
 interface OpenedPorts {
@@ -40,7 +42,7 @@ interface OpenedPorts {
 export function openPorts(deps: PortDeps): OpenedPorts {
   const { configuration, settings, log, workers, modules, files, chatUrl, actors, ownership } = deps;
   const codeSecret = once(() => openCodeSecret(actors().administration));
-  const eventLog = once(() => openGatewayLog(actors().administration, settings, ownership));
+  const eventLog = once(() => openGatewayLog(actors().administration, settings, ownership, deps.logId));
   const { project } = configuration;
   const mayPublish = () => !deps.features().missing.has('events');
   const codes = codePorts(chatUrl, { secret: codeSecret, modules, project, newRequestId });

@@ -8,7 +8,13 @@ import { wireOf } from '../../domain/events/intake.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Administration } from '../runtime/administration.ts';
-import { EVENT_EPOCH_KEY, type EventWrite, type Operation } from '../runtime/journal/port.ts';
+import {
+  EVENT_EPOCH_KEY,
+  EVENT_EPOCH_LOG_KEY,
+  type EventWrite,
+  type Journal,
+  type Operation,
+} from '../runtime/journal/port.ts';
 import { EVENTS_PARTITION, type Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
 import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
@@ -21,20 +27,34 @@ export interface EventLogOptions {
   readonly schedule: Schedule;
   /** A fresh name of a log: letters and digits, never the same twice. */
   readonly newEpoch: () => string;
+  /** Of a cluster: the present life of its log. */
+  readonly logId?: string | undefined;
   /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
   readonly bytesMax?: number;
   /** Whether this node releases and removes events; it does unless given. */
   readonly ownership?: Ownership;
 }
 
-/** Opens the log of the journal; a new or restored one gets an epoch, on disk when this resolves. */
+/** Opens the log of the journal; a new or restored one gets an epoch, on disk when this resolves. Of several nodes the first one gives it. */
 export async function openEventLog(options: EventLogOptions): Promise<JournalEventLog> {
-  const { administration, newEpoch } = options;
+  const { administration, newEpoch, logId } = options;
   const { journal } = administration;
-  const row = journal.pack(newEpoch());
-  if (typeof journal.meta(EVENT_EPOCH_KEY) !== 'string')
-    await administration.write([{ op: 'metaOnce', key: EVENT_EPOCH_KEY, row }], 0);
+  const epoch = stored(journal, EVENT_EPOCH_KEY);
+  const ofLog = stored(journal, EVENT_EPOCH_LOG_KEY);
+  const values: Operation[] = [];
+  const write = (key: string, value: string, was: string | undefined) =>
+    values.push({ op: 'metaOnce', key, row: journal.pack(value), ...(was === undefined ? {} : { was }) });
+  // An imported journal has an epoch that belongs to no log yet, and keeps it.
+  const isOfOther = logId !== undefined && ofLog !== undefined && ofLog !== logId;
+  if (epoch === undefined || isOfOther) write(EVENT_EPOCH_KEY, newEpoch(), epoch);
+  if (logId !== undefined && ofLog !== logId) write(EVENT_EPOCH_LOG_KEY, logId, ofLog);
+  if (values.length > 0) await administration.write(values, 0);
   return new JournalEventLog(options, String(journal.meta(EVENT_EPOCH_KEY)));
+}
+
+function stored(journal: Pick<Journal, 'meta'>, key: string): string | undefined {
+  const value = journal.meta(key);
+  return typeof value === 'string' ? value : undefined;
 }
 
 export class JournalEventLog implements EventLog {

@@ -22,7 +22,12 @@ interface Server {
 
 let epochs = 0;
 
-async function open(actors: TestActors, bytesMax?: number, ownership: Ownership = OWNS_ALL): Promise<Server> {
+async function open(
+  actors: TestActors,
+  bytesMax?: number,
+  ownership: Ownership = OWNS_ALL,
+  logId?: string,
+): Promise<Server> {
   const { administration } = actors.system;
   const world = {
     administration,
@@ -35,6 +40,7 @@ async function open(actors: TestActors, bytesMax?: number, ownership: Ownership 
   const log = await openEventLog({
     ...world,
     newEpoch: () => `epoch${epochs}`,
+    logId,
     ...(bytesMax === undefined ? {} : { bytesMax }),
   });
   return { log, inbox: new EventInbox(world) };
@@ -175,6 +181,22 @@ t.test('event log: without an epoch, as in a restored copy, it begins another on
   t.not(second.log.epoch, first.log.epoch);
   t.equal(actors.journal.meta(EVENT_EPOCH_KEY), second.log.epoch);
 });
+
+// covers C18
+t.test(
+  'event log: a log of a cluster that was restored or replaced begins another one, an import none',
+  async (t) => {
+    const actors = createTestActors({ kinds: [] });
+    const epochOf = async (logId?: string) => (await open(actors, undefined, OWNS_ALL, logId)).log.epoch;
+    const alone = await epochOf();
+    t.equal(await epochOf('first'), alone, 'imported');
+    t.equal(await epochOf('first'), alone);
+    const restored = await epochOf('second');
+    t.not(restored, alone);
+    t.equal(await epochOf('second'), restored, 'the next node');
+    t.equal(await epochOf(), restored, 'exported without a copy');
+  },
+);
 
 t.test('event log: refuses as a whole when full, when overloaded, and when stopped', async (t) => {
   const actors = createTestActors({ kinds: [] });

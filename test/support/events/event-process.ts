@@ -114,7 +114,7 @@ export class EventProcess implements Application {
     await this.node.start();
     const { administration } = system;
     const world = { administration, settings: SETTINGS, clock, schedule, ownership: view };
-    const log = await openEventLog({ ...world, newEpoch: () => tools.name });
+    const log = await openEventLog({ ...world, newEpoch: () => tools.name, logId: tools.client.logId });
     const { fault } = this.#options;
     const inbox = new EventInbox({ ...world, administration: faultyAdministration(administration, fault) });
     view.follow({ applied: () => undefined, membersChanged: () => inbox.ownershipChanged() });

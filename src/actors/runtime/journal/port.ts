@@ -235,6 +235,8 @@ export interface AuditRow {
 
 /** Metadata: names one life of the log of events; absent in a copy, which begins another one when it is opened. */
 export const EVENT_EPOCH_KEY = 'eventEpoch';
+/** The life of the log of a cluster that it belongs to. A log that was restored or replaced may lack events. */
+export const EVENT_EPOCH_LOG_KEY = 'eventEpochLog';
 
 /** Metadata of a node: number of the last trim of shared audit records. */
 export const AUDIT_TRIMS_KEY = 'auditTrims';
