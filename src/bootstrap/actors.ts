@@ -14,6 +14,7 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { LiveSettings, SettingsReader } from '../domain/settings/settings.ts';
 import { settingsReload } from '../io/admin/settings.ts';
+import { DatabaseRefusals } from '../io/cluster/database-refusals.ts';
 import { bootId, markOpen } from '../io/cluster/node-folder.ts';
 import type { Head } from '../io/cluster/pg-schema.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -32,6 +33,7 @@ interface OpenedJournal {
   readonly journal: DiskJournal;
   /** Of the log of a cluster. */
   readonly head: Head | undefined;
+  readonly refusals: DatabaseRefusals;
 }
 
 /** Throws `JournalUnusable`, `JournalTooNew`; with a cluster also `ClusterUnusable` and `ClusterMisconfigured`. */
@@ -41,9 +43,10 @@ export async function openActorJournal(
   { log, onFatal, onProgress }: Pick<AssemblyOptions, 'log' | 'onFatal' | 'onProgress'>,
 ): Promise<OpenedJournal> {
   let head: Head | undefined;
+  const refusals = new DatabaseRefusals({ log, monotonicMs: () => performance.now() });
   if (cluster !== undefined) {
     const { prepareReplica } = await import('./cluster/replica.ts');
-    head = await prepareReplica(cluster, dataPath, log);
+    head = await prepareReplica(cluster, dataPath, { log, refusals });
     markOpen(dataPath, bootId());
   }
   const journal = await openStorage({
@@ -65,7 +68,7 @@ export async function openActorJournal(
     onRow: onProgress,
   });
   journal.walk((counted) => log.write('journalRead', counted));
-  return { journal, head };
+  return { journal, head, refusals };
 }
 
 interface ActorDeps {
@@ -109,10 +112,17 @@ export async function enterCluster(
   options: AssemblyOptions,
 ): Promise<OpenedCluster | undefined> {
   const { cluster } = deps.configuration;
-  const { journal, head } = opened;
+  const { journal, head, refusals } = opened;
   if (cluster === undefined || head === undefined) return undefined;
   const { openCluster } = await import('./cluster/open.ts');
-  return openCluster(cluster, { ...options, ...deps, journal, head, observer: metrics.observeNode });
+  return openCluster(cluster, {
+    ...options,
+    ...deps,
+    journal,
+    head,
+    refusals,
+    observer: metrics.observeNode,
+  });
 }
 
 /**

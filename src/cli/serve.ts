@@ -7,6 +7,7 @@ import { exposureWarnings } from '../config/exposure.ts';
 import type { Flags } from '../config/load.ts';
 import { featuresOf } from '../domain/features.ts';
 import { SECOND_MS } from '../domain/time.ts';
+import { ClusterUnusable } from '../io/cluster/failures.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
 import { banner } from './banner.ts';
 import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
@@ -65,7 +66,7 @@ export async function serve(flags: Flags): Promise<void> {
 
 /** What the other nodes or the log have, not what is on this machine. */
 function isOfCluster(error: Error): boolean {
-  return error instanceof LogLost || error instanceof Diverged || error instanceof NameTaken;
+  return [LogLost, Diverged, NameTaken, ClusterUnusable].some((kind) => error instanceof kind);
 }
 
 /** A damaged page may hold the main thread within the engine for ever: the next start checks the pages first. */

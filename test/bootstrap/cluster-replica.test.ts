@@ -9,6 +9,7 @@ import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
 import { prepareReplica, storeState } from '../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
+import { DatabaseRefusals } from '../../src/io/cluster/database-refusals.ts';
 import { createLog } from '../../src/io/observability/log.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
@@ -16,6 +17,7 @@ import { withPostgres } from '../support/cluster/postgres.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const log = createLog('silent');
+const TO = { log, refusals: new DatabaseRefusals({ log, monotonicMs: () => 0 }) };
 
 async function openCluster(t: Test, postgres: Postgres) {
   const { url, connect, database } = await openPgFixture(t, postgres);
@@ -58,11 +60,11 @@ await withPostgres(t, (postgres) => {
     async (t) => {
       const { cluster, folderAt } = await openCluster(t, postgres);
       const folder = temporaryFolder(t);
-      await prepareReplica(cluster, folder, log);
+      await prepareReplica(cluster, folder, TO);
       t.notOk(existsSync(join(folder, 'data.mdb')));
       mkdirSync(join(folder, 'checkpoint-x'));
       await folderAt(5);
-      await prepareReplica(cluster, folder, log);
+      await prepareReplica(cluster, folder, TO);
       t.equal((await replicaState(folder))?.position, 5);
       t.notOk(existsSync(join(folder, 'checkpoint-x')), 'a copy of a run that was killed');
     },
@@ -75,9 +77,9 @@ await withPostgres(t, (postgres) => {
       await folderAt(5);
       await rows(3, 6);
       const [near, far] = [await folderAt(3), await folderAt(2)];
-      await prepareReplica(cluster, near, log);
+      await prepareReplica(cluster, near, TO);
       t.equal((await replicaState(near))?.position, 3);
-      await prepareReplica(cluster, far, log);
+      await prepareReplica(cluster, far, TO);
       t.equal((await replicaState(far))?.position, 5);
       const [aside = ''] = readdirSync(join(far, 'set-aside'));
       t.match(aside, /-behind$/);
@@ -93,7 +95,7 @@ await withPostgres(t, (postgres) => {
       await rows(1, 260);
       const [same, other, unknown] = [await folderAt(250, 1), await folderAt(250, 2), await folderAt(90)];
       await folderAt(230, 1);
-      for (const folder of [same, other, unknown]) await prepareReplica(cluster, folder, log);
+      for (const folder of [same, other, unknown]) await prepareReplica(cluster, folder, TO);
       t.equal((await replicaState(same))?.position, 250);
       t.equal((await replicaState(unknown))?.position, 90);
       t.equal((await replicaState(other))?.position, 230);
@@ -109,7 +111,7 @@ await withPostgres(t, (postgres) => {
     // Its own log would not reach back to the first, nor agree with the second.
     for (const folder of [await folderAt(2, 0, 'life'), await folderAt(6, 0, 'life')]) {
       const sentence = /^the log is [0-9a-f-]{36}, and this node has followed life$/;
-      await t.rejects(prepareReplica(cluster, folder, log), { name: 'LogLost', message: sentence });
+      await t.rejects(prepareReplica(cluster, folder, TO), { name: 'LogLost', message: sentence });
       t.notOk(existsSync(join(folder, 'set-aside')));
     }
   });
@@ -117,7 +119,7 @@ await withPostgres(t, (postgres) => {
   t.test('node start: the journal of a gateway without Cluster is refused and stays', async (t) => {
     const { cluster, folderAt } = await openCluster(t, postgres);
     const folder = await folderAt(undefined);
-    await t.rejects(prepareReplica(cluster, folder, log), { name: 'ClusterUnusable', message: /import/ });
+    await t.rejects(prepareReplica(cluster, folder, TO), { name: 'ClusterUnusable', message: /import/ });
     t.ok(existsSync(join(folder, 'data.mdb')));
   });
 });

@@ -262,6 +262,7 @@ const TABLE = [
       panel('Position in the log', ['cluster_position'], { perNode: true }),
       panel('Renewals, refusals and losses', [
         'cluster_renewals_total',
+        'cluster_database_refusals_total',
         'cluster_turns_refused_total',
         'cluster_expulsions_total',
         'cluster_returns_total',

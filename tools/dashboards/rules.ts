@@ -275,6 +275,16 @@ export const CLUSTER_RULES: readonly Rule[] = [
     act: 'End the transaction or drop the slot that keeps old rows; autovacuum then removes them.',
   },
   {
+    alert: 'GatehouseDatabaseRefuses',
+    value: `sum (increase(${metric('gatehouse_cluster_database_refusals_total')}[1m]))`,
+    above: 0,
+    for: '2m',
+    severity: 'ticket',
+    summary: 'PostgreSQL refuses connections or statements of a node.',
+    look: 'The log line "database refused" has SQLSTATE and text: 28 password or role, 42 rights, 53 connections, 25 read-only.',
+    act: 'Repair what the text names. The node tries again by itself; one that starts ends with 70 unless waiting helps.',
+  },
+  {
     alert: 'GatehouseClockOff',
     value: `max (abs(${metric('gatehouse_cluster_clock_offset_seconds')}))`,
     above: 0.5,

@@ -2,6 +2,7 @@
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
+import type { DatabaseRefusals } from '../../io/cluster/database-refusals.ts';
 import { NodeFollower } from '../../io/cluster/node-follower.ts';
 import type { NodeRecord } from '../../io/cluster/node-table.ts';
 import type { NodeWatch } from '../../io/cluster/node-watch.ts';
@@ -17,6 +18,7 @@ export interface KnownNodes extends ClusterNode {
   readonly pgLog: PgLog;
   readonly watch: NodeWatch;
   readonly work: OwnedWork;
+  readonly refusals: DatabaseRefusals;
   readonly name: string;
   readonly leaseMs: number;
   /** Of the others that are in or near, as of the last reading. */

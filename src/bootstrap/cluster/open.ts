@@ -22,6 +22,7 @@ import { NODE_VERBS, type NodeWork, nodeVerbs } from '../../io/admin/node-work.t
 import { AdminNodes } from '../../io/admin/nodes.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../../io/cluster/actor-calls.ts';
 import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../../io/cluster/audit.ts';
+import type { DatabaseRefusals } from '../../io/cluster/database-refusals.ts';
 import { linkKeys } from '../../io/cluster/handshake.ts';
 import { createLinkLog } from '../../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
@@ -51,6 +52,7 @@ import { startUpkeep } from './replica.ts';
 
 /** Bound of what the rows of a process are numbered from; the largest that Node draws is 2^48. */
 const FIRST_SEQ_MAX = 2 ** 47;
+const monotonicMs = () => performance.now();
 /** Longest wait for a row that another node has applied. */
 const FOLLOW_MS = 5_000;
 
@@ -90,6 +92,7 @@ interface ClusterOptions {
   readonly settings: SettingsReader;
   /** Of the log, as the start has found it. */
   readonly head: Head;
+  readonly refusals: DatabaseRefusals;
   readonly log: Log;
   readonly observer: NodeDurations | undefined;
   readonly onFatal: (error: Error) => void;
@@ -123,11 +126,10 @@ export async function openCluster(
   cluster: ClusterConfiguration,
   options: ClusterOptions,
 ): Promise<OpenedCluster> {
-  const { configuration, version, journal, settings, log, observer } = options;
+  const { configuration, version, journal, settings, log, observer, refusals } = options;
   const holder = createHolder();
   const { departure } = holder;
   const links = createLinks(cluster, holder, { version, logId: options.head.logId, log });
-  const monotonicMs = () => performance.now();
   const address = await listenForNodes(links, cluster);
   const leaseMs = cluster.leaseMilliseconds;
   const self = { address, version, configHash: agreementOf(configuration) };
@@ -137,7 +139,7 @@ export async function openCluster(
     markEnd(dataPath, error);
     options.onFatal(error);
   };
-  const pgLog = createPgLog(cluster, { head: options.head, holder, links, self, secrets, monotonicMs });
+  const pgLog = createPgLog(cluster, { ...options, holder, links, self, secrets });
   const parts = createClusterNode({
     store: journal,
     log: pgLog,
@@ -158,7 +160,7 @@ export async function openCluster(
   const { name } = cluster;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
   const work = new OwnedWork(parts.view);
-  const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, work, name, leaseMs };
+  const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, refusals, work, name, leaseMs };
   const follower = followNodes(known);
   holder.onLink = () => follower.readNow();
   await parts.node.enter();
@@ -204,22 +206,23 @@ export async function openCluster(
 
 interface PgLogParts {
   readonly head: Head;
+  readonly refusals: DatabaseRefusals;
   readonly holder: Holder;
   readonly links: PeerLinks;
   readonly self: NodeDescription;
   readonly secrets: readonly Uint8Array[];
-  readonly monotonicMs: () => number;
 }
 
 function createPgLog(
   { url, leaseMilliseconds }: ClusterConfiguration,
-  { head, holder, links, self, secrets, monotonicMs }: PgLogParts,
+  { head, refusals, holder, links, self, secrets }: PgLogParts,
 ): PgLog {
   const options = {
     url,
     secrets,
     monotonicMs,
     wait,
+    onRefused: refusals.add,
     leaseMs: leaseMilliseconds,
     process: self,
     applied: () => holder.parts?.replica,

@@ -11,11 +11,12 @@ import { checkLog } from '../../actors/runtime/replication/port.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import type { ClusterConfiguration } from '../../domain/config/configuration.ts';
 import { Checkpoints, type ReplicaCheckpoint } from '../../io/cluster/checkpoints.ts';
+import type { DatabaseRefusals } from '../../io/cluster/database-refusals.ts';
 import { ClusterUnusable } from '../../io/cluster/failures.ts';
 import { LogPartitions } from '../../io/cluster/log-partitions.ts';
 import { type AsideReason, setAside } from '../../io/cluster/node-folder.ts';
 import type { Head } from '../../io/cluster/pg-schema.ts';
-import { openHead } from '../../io/cluster/pg-start.ts';
+import { openHead, untilAnswered } from '../../io/cluster/pg-start.ts';
 import { ClusterUpkeep } from '../../io/cluster/upkeep.ts';
 import type { Log } from '../../io/observability/log.ts';
 import { readAppliedState } from '../journal-check.ts';
@@ -32,18 +33,21 @@ const COPY = 'checkpoint-';
 export async function prepareReplica(
   cluster: ClusterConfiguration,
   dataPath: string,
-  log: Log,
+  { log, refusals }: { readonly log: Log; readonly refusals: DatabaseRefusals },
 ): Promise<Head> {
   const options = { url: cluster.url, secrets: secretsOf(cluster) };
+  const waits = { monotonicMs: () => performance.now(), wait, onRefused: refusals.add };
   removeCopies(dataPath);
-  const head = await openHead({ ...options, monotonicMs: () => performance.now(), wait });
+  const head = await openHead({ ...options, ...waits });
   const checkpoints = new Checkpoints(options);
   try {
-    const cause = await unusable(checkpoints, dataPath, head.logId);
-    const folder = cause === undefined ? undefined : setAside(dataPath, cause, Date.now());
-    if (cause !== undefined && folder !== undefined) log.write('journalSetAside', { folder, cause });
-    const position = await fetchState(checkpoints, dataPath, head.logId);
-    if (position !== undefined) log.write('checkpointFetched', { position });
+    await untilAnswered(waits, async () => {
+      const cause = await unusable(checkpoints, dataPath, head.logId);
+      const folder = cause === undefined ? undefined : setAside(dataPath, cause, Date.now());
+      if (cause !== undefined && folder !== undefined) log.write('journalSetAside', { folder, cause });
+      const position = await fetchState(checkpoints, dataPath, head.logId);
+      if (position !== undefined) log.write('checkpointFetched', { position });
+    });
     return head;
   } finally {
     checkpoints.close();

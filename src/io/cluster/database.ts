@@ -2,8 +2,9 @@
  * One connection to PostgreSQL, opened when it is needed and again after a failure. Statements run one at a time, each as
  * one message. The only importer of `pg`.
  */
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { DatabaseFailure } from './failures.ts';
+import { DatabaseFailure, SessionsPooled, SQL_STATE } from './failures.ts';
 
 /** A prepared statement; the name is unique in a session. */
 export interface Statement {
@@ -47,6 +48,11 @@ const WAITING_MAX = 64;
 /** Object id of 64-bit integers (pg_type), which here are below 2^53. */
 const INT8 = 20;
 
+/** Column of an answer that shows whether it comes from the session that this connection has marked. */
+export const SESSION_MARK = "current_setting('gatehouse.session', true) as session_mark";
+/** A pooler has moved the connection to a session without its statements, or with those of another one. */
+const POOLED_STATES: readonly (string | undefined)[] = [SQL_STATE.noStatement, SQL_STATE.duplicateStatement];
+
 /** As text: results in the binary format are decoded as UTF-8 first, which changes bytes (pg-protocol 1.16). */
 const TYPES: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
@@ -65,6 +71,8 @@ export function bytesOf(text: unknown): Buffer {
 export class Database implements Statements {
   readonly #options: DatabaseOptions;
   #client: pg.Client | undefined;
+  /** Of the session of `#client`. */
+  #mark = '';
   #notices = 0;
   #tail: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -74,7 +82,7 @@ export class Database implements Statements {
     this.#options = options;
   }
 
-  /** Rejects with `DatabaseFailure`, or with what `prepare` rejects with. */
+  /** Rejects with `DatabaseFailure` and `SessionsPooled`, or with what `prepare` rejects with. */
   run(statement: Statement, values: readonly unknown[] = []): Promise<DatabaseAnswer> {
     return this.#next((client) => this.#answer(client, { ...statement, values: [...values] }));
   }
@@ -150,8 +158,9 @@ export class Database implements Statements {
     const script = async (text: string) => {
       await this.#answer(client, { text });
     };
+    this.#mark = randomUUID();
     await script(
-      `set statement_timeout = ${statementTimeoutMs}; set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};` +
+      `set gatehouse.session = '${this.#mark}'; set statement_timeout = ${statementTimeoutMs}; set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};` +
         ` set default_transaction_isolation = 'read committed'; set client_min_messages = warning`,
     );
     await prepare?.({
@@ -163,10 +172,15 @@ export class Database implements Statements {
   async #answer(client: pg.Client, query: pg.QueryConfig): Promise<DatabaseAnswer> {
     const before = this.#notices;
     try {
-      const { rows } = await client.query<DatabaseRow>(query);
+      // Several statements have several answers, of which none has rows.
+      const { rows = [] }: { rows?: DatabaseRow[] } = await client.query<DatabaseRow>(query);
+      const mark = rows[0]?.['session_mark'];
+      if (mark !== undefined && mark !== this.#mark) throw new SessionsPooled();
       return { rows, noticed: this.#notices !== before };
     } catch (error) {
+      if (error instanceof SessionsPooled) throw error;
       const failure = failureOf(error);
+      if (POOLED_STATES.includes(failure.sqlState)) throw new SessionsPooled();
       // Without an answer the session may still be busy with the statement.
       if (!failure.refused) this.#drop(client);
       throw failure;

@@ -16,6 +16,18 @@ export class ClusterMisconfigured extends Error {
   }
 }
 
+/** `Cluster.url` leads to a pooler that gives each transaction another session: exit code 70. */
+export class SessionsPooled extends ClusterUnusable {
+  constructor() {
+    super(
+      'Cluster.url leads to a pooler of transactions, such as pgbouncer with pool_mode transaction or statement, and a node needs a session of its own for each connection: connect to PostgreSQL itself, or pool sessions',
+    );
+  }
+}
+
+/** Classes of SQLSTATEs: connection, transaction rollback, insufficient resources, operator intervention. */
+const PASSING: readonly string[] = ['08', '40', '53', '57'];
+
 /** A statement has no answer, or PostgreSQL refused it. */
 export class DatabaseFailure extends Error {
   override readonly name = 'DatabaseFailure';
@@ -23,6 +35,14 @@ export class DatabaseFailure extends Error {
   readonly sqlState: string | undefined;
   /** PostgreSQL refused the statement and said so: nothing of it was committed. */
   readonly refused: boolean;
+
+  /** It is over by itself, or when a server is promoted: worth to wait for. */
+  get isPassing(): boolean {
+    const { sqlState } = this;
+    return (
+      sqlState === undefined || sqlState === SQL_STATE.readOnly || PASSING.includes(sqlState.slice(0, 2))
+    );
+  }
 
   constructor(message: string, sqlState?: string, refused = false) {
     super(message);
@@ -45,4 +65,6 @@ export const SQL_STATE = {
   wrongObject: '42809',
   wrongState: '55000',
   readOnly: '25006',
+  noStatement: '26000',
+  duplicateStatement: '42P05',
 } as const;

@@ -1,6 +1,6 @@
 /** Log lines about links between nodes: every change of a link, and what repeats only when it is new. */
-import { type Clock, MINUTE_MS } from '../../domain/time.ts';
-import type { Log } from '../observability/log.ts';
+import type { Clock } from '../../domain/time.ts';
+import { type Log, onceAMinute } from '../observability/log.ts';
 import type { LinkObserver } from './peers.ts';
 
 interface LinkLogOptions {
@@ -11,8 +11,7 @@ interface LinkLogOptions {
 export function createLinkLog({ log, clock }: LinkLogOptions): LinkObserver {
   /** Reason of the last failure by node, as it was logged. */
   const failures = new Map<number, string>();
-  /** When each reason was logged, of the few that there are. */
-  const refusals = new Map<string, number>();
+  const isRefusalDue = onceAMinute(clock);
   const directionOf = (outgoing: boolean) => (outgoing ? 'out' : 'in');
   return {
     onOpened({ node }, outgoing) {
@@ -30,10 +29,7 @@ export function createLinkLog({ log, clock }: LinkLogOptions): LinkObserver {
       log.write('linkFailed', { node, reason });
     },
     onRefused(clientAddress, reason) {
-      const nowMs = clock();
-      if (nowMs - (refusals.get(reason) ?? Number.NEGATIVE_INFINITY) < MINUTE_MS) return;
-      refusals.set(reason, nowMs);
-      log.write('linkRefused', { clientAddress, reason });
+      if (isRefusalDue(reason)) log.write('linkRefused', { clientAddress, reason });
     },
     onBug: (command, err) => log.write('nodeCallFailed', { command, err }),
   };

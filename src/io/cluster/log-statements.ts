@@ -3,7 +3,7 @@
  * checks the locked row again, and no sub-select of another one. A null position ends a statement of two rows as a whole.
  */
 import { NODES_MAX } from '../../domain/partitions.ts';
-import { asText, type Statement } from './database.ts';
+import { asText, SESSION_MARK, type Statement } from './database.ts';
 
 const statement = (name: string, text: string): Statement => ({ name, text });
 const INTO_LOG = 'insert into gatehouse.log (pos, node, incarnation, node_seq, body)';
@@ -50,7 +50,7 @@ export const RENEW = statement(
       digest_pos = $6::bigint, digest = $7::bytea
     where id = $1::int and incarnation = $2::bigint and joined returning 1)
   select h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied,
-    n.digest_pos, n.digest
+    n.digest_pos, n.digest, ${SESSION_MARK}
   from u cross join gatehouse.head h left join gatehouse.node n on n.joined and n.id <> $1::int`,
 );
 

@@ -1,6 +1,7 @@
 /** The state of this node in its cluster, as health, metrics and the panel read it. */
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import type { ClusterReadings } from '../observability/cluster-metrics.ts';
+import type { DatabaseRefusals } from './database-refusals.ts';
 import type { NodeWatch } from './node-watch.ts';
 import type { PeerLinks } from './peers.ts';
 import type { PgLog } from './pg-log.ts';
@@ -35,6 +36,7 @@ interface NodeParts extends Pick<ClusterNode, 'node' | 'replica'> {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
   readonly watch: NodeWatch;
+  readonly refusals: DatabaseRefusals;
   readonly name: string;
   /** Old versions of the row that orders the log, as last read. */
   readonly headDeadRows: number;
@@ -83,7 +85,7 @@ export function clusterFacts(parts: NodeParts): ClusterFacts {
 }
 
 export function clusterReadings(parts: NodeParts): ClusterReadings {
-  const { node, replica, links, pgLog, watch, headDeadRows } = parts;
+  const { node, replica, links, pgLog, watch, refusals, headDeadRows } = parts;
   const { expelled, returned, resolved, renewals, renewalsSkipped } = node.counts;
   const { calls, rowsDropped, refused } = links.counts;
   return {
@@ -109,6 +111,7 @@ export function clusterReadings(parts: NodeParts): ClusterReadings {
       unreachable: calls.unreachable,
     },
     gatehouse_cluster_pushed_rows_dropped_total: rowsDropped,
+    gatehouse_cluster_database_refusals_total: refusals.counts,
     gatehouse_cluster_clock_offset_seconds: pgLog.clock.offsetMs / 1000,
     gatehouse_cluster_head_dead_rows: headDeadRows,
     gatehouse_cluster_other_configurations: watch.otherConfigurations.length,

@@ -36,7 +36,7 @@ import {
   sampleOf,
 } from './node-table.ts';
 import { checkServer, type Head, readHead } from './pg-schema.ts';
-import type { HeadOptions } from './pg-start.ts';
+import { type HeadOptions, refusalOf } from './pg-start.ts';
 import { Sealer, SealUnopened } from './seal.ts';
 
 export interface PgLogOptions extends HeadOptions {
@@ -66,6 +66,8 @@ export class PgLog implements SharedLog {
   readonly #renewals: Database;
   readonly #expulsions: Database;
   readonly #reads: Database;
+  /** Before it a refusal that does not pass ends the start; from then on all are waited for. */
+  #hasJoined = false;
   /** Clock of the database minus that of this process at the last renewal, and how far that may be wrong. Milliseconds. */
   clock = { offsetMs: 0, errorMs: 0 };
 
@@ -118,7 +120,7 @@ export class PgLog implements SharedLog {
     } catch (error) {
       // Another node took the number or the name meanwhile.
       if (error instanceof DatabaseFailure && error.sqlState === SQL_STATE.unique) return undefined;
-      throw portErrorOf(error);
+      throw this.#portErrorOf(error);
     }
     const freed = await this.#run(this.#appends, sql.FREE_NODE);
     if (freed.rows.length === 0)
@@ -170,8 +172,10 @@ export class PgLog implements SharedLog {
     return this.#write(this.#appends, sql.APPEND, write);
   }
 
-  join(write: LogWrite): Promise<number> {
-    return this.#write(this.#appends, sql.JOIN, write);
+  async join(write: LogWrite): Promise<number> {
+    const position = await this.#write(this.#appends, sql.JOIN, write);
+    this.#hasJoined = true;
+    return position;
   }
 
   leave(write: LogWrite): Promise<number> {
@@ -203,7 +207,7 @@ export class PgLog implements SharedLog {
     } catch (error) {
       if (error instanceof DatabaseFailure && error.sqlState === SQL_STATE.notNull)
         throw new Expelled(node, incarnation);
-      throw portErrorOf(error);
+      throw this.#portErrorOf(error);
     }
   }
 
@@ -267,7 +271,7 @@ export class PgLog implements SharedLog {
 
   /** Every node that has a number, joined or not. */
   nodes(): Promise<readonly NodeRecord[]> {
-    return listNodes(this.#reads).catch((error: unknown) => Promise.reject(portErrorOf(error)));
+    return listNodes(this.#reads).catch((error: unknown) => Promise.reject(this.#portErrorOf(error)));
   }
 
   /** Old versions of the row that orders the log, which a long transaction of another user keeps. */
@@ -286,9 +290,18 @@ export class PgLog implements SharedLog {
     values: readonly unknown[] = [],
   ): Promise<DatabaseAnswer> {
     const answer = await database.run(statement, values).catch((error: unknown) => {
-      throw portErrorOf(error);
+      throw this.#portErrorOf(error);
     });
     return confirmed(answer);
+  }
+
+  /** What the port names: a failure of the database leaves open what happened, unless the log itself is gone. */
+  #portErrorOf(error: unknown): unknown {
+    if (!(error instanceof DatabaseFailure)) return error;
+    if (LOST_STATES.includes(error.sqlState))
+      return new LogLost(`the tables of the log cannot be used: ${error.message}`);
+    if (error.sqlState !== undefined) this.#options.onRefused?.(error);
+    return this.#hasJoined || error.isPassing ? new OutcomeUnknown(error.message) : refusalOf(error);
   }
 }
 
@@ -322,12 +335,4 @@ function enteredOf(row: DatabaseRow): Entered {
     logId: String(row['log_id']),
     position: Number(row['pos']),
   };
-}
-
-/** What the port names: a failure of the database leaves open what happened, unless the log itself is gone. */
-function portErrorOf(error: unknown): unknown {
-  if (!(error instanceof DatabaseFailure)) return error;
-  return LOST_STATES.includes(error.sqlState)
-    ? new LogLost(`the tables of the log cannot be used: ${error.message}`)
-    : new OutcomeUnknown(error.message);
 }

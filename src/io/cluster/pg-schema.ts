@@ -3,7 +3,7 @@
  * by the first node that starts; a newer layout than this one is refused.
  */
 import { NODES_MAX } from '../../domain/partitions.ts';
-import type { Statements } from './database.ts';
+import { SESSION_MARK, type Statements } from './database.ts';
 import { ClusterMisconfigured, ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import { type Sealer, SealUnopened } from './seal.ts';
 
@@ -69,7 +69,8 @@ const READ_SERVER = {
   name: 'server',
   text: `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
     current_setting('transaction_read_only') as read_only, current_setting('synchronous_commit') as synchronous,
-    current_setting('synchronous_standby_names') as standbys, to_regclass('gatehouse.head') is not null as has_tables`,
+    current_setting('synchronous_standby_names') as standbys, to_regclass('gatehouse.head') is not null as has_tables,
+    ${SESSION_MARK}`,
 };
 const READ_HEAD = { name: 'head', text: 'select layout, log_id::text, pos, proof from gatehouse.head' };
 const SEAL_PROOF = { name: 'proof', text: 'update gatehouse.head set proof = $1 where one and proof = $2' };
@@ -84,7 +85,10 @@ export async function checkServer(session: Statements): Promise<{ readonly hasTa
   if (version < VERSION_MIN)
     throw new ClusterUnusable(`PostgreSQL ${version} is too old for a cluster: ${VERSION_MIN} is the oldest`);
   if (row?.['standby'] === true || row?.['read_only'] === 'on')
-    throw new DatabaseFailure('PostgreSQL is read-only: a standby, or default_transaction_read_only is on');
+    throw new DatabaseFailure(
+      'PostgreSQL is read-only: a standby, or default_transaction_read_only is on',
+      SQL_STATE.readOnly,
+    );
   const synchronous = String(row?.['synchronous']);
   if (synchronous === 'off' || synchronous === 'local') {
     if (row?.['standbys'] !== '')

@@ -1,4 +1,5 @@
 /** The part of the metric table that only a node of a cluster has. */
+import { REFUSAL_CLASSES } from '../cluster/database-refusals.ts';
 import { counter, gauge, histogram, label, type ReadingsOf } from './metric-definition.ts';
 
 /** Counted as it happens. */
@@ -74,6 +75,11 @@ export const CLUSTER_SAMPLED_METRICS = {
   gatehouse_cluster_pushed_rows_dropped_total: counter(
     'rows',
     'Rows that were not pushed to a node because its link was full; it reads them from the database.',
+  ),
+  gatehouse_cluster_database_refusals_total: counter(
+    'refusals',
+    'Connections and statements that PostgreSQL refused, by the class of the SQLSTATE; 25: the server is read-only.',
+    label('class', REFUSAL_CLASSES),
   ),
   gatehouse_cluster_clock_offset_seconds: gauge(
     'seconds',

@@ -86,6 +86,7 @@ export const LOG_FIELDS = {
   signal: field('string', 'Signal of the operating system.'),
   source: field('string', 'Origin of a webhook attempt: `live`, `resend`, `ping`.'),
   spans: field('number', 'Spans of traces.'),
+  sqlState: field('string', 'Code of the refusal (PostgreSQL, appendix A).'),
   state: field('string', 'State of the webhook after the attempt.'),
   status: field('number', 'HTTP status; of a request 0: no answer was sent.'),
   table: field('string', 'Table of the journal.'),

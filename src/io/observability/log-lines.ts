@@ -216,6 +216,12 @@ export const PROGRAM_LINES = {
     'clockOffsetMs',
   ),
   clockRight: info('clock is right', 'After it was off.', 'clockOffsetMs'),
+  databaseRefused: warn(
+    'database refused',
+    'PostgreSQL refuses a connection or a statement of this node; tried again. Logged once a minute for each `sqlState`; the metric counts all.',
+    'sqlState',
+    'detail',
+  ),
   checkpointFetched: info(
     'checkpoint fetched',
     'The node begins with the state of this position of the log.',

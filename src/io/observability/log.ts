@@ -4,6 +4,7 @@
  */
 import { fstatSync } from 'node:fs';
 import { destination, pino } from 'pino';
+import { MINUTE_MS } from '../../domain/time.ts';
 import { type LogLineDefinition, PROGRAM_LINES, type ProgramFields, type ProgramLine } from './log-lines.ts';
 import { type LogStyle, prettyLine } from './pretty.ts';
 
@@ -29,6 +30,16 @@ export function createLog(style: LogStyle | 'silent' = { format: 'json', level: 
       const { level, message }: LogLineDefinition = PROGRAM_LINES[name];
       logger[level](fields ?? {}, message);
     },
+  };
+}
+
+/** For lines that repeat: true once a minute for each reason, of which there are few. */
+export function onceAMinute(nowMs: () => number): (reason: string) => boolean {
+  const written = new Map<string, number>();
+  return (reason) => {
+    if (nowMs() - (written.get(reason) ?? Number.NEGATIVE_INFINITY) < MINUTE_MS) return false;
+    written.set(reason, nowMs());
+    return true;
   };
 }
 

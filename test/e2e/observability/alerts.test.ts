@@ -78,6 +78,7 @@ const FAILURES: Readonly<Record<string, Series>> = {
     ...grows('gatehouse_cluster_append_seconds_bucket{le="+Inf"}'),
   },
   GatehouseHeadBloated: stays(of('gatehouse_cluster_head_dead_rows'), 20_000),
+  GatehouseDatabaseRefuses: grows(of('gatehouse_cluster_database_refusals_total', 'class="28"')),
   GatehouseClockOff: stays(of('gatehouse_cluster_clock_offset_seconds'), -2),
   GatehouseConfigurationsDiffer: stays(of('gatehouse_cluster_other_configurations'), 1),
 };

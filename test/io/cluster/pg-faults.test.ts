@@ -224,6 +224,74 @@ function testStarts(postgres: Postgres): void {
   );
 }
 
+function testRefusals(postgres: Postgres): void {
+  t.test(
+    'log start: a refusal that does not pass ends it at once, with the words of PostgreSQL',
+    async (t) => {
+      const fixture = await openPgFixture(t, postgres);
+      const url = new URL(fixture.url);
+      url.searchParams.set('user', 'nobody');
+      const refused: (string | undefined)[] = [];
+      const start = fixture.connect({
+        url: url.href,
+        wait: () => Promise.reject(new Error('nothing is waited for')),
+        onRefused: ({ sqlState }) => refused.push(sqlState),
+      });
+      await t.rejects(start, {
+        name: 'ClusterUnusable',
+        message:
+          'the database of Cluster.url refuses this node: role "nobody" does not exist (SQLSTATE 28000)',
+      });
+      t.same(refused, ['28000']);
+    },
+  );
+
+  t.test('log start: a read-only database is waited for, and is each time a refusal', async (t) => {
+    const fixture = await openPgFixture(t, postgres);
+    const set = (value: string) =>
+      fixture.database.script(
+        `do $$ begin execute format('alter database %I set default_transaction_read_only = ${value}', current_database()); end $$`,
+      );
+    await set('on');
+    const refused: (string | undefined)[] = [];
+    let waits = 0;
+    const started = fixture.connect({
+      async wait() {
+        waits += 1;
+        if (waits === 3) await set('off');
+      },
+      onRefused: ({ sqlState }) => refused.push(sqlState),
+    });
+    await t.resolves(started);
+    t.same(refused, ['25006', '25006', '25006']);
+  });
+
+  t.test('log faults: before its join a node ends for a right that it lacks, later it waits', async (t) => {
+    const fixture = await openPgFixture(t, postgres);
+    await fixture.connect();
+    const url = new URL(fixture.url);
+    url.searchParams.set('user', `role_of_${url.searchParams.get('db')}`);
+    const role = url.searchParams.get('user');
+    await fixture.database.script(
+      `create role ${role} login; grant usage on schema gatehouse to ${role};
+       grant all on gatehouse.head, gatehouse.log, gatehouse.node to ${role}; revoke update on gatehouse.node from ${role}`,
+    );
+    const refused: (string | undefined)[] = [];
+    const onRefused = ({ sqlState }: { readonly sqlState: string | undefined }) => refused.push(sqlState);
+    const log = await fixture.connect({ url: url.href, onRefused });
+    const { node, incarnation } = await log.enter('a');
+    const write = (nodeSeq: number) => ({ node, incarnation, nodeSeq, body: BODY });
+    await t.rejects(log.join(write(1)), { name: 'ClusterUnusable', message: /node \(SQLSTATE 42501\)$/ });
+    await fixture.database.script(`grant update on gatehouse.node to ${role}`);
+    t.equal(await log.join(write(2)), 1);
+    await fixture.database.script(`revoke update on gatehouse.node from ${role}`);
+    await t.rejects(log.renew(node, incarnation, 1), OutcomeUnknown);
+    await fixture.database.script(`grant update on gatehouse.node to ${role}`);
+    await t.resolves(log.renew(node, incarnation, 1));
+    t.same(refused, ['42501', '42501']);
+  });
+}
+
 /** Servers of their own, as the settings are those of a server. */
 function testServer(): void {
   t.test('log faults: a crash of PostgreSQL in the middle of an append is resolved', async (t) => {
@@ -291,5 +359,6 @@ await withPostgres(t, (postgres) => {
   testLostAnswers(postgres);
   testLostRows(postgres);
   testStarts(postgres);
+  testRefusals(postgres);
   testServer();
 });
