@@ -9,7 +9,7 @@ import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../src/actors/runtime/journal/port.ts';
 import { prepareReplica, storeState } from '../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
-import { DatabaseRefusals } from '../../src/io/cluster/database-refusals.ts';
+import { DatabaseRefusals } from '../../src/io/cluster/node-watch.ts';
 import { createLog } from '../../src/io/observability/log.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';

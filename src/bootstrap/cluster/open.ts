@@ -22,14 +22,13 @@ import { NODE_VERBS, type NodeWork, nodeVerbs } from '../../io/admin/node-work.t
 import { AdminNodes } from '../../io/admin/nodes.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../../io/cluster/actor-calls.ts';
 import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../../io/cluster/audit.ts';
-import type { DatabaseRefusals } from '../../io/cluster/database-refusals.ts';
 import { linkKeys } from '../../io/cluster/handshake.ts';
 import { createLinkLog } from '../../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
 import { markEnd } from '../../io/cluster/node-folder.ts';
 import { type NodeReport, reportNodes } from '../../io/cluster/node-report.ts';
 import type { NodeDescription } from '../../io/cluster/node-table.ts';
-import { NodeWatch } from '../../io/cluster/node-watch.ts';
+import { type DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';
 import { PeerLinks } from '../../io/cluster/peers.ts';
 import { PgLog } from '../../io/cluster/pg-log.ts';
 import type { Head } from '../../io/cluster/pg-schema.ts';

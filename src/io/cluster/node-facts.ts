@@ -1,8 +1,7 @@
 /** The state of this node in its cluster, as health, metrics and the panel read it. */
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import type { ClusterReadings } from '../observability/cluster-metrics.ts';
-import type { DatabaseRefusals } from './database-refusals.ts';
-import type { NodeWatch } from './node-watch.ts';
+import type { DatabaseRefusals, NodeWatch } from './node-watch.ts';
 import type { PeerLinks } from './peers.ts';
 import type { PgLog } from './pg-log.ts';
 

@@ -1,8 +1,9 @@
 /**
  * Log lines about the cluster as one node sees it: who is in, whether this node serves, other nodes with another
- * configuration, and a clock far from that of the database. A line when it begins or changes, and one when it is over.
+ * configuration, a clock far from that of the database, and what the database refuses.
  */
-import type { Log } from '../observability/log.ts';
+import { type Log, onceAMinute } from '../observability/log.ts';
+import type { DatabaseFailure } from './failures.ts';
 import type { NodeRecord } from './node-table.ts';
 
 interface ClockReading {
@@ -25,6 +26,7 @@ const OFFSET_MS = 500;
 /** The warning is over below this: an offset about the bound would begin and end it with every reading. */
 const OFFSET_OVER_MS = 400;
 
+/** A line when something begins or changes, and one when it is over. */
 export class NodeWatch {
   readonly #options: NodeWatchOptions;
   #names: ReadonlyMap<number, string> = new Map();
@@ -89,4 +91,35 @@ export class NodeWatch {
       log.write('clockRight', { clockOffsetMs });
     }
   }
+}
+
+/** Classes of SQLSTATEs with a series of their own (PostgreSQL, appendix A). */
+export const REFUSAL_CLASSES = ['08', '25', '28', '40', '42', '53', '57', 'other'] as const;
+type RefusalClass = (typeof REFUSAL_CLASSES)[number];
+
+interface RefusalOptions {
+  readonly log: Log;
+  readonly monotonicMs: () => number;
+}
+
+/** Counts what PostgreSQL refuses a node, and says so once a minute for each SQLSTATE. */
+export class DatabaseRefusals {
+  readonly #log: Log;
+  readonly #isDue: (sqlState: string) => boolean;
+  readonly counts = Object.fromEntries(REFUSAL_CLASSES.map((name) => [name, 0])) as Record<
+    RefusalClass,
+    number
+  >;
+
+  constructor({ log, monotonicMs }: RefusalOptions) {
+    this.#log = log;
+    this.#isDue = onceAMinute(monotonicMs);
+  }
+
+  /** Failures without a SQLSTATE are no refusals. */
+  readonly add = ({ sqlState, message }: DatabaseFailure): void => {
+    if (sqlState === undefined) return;
+    this.counts[REFUSAL_CLASSES.find((name) => sqlState.startsWith(name)) ?? 'other'] += 1;
+    if (this.#isDue(sqlState)) this.#log.write('databaseRefused', { sqlState, detail: message });
+  };
 }

@@ -1,5 +1,5 @@
 /** The part of the metric table that only a node of a cluster has. */
-import { REFUSAL_CLASSES } from '../cluster/database-refusals.ts';
+import { REFUSAL_CLASSES } from '../cluster/node-watch.ts';
 import { counter, gauge, histogram, label, type ReadingsOf } from './metric-definition.ts';
 
 /** Counted as it happens. */

@@ -161,9 +161,10 @@ function testDatabase(postgres: Postgres): void {
 
   t.test('cluster start: a role that the database refuses ends it with 70 and a line', async (t) => {
     const { url } = await openPgFixture(t, postgres);
-    const { run } = programOver(t, url.replace(/user=.*/, 'user=nobody'));
-    const line = '"sqlState":"28000","detail":"role \\"nobody\\" does not exist","msg":"database refused"';
-    const sentence = 'gatehouse: the database of Cluster.url refuses this node: role "nobody" does not exist';
+    const { run } = programOver(t, url.replace(/user=.*/, 'user=missing'));
+    const line = '"sqlState":"28000","detail":"role \\"missing\\" does not exist","msg":"database refused"';
+    const sentence =
+      'gatehouse: the database of Cluster.url refuses this node: role "missing" does not exist';
     const { code, stderr } = await run();
     t.same([code, ...[line, sentence].map((text) => stderr.includes(text))], [70, true, true], stderr);
   });

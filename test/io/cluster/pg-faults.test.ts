@@ -230,7 +230,7 @@ function testRefusals(postgres: Postgres): void {
     async (t) => {
       const fixture = await openPgFixture(t, postgres);
       const url = new URL(fixture.url);
-      url.searchParams.set('user', 'nobody');
+      url.searchParams.set('user', 'missing');
       const refused: (string | undefined)[] = [];
       const start = fixture.connect({
         url: url.href,
@@ -240,7 +240,7 @@ function testRefusals(postgres: Postgres): void {
       await t.rejects(start, {
         name: 'ClusterUnusable',
         message:
-          'the database of Cluster.url refuses this node: role "nobody" does not exist (SQLSTATE 28000)',
+          'the database of Cluster.url refuses this node: role "missing" does not exist (SQLSTATE 28000)',
       });
       t.same(refused, ['28000']);
     },
