@@ -123,8 +123,8 @@ function onTheRight(unit: string, index: number): object {
 }
 
 /** JSON texts are scalars of YAML. */
-export function alertsText(): string {
-  const lines = RULES.flatMap((rule) => [
+export function alertsText(rules: readonly Rule[] = RULES): string {
+  const lines = rules.flatMap((rule) => [
     `      - alert: ${rule.alert}`,
     `        expr: ${JSON.stringify(exprOf(rule))}`,
     `        for: ${rule.for}`,

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, request, signUp, updateKey } from '../../../kit/agent.ts';
 import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { startPrometheus } from '../../../kit/prometheus.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
 import { type Row, rows } from '../../../tools/dashboards/panels.ts';
@@ -11,7 +12,6 @@ import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboar
 import { RATE_INTERVAL } from '../../../tools/dashboards/series.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
-import { startPrometheus } from '../../support/programs/prometheus.ts';
 import { AT_FULL_DEPTH, lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
@@ -92,7 +92,8 @@ interface QueriedGateway {
 
 async function askEveryQuery(t: Test, { internal, rows, rules, scraped, load }: QueriedGateway) {
   await load();
-  const prometheus = await startPrometheus(t, internal, alertsText());
+  const prometheus = await startPrometheus([internal], alertsText());
+  t.teardown(() => prometheus.stop());
   for (let scrapes = 0; scrapes < SCRAPES; scrapes = (await prometheus.query(scraped))[0] ?? 0) await load();
   for (const { panels } of rows) {
     for (const { title, queries } of panels) {
