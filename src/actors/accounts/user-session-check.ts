@@ -66,6 +66,13 @@ interface Use {
   /** Number of the window that `used` belongs to. */
   window: number;
   used: number;
+  /** The last context, and what it was made of. */
+  made: MadeContext | undefined;
+}
+
+interface MadeContext extends Pick<AuthenticateSession, 'adminPublicKeys' | 'role'> {
+  readonly state: UserState;
+  readonly context: SessionContext;
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();
@@ -96,10 +103,10 @@ export function authenticateSession(
   const session = liveSession(state, volatile, command.sessionId, turn);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
-  const context = contextOf(state, session, command);
+  const use = useOf(state, volatile, session);
+  const context = knownContextOf(state, session, use, command);
   if (context === undefined || (context.grant?.audience ?? null) !== (command.audience ?? null))
     return undefined;
-  const use = useOf(state, volatile, session);
   const result =
     command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);
   return {
@@ -137,6 +144,21 @@ function liveSession(
 /** The later of the written and the remembered last use, in Unix milliseconds. */
 export function lastSeen(volatile: UserVolatile, session: SessionRecord): number {
   return Math.max(session.lastSeenMs, findById(volatile.uses, session.id)?.lastMs ?? 0);
+}
+
+/** As `contextOf`. A state is never changed, so its context is made once. */
+function knownContextOf(
+  state: UserState,
+  session: SessionRecord,
+  use: Use,
+  { adminPublicKeys, role }: AuthenticateSession,
+): SessionContext | undefined {
+  const { made } = use;
+  if (made?.state === state && made.role === role && made.adminPublicKeys === adminPublicKeys)
+    return made.context;
+  const context = contextOf(state, session, { adminPublicKeys, role });
+  use.made = context && { state, context, adminPublicKeys, role };
+  return context;
 }
 
 /** Undefined when the key of the session is gone: the session went with it. */
@@ -253,7 +275,14 @@ function unprovenKeyOf({ publicKey, loginType, proven, grant, keyType }: Session
 function useOf(state: UserState, volatile: UserVolatile, session: SessionRecord): Use {
   const known = findById(volatile.uses, session.id);
   if (known !== undefined) return known;
-  const use: Use = { id: session.id, lastMs: 0, touchedMs: session.lastSeenMs, window: -1, used: 0 };
+  const use: Use = {
+    id: session.id,
+    lastMs: 0,
+    touchedMs: session.lastSeenMs,
+    window: -1,
+    used: 0,
+    made: undefined,
+  };
   const full = volatile.uses.length > state.sessions.length;
   const kept = full
     ? volatile.uses.filter(({ id }) => findById(state.sessions, id) !== undefined)
