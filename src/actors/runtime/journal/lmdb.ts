@@ -43,6 +43,9 @@ import { JournalSpace, type TableStats } from './space.ts';
 import { openTables } from './tables.ts';
 import { JournalWriter, type Tables } from './writer.ts';
 
+/** The index that is read at every request of a session of an application: its names are remembered. */
+const REMEMBERED_INDEX: IndexName = 'appId';
+const NAMES_REMEMBERED_MAX = 10_000;
 /** Commits between two checks of the space in use. */
 const MEASURE_COMMITS = 32;
 const MIB = 1024 * 1024;
@@ -92,6 +95,8 @@ export class DiskJournal implements Journal {
   readonly #root: RootDatabase;
   readonly #tables: Tables;
   readonly #indexes: ReadonlyMap<IndexName, StoredTable>;
+  /** Owners by name, of `REMEMBERED_INDEX`. */
+  readonly #remembered = new Map<string, string>();
   readonly #reader: JournalReader;
   readonly #audit: JournalAudit;
   readonly #writer: JournalWriter;
@@ -186,6 +191,7 @@ export class DiskJournal implements Journal {
       .then(
         (info) => {
           this.#root.resetReadTxn();
+          if (decided.some(writesRemembered)) this.#remembered.clear();
           if (info === undefined) {
             done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
             return;
@@ -241,8 +247,16 @@ export class DiskJournal implements Journal {
   }
 
   lookup(index: IndexName, key: string): string | undefined {
+    const isRemembered = index === REMEMBERED_INDEX;
+    const known = isRemembered ? this.#remembered.get(key) : undefined;
+    if (known !== undefined) return known;
     if (!isName(key, CLAIM_KEY_MAX_BYTES)) return undefined;
-    return this.#indexes.get(index)?.get(key) as string | undefined;
+    const owner = this.#indexes.get(index)?.get(key) as string | undefined;
+    if (isRemembered && owner !== undefined) {
+      if (this.#remembered.size >= NAMES_REMEMBERED_MAX) this.#remembered.clear();
+      this.#remembered.set(key, owner);
+    }
+    return owner;
   }
 
   count(index: IndexName): number {
@@ -327,4 +341,8 @@ export class DiskJournal implements Journal {
     await this.#root.close();
     if (this.#unsyncedFile !== undefined) syncToDisk(this.#unsyncedFile);
   }
+}
+
+function writesRemembered({ operations }: Pick<JournalTurn, 'operations'>): boolean {
+  return operations.some((operation) => operation.op === 'index' && operation.index === REMEMBERED_INDEX);
 }

@@ -18,6 +18,7 @@ import {
   type Operation,
   ofNoActor,
 } from '../../../../src/actors/runtime/journal/port.ts';
+import { INDEXES } from '../../../../src/actors/runtime/journal/writer.ts';
 import { EVENTS_PARTITION } from '../../../../src/actors/runtime/ownership.ts';
 import { createClusterNode } from '../../../../src/actors/runtime/replication/cluster-node.ts';
 import { type AuditRing, STORED_RINGS, type StoredRing } from '../../../../src/domain/audit.ts';
@@ -264,6 +265,17 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     const key = 'k'.repeat(1_400);
     await commitRows(journal, [{ op: 'index', index: 'credentialId', key, owner: 'long' }]);
     t.equal(journal.lookup('credentialId', key), 'long');
+  });
+
+  t.test(`journal ${name}: a look-up after a commit answers what it wrote, in each index`, async (t) => {
+    const journal = await open(t);
+    for (const index of INDEXES) {
+      for (const owner of ['a', 'b', null, 'c']) {
+        await commitRows(journal, [{ op: 'index', index, key: 'k', owner }]);
+        t.equal(journal.lookup(index, 'k'), owner ?? undefined, `${index} ${owner}`);
+        t.equal(journal.lookup(index, 'k'), owner ?? undefined, `${index} ${owner}, again`);
+      }
+    }
   });
 
   // covers S105
