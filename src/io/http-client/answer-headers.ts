@@ -59,11 +59,12 @@ const OWN_NAME = /^x-[a-z0-9-]+$/;
  */
 const OWN_KEPT_BACK =
   /^x-(?:ratelimit|content-type-options|api-key|forwarded|real-ip|accel|sendfile|lighttpd|litespeed|reproxy|powered-by|aspnet|permitted-cross-domain)/;
+const NO_TEXTS: readonly string[] = [];
 const VALUE = /^[\t\x20-\x7e]*$/;
 /** Bytes of names and values together. */
 const HEADERS_MAX_BYTES = 16 * 1024;
 /** A module's page would run on the gateway's origin with its cookies, so it may load and run nothing. */
-const POLICY = "default-src 'none'; sandbox";
+const POLICY_FIELD = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
 /** Cookie and bearer token identify the caller: a browser's cache must not serve the next user of that browser. */
 const VARY = ['vary', 'Authorization, Cookie'] as const;
 /** Link relations that make a browser fetch or connect at once. */
@@ -74,24 +75,36 @@ const ABSOLUTE_LINK = /<\s*(?:[a-z][a-z0-9+.-]*:|[\\/]\s*[\\/])/i;
 const PARTS_WITH_HEADERS = /^\s*multipart\/x-mixed-replace\b/i;
 
 /** The end-to-end headers that are forwarded; all others are dropped. */
-export function answerHeaders({ headers }: Pick<AnswerHead, 'headers'>, call: AnsweredCall): HeaderList {
-  const named = new Set(
-    textsOf(headers['connection']).flatMap((text) => text.toLowerCase().split(/[ \t,]+/)),
-  );
-  const kept: [string, string][] = [];
+export function answerHeaders({ fields }: Pick<AnswerHead, 'fields'>, call: AnsweredCall): HeaderList {
+  const named = namedByConnection(fields);
+  const kept: (readonly [string, string])[] = [];
   let sizeBytes = 0;
   let isStored = false;
-  for (const [name, value] of Object.entries(headers)) {
-    if (named.has(name) || !passes(name)) continue;
-    for (const text of fitTexts(name, textsOf(value), call)) {
-      sizeBytes += name.length + text.length;
-      if (sizeBytes > HEADERS_MAX_BYTES) continue;
-      kept.push([name, text]);
-      if (name === 'cache-control') isStored = !/\bno-store\b/i.test(text);
-    }
+  let isCached = false;
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? '';
+    if (!passes(name) || named?.has(name) === true) continue;
+    const isCaching = name === 'cache-control';
+    // All of them became the first one.
+    if (isCaching && isCached && call.isPersonal) continue;
+    isCached ||= isCaching;
+    const text = fitText(name, fields[at + 1] ?? '', fields, call);
+    if (text === undefined) continue;
+    sizeBytes += name.length + text.length;
+    if (sizeBytes > HEADERS_MAX_BYTES) continue;
+    kept.push([name, text]);
+    if (isCaching) isStored = !/\bno-store\b/i.test(text);
   }
-  if (call.isPersonal && isStored) kept.push([...VARY]);
-  return [...kept, ['Content-Security-Policy', policyOf(headers)]];
+  if (call.isPersonal && isStored) kept.push(VARY);
+  kept.push(policyOf(fields));
+  return kept;
+}
+
+/** The names that are of one connection only (RFC 9110 7.6.1). */
+function namedByConnection(fields: readonly string[]): ReadonlySet<string> | undefined {
+  const texts = textsOf(fields, 'connection').filter((text) => text.toLowerCase() !== 'keep-alive');
+  if (texts.length === 0) return undefined;
+  return new Set(texts.flatMap((text) => text.toLowerCase().split(/[ \t,]+/)));
 }
 
 /** The module's content type, except the one whose parts could set cookies. */
@@ -100,35 +113,39 @@ export function answerType(contentType: string): string | undefined {
   return PARTS_WITH_HEADERS.test(contentType) ? 'application/octet-stream' : contentType;
 }
 
-/** Declared bytes of the answer; undefined without a valid declaration. */
-export function declaredLength({ headers }: Pick<AnswerHead, 'headers'>): number | undefined {
-  const [text = '', ...more] = textsOf(headers['content-length']);
-  return more.length === 0 && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
-}
-
 function passes(name: string): boolean {
-  return PASSED.has(name) || (OWN_NAME.test(name) && !OWN_KEPT_BACK.test(name) && !isGatewayHeader(name));
+  if (PASSED.has(name)) return true;
+  return name.startsWith('x-') && OWN_NAME.test(name) && !OWN_KEPT_BACK.test(name) && !isGatewayHeader(name);
 }
 
 /**
  * The gateway's policy and after it the module's, in one field: a page must satisfy every policy of the list (CSP3
  * 4.2.3), so a module can only forbid more. A value with a quotation mark is dropped: parsers differ on a comma after it.
  */
-function policyOf(headers: AnswerHead['headers']): string {
-  const own = textsOf(headers['content-security-policy']).filter(
+function policyOf(fields: readonly string[]): readonly [string, string] {
+  const own = textsOf(fields, 'content-security-policy').filter(
     (text) =>
       /[^\s,;]/.test(text) && VALUE.test(text) && !text.includes('"') && text.length <= HEADERS_MAX_BYTES,
   );
-  return [POLICY, ...own].join(', ');
+  return own.length === 0 ? POLICY_FIELD : [POLICY_FIELD[0], [POLICY_FIELD[1], ...own].join(', ')];
 }
 
-function fitTexts(name: string, all: readonly string[], call: AnsweredCall): readonly string[] {
-  const texts = all.filter((text) => VALUE.test(text));
-  if (name === 'link') return texts.filter((text) => !LOADING_LINK.test(text) && !ABSOLUTE_LINK.test(text));
-  if (name === 'location' || name === 'content-location')
-    return texts.map((text) => gatewayPathOf(text, call)).filter((path) => path !== undefined);
-  if (name === 'cache-control' && call.isPersonal) return [personalCaching(texts.join(','))];
-  return texts;
+/** The value as a client may see it; undefined for one that is dropped. */
+function fitText(
+  name: string,
+  text: string,
+  fields: readonly string[],
+  call: AnsweredCall,
+): string | undefined {
+  if (name === 'cache-control' && call.isPersonal)
+    return personalCaching(
+      textsOf(fields, name)
+        .filter((each) => VALUE.test(each))
+        .join(','),
+    );
+  if (!VALUE.test(text)) return undefined;
+  if (name === 'link') return LOADING_LINK.test(text) || ABSOLUTE_LINK.test(text) ? undefined : text;
+  return name === 'location' || name === 'content-location' ? gatewayPathOf(text, call) : text;
 }
 
 /**
@@ -167,7 +184,7 @@ function personalCaching(text: string): string {
   return ['private', ...kept.values()].join(', ');
 }
 
-function textsOf(value: string | string[] | undefined): string[] {
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value : [value];
+/** The values of one name. */
+function textsOf(fields: readonly string[], name: string): readonly string[] {
+  return fields.includes(name) ? fields.filter((_, at) => at % 2 === 1 && fields[at - 1] === name) : NO_TEXTS;
 }

@@ -141,8 +141,8 @@ export class ModuleSocket implements RelayFlow {
   #answered(response: IncomingMessage): void {
     if (this.#phase !== 'connecting') return;
     const { statusCode: status = 0, headers } = response;
-    const fields = { status, contentEncoding: headers['content-encoding'] ?? '' };
-    if (status < 200 || status > 599 || answerFault(fields) !== undefined) {
+    const contentEncoding = headers['content-encoding'] ?? '';
+    if (status < 200 || status > 599 || answerFault({ status, contentEncoding }) !== undefined) {
       this.#fail('ModuleFailed');
       return;
     }
@@ -157,7 +157,14 @@ export class ModuleSocket implements RelayFlow {
     });
     response.on('end', () => this.#end(() => answer.ended()));
     response.on('error', () => this.#fail('ModuleFailed'));
-    answer.head({ status, contentType, headers });
+    const length = headers['content-length'];
+    const fields = response.rawHeaders.map((text, at) => (at % 2 === 0 ? text.toLowerCase() : text));
+    answer.head({
+      status,
+      contentType,
+      lengthBytes: length === undefined ? undefined : Number(length),
+      fields,
+    });
   }
 
   /** A frame that breaks the protocol is followed by `close` with the code that was sent to the module. */

@@ -20,8 +20,10 @@ export interface AnswerHead {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */
   readonly contentType: string;
-  /** All headers, unfiltered; `answerHeaders` selects those that may be sent to a client. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Bytes of the body, if the module declares them. */
+  readonly lengthBytes: number | undefined;
+  /** Lower-case name, value, name, value …, unfiltered; `answerHeaders` selects those that may be sent to a client. */
+  readonly fields: readonly string[];
 }
 
 /** Order of calls: `head` at most once, then `data`, then either `ended` or `failed`; or `failed` alone. */
@@ -105,8 +107,8 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
     this.opening = opening;
     this.toHead = toHead;
     this.#repeatable = repeatable;
-    const lost = () => this.#stop('Aborted');
-    this.body = body && new RequestBody(body, { progress: () => this.#progress(), lost });
+    this.body =
+      body && new RequestBody(body, { progress: () => this.#progress(), lost: () => this.#stop('Aborted') });
     this.#timer = setTimeout(() => this.#silent(), timeoutMs);
   }
 
@@ -178,8 +180,8 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
       return;
     }
     if (this.#permit?.isProbe === true) this.#settle('worked');
-    const { status } = head;
-    this.#options.listener.head({ status, contentType: contentTypeOf(head), headers: head.headers() });
+    const { status, contentLength: lengthBytes, fields } = head;
+    this.#options.listener.head({ status, contentType: contentTypeOf(head), lengthBytes, fields });
   }
 
   onData(bytes: Buffer): void {

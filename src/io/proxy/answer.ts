@@ -7,12 +7,7 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/exchange/stream.ts';
 import { Reply } from '../http/table/route.ts';
-import {
-  type AnsweredCall,
-  answerHeaders,
-  answerType,
-  declaredLength,
-} from '../http-client/answer-headers.ts';
+import { type AnsweredCall, answerHeaders, answerType } from '../http-client/answer-headers.ts';
 import type { AnswerHead, RelayFlow, RelayListener } from '../http-client/relay.ts';
 import { type ModuleError, tooManyCalls } from '../http-client/types.ts';
 
@@ -65,7 +60,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   head(head: AnswerHead): void {
     this.#head = head;
     if (this.#isBodiless(head)) return;
-    const length = declaredLength(head);
+    const { lengthBytes: length } = head;
     if (length === undefined) {
       // A short answer without a length is often complete within this event-loop tick.
       setImmediate(() => this.#open());
@@ -126,7 +121,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     const head = this.#head;
     if (this.#ended || this.#failed !== undefined || this.#opened || head === undefined) return;
     this.#opened = true;
-    const lengthBytes = declaredLength(head);
+    const { lengthBytes } = head;
     const contentType = answerType(head.contentType);
     this.#resolve(
       new StreamReply(head.status, this, {
@@ -139,7 +134,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
 
   #whole(head: AnswerHead): Reply {
     const contentType = answerType(head.contentType);
-    const asHead = this.#options.isHead ? { lengthBytes: declaredLength(head) } : undefined;
+    const asHead = this.#options.isHead ? { lengthBytes: head.lengthBytes } : undefined;
     const [only = null, ...more] = this.#held;
     const body = more.length === 0 ? only : Buffer.concat(this.#held, this.#heldBytes);
     this.#held = [];

@@ -90,6 +90,21 @@ t.test('relay queue: whole calls go before those of which a part is here', async
   t.equal(partial.state, 'running');
 });
 
+t.test('relay queue: what it keeps of a call that left does not lead to the call', async (t) => {
+  const { enter } = start({ ...MAXIMA, relayedConnections: 1 });
+  const calls = [enter('a', '192.0.2.1').call, enter('b', '192.0.2.2').call];
+  const places = calls.map(({ place }) => place);
+  for (const call of calls) call.end();
+  t.same(
+    places.map((place) => place?.member),
+    [undefined, undefined],
+  );
+  t.same(
+    calls.map(({ place }) => place),
+    [undefined, undefined],
+  );
+});
+
 t.test('relay queue: a free share goes to the first in line that may have it', async (t) => {
   const { enter } = start();
   const running = Array.from({ length: 32 }, () => enter('a', '192.0.2.1', 'unfinished').call);

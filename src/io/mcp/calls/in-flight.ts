@@ -4,40 +4,55 @@
  */
 import type { RequestContext } from '../audit.ts';
 
-/** A running call. */
+/** A running call, in the list of all. */
 export interface CallInFlight {
-  readonly key: string;
-  /** Undefined when the call is over. */
-  stop: (() => void) | undefined;
+  readonly scope: string;
+  readonly id: string;
+  readonly stop: () => void;
+  older: CallInFlight | undefined;
+  newer: CallInFlight | undefined;
 }
 
+/**
+ * A list, searched by the few cancellations: V8 chains the copies of a Map that grows and shrinks, and an old copy keeps its
+ * entries until a full garbage collection.
+ */
 export class CallsInFlight {
-  readonly #calls = new Map<string, CallInFlight>();
+  #newest: CallInFlight | undefined;
+  #size = 0;
 
   /** Pass the returned entry to `done` when the call is over. */
   begin(scope: string, id: string, stop: () => void): CallInFlight {
-    const call = { key: keyOf(scope, id), stop };
-    this.#calls.set(call.key, call);
+    const older = this.#newest;
+    const call: CallInFlight = { scope, id: canonical(id), stop, older, newer: undefined };
+    if (older !== undefined) older.newer = call;
+    this.#newest = call;
+    this.#size += 1;
     return call;
   }
 
   done(call: CallInFlight): void {
-    // V8 chains the copies of a Map that grows and shrinks, and an old copy keeps its entries alive until a full garbage
-    // collection. So a finished entry must not refer to anything large.
-    call.stop = undefined;
-    // When a client uses an id twice at once, the later call replaces the earlier one.
-    if (this.#calls.get(call.key) === call) this.#calls.delete(call.key);
+    const { older, newer } = call;
+    if (older !== undefined) older.newer = newer;
+    if (newer !== undefined) newer.older = older;
+    else this.#newest = older;
+    // Garbage that survived a collection would keep its neighbours.
+    call.older = undefined;
+    call.newer = undefined;
+    this.#size -= 1;
   }
 
-  /** Stops the call of that scope and id; false when there is none. `id` is JSON text. */
+  /** Stops the newest call of that scope and id; false when there is none. `id` is JSON text. */
   cancel(scope: string, id: string): boolean {
-    const stop = this.#calls.get(keyOf(scope, id))?.stop;
-    stop?.();
-    return stop !== undefined;
+    const wanted = canonical(id);
+    let call = this.#newest;
+    while (call !== undefined && (call.id !== wanted || call.scope !== scope)) call = call.older;
+    call?.stop();
+    return call !== undefined;
   }
 
   get size(): number {
-    return this.#calls.size;
+    return this.#size;
   }
 }
 
@@ -55,8 +70,8 @@ export function capabilityScope(
 }
 
 /** String ids are compared without their escapes, numbers by their text. */
-function keyOf(scope: string, id: string): string {
-  return `${scope} ${id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id}`;
+function canonical(id: string): string {
+  return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id;
 }
 
 /** The scope of the calls that this caller can cancel. */
