@@ -1,6 +1,8 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
+import type { ChildProcess } from 'node:child_process';
 import { SECOND_MS } from '../src/domain/time.ts';
 import type { LoadPlan } from './load/plan.ts';
+import { allocatedBytes } from './measure/allocations.ts';
 import { type Generator, type OpenLoad, startGenerator } from './measure/children.ts';
 import { type Comparison, compare, type Subject } from './measure/measure.ts';
 import { remoteCost } from './measure/metrics.ts';
@@ -88,6 +90,8 @@ export class Bench {
   readonly #context: BenchContext;
   readonly #generator: Generator = startGenerator();
   readonly #cleanUps: (() => Promise<unknown>)[] = [];
+  /** Programs with a meter of allocations. */
+  readonly #metered = new Map<number, ChildProcess>();
   #closed = false;
 
   constructor(options: BenchOptions, context: BenchContext) {
@@ -113,6 +117,11 @@ export class Bench {
       await cleanUp().catch((error: unknown) => faults.push(error));
     await this.#generator.stop();
     if (faults.length > 0) throw faults[0];
+  }
+
+  /** Subjects of this process say what they allocate for one answer. It was started with `METER`. */
+  countAllocations(child: ChildProcess): void {
+    this.#metered.set(child.pid ?? 0, child);
   }
 
   /** Whether this floor or peer takes part; the report says why not. None runs with `--target`. */
@@ -151,10 +160,12 @@ export class Bench {
   /** A subject of the comparison that answers requests. `prepare` may make other requests for each round. */
   subject(name: string, pids: readonly number[], prepare: () => LoadTarget | Promise<LoadTarget>): Subject {
     const { warmupMs, durationMs } = this.options;
+    const metered = this.#metered.get(pids[0] ?? 0);
     let load: OpenLoad | undefined;
     return {
       name,
       pids,
+      ...(metered === undefined ? {} : { allocatedBytes: () => allocatedBytes(metered) }),
       warmUp: async () =>
         await this.#generator.run({ ...this.#plan(await prepare(), []), durationMs: warmupMs }),
       round: async () => {

@@ -7,6 +7,9 @@ import type { Progress } from '../progress.ts';
 import { costOfAll, type ProcessCost } from './process-cost.ts';
 import { type Interval, intervalOfSample, median, uncertaintyOf } from './statistics.ts';
 
+/** Rounds in which allocations are counted. */
+const COUNTED_ROUNDS = 3;
+
 /** One round of one subject. */
 export interface Sample {
   readonly ratePerSecond: number;
@@ -20,6 +23,8 @@ export interface Subject {
   readonly pids: readonly number[];
   /** Ratios are taken within a group, of its first subject against the others: like with like. */
   readonly group?: string;
+  /** Bytes that its main thread has allocated since this was asked before; absent where nothing counts them. */
+  allocatedBytes?(): Promise<number>;
   /** Before its first round: load until its code is compiled. Nothing of it counts. */
   warmUp?(): Promise<unknown>;
   round(): Promise<Sample>;
@@ -41,6 +46,8 @@ export interface Measured {
   readonly name: string;
   readonly medianPerSecond: number;
   readonly rounds: readonly Round[];
+  /** Bytes that the main thread allocates on its heap for one answer. */
+  readonly bytesPerAnswer?: number | undefined;
 }
 
 export interface Ratio {
@@ -103,7 +110,25 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
       roundMs,
     };
   }
-  return comparison();
+  const { subjects: measured, ratios } = comparison();
+  const counted: Measured[] = [];
+  for (const [at, each] of measured.entries()) {
+    const subject = subjects[at];
+    const bytesPerAnswer = subject === undefined ? undefined : await bytesOf(subject);
+    counted.push(bytesPerAnswer === undefined ? each : { ...each, bytesPerAnswer });
+  }
+  return { subjects: counted, ratios };
+}
+
+/** In rounds of its own, so that the count is no part of what is measured. */
+async function bytesOf(subject: Subject): Promise<number | undefined> {
+  if (subject.allocatedBytes === undefined) return undefined;
+  await subject.allocatedBytes();
+  let answers = 0;
+  for (let round = 0; round < COUNTED_ROUNDS; round += 1)
+    answers += Number((await subject.round()).details['answersInAll'] ?? 0);
+  const bytes = await subject.allocatedBytes();
+  return answers > 0 ? bytes / answers : undefined;
 }
 
 function endless(): number {

@@ -28,7 +28,10 @@ export interface Cells {
 
 export function subjectCells({ unit, subjects }: ScenarioReport): Cells {
   return withoutEmpty({
-    headings: ['', `${unit}/s`, 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU us', 'RSS MiB', 'generator', 'errors'],
+    headings: [
+      ...['', `${unit}/s`, 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU us', 'heap KB', 'RSS MiB', 'generator'],
+      'errors',
+    ],
     rows: subjects.map(subjectRow),
   });
 }
@@ -41,7 +44,7 @@ function withoutEmpty({ headings, rows }: Cells): Cells {
 
 /** Empty cells where nothing is known. */
 function subjectRow(measured: Measured): string[] {
-  const { name, medianPerSecond, rounds } = measured;
+  const { name, medianPerSecond, rounds, bytesPerAnswer } = measured;
   const middle = middleRound(rounds);
   const load = loadOf(middle);
   const latency = latencyOf(rounds);
@@ -54,6 +57,7 @@ function subjectRow(measured: Measured): string[] {
     milliseconds(latency?.p99),
     milliseconds(latency?.p999),
     processorTimeOf(measured)?.toFixed(1) ?? '',
+    bytesPerAnswer === undefined ? '' : (bytesPerAnswer / 1_000).toFixed(1),
     mebibytes(middle?.rssBytes),
     busy === undefined ? '' : `${percent(busy)}${generatorLimited(rounds) ? ' !' : ''}`,
     load === undefined ? '' : count(errors),

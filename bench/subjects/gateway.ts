@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../../kit/agent.ts';
 import { launch } from '../../kit/launch.ts';
+import { METER } from '../measure/allocations.ts';
 import type { Bench } from '../scenario.ts';
 import { type Build, knownTo } from './baseline.ts';
 import { cleanupNotes, removeKeys, retryWhenLimited } from './target-accounts.ts';
@@ -79,8 +80,12 @@ export async function gatewayUnderLoad(
     ...(checkout === undefined ? {} : { checkout }),
     ...(more.dataPath === undefined ? {} : { dataPath: more.dataPath }),
     args,
-    nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
+    nodeArgs: [
+      ...METER,
+      ...(profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`]),
+    ],
   });
+  bench.countAllocations(gateway.process);
   bench.onTeardown(() => gateway.stop());
   return {
     name: `gatehouse${suffix}`,

@@ -1,12 +1,16 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { readAnswer } from '../../bench/load/http-connection.ts';
 import { runLoad } from '../../bench/load/load.ts';
 import type { LoadPlan, LoadReport } from '../../bench/load/plan.ts';
+import { allocatedBytes, METER } from '../../bench/measure/allocations.ts';
 import { compare } from '../../bench/measure/measure.ts';
 import { median } from '../../bench/measure/statistics.ts';
 import { rawRequest } from '../../bench/scenario.ts';
+import { TIED } from '../../kit/launch.ts';
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
   const read = (text: string) => readAnswer(Buffer.from(text));
@@ -45,6 +49,52 @@ t.test('median, ratio and spread: each ratio compares two neighbours in time', a
   );
   const rate = { median: 1, from: 0.5, to: 1.5, lowest: 0.5, highest: 1.5 };
   t.same(result.ratios, [{ of: 'A', against: 'B', rate, processorTime: undefined }]);
+});
+
+t.test('allocations: bytes for one answer, of rounds that no ratio sees', async (t) => {
+  let bytes = 0;
+  let rounds = 0;
+  const subject = {
+    name: 'A',
+    pids: [],
+    round: async () => {
+      rounds += 1;
+      bytes += 1_000;
+      return { ratePerSecond: 1, details: { answersInAll: 10 } };
+    },
+    allocatedBytes: async () => {
+      const since = bytes;
+      bytes = 0;
+      return since;
+    },
+  };
+  const { subjects } = await compare([subject], { least: 2, most: 2 });
+  t.match(subjects, [{ name: 'A', bytesPerAnswer: 100 }]);
+  t.equal(subjects[0]?.rounds.length, 2);
+  t.ok(rounds > 2);
+});
+
+t.test('allocation meter: counts the bytes of a program, those of collected objects too', async (t) => {
+  const program = `let kept;
+    process.stdin.on('data', () => {
+      for (let made = 0; made < 10_000; made += 1) kept = new Array(1_000).fill(made);
+      process.stdout.write('made');
+    });`;
+  const child = spawn(process.execPath, [...TIED, ...METER, '-e', program], {
+    stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
+  });
+  t.teardown(() => child.kill());
+  const make = async () => {
+    child.stdin?.write('go');
+    await once(child.stdout as NodeJS.ReadableStream, 'data');
+  };
+  await make();
+  await allocatedBytes(child);
+  const idleBytes = await allocatedBytes(child);
+  t.ok(idleBytes < 4_000_000, `${idleBytes} without work`);
+  await make();
+  const bytes = await allocatedBytes(child);
+  t.ok(bytes > 79_000_000 && bytes < 90_000_000, `${bytes} for 10,000 arrays of 8 KB`);
 });
 
 t.test('ratios: the first of each group against the others, and the given pairs', async (t) => {
