@@ -123,7 +123,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const telemetry = openTelemetry({ ...base, version: options.version });
   const deliveryDeps = { ...base, ...own, local, cluster, sink: requests.sink, cipher, telemetry };
   const events = startEventDelivery(deliveryDeps);
-  delivery = startWebhooks(deliveryDeps);
+  delivery = startWebhooks({ ...deliveryDeps, features });
   followOwners(cluster, events, delivery, log);
   const deps: HttpDeps = {
     ...{ configuration, cluster, options, settings, actors, cipher, workers, modules, files, fileCodes },

@@ -7,7 +7,7 @@ import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { EventLog } from '../domain/events/events.ts';
-import { featuresOf } from '../domain/features.ts';
+import type { OfferedFeatures } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { LineSink, Log } from '../io/observability/log.ts';
@@ -71,6 +71,7 @@ interface WebhookDeps {
   /** Of this node: deliveries are made and settled at the owner, access of applications is read from the replica. */
   readonly local: RunningSystem;
   readonly cluster: OpenedCluster | undefined;
+  readonly features: () => OfferedFeatures;
   readonly cipher: ApiKeyCipher;
   readonly eventLog: EventLog;
   readonly telemetry: Pick<Telemetry, 'tracing'>;
@@ -78,7 +79,8 @@ interface WebhookDeps {
 }
 
 export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
-  const { cipher, cluster, configuration, eventLog, local, log, settings, sink, telemetry, ownership } = deps;
+  const { cipher, cluster, configuration, eventLog, features, local, log } = deps;
+  const { ownership, settings, sink, telemetry } = deps;
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
   const sender = createWebhookSender({
@@ -102,9 +104,8 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     ownership,
     onBug: (error, appId) => log.write('webhookFailed', { err: error, appId }),
   });
-  const delivers = !featuresOf(configuration).missing.has('webhooks');
   // Runs in the background, so that a start does not wait for thousands of applications.
-  if (delivers) dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
+  dispatcher.start().catch((error: unknown) => log.write('webhooksFailed', { err: error }));
   const work = new WebhookOwnerWork({
     dispatcher,
     actors: local,
@@ -114,9 +115,13 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
   });
   const atDeliverer = cluster?.webhookOwners(work) ?? ((_verb, _appId, here) => here());
   return {
-    ownerApi: new WebhookOwnerApi({ work, atDeliverer, isOffered: () => delivers }),
-    changed: (appId) => (delivers ? dispatcher.changed(appId) : undefined),
-    ownershipChanged: async () => (delivers ? dispatcher.ownershipChanged() : undefined),
+    ownerApi: new WebhookOwnerApi({
+      work,
+      atDeliverer,
+      isOffered: () => !features().missing.has('webhooks'),
+    }),
+    changed: (appId) => dispatcher.changed(appId),
+    ownershipChanged: () => dispatcher.ownershipChanged(),
     counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);

@@ -122,7 +122,7 @@ export const ERRORS = {
     1018,
     503,
     'Not available with Cluster',
-    'Files and webhooks of a node of a cluster; events and streams while a member cannot apply them',
+    'Files of a node of a cluster; events, streams and webhooks while a member cannot apply events',
   ),
   /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
   BodyTooSlow: error(1019, 408, 'Request body too slow', 'Less than 1 KiB/s over 10 s; the connection ends'),

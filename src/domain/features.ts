@@ -14,7 +14,7 @@ export interface OfferedFeatures {
 }
 
 const WITHOUT_CLUSTER = allBut();
-const WITH_CLUSTER = allBut('files', 'webhooks');
+const WITH_CLUSTER = allBut('files');
 const WITH_EARLIER_MEMBERS = allBut(...FEATURES);
 
 /**

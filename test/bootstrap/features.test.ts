@@ -8,6 +8,7 @@ import { openGatewayLog, startEventDelivery } from '../../src/bootstrap/events.t
 import { startWebhooks } from '../../src/bootstrap/webhooks.ts';
 import { loadConfiguration } from '../../src/config/load.ts';
 import type { Configuration } from '../../src/domain/config/configuration.ts';
+import { featuresOf } from '../../src/domain/features.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { ModuleClient } from '../../src/io/modules/client.ts';
@@ -71,7 +72,7 @@ t.test('events with Cluster: feeds are polled once every member can apply their 
   t.equal(ofNode.delivery.counters().polls, 1);
 });
 
-t.test('features with Cluster: no application gets deliveries, at a start or after a change', async (t) => {
+t.test('webhooks with Cluster: deliveries begin once every member can apply their rows', async (t) => {
   const { alone, node } = configurations(t);
   const rig = await createRig();
   await rig.register('77');
@@ -80,18 +81,23 @@ t.test('features with Cluster: no application gets deliveries, at a start or aft
     counters: () => ({ written: 0, dropped: 0 }),
     close: async () => undefined,
   };
-  const start = (configuration: Configuration) => {
+  const start = (configuration: Configuration, ownership: Ownership) => {
     const own = { configuration, sink, cipher, eventLog: rig.log, telemetry: { tracing: undefined } };
-    const local = rig.actors.system;
-    const delivery = startWebhooks({ ...partsOf(rig), ...own, local, cluster: undefined });
+    const place = { local: rig.actors.system, cluster: undefined, features: () => featuresOf(configuration) };
+    const delivery = startWebhooks({ ...partsOf(rig), ...own, ...place, ownership });
     t.teardown(() => delivery.stop());
     return delivery;
   };
-  const ofNode = start(node);
-  const ofGateway = start(alone);
+  const work = new OwnedWork(OWNS_ALL);
+  work.read([{ joined: true, figures: undefined }]);
+  const ofNode = start(node, work);
+  const ofGateway = start(alone, OWNS_ALL);
   ofNode.changed('77');
   await ofNode.ownershipChanged();
   while (ofGateway.counters().applications === 0) await new Promise((resolve) => setImmediate(resolve));
   t.equal(ofGateway.counters().applications, 1);
   t.equal(ofNode.counters().applications, 0, 'although it was started before');
+  work.read([]);
+  await ofNode.ownershipChanged();
+  t.equal(ofNode.counters().applications, 1);
 });

@@ -89,10 +89,12 @@ export class DeliveryWorker {
 
   /** Throws `LeaseOver` when this node may not deliver, or may not any more: the receiver may have got it all the same. */
   async send(
-    { view: { appId, url } }: Subscription,
+    entry: Subscription,
     delivery: Omit<OutgoingDelivery, 'url' | 'leased'>,
   ): Promise<AttemptResult> {
     const { sender, attempts } = this.#options;
+    const { appId, url } = entry.view;
+    if (!this.#isPresent(entry)) throw new LeaseOver();
     const leased = attempts.begin(appId);
     try {
       const result = await sender.send({ ...delivery, url, leased });
@@ -103,14 +105,20 @@ export class DeliveryWorker {
     }
   }
 
+  /** Undefined ends the run: also of an application that has moved, or was removed, and is loaded again since then. */
   #applyView(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
     const { subscriptions, ownership = OWNS_ALL } = this.#options;
+    if (!this.#isPresent(entry)) return undefined;
     if (view === null || view === undefined || !ownership.owns(app.kind, entry.view.appId)) {
       subscriptions.delete(entry.view.appId);
       return undefined;
     }
     subscriptions.set(view);
     return view;
+  }
+
+  #isPresent(entry: Subscription): boolean {
+    return this.#options.subscriptions.get(entry.view.appId) === entry;
   }
 
   /** `span`: of a sampled attempt. */

@@ -14,7 +14,7 @@ import { routeOf } from '../../domain/webhooks/routing.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimits, HostConcurrency } from './concurrency.ts';
 import { DeliveryWorker, type DeliveryWorkerOptions } from './delivery-worker.ts';
-import { type DeliveryLease, ENDLESS, LeasedAttempts, LeaseOver } from './lease.ts';
+import { type DeliveryLease, ENDLESS, LeasedAttempts, LeaseOver, NO_LEASE_MS } from './lease.ts';
 import { SubscriptionLoader } from './loader.ts';
 import { LogScanner } from './log-scanner.ts';
 import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './metrics.ts';
@@ -37,8 +37,6 @@ const PAGE_EVENTS = 500;
 /** Delay after a run that an actor refused (overload, quarantine, full disk); doubled each further time. */
 const DEFERRED_MS = 5 * SECOND_MS;
 const DEFERRED_MAX_MS = MINUTE_MS;
-/** Delay after a run that ended with the lease of this node, which may be back at any time. */
-const NO_LEASE_MS = SECOND_MS;
 
 export class WebhookDispatcher {
   readonly subscriptions = new Subscriptions();
@@ -82,6 +80,7 @@ export class WebhookDispatcher {
       subscriptions: this.subscriptions,
       scanner: this.scanner,
       checkpoint: (appId) => this.#checkpoint.positionOf(appId) ?? 0,
+      hasLease: () => this.#attempts.runs,
       onLoaded: (entry) => {
         if (this.#started) this.#schedule(entry);
       },

@@ -10,6 +10,7 @@ import { OWNS_ALL, type Ownership } from '../../actors/runtime/ownership.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
+import { NO_LEASE_MS } from './lease.ts';
 import type { LogScanner } from './log-scanner.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
@@ -24,6 +25,8 @@ interface LoaderOptions {
   readonly scanner: LogScanner;
   /** The stored checkpoint of an application: one that is not behind has no backlog before it. */
   readonly checkpoint: (appId: string) => number;
+  /** Without a lease nothing can be read. */
+  readonly hasLease: () => boolean;
   readonly onLoaded: (entry: Subscription) => void;
   readonly onBug: (error: unknown, appId: string) => void;
   /** Applications of others are passed over, and removed where they were loaded. */
@@ -91,7 +94,7 @@ export class SubscriptionLoader {
   }
 
   async load(appId: string): Promise<void> {
-    const { actors, subscriptions, schedule, ownership = OWNS_ALL } = this.#options;
+    const { actors, subscriptions, schedule, hasLease, ownership = OWNS_ALL } = this.#options;
     if (!ownership.owns(app.kind, appId)) {
       this.#unread.delete(appId);
       subscriptions.delete(appId);
@@ -103,7 +106,7 @@ export class SubscriptionLoader {
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       this.#unread.add(appId);
-      schedule.timer(MINUTE_MS, () => this.changed(appId));
+      schedule.timer(hasLease() ? MINUTE_MS : NO_LEASE_MS, () => this.changed(appId));
       return;
     }
     const isTakenOver = ownership !== OWNS_ALL && subscriptions.get(appId) === undefined;

@@ -132,6 +132,30 @@ t.test(
   },
 );
 
+t.test(
+  'webhooks: what a node without a lease could not read is read a second after it is back',
+  async (t) => {
+    const lease = { leftMs: 800 };
+    const { owned, ownership } = owner('77');
+    const rig = await createRig({ ownership, lease });
+    await rig.register('77');
+    owned.clear();
+    await rig.dispatcher.ownershipChanged();
+    lease.leftMs = 0;
+    rig.quarantined.add('77');
+    owned.add('77');
+    await rig.dispatcher.ownershipChanged();
+    rig.log.append();
+    await rig.settle();
+    t.equal(rig.dispatcher.subscriptions.size, 0);
+    lease.leftMs = 800;
+    rig.quarantined.clear();
+    await rig.actors.advance(SECOND_MS);
+    t.same(rig.receivers.numbers(), [1]);
+    t.same(rig.faults, []);
+  },
+);
+
 t.test('webhooks: an attempt ends with the lease, and is made again with its id and bytes', async (t) => {
   const lease = { leftMs: 800 };
   const rig = await createRig({ ...owner('77'), lease });

@@ -3,6 +3,8 @@
 import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { EventInbox } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
+import type { AnyKind } from '../../../src/actors/runtime/actor.ts';
+import type { WebhookPort } from '../../../src/actors/runtime/ports.ts';
 import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/replication/cluster-node.ts';
 import type { LogNode } from '../../../src/actors/runtime/replication/node.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
@@ -40,6 +42,10 @@ interface EventProcessOptions {
   readonly polled?: Readonly<Record<string, PolledModule>>;
   /** 0 to 1, for the poller. */
   readonly random?: () => number;
+  /** What else the process has: kinds of actors, their ports, and work that begins once it serves. */
+  readonly kinds?: readonly AnyKind[];
+  readonly webhooks?: WebhookPort;
+  readonly onOpened?: (opened: OpenedEvents, cluster: ClusterNode) => void;
 }
 
 /** What a process has once it serves. */
@@ -94,15 +100,16 @@ export class EventProcess implements Application {
   async #start(): Promise<void> {
     await this.node.enter();
     if (this.#isStopped) return;
-    const { tools } = this.#options;
+    const { tools, kinds = [], webhooks } = this.#options;
     const { journal, view } = this.cluster;
     const { clock, schedule } = tools;
+    const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
     const system = createActorSystem({
-      kinds: [],
+      kinds,
       journal,
       cluster: view,
       node: this.node.node,
-      ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+      ports: { workers, ...(webhooks === undefined ? {} : { webhooks }) },
       settings: SETTINGS,
       clock,
       randomBytes: seededBytes(this.node.node),
@@ -120,6 +127,7 @@ export class EventProcess implements Application {
     view.follow({ applied: () => undefined, membersChanged: () => inbox.ownershipChanged() });
     this.events = { system, log, inbox };
     for (const [module, events] of Object.entries(this.#options.polled ?? {})) this.#poll(module, events);
+    this.#options.onOpened?.(this.events, this.cluster);
   }
 
   #poll(module: string, events: PolledModule): void {

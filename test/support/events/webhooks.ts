@@ -283,7 +283,7 @@ async function linesOf({ system }: TestActors, appId: string): Promise<LogLine[]
   return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
 }
 
-function configureCommand(
+export function configureCommand(
   appId: string,
   { ownerId = OWNER, ...patch }: AppPatch & { readonly ownerId?: string },
 ) {
