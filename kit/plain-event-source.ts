@@ -8,7 +8,8 @@ import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 const RETRY_MS = 3_000;
 
 export interface PlainEventSourceOptions {
-  readonly url: string;
+  /** Asked for each connection: behind one address there may be several servers. */
+  readonly url: () => string;
   readonly cookie: string;
   /** Called at every change: `open`, `waiting` for the next try, or `failed` for good. */
   readonly onState: (source: PlainEventSource) => void;
@@ -48,7 +49,7 @@ export class PlainEventSource {
     this.state = 'connecting';
     const resume = this.#lastEventId === '' ? {} : { 'Last-Event-ID': this.#lastEventId };
     const headers = { Accept: 'text/event-stream', 'Cache-Control': 'no-store', Cookie: cookie, ...resume };
-    const request = get(url, { headers });
+    const request = get(url(), { headers });
     this.#request = request;
     request.once('response', (response) => this.#take(request, response));
     request.once('error', (error: NodeJS.ErrnoException) => {

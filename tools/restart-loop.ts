@@ -90,7 +90,7 @@ class EventStreams {
       if (source.state === 'failed') this.faults.push(`a client was answered ${source.failure}`);
       this.#changed();
     };
-    this.sources.push(new PlainEventSource({ url, cookie: this.cookie, onState }));
+    this.sources.push(new PlainEventSource({ url: () => url, cookie: this.cookie, onState }));
   }
 
   /** Resolves when every stream that was ended is open again, or one of them never will be. */

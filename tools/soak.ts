@@ -65,7 +65,9 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
   if (mode === 'cluster') {
     const faults = await soakCluster(rest);
     if (faults === undefined)
-      console.error('soak: cluster takes --takeovers, --seed, --kind, --lease and --within');
+      console.error(
+        'soak: cluster takes --takeovers, --seed, --kind, --lease, --within, --receivers and --streams',
+      );
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
   const numbers = [mode ?? KILLS, rest[0] ?? randomInt(1, SEED_END)].map(Number);

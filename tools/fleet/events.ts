@@ -7,7 +7,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expectOk, type Person, request } from '../../kit/agent.ts';
 import { PlainEventSource } from '../../kit/plain-event-source.ts';
-import type { Site } from './site.ts';
 
 export const MODULE_KEY = 'fleet-module-key-0123456789';
 const TYPE = 'Fleet';
@@ -15,10 +14,29 @@ const TYPE = 'Fleet';
 const BROADCAST_EVERY = 4;
 const BATCH_EVENTS = 5;
 const BATCH_PAUSE_MS = 20;
+/** A module asks again after so long. */
+const PUSH_TIMEOUT_MS = 1_000;
 /** Pushed in any case, however soon the uploads end. */
 const EVENTS_MIN = 300;
 /** How long streams and deliveries may take to catch up at the end: a failed delivery waits up to 15 s. */
 const SETTLE_MS = 60_000;
+
+/** The gateway, or a node of a cluster by chance. */
+export interface EventSite {
+  readonly url: string;
+  /** Where modules push. */
+  readonly internal: string;
+  readonly faults: string[];
+  /** Repeats `work` until it has an answer. Any other error is a fault of `name`. */
+  through(name: string, work: () => Promise<void>): Promise<void>;
+}
+
+interface EventPace {
+  /** How long a receiver takes to answer. */
+  readonly answerMs?: () => number;
+  /** Between two batches. */
+  readonly pauseMs?: number;
+}
 
 interface Follower {
   readonly name: string;
@@ -33,9 +51,10 @@ interface Application extends Follower {
 }
 
 export class Events {
-  readonly #site: Site;
+  readonly #site: EventSite;
   readonly #people: readonly Person[];
   readonly #random: () => number;
+  readonly #pauseMs: number;
   readonly #streams: Follower[] = [];
   readonly #sources: PlainEventSource[] = [];
   readonly #applications: Application[] = [];
@@ -44,8 +63,15 @@ export class Events {
   readonly #pushed: (string | undefined)[] = [];
   /** Streams that began again. */
   reopened = 0;
+  #isClosed = false;
 
-  constructor(site: Site, people: readonly Person[], random: () => number) {
+  constructor(
+    site: EventSite,
+    people: readonly Person[],
+    random: () => number,
+    { answerMs = () => 0, pauseMs = BATCH_PAUSE_MS }: EventPace = {},
+  ) {
+    this.#pauseMs = pauseMs;
     this.#site = site;
     this.#people = people;
     this.#random = random;
@@ -55,7 +81,7 @@ export class Events {
       incoming.on('end', () => {
         const at = Number(/[0-9]+$/.exec(incoming.url ?? '')?.[0]);
         this.#deliver(at, String(incoming.headers['webhook-id']), Buffer.concat(pieces).toString());
-        response.end();
+        setTimeout(() => response.end(), answerMs());
       });
     });
   }
@@ -80,7 +106,7 @@ export class Events {
       const { userId, cookie } = this.#personOf(at);
       const name = `application ${at}`;
       this.#applications.push({ name, userId, numbers: [], deliveries: new Map(), repeated: 0 });
-      const body = { name, url: 'https://app.example', webhookUrl: `http://127.0.0.1:${port}/${at}` };
+      const body = { name, url: `https://app-${at}.example`, webhookUrl: `http://127.0.0.1:${port}/${at}` };
       const headers = { Cookie: cookie };
       expectOk(name, await request(`${this.#site.url}/auth/v1/app/upsert_usr_app`, { headers, body }));
     }
@@ -99,12 +125,14 @@ export class Events {
     return new Promise((resolve) => {
       this.#sources.push(
         new PlainEventSource({
-          url: `${this.#site.url}/auth/v1/events`,
+          url: () => `${this.#site.url}/auth/v1/events`,
           cookie,
           onState: ({ state, opened, failure }) => {
             if (state === 'open') resolve();
             if (state === 'open' && opened > 1) this.reopened += 1;
-            if (state === 'failed') this.#site.faults.push(`${stream.name}: ended by HTTP ${failure}`);
+            if (state !== 'failed') return;
+            this.#site.faults.push(`${stream.name}: ended by HTTP ${failure}`);
+            resolve();
           },
           onEvent: (type, data) => {
             if (type === TYPE) stream.numbers.push(numberOf(JSON.parse(data)));
@@ -117,14 +145,16 @@ export class Events {
 
   /** Pushes events until the signal, `EVENTS_MIN` at least; a batch without an answer is repeated, as modules do. */
   async push(until: AbortSignal): Promise<void> {
-    while (!until.aborted || this.pushed < EVENTS_MIN) {
+    while (!this.#isClosed && (!until.aborted || this.pushed < EVENTS_MIN)) {
       const events = Array.from({ length: BATCH_EVENTS }, () => this.#newEvent());
       await this.#site.through('push', async () => {
+        if (this.#isClosed) return;
         const headers = { 'X-Module-Key': MODULE_KEY };
-        const url = `${this.#site.gateway.internal}/internal/v1/events`;
-        expectOk('push', await request(url, { headers, body: { events } }));
+        const url = `${this.#site.internal}/internal/v1/events`;
+        const timeoutMs = PUSH_TIMEOUT_MS;
+        expectOk('push', await request(url, { headers, body: { events }, timeoutMs }));
       });
-      await pause(BATCH_PAUSE_MS);
+      await pause(this.#pauseMs);
     }
   }
 
@@ -169,6 +199,7 @@ export class Events {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const source of this.#sources) source.close();
     this.#receiver.closeAllConnections();
     this.#receiver.close();

@@ -26,26 +26,16 @@ export class Site {
     return this.#gateway.url;
   }
 
+  get internal(): string {
+    return this.#gateway.internal;
+  }
+
   restarted(gateway: RunningGateway): void {
     this.#gateway = gateway;
   }
 
-  /** Repeats `work` after a broken connection or a 503, as a client does. Any other error is a fault of `name`. */
   async through(name: string, work: () => Promise<void>): Promise<void> {
-    const endMs = performance.now() + REPEATED_MS_MAX;
-    for (;;) {
-      try {
-        await work();
-        return;
-      } catch (error) {
-        if (!isPassing(error) || performance.now() > endMs) {
-          this.faults.push(`${name}: ${String(error)}`);
-          return;
-        }
-        this.broken += 1;
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-      }
-    }
+    this.broken += await untilAnswered(name, work, this.faults);
   }
 
   /** Bytes of an answer; throws unless it has this status. */
@@ -65,7 +55,32 @@ export class Site {
   }
 }
 
+/**
+ * Repeats `work` after a broken connection, a time-out or a 503, as a client does; how often. Any other error is a fault
+ * of `name`.
+ */
+export async function untilAnswered(
+  name: string,
+  work: () => Promise<void>,
+  faults: string[],
+): Promise<number> {
+  const endMs = performance.now() + REPEATED_MS_MAX;
+  for (let broken = 0; ; broken += 1) {
+    try {
+      await work();
+      return broken;
+    } catch (error) {
+      if (!isPassing(error) || performance.now() > endMs) {
+        faults.push(`${name}: ${String(error)}`);
+        return broken;
+      }
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  }
+}
+
 /** `fetch` throws a TypeError when its connection breaks. */
 function isPassing(error: unknown): boolean {
-  return error instanceof TypeError || (error instanceof UnexpectedAnswer && error.answer.status === 503);
+  if (error instanceof UnexpectedAnswer) return error.answer.status === 503;
+  return error instanceof TypeError || (error instanceof DOMException && error.name === 'TimeoutError');
 }

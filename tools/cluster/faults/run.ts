@@ -3,12 +3,13 @@
  * there once, at every node, and a node that answers must know of it at once.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { newKey, type SoftwareKey } from '../../../kit/agent.ts';
+import { newKey, type SoftwareKey, signUp } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { numbersOf } from '../../../kit/kills.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
 import { seededNumbers } from '../../../kit/seeded-numbers.ts';
+import { Events, MODULE_KEY } from '../../fleet/events.ts';
 import { AccountClient, type AccountTools } from './account.ts';
 import { ADMINISTRATORS, Administrator } from './administrator.ts';
 import { BrokenPromise, type CallCounts, GIVE_UP_MS, NodeCalls } from './calls.ts';
@@ -17,6 +18,7 @@ import { FAULT, FaultHistory } from './history.ts';
 import { ALL_KINDS, FAULT_KINDS, type FaultName, TAKEOVERS } from './kinds.ts';
 import { compareReplicas } from './replicas.ts';
 import { ServiceProbe } from './service.ts';
+import { ClusterSite } from './site.ts';
 import { stateOf } from './state.ts';
 
 export interface FaultOptions {
@@ -27,6 +29,9 @@ export interface FaultOptions {
   /** Default: all faults of nodes, in an order by chance. */
   readonly kinds?: readonly FaultName[];
   readonly clients?: number;
+  /** Applications with a webhook, and event streams. */
+  readonly receivers?: number;
+  readonly streams?: number;
   /** Default: a second. */
   readonly leaseMs?: number;
   /** Longest time without service that is no fault. */
@@ -51,6 +56,12 @@ export interface FaultReport extends CallCounts {
   readonly accounts: number;
   /** Keys that one account got and another one was refused. */
   readonly contested: number;
+  /** Events that a module pushed, that streams and receivers got, and deliveries that were repeated. */
+  readonly events: number;
+  readonly delivered: number;
+  readonly repeated: number;
+  /** Streams that began again. */
+  readonly reopened: number;
   /** Time to write the accounts of the probe without a fault. */
   readonly calmMs: number;
   /** Each line is a broken promise. Empty when all is well. */
@@ -63,10 +74,20 @@ const NODES = 3;
 const LEASE_MS = 1_000;
 const CLIENTS = 6;
 const PROBES = 12;
+const RECEIVERS = 10;
+const STREAMS = 6;
+/** Whose events they are. */
+const PEOPLE = 10;
+const PUSH_PAUSE_MS = 100;
+/** Some receivers are slow, so that attempts are under way when a node ends. */
+const SLOW_ANSWERS = 0.2;
+const SLOW_ANSWER_MS = [50, 800] as const;
 /** Beyond requests that were answered with 503, no fault of its surroundings makes a node log an error. */
 const BUG_LINE = /^.*"level":"(?:error|fatal)".*"msg":"(?!request"|session use not written").*$/m;
 /** Between two requests of a client. */
 const PAUSE_MS = [5, 40] as const;
+/** Numbers its chance apart from that of clients. */
+const SITE_CLIENT = 1_000;
 /** Of work without a fault before each round. */
 const CALM_MS = [200, 600] as const;
 /** Sessions that a stopped node is asked about. */
@@ -80,7 +101,8 @@ export async function runFaults(options: FaultOptions): Promise<FaultReport> {
     nodes: NODES,
     sandbox: false,
     configuration: {
-      Settings: { ...NO_LIMITS, ActiveKeysLimit: ACTIVE_KEYS },
+      Modules: { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
+      Settings: { ...NO_LIMITS, ActiveKeysLimit: ACTIVE_KEYS, EventReorderMilliseconds: 0 },
       Admin: { publicKeys: keys.map(({ publicKey }) => publicKey) },
     },
     cluster: { leaseMilliseconds: options.leaseMs ?? LEASE_MS },
@@ -110,12 +132,17 @@ class FaultRun {
   #contested = 0;
   #calmMs = 0;
   #states: readonly string[] = [];
+  readonly #site: ClusterSite;
+  #events: Events | undefined;
 
   constructor(options: FaultOptions, nodes: Nodes) {
     this.#options = options;
     this.#nodes = nodes;
     this.#calls = new NodeCalls(nodes.nodes, this.#history);
     this.#random = seededNumbers(options.seed);
+    // Of its own: how often a client asks must not change the faults of a seed.
+    const random = numbersOf(options.seed, SITE_CLIENT);
+    this.#site = new ClusterSite(() => this.#calls.pick(random));
   }
 
   async all(keys: readonly SoftwareKey[]): Promise<void> {
@@ -130,7 +157,10 @@ class FaultRun {
       const administrators = await Promise.all(
         keys.map((key, index) => Administrator.create(tools(clients + 1 + index), key, index)),
       );
+      const isOver = new AbortController();
+      const events = await this.#openEvents();
       const working = [
+        events.push(isOver.signal),
         ...administrators.map((each, index) =>
           this.#work(tools(2 * clients + index).random, () => each.step()),
         ),
@@ -138,12 +168,28 @@ class FaultRun {
       ];
       await this.#inject(service);
       this.#isOver = true;
+      isOver.abort();
       await Promise.all(working);
       if (this.#faults.length > 0) return;
       for (const node of this.#nodes.nodes) await service.serves(node);
+      await events.compareAll();
+      this.#faults.push(...this.#site.faults);
       await this.#verify(administrators);
     });
     this.#isOver = true;
+    this.#events?.close();
+  }
+
+  async #openEvents(): Promise<Events> {
+    const { seed, receivers = RECEIVERS, streams = STREAMS } = this.#options;
+    const people = await Promise.all(Array.from({ length: PEOPLE }, () => signUp(this.#site.url)));
+    const random = numbersOf(seed, SITE_CLIENT + 1);
+    const answerMs = () => (random() < SLOW_ANSWERS ? between(random, SLOW_ANSWER_MS) : 0);
+    const events = new Events(this.#site, people, random, { answerMs, pauseMs: PUSH_PAUSE_MS });
+    this.#events = events;
+    await events.openApplications(receivers);
+    await events.openStreams(streams);
+    return events;
   }
 
   report(): FaultReport {
@@ -152,6 +198,10 @@ class FaultRun {
       rounds: this.#rounds,
       accounts: this.#accounts.length,
       contested: this.#contested,
+      events: this.#events?.pushed ?? 0,
+      delivered: this.#events?.delivered ?? 0,
+      repeated: this.#events?.repeated ?? 0,
+      reopened: this.#events?.reopened ?? 0,
       calmMs: this.#calmMs,
       ...this.#calls.counts,
       faults: this.#faults,

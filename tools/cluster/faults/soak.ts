@@ -1,4 +1,4 @@
-/** `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--lease 1000] [--within 2000]`: faults of a cluster, one after the other. */
+/** `npm run soak -- cluster [--takeovers 300] [--seed S] [--kind K] [--lease 1000] [--within 2000] [--receivers 50] [--streams 30]`: faults of a cluster, one after the other. */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../../../kit/cluster/postgres.ts';
@@ -8,6 +8,8 @@ import { figuresByKind, runFaults } from './run.ts';
 const TAKEOVERS_DEFAULT = 300;
 const SEED_END = 2 ** 30;
 const LEASE_MS = 1_000;
+const RECEIVERS = 50;
+const STREAMS = 30;
 /** On a machine that does nothing else. */
 const BACK_WITHIN_LEASES = 2;
 const FLAGS = {
@@ -16,6 +18,8 @@ const FLAGS = {
   kind: { type: 'string' },
   lease: { type: 'string' },
   within: { type: 'string' },
+  receivers: { type: 'string' },
+  streams: { type: 'string' },
 } as const;
 
 interface SoakWishes {
@@ -24,6 +28,8 @@ interface SoakWishes {
   readonly kinds: readonly FaultName[] | undefined;
   readonly leaseMs: number;
   readonly backWithinMs: number;
+  readonly receivers: number;
+  readonly streams: number;
 }
 
 function wishesOf(args: readonly string[]): SoakWishes | undefined {
@@ -33,15 +39,20 @@ function wishesOf(args: readonly string[]): SoakWishes | undefined {
     const seed = Number(values.seed ?? randomInt(1, SEED_END));
     const leaseMs = Number(values.lease ?? LEASE_MS);
     const backWithinMs = Number(values.within ?? BACK_WITHIN_LEASES * leaseMs);
+    const receivers = Number(values.receivers ?? RECEIVERS);
+    const streams = Number(values.streams ?? STREAMS);
     const { kind } = values;
     if (![rounds, seed, leaseMs, backWithinMs].every((each) => Number.isInteger(each) && each >= 1))
       return undefined;
+    if (![receivers, streams].every((each) => Number.isInteger(each) && each >= 0)) return undefined;
     if (kind !== undefined && !Object.hasOwn(ALL_KINDS, kind)) return undefined;
     return {
       rounds,
       seed,
       leaseMs,
       backWithinMs,
+      receivers,
+      streams,
       kinds: kind === undefined ? undefined : [kind as FaultName],
     };
   } catch (error) {
@@ -54,9 +65,9 @@ function wishesOf(args: readonly string[]): SoakWishes | undefined {
 export async function soakCluster(args: readonly string[]): Promise<number | undefined> {
   const wishes = wishesOf(args);
   if (wishes === undefined) return undefined;
-  const { rounds, seed, kinds, leaseMs, backWithinMs } = wishes;
+  const { rounds, seed, kinds, leaseMs, backWithinMs, receivers, streams } = wishes;
   const kind = kinds === undefined ? '' : ` --kind ${kinds.join()}`;
-  const times = `--lease ${leaseMs} --within ${backWithinMs}`;
+  const times = `--lease ${leaseMs} --within ${backWithinMs} --receivers ${receivers} --streams ${streams}`;
   console.log(`again: npm run soak -- cluster --takeovers ${rounds} --seed ${seed}${kind} ${times}`);
   const postgres = await startPostgres();
   if (typeof postgres === 'string') {
@@ -74,6 +85,8 @@ export async function soakCluster(args: readonly string[]): Promise<number | und
       seed,
       leaseMs,
       backWithinMs,
+      receivers,
+      streams,
       onRound: (line) => console.log(line),
       ...(kinds === undefined ? {} : { kinds }),
     });
