@@ -1,5 +1,7 @@
 /** Runs one suite: in a plain Node process, without the module loader of tap, unless a coverage report needs it. */
+import asyncHooks from 'node:async_hooks';
 import { spawn } from 'node:child_process';
+import { syncBuiltinESMExports } from 'node:module';
 
 /** Did tap start this process with its loader, for nothing? It reads each module once more, on a thread of its own. */
 function hasIdleLoader(): boolean {
@@ -46,6 +48,19 @@ export function endWithParent(): void {
   process.channel?.unref();
 }
 
+/**
+ * Before tap is loaded: tap follows every promise and timer of its process, to name the test that an uncaught error is of,
+ * for a third of the processor time of a simulation. In a suite the report has that error and its stack; a file that runs
+ * alone names the test too.
+ */
+function withoutDomains(): void {
+  const { createHook } = asyncHooks;
+  const idle = { enable: () => idle, disable: () => idle };
+  asyncHooks.createHook = (options) =>
+    options.init !== undefined && options.destroy !== undefined ? idle : createHook(options);
+  syncBuiltinESMExports();
+}
+
 /** `name`: of table.ts. The suite's own file is the main module of this process. */
 export async function runSuite(name: string): Promise<void> {
   const [, suite] = process.argv;
@@ -54,6 +69,7 @@ export async function runSuite(name: string): Promise<void> {
     return;
   }
   endWithParent();
+  withoutDomains();
   const { runFiles } = await import('./files.ts');
   await runFiles(name);
 }
