@@ -39,13 +39,14 @@ interface ListenerOptions {
   readonly notFound?: Services['notFound'];
 }
 
-/** Builds both route tables and what serves them once the ports are open. */
-/** Names of the thread pools with work or threads that stand still. */
+/** Names of the parts with work or threads that stand still. */
 export function degradedParts({ workers, files }: Pick<HttpDeps, 'workers' | 'files'>): readonly string[] {
-  const stuck = { workers: workers.counters().stuck, files: files.counters().workers.stuck };
+  const { workers: hashing, storage } = files.counters();
+  const stuck = { workers: workers.counters().stuck, files: hashing.stuck + storage.calls.stuck };
   return Object.entries(stuck).flatMap(([name, count]) => (count > 0 ? [name] : []));
 }
 
+/** Builds both route tables and what serves them once the ports are open. */
 export function createPipelines(deps: HttpDeps): Pipelines {
   const { configuration, options, settings, actors, cluster, limiter, metrics, publicServer } = deps;
   const { site, dashboard, features } = deps;

@@ -169,6 +169,15 @@ function storageReadings({ files }: MetricSources) {
     gatehouse_storage_files_removed_total: storage.removed,
     gatehouse_storage_failures_total: { failed: storage.failed, full: storage.full },
     gatehouse_storage_files_open: storage.open,
+    gatehouse_file_calls: {
+      running: storage.calls.running,
+      waiting: storage.calls.waiting,
+      stuck: storage.calls.stuck,
+    },
+    gatehouse_file_calls_unanswered_total: {
+      refused: storage.calls.refused,
+      timed_out: storage.calls.timedOut,
+    },
     gatehouse_file_cache_entries: fileCache.entries,
     gatehouse_file_cache_hits_total: fileCache.remembered,
     gatehouse_file_cache_misses_total: fileCache.asked,

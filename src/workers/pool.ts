@@ -1,13 +1,6 @@
 /** Typed API of the worker threads: a bounded queue of tasks. Each task is a message of its own (docs/optimizations.md). */
 import type { ErrorName } from '../domain/errors.ts';
-import {
-  type PackedTask,
-  packTask,
-  type QueueName,
-  type TaskInput,
-  type TaskName,
-  type TaskOutput,
-} from './tasks.ts';
+import { type PackedTask, packTask, type TaskInput, type TaskName, type TaskOutput } from './tasks.ts';
 import type { ThreadAnswer } from './thread.ts';
 import { SILENT_MAX, Threads, type ThreadTask } from './threads.ts';
 
@@ -87,7 +80,7 @@ class TaskQueue {
   readonly #threads: Threads;
   readonly #interval: { cancel(): void };
   /** Tasks that no thread can take yet. */
-  readonly #waiting: Record<QueueName, ThreadTask[]> = { compute: [], make: [], publish: [] };
+  readonly #waiting: ThreadTask[] = [];
   #pending = 0;
   #lateNow = 0;
   #onIdle: (() => void) | undefined;
@@ -103,10 +96,10 @@ class TaskQueue {
       threads,
       taskFile,
       onFault: (message) => options.onFault?.(message),
-      onFree: (queue) => this.#sendWaiting(queue),
+      onFree: () => this.#sendWaiting(),
       onReturned: (tasks) => {
         // Behind those that no thread had yet; the oldest one, which is the likeliest cause, after all others.
-        for (const sent of tasks.toReversed()) this.#waiting[sent.task.queue].push(sent);
+        this.#waiting.push(...tasks.toReversed());
       },
     });
     this.#interval = interval(() => this.#tick());
@@ -131,8 +124,7 @@ class TaskQueue {
           late?.();
         },
       };
-      const waiting = this.#waiting[task.queue];
-      if (waiting.length > 0 || !this.#threads.send(sent)) waiting.push(sent);
+      if (this.#waiting.length > 0 || !this.#threads.send(sent)) this.#waiting.push(sent);
     });
   }
 
@@ -162,24 +154,22 @@ class TaskQueue {
 
   #tick(): void {
     this.#threads.tick();
-    for (const queue of Object.values(this.#waiting)) {
-      const expired = queue.filter((sent) => {
-        sent.age += 1;
-        return sent.age > sent.task.limitSeconds + SILENT_MAX;
-      });
-      if (expired.length === 0) continue;
-      const gone = new Set(expired);
-      queue.splice(0, queue.length, ...queue.filter((sent) => !gone.has(sent)));
-      for (const sent of expired) sent.settle('TaskTimedOut');
-    }
+    const waiting = this.#waiting;
+    const expired = waiting.filter((sent) => {
+      sent.age += 1;
+      return sent.age > sent.task.limitSeconds + SILENT_MAX;
+    });
+    if (expired.length === 0) return;
+    const gone = new Set(expired);
+    waiting.splice(0, waiting.length, ...waiting.filter((sent) => !gone.has(sent)));
+    for (const sent of expired) sent.settle('TaskTimedOut');
   }
 
-  #sendWaiting(queue: QueueName): void {
-    const waiting = this.#waiting[queue];
+  #sendWaiting(): void {
     for (;;) {
-      const [next] = waiting;
+      const [next] = this.#waiting;
       if (next === undefined || !this.#threads.send(next)) return;
-      waiting.shift();
+      this.#waiting.shift();
     }
   }
 

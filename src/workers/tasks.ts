@@ -61,12 +61,6 @@ export type TaskName = keyof WorkerTasks;
 export type TaskInput<N extends TaskName> = WorkerTasks[N]['input'];
 export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
 
-/**
- * Tasks of a queue wait for each other only. `compute`: a task holds its thread until it has answered. `make` and
- * `publish`: it may wait for a sync, which holds no thread; writes do not wait behind it.
- */
-export type QueueName = 'compute' | 'make' | 'publish';
-
 /** What may be done when an answer does not come. */
 interface TaskNature {
   /** Has no side effect: when its thread dies, it may run again. */
@@ -83,8 +77,6 @@ const WRITE: TaskNature = { isPure: false, holdsFile: true, limitSeconds: 60 };
 
 /** How one task is sent and run. `Packed` crosses the thread boundary. */
 export interface TaskDefinition<N extends TaskName, Packed> extends TaskNature {
-  /** `compute` unless given. */
-  readonly queue?: QueueName;
   /** Bytes that it reads again or syncs. */
   readonly bytes?: (input: TaskInput<N>) => number;
   /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
@@ -96,7 +88,6 @@ export interface TaskDefinition<N extends TaskName, Packed> extends TaskNature {
 /** One task on its way to a thread. */
 export interface PackedTask extends TaskNature {
   readonly name: TaskName;
-  readonly queue: QueueName;
   readonly packed: unknown;
 }
 
@@ -156,13 +147,11 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
   }),
   makePart: define<'makePart', MakePartTask>({
     ...WRITE,
-    queue: 'make',
     pack: (task) => task,
     run: makePart,
   }),
   publishPart: define<'publishPart', PublishPartTask>({
     ...WRITE,
-    queue: 'publish',
     bytes: ({ sizeBytes }) => sizeBytes,
     pack: (task) => task,
     run: publishPart,
@@ -170,9 +159,9 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {
-  const { queue = 'compute', isPure, holdsFile, limitSeconds: least, bytes, pack } = TASKS[name];
+  const { isPure, holdsFile, limitSeconds: least, bytes, pack } = TASKS[name];
   const limitSeconds = bytes === undefined ? least : least + Math.ceil(bytes(input) / MEBIBYTE);
-  return { name, queue, isPure, holdsFile, limitSeconds, packed: pack(input) };
+  return { name, isPure, holdsFile, limitSeconds, packed: pack(input) };
 }
 
 /** On a worker thread. May throw or reject. */

@@ -1,5 +1,5 @@
 /** What a thread of the pool runs: it serves tasks from a message port and answers each one, in any order. */
-import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { type MessagePort, receiveMessageOnPort, threadId } from 'node:worker_threads';
 import { onRangeStep } from './file-range.ts';
 import { type PackedTask, runTask } from './tasks.ts';
 
@@ -18,7 +18,7 @@ export const PING = 'ping';
 /** `bug` is the message of a thrown error, for the log only. */
 export type ThreadAnswer = readonly [id: number, value: unknown, bug?: string];
 
-/** Of the first message, which says that the thread serves. Tasks have higher ids. */
+/** Of the first message, which says that the thread serves, with its number. Tasks have higher ids. */
 export const READY_ID = 0;
 
 /**
@@ -45,7 +45,7 @@ export function serve({ port, signs }: ThreadLife, run: typeof runTask = runTask
     }
     if (answers.length > 0) post(answers);
   });
-  post([[READY_ID, undefined]]);
+  post([[READY_ID, threadId]]);
   return new Promise(() => undefined);
 }
 

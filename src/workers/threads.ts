@@ -5,15 +5,14 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ErrorName } from '../domain/errors.ts';
-import type { PackedTask, QueueName } from './tasks.ts';
+import type { PackedTask } from './tasks.ts';
 import { PING, READY_ID, type ThreadAnswer, type ThreadLife, type ThreadRequest } from './thread.ts';
 
 /**
- * Tasks of a queue at one thread. `compute`: enough that the thread is never idle between two answers, few enough that a
- * dead thread loses little. `make` and `publish`: syncs that hang hold at most eight of libuv's 16 threads, and the journal
- * needs them too.
+ * Tasks at one thread: enough that it is never idle between two answers, few enough that a dead thread loses little. Those
+ * that may sync are fewer: their caller bounds them (io/files/storage/file-calls.ts).
  */
-const IN_FLIGHT_MAX: Readonly<Record<QueueName, number>> = { compute: 32, make: 2, publish: 6 };
+const IN_FLIGHT_MAX = 32;
 
 /** Of one thread. */
 const HEAP_MIB_MAX = 256;
@@ -29,8 +28,6 @@ const STARTING_MAX = 60;
 const SILENT_FROM = 2;
 /** Replaced threads that have not ended, because a system call holds them. With so many, none is replaced any more. */
 const HELD_MAX = 8;
-
-const QUEUES: readonly QueueName[] = ['compute', 'make', 'publish'];
 
 export interface ThreadTask {
   readonly task: PackedTask;
@@ -50,8 +47,8 @@ interface ThreadsOptions {
   /** Exports `serve` (thread.ts). */
   readonly taskFile: URL;
   readonly onFault: (message: string) => void;
-  /** A thread may take more tasks of this queue. */
-  readonly onFree: (queue: QueueName) => void;
+  /** A thread may take more tasks. */
+  readonly onFree: () => void;
   /** These tasks are to be sent again. */
   readonly onReturned: (tasks: readonly ThreadTask[]) => void;
 }
@@ -63,11 +60,11 @@ interface Thread {
   /** Undefined while it is down. */
   port: MessagePort | undefined;
   readonly inFlight: Map<number, ThreadTask>;
-  /** Their number by queue. */
-  readonly counts: Record<QueueName, number>;
   /** How many of them run for the second time: one at most. */
   repeated: number;
   nextId: number;
+  /** Of Node; undefined until it serves. */
+  threadId: number | undefined;
   /** Takes the lasting task back from Piscina: from its queue, or together with the thread. */
   withdraw: AbortController;
   /** Counted up by the thread with each message and each step of a long read. */
@@ -107,9 +104,9 @@ export class Threads {
       state: 'down',
       port: undefined,
       inFlight: new Map(),
-      counts: { compute: 0, make: 0, publish: 0 },
       repeated: 0,
       nextId: READY_ID + 1,
+      threadId: undefined,
       withdraw: new AbortController(),
       signs: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
       lastSign: 0,
@@ -136,7 +133,6 @@ export class Threads {
     const id = thread.nextId;
     thread.nextId += 1;
     thread.inFlight.set(id, sent);
-    thread.counts[task.queue] += 1;
     if (sent.isRepeated) thread.repeated += 1;
     const request: ThreadRequest = [id, task.name, task.packed];
     try {
@@ -172,19 +168,19 @@ export class Threads {
   }
 
   /** The least busy thread. One that starts gets tasks only while none serves. */
-  #choose({ task: { queue }, isRepeated }: ThreadTask): Thread | undefined {
+  #choose({ isRepeated }: ThreadTask): Thread | undefined {
     let isServed = false;
     for (const thread of this.#threads) {
       if (thread.state === 'down') this.#start(thread);
       isServed ||= thread.state === 'serving';
     }
     let least: Thread | undefined;
-    let leastTasks = isRepeated ? 1 : IN_FLIGHT_MAX[queue];
+    let leastTasks = isRepeated ? 1 : IN_FLIGHT_MAX;
     for (const thread of this.#threads) {
       if (isServed && thread.state !== 'serving') continue;
-      if (thread.counts[queue] >= leastTasks || thread.repeated > 0) continue;
+      if (thread.inFlight.size >= leastTasks || thread.repeated > 0) continue;
       least = thread;
-      leastTasks = thread.counts[queue];
+      leastTasks = thread.inFlight.size;
     }
     return least;
   }
@@ -211,17 +207,18 @@ export class Threads {
   }
 
   #onAnswer(thread: Thread, answer: ThreadAnswer): void {
-    const [id] = answer;
+    const [id, value] = answer;
     if (id === READY_ID) {
+      thread.threadId = value as number;
       thread.state = 'serving';
       thread.silent = 0;
-      for (const queue of QUEUES) this.#options.onFree(queue);
+      this.#options.onFree();
       return;
     }
     const sent = take(thread, id);
     if (sent === undefined) return;
     sent.settle(answer);
-    this.#options.onFree(sent.task.queue);
+    this.#options.onFree();
   }
 
   /** A thread that never served is started again with the next task: a file that does not load costs no loop of starts. */
@@ -249,10 +246,14 @@ export class Threads {
     this.#options.onFault(`thread replaced with ${tasks.length} tasks: no sign of life for ${silent} s`);
     this.#replaced += 1;
     this.#held += 1;
-    port?.once('close', () => {
+    const ended = () => {
       this.#held -= 1;
       this.#giveBack(held, 'TaskTimedOut');
-    });
+    };
+    // Its port closes before: the end of a thread waits for the system calls that libuv runs for it.
+    const worker = this.#pool.threads.find(({ threadId }) => threadId === thread.threadId);
+    if (worker === undefined) port?.once('close', ended);
+    else worker.once('exit', ended);
     port?.unref();
     this.#start(thread);
     this.#isReplacing = true;
@@ -277,7 +278,7 @@ export class Threads {
       sent.age = 0;
     }
     this.#options.onReturned(returned);
-    for (const queue of QUEUES) this.#options.onFree(queue);
+    this.#options.onFree();
   }
 
   /** While its thread may be replaced, a pure task waits for that. */
@@ -290,7 +291,7 @@ export class Threads {
       else if (!isReplaceable) {
         take(thread, id);
         sent.settle('TaskTimedOut');
-        this.#options.onFree(sent.task.queue);
+        this.#options.onFree();
       }
     }
   }
@@ -322,7 +323,6 @@ function take(thread: Thread, id: number): ThreadTask | undefined {
   const sent = thread.inFlight.get(id);
   if (sent === undefined) return undefined;
   thread.inFlight.delete(id);
-  thread.counts[sent.task.queue] -= 1;
   if (sent.isRepeated) thread.repeated -= 1;
   return sent;
 }

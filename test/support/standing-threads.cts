@@ -1,6 +1,7 @@
 /**
  * Loaded before the program: its threads stand still while a file of the folder STANDSTILL says so. `verify`: the first
  * thread that verifies a signature then, within JavaScript. `sync`: every thread of libuv that syncs the bytes of a file.
+ * `disk`: every thread of libuv that looks for free space.
  */
 import type { PathLike } from 'node:fs';
 
@@ -21,7 +22,16 @@ function isTaken(name: string): boolean {
   }
 }
 
-if (!isMainThread) {
+if (isMainThread) {
+  const { statfs, open } = fs.promises;
+  const held = async (path: PathLike) => {
+    const pipe = join(folder, 'disk');
+    if (fs.existsSync(pipe)) await (await open(pipe, 'r')).close();
+    return await statfs(path);
+  };
+  fs.promises.statfs = held as typeof statfs;
+  syncBuiltinESMExports();
+} else {
   const { verify } = crypto;
   crypto.verify = ((...given: Parameters<typeof verify>) => {
     if (isTaken('verify')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

@@ -143,8 +143,9 @@ function makeHold(t: Test): Hold {
   };
 }
 
-function heldBy({ folder }: Hold): TaskInput<'makePart'> {
-  return { root: folder, owner: '7', part: 'held', modes: { folder: 0o700, file: 0o600 } };
+/** The thread itself, or one of libuv that it waits for. */
+function heldBy({ folder }: Hold, part: 'held' | 'held by libuv' = 'held'): TaskInput<'makePart'> {
+  return { root: folder, owner: '7', part, modes: { folder: 0o700, file: 0o600 } };
 }
 
 // covers S162
@@ -187,6 +188,25 @@ t.test(
     closeSync(fd);
   },
 );
+
+// covers S162
+t.test('pool: a sync of a replaced thread is not settled before libuv has ended it', async (t) => {
+  const pool = makePool(t);
+  const hold = makeHold(t);
+  await pool.run('verifyEd25519', signed('alive'));
+  let settled = false;
+  const make = pool.run('makePart', heldBy(hold, 'held by libuv')).finally(() => {
+    settled = true;
+  });
+  await hold.taken();
+  pool.tick(6);
+  t.match(pool.counters(), { threadsReplaced: 1, stuck: 2 });
+  for (let count = 0; count < 100; count += 1) await pool.run('verifyEd25519', signed('beside'));
+  t.equal(settled, false);
+  hold.release();
+  t.same(await make, TIMED_OUT);
+  t.match(pool.counters(), { pending: 0 });
+});
 
 t.test('pool: eight replaced threads that have not ended are the most', async (t) => {
   const pool = makePool(t);

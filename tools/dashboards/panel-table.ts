@@ -161,6 +161,10 @@ const TABLE = [
         'file_cache_hits_total',
         'file_cache_misses_total',
       ]),
+      panel('File system calls, and those that were answered before they ended', [
+        'file_calls',
+        'file_calls_unanswered_total',
+      ]),
       panel('Limits of bandwidth', [
         'throttle_streams',
         'throttle_streams_waiting',

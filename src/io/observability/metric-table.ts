@@ -141,6 +141,16 @@ const storage = {
     label('reason', ['failed', 'full']),
   ),
   gatehouse_storage_files_open: gauge('files', 'Files that are open for reading.'),
+  gatehouse_file_calls: gauge(
+    'calls',
+    'File system calls, and tasks of worker threads that may sync: running, eight at most; waiting for these; stuck: running and past their time.',
+    label('state', ['running', 'waiting', 'stuck']),
+  ),
+  gatehouse_file_calls_unanswered_total: counter(
+    'calls',
+    'File system calls whose caller got 503: refused before they began, or not done in their time.',
+    label('reason', ['refused', 'timed_out']),
+  ),
   gatehouse_file_cache_entries: gauge('files', 'Files whose description by the chat module is cached.'),
   gatehouse_file_cache_hits_total: counter('files', 'Descriptions of files that were in the cache.'),
   gatehouse_file_cache_misses_total: counter(

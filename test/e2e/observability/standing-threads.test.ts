@@ -1,5 +1,5 @@
 /** Threads of the program that stand still, with the answers of other callers beside them. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
@@ -91,8 +91,58 @@ t.test(
   },
 );
 
+/** More than libuv has threads. */
+const UPLOADS = 20;
+
+// covers R61 S177
+t.test(
+  'standstill: a disk that hangs under 20 uploads: they are 503 or complete later, the journal goes on',
+  async (t) => {
+    const { gateway, standstill } = await start(t);
+    t.teardown(() => gateway.stop());
+    const { url, internal } = gateway;
+    const person = await signUp(url);
+    const headers = { Cookie: person.cookie };
+    const bytes = Buffer.from('bytes of a disk that hangs');
+    const upload = (fileId: string) =>
+      fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, { method: 'POST', headers, body: bytes });
+    const whole = await createDraft(url, person.cookie);
+    t.equal((await upload(whole)).status, 200);
+    const drafts: string[] = [];
+    while (drafts.length < UPLOADS) drafts.push(await createDraft(url, person.cookie));
+    const pipe = join(standstill, 'disk');
+    outputOf('mkfifo', [pipe]);
+    const answers = drafts.map(upload);
+    let seen = await partsOf(internal);
+    while (Number(seen['files']?.['storage_calls_stuck']) < 8) seen = await partsOf(internal);
+    t.match(seen, { files: { storage_calls_running: 8, storage_calls_stuck: 8 } });
+    t.match((await request(`${url}/health`)).json, { status: 'degraded', degraded: ['files'] });
+    const other = await signUp(url);
+    t.equal((await logIn(url, other.key)).status, 200);
+    const download = () => fetch(`${url}/auth/v2/file/${whole}`, { headers });
+    const refused = await download();
+    t.equal(refused.status, 503);
+    t.ok(Number(refused.headers.get('retry-after')) > 0);
+    t.match(await refused.json(), { error: { code: 1033 } });
+    const fd = openSync(pipe, 'r+');
+    rmSync(pipe);
+    const ends = await Promise.all(answers);
+    closeSync(fd);
+    const statuses = ends.map(({ status }) => status).sort();
+    t.same(statuses, [...Array(8).fill(200), ...Array(UPLOADS - 8).fill(503)]);
+    for (const [at, { status }] of ends.entries())
+      if (status === 503) t.equal((await upload(drafts[at] ?? '')).status, 200);
+    t.equal(await (await download()).text(), bytes.toString());
+    t.match((await request(`${url}/health`)).json, { status: 'healthy' });
+    t.match(await partsOf(internal), { files: { storage_calls_refused: UPLOADS - 8 + 1 } });
+  },
+);
+
+async function partsOf(internal: string) {
+  return (await request(`${internal}/health`)).json['parts'] ?? {};
+}
+
 /** A publish waits for its sync. */
 async function isHeld(internal: string): Promise<boolean> {
-  const { json } = await request(`${internal}/health`);
-  return Number(json['parts']?.['files']?.['workers_pending']) === 1;
+  return Number((await partsOf(internal))['files']?.['workers_pending']) === 1;
 }

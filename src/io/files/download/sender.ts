@@ -120,7 +120,7 @@ class FileSource implements OutgoingSource {
     this.#step = 'reading';
     this.#unreadBytes -= bytes;
     const view = buffer.subarray(0, bytes);
-    readPieces(this.#sending, this.#cursor, view)
+    readPieces(this.#sending, this.#cursor, view, this.#late)
       .then(() => {
         this.#step = 'idle';
         if (this.#over) return this.#release();
@@ -129,6 +129,13 @@ class FileSource implements OutgoingSource {
       })
       .catch((error: unknown) => this.#fail(error));
   }
+
+  /** A read hangs: the client may resume elsewhere. File and buffers stay taken until it has settled. */
+  readonly #late = () => {
+    if (this.#over) return;
+    this.lost();
+    this.#reportFault(new GatewayError('TaskTimedOut'));
+  };
 
   #send({ buffer, view }: Filled): void {
     this.#unsentBytes -= view.length;
@@ -148,9 +155,12 @@ class FileSource implements OutgoingSource {
     this.#step = 'idle';
     const cut = !this.#over;
     this.lost();
-    if (!cut) return;
+    if (cut) this.#reportFault(error);
+  }
+
+  #reportFault(error: unknown): void {
     this.#sending.onFault(error);
-    this.#out?.cut('FileStorageFailed');
+    this.#out?.cut(error instanceof GatewayError ? error.row : 'FileStorageFailed');
   }
 
   /** Only after a read has settled: it would write into the buffer of another answer. */
@@ -171,16 +181,16 @@ interface Filled {
 }
 
 /** Fills `target` from `cursor` on, and moves it. Mostly one read, so one promise. */
-function readPieces(sending: Sending, cursor: Cursor, target: Buffer): Promise<void> {
+function readPieces(sending: Sending, cursor: Cursor, target: Buffer, late: () => void): Promise<void> {
   const { file, pieces } = sending;
   for (let at = 0; at < target.length; ) {
     const { view, position } = stretchAt(pieces, cursor, at === 0 ? target : target.subarray(at));
     at += view.length;
     if (position === undefined) continue;
     const rest = target.subarray(at);
-    return file.read(view, position).then((got) => {
+    return file.read(view, position, late).then((got) => {
       checkRead(got, view.length);
-      return rest.length === 0 ? undefined : readPieces(sending, cursor, rest);
+      return rest.length === 0 ? undefined : readPieces(sending, cursor, rest, late);
     });
   }
   return Promise.resolve();

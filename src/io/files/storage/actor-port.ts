@@ -1,6 +1,4 @@
 /** The file storage as actors see it: failures are values, and worker threads compute hashes. */
-import { read } from 'node:fs';
-import { promisify } from 'node:util';
 import type { FilePort, FileSection, PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { chunkTableBytes, chunkTableOffsetBytes, readChunkTable } from '../../../domain/files/chunk-table.ts';
@@ -53,8 +51,6 @@ function hashRanges(
   });
 }
 
-const readPart = promisify(read);
-
 /** At most 3.2 KB, which one call reads. */
 function readTable(
   storage: FileStorage,
@@ -64,13 +60,8 @@ function readTable(
   const gone = readChunkTable(new Uint8Array(), sizeBytes);
   return withPart<readonly (number | null)[]>(storage, key, gone, async (lease) => {
     const table = new Uint8Array(chunkTableBytes(sizeBytes));
-    try {
-      const position = chunkTableOffsetBytes(sizeBytes);
-      const { bytesRead } = await readPart(lease.fd, table, 0, table.length, position);
-      return { ok: true, value: readChunkTable(table.subarray(0, bytesRead), sizeBytes) };
-    } catch (error) {
-      throw lease.failure(error);
-    }
+    const bytesRead = await lease.read(table, chunkTableOffsetBytes(sizeBytes));
+    return { ok: true, value: readChunkTable(table.subarray(0, bytesRead), sizeBytes) };
   });
 }
 

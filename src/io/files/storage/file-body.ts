@@ -1,10 +1,16 @@
 /** Sends the first bytes of an open file as the body of a request. One piece is read while the one before it is sent. */
-import type { FileHandle } from 'node:fs/promises';
 import { pageMemory } from '../../../domain/page-memory.ts';
 import type { Write } from '../../http-client/connection.ts';
 import type { SizedBody } from '../../http-client/outbound-request.ts';
 
 const PIECE_BYTES = 512 * 1024;
+
+/** The first bytes of an open file. */
+export interface ReadableFile {
+  readonly sizeBytes: number;
+  /** One read into `target`. */
+  read(target: Buffer, position: number): Promise<{ readonly bytesRead: number }>;
+}
 
 interface FileBodyEvents {
   /** A piece was read, or the connection drained. */
@@ -16,14 +22,14 @@ interface FileBodyEvents {
 export class FileBody implements SizedBody {
   readonly sizeBytes: number;
   isComplete = false;
-  readonly #file: FileHandle;
+  readonly #file: ReadableFile;
   readonly #events: FileBodyEvents;
   #isOver = false;
   #resume: (() => void) | undefined;
 
-  constructor(file: FileHandle, sizeBytes: number, events: FileBodyEvents) {
+  constructor(file: ReadableFile, events: FileBodyEvents) {
     this.#file = file;
-    this.sizeBytes = sizeBytes;
+    this.sizeBytes = file.sizeBytes;
     this.#events = events;
   }
 
@@ -65,7 +71,7 @@ export class FileBody implements SizedBody {
   async #read(position: number): Promise<Buffer> {
     const piece = pageMemory(Math.min(PIECE_BYTES, this.sizeBytes - position));
     if (piece.length === 0) return piece;
-    const { bytesRead } = await this.#file.read(piece, 0, piece.length, position);
+    const { bytesRead } = await this.#file.read(piece, position);
     if (bytesRead === 0) throw new Error(`the part ended at byte ${position} of ${this.sizeBytes}`);
     if (!this.#isOver) this.#events.progress();
     return piece.subarray(0, bytesRead);

@@ -3,6 +3,7 @@ import type { PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
 import type { FileFault } from '../../../workers/part-files.ts';
 import type { TaskInput, TaskOutput } from '../../../workers/tasks.ts';
+import type { FileCalls, OnLate } from './file-calls.ts';
 import type { PartLease } from './port.ts';
 
 type FileTask = 'makePart' | 'publishPart' | 'copyRange';
@@ -29,13 +30,38 @@ export function runOnLease<N extends LeaseTask>(
   });
 }
 
+/** A call on it, in the same way. Rejects with `TaskTimedOut` when it is late. */
+export async function callOnLease<T>(calls: FileCalls, lease: PartLease, call: () => Promise<T>): Promise<T> {
+  try {
+    return await calls.answer((late) => {
+      const settled = calls.run(call, () => {
+        lease.keepFor(settled.catch(() => undefined));
+        late();
+      });
+      return settled;
+    });
+  } catch (error) {
+    throw lease.failure(error);
+  }
+}
+
+/** Those that may wait for a sync, which holds a thread of libuv. */
+const SYNCS: Readonly<Record<FileTask, boolean>> = { makePart: true, publishPart: true, copyRange: false };
+
+/** Runs file tasks of one storage. */
+export interface FileTasks {
+  readonly workers: WorkerPort;
+  readonly calls: FileCalls;
+}
+
 export async function runFileTask<N extends FileTask>(
-  workers: WorkerPort,
+  { workers, calls }: FileTasks,
   name: N,
   task: TaskInput<N>,
-  late?: () => void,
+  late: OnLate,
 ): Promise<Exclude<TaskOutput<N>, FileFault>> {
-  const result = await workers.run(name, task, late);
+  const run = (onLate: OnLate) => workers.run(name, task, onLate);
+  const result = await (SYNCS[name] ? calls.sync(run, late) : run(late));
   if (!result.ok) throw new GatewayError(result.error);
   const output: TaskOutput<N> | FileFault = result.value;
   if (isFault(output)) throw Object.assign(new Error(output.message), { code: output.code });

@@ -5,6 +5,7 @@
 import { statfs } from 'node:fs/promises';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { StorageFaults } from './faults.ts';
+import type { FileCalls } from './file-calls.ts';
 
 /** Stays free: the journal may lie on the same disk, and on a full one it refuses what grows. */
 const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
@@ -22,17 +23,24 @@ function freeSpaceOf(folder: string): FreeSpaceProbe {
 export class FreeSpace {
   readonly #folder: string;
   readonly #faults: StorageFaults;
+  readonly #calls: FileCalls;
   readonly #probe: FreeSpaceProbe;
   readonly #held = new Map<string, number>();
   #heldBytes = 0;
 
-  constructor(folder: string, faults: StorageFaults, probe: FreeSpaceProbe = freeSpaceOf(folder)) {
+  constructor(
+    folder: string,
+    calls: FileCalls,
+    faults: StorageFaults,
+    probe: FreeSpaceProbe = freeSpaceOf(folder),
+  ) {
     this.#folder = folder;
     this.#faults = faults;
+    this.#calls = calls;
     this.#probe = probe;
   }
 
-  /** Rejects with `StorageFull`; with `FileStorageFailed` when the disk does not answer. */
+  /** Rejects with `StorageFull`; with `FileStorageFailed` or `TaskTimedOut` when the disk does not answer. */
   reserve(holder: string, sizeBytes: number): Promise<void> {
     return this.#withFreeBytes((free) => this.#hold(holder, sizeBytes, free));
   }
@@ -61,7 +69,7 @@ export class FreeSpace {
     }
   }
 
-  /** Rejects with `FileStorageFailed`. */
+  /** Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   freeBytes(): Promise<number> {
     return this.#withFreeBytes((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));
   }
@@ -72,6 +80,9 @@ export class FreeSpace {
 
   #withFreeBytes<T>(decide: (freeBytes: number) => T): Promise<T> {
     const doing = `looking for free space in ${this.#folder}`;
-    return this.#faults.guard(doing, async () => decide(await this.#probe()));
+    const calls = this.#calls;
+    return this.#faults.guard(doing, async () =>
+      decide(await calls.answer((late) => calls.run(this.#probe, late))),
+    );
   }
 }

@@ -6,17 +6,11 @@ import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
 import type { PublishPartTask } from '../../../workers/part-files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
-import { runFileTask } from './file-tasks.ts';
+import { FileCalls, type OnLate } from './file-calls.ts';
+import { type FileTasks, runFileTask } from './file-tasks.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import {
-  fileName,
-  isPresent,
-  OwnerFolders,
-  ownerName,
-  type Readers,
-  unlinkIfPresent,
-} from './owner-folders.ts';
+import { fileName, type OwnerFolder, OwnerFolders, ownerName, type Readers } from './owner-folders.ts';
 import { Parts, partName } from './parts.ts';
 import type {
   FilePreview,
@@ -35,6 +29,8 @@ interface LocalStorageOptions {
   readonly root: string;
   /** Run the file system calls of parts. */
   readonly workers: WorkerPort;
+  /** Bound the calls of this and any other storage together; its own unless given. */
+  readonly calls?: FileCalls;
   readonly onFault: StorageFaultListener;
   /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
@@ -47,7 +43,8 @@ interface LocalStorageOptions {
 }
 
 export class LocalStorage implements FileStorage {
-  readonly #workers: WorkerPort;
+  readonly #tasks: FileTasks;
+  readonly #calls: FileCalls;
   readonly #faults: StorageFaults;
   readonly #folders: OwnerFolders;
   readonly #parts: Parts;
@@ -57,13 +54,14 @@ export class LocalStorage implements FileStorage {
   #published = 0;
   #removed = 0;
 
-  constructor({ root, workers, onFault, full, freeSpace, keptMax, readers }: LocalStorageOptions) {
-    this.#workers = workers;
+  constructor({ root, workers, calls, onFault, full, freeSpace, keptMax, readers }: LocalStorageOptions) {
+    this.#calls = calls ?? new FileCalls();
+    this.#tasks = { workers, calls: this.#calls };
     this.#faults = new StorageFaults(onFault, full);
-    this.#folders = new OwnerFolders(root, readers);
-    this.#parts = new Parts(this.#folders, workers, this.#faults);
-    this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);
-    this.#space = new FreeSpace(root, this.#faults, freeSpace);
+    this.#folders = new OwnerFolders(root, this.#calls, readers);
+    this.#parts = new Parts(this.#folders, this.#tasks, this.#faults);
+    this.#files = new OpenFiles(this.#folders, this.#calls, this.#faults, keptMax);
+    this.#space = new FreeSpace(root, this.#calls, this.#faults, freeSpace);
   }
 
   open(key: FileKey): Promise<StoredFile | undefined> {
@@ -112,10 +110,10 @@ export class LocalStorage implements FileStorage {
   async #publish(
     key: FileKey,
     source: Pick<PublishPartTask, 'part' | 'original' | 'sizeBytes' | 'partBytesMax'>,
-    late: () => void,
+    late: OnLate,
   ): Promise<void> {
     const task = { root: this.#folders.root, owner: ownerName(key), file: fileName(key), ...source };
-    const { published, preview } = await runFileTask(this.#workers, 'publishPart', task, late);
+    const { published, preview } = await runFileTask(this.#tasks, 'publishPart', task, late);
     if (!published) throw new Error('there is neither a part nor a file');
     if (preview !== undefined) this.#previews.put(key, preview);
     this.#parts.ended(key);
@@ -124,31 +122,34 @@ export class LocalStorage implements FileStorage {
 
   remove(key: FileKey): Promise<void> {
     return this.#guard('removing', key, async () => {
-      await this.#files.forget(key);
-      const gone = await this.#parts.exclusively(key, () =>
-        this.#folders.use(key.owner, async (folder) => {
-          const part = await this.#parts.removeFrom(folder, key);
-          const file = await unlinkIfPresent(folder.pathOf(fileName(key)));
-          return part || file;
-        }),
-      );
+      await this.#forget(key);
+      const unlink = async (folder: OwnerFolder) => {
+        const part = await this.#parts.removeFrom(folder, key);
+        return (await folder.unlink(fileName(key))) || part;
+      };
+      const gone = await this.#parts.exclusively(key, (late) => this.#folders.use(key.owner, unlink, late));
       if (gone === true) this.#removed += 1;
     });
   }
 
   removeFinished(key: FileKey): Promise<boolean> {
     return this.#guard('removing', key, async () => {
-      const gone = await this.#folders.use(key.owner, async (folder) => {
-        if (await isPresent(folder.pathOf(partName(key)))) return false;
-        const file = await unlinkIfPresent(folder.pathOf(fileName(key)));
+      const unlink = async (folder: OwnerFolder) => {
+        if (await folder.has(partName(key))) return false;
+        const file = await folder.unlink(fileName(key));
         if (file) await folder.sync();
         return file;
-      });
+      };
+      const gone = await this.#calls.answer((late) => this.#folders.use(key.owner, unlink, late));
       // After the unlink: a reader that opened it meanwhile would leave it in the cache.
-      await this.#files.forget(key);
+      await this.#forget(key);
       if (gone === true) this.#removed += 1;
       return gone === true;
     });
+  }
+
+  #forget(key: FileKey): Promise<void> {
+    return this.#calls.answer((late) => this.#files.forget(key, late));
   }
 
   reserve(holder: string, sizeBytes: number): Promise<void> {
@@ -164,7 +165,9 @@ export class LocalStorage implements FileStorage {
   }
 
   sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
-    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted, scope));
+    return this.#faults.guard(`sweeping ${this.#folders.root}`, () =>
+      this.#calls.answer((late) => this.#parts.sweep(wanted, scope, late)),
+    );
   }
 
   counters(): StorageCounters {
@@ -176,12 +179,14 @@ export class LocalStorage implements FileStorage {
       failed: this.#faults.failed,
       full: this.#faults.full,
       open: this.#files.open,
+      calls: this.#calls.counters(),
     };
   }
 
   async close(): Promise<void> {
     await this.#parts.close();
     await this.#files.close();
+    this.#calls.close();
   }
 
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {

@@ -5,10 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import { close, constants } from 'node:fs';
 import { promisify } from 'node:util';
-import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { CHUNK_BYTES, type ChunkBytes, type FileKey } from '../../../domain/files/files.ts';
-import { runFileTask } from './file-tasks.ts';
-import { fileName, type OwnerFolders, openIfPresent, ownerName, unlinkIfPresent } from './owner-folders.ts';
+import type { OnLate } from './file-calls.ts';
+import { type FileTasks, runFileTask } from './file-tasks.ts';
+import { fileName, type OwnerFolders, ownerName } from './owner-folders.ts';
 
 const COPY_SUFFIX = '.copy';
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW;
@@ -16,12 +16,12 @@ const closeDescriptor = promisify(close);
 
 export class PartCopies {
   readonly #folders: OwnerFolders;
-  readonly #workers: WorkerPort;
+  readonly #tasks: FileTasks;
   readonly #names = new Set<string>();
 
-  constructor(folders: OwnerFolders, workers: WorkerPort) {
+  constructor(folders: OwnerFolders, tasks: FileTasks) {
     this.#folders = folders;
-    this.#workers = workers;
+    this.#tasks = tasks;
   }
 
   /** True for a copy that no work of this process uses: a crash left it. */
@@ -38,10 +38,10 @@ export class PartCopies {
     part: string,
     chunks: readonly ChunkBytes[],
     publish: (copy: string) => Promise<void>,
-    late: () => void,
+    late: OnLate,
   ): Promise<readonly number[] | undefined> {
     const { owner } = key;
-    const source = await this.#folders.use(owner, (folder) => openIfPresent(folder.pathOf(part), READ_FLAGS));
+    const source = await this.#folders.use(owner, (folder) => folder.open(part, READ_FLAGS), late);
     if (source === undefined) return undefined;
     const copy = `${fileName(key)}.${randomUUID()}${COPY_SUFFIX}`;
     this.#names.add(copy);
@@ -50,9 +50,9 @@ export class PartCopies {
       if (wrong.length === 0) await publish(copy);
       return wrong;
     } finally {
-      await source.close();
-      await this.#folders.use(owner, (folder) => unlinkIfPresent(folder.pathOf(copy)));
       this.#names.delete(copy);
+      await this.#tasks.calls.free(() => source.close(), late);
+      await this.#folders.use(owner, (folder) => folder.unlink(copy), late);
     }
   }
 
@@ -61,19 +61,19 @@ export class PartCopies {
     from: number,
     to: { readonly owner: string; readonly part: string },
     chunks: readonly ChunkBytes[],
-    late: () => void,
+    late: OnLate,
   ): Promise<number[]> {
     const { root, modes } = this.#folders;
-    const toFd = await runFileTask(this.#workers, 'makePart', { root, modes, ...to }, late);
+    const toFd = await runFileTask(this.#tasks, 'makePart', { root, modes, ...to }, late);
     try {
       const wrong: number[] = [];
       for (const [at, { sizeBytes, crc32 }] of chunks.entries()) {
         const task = { fd: from, toFd, position: at * CHUNK_BYTES, length: sizeBytes };
-        if ((await runFileTask(this.#workers, 'copyRange', task, late)) !== crc32) wrong.push(at);
+        if ((await runFileTask(this.#tasks, 'copyRange', task, late)) !== crc32) wrong.push(at);
       }
       return wrong;
     } finally {
-      await closeDescriptor(toFd);
+      await this.#tasks.calls.free(() => closeDescriptor(toFd), late);
     }
   }
 }

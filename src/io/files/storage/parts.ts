@@ -2,30 +2,22 @@
  * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Publish and remove wait for the last lease of a part, and
  * no lease is given while they wait.
  */
-import { close, constants } from 'node:fs';
-import { type FileHandle, lstat, opendir } from 'node:fs/promises';
+import { close, constants, ftruncate, read } from 'node:fs';
 import { promisify } from 'node:util';
-import type { WorkerPort } from '../../../actors/runtime/ports.ts';
-import { systemCode } from '../../../domain/disk-faults.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
-import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
 import { parseId } from '../../../domain/ids.ts';
 import type { StorageFaults } from './faults.ts';
-import { runFileTask } from './file-tasks.ts';
-import {
-  fileName,
-  type OwnerFolder,
-  type OwnerFolders,
-  openIfPresent,
-  ownerName,
-  unlinkIfPresent,
-} from './owner-folders.ts';
+import type { FileCalls, OnLate } from './file-calls.ts';
+import { callOnLease, type FileTasks, runFileTask } from './file-tasks.ts';
+import { entriesOf, fileName, type OwnerFolder, type OwnerFolders, ownerName } from './owner-folders.ts';
 import { PartCopies } from './part-copies.ts';
 import type { PartLease, SweepScope, WantedFiles } from './port.ts';
 
 const PART_SUFFIX = '.part';
 const closeDescriptor = promisify(close);
+const truncate = promisify(ftruncate);
+const readAt = promisify(read);
 const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 
 /** A part stays open for its next chunk; opening costs more than writing 256 KB. */
@@ -57,7 +49,8 @@ interface PartUse {
 export class Parts {
   readonly #copies: PartCopies;
   readonly #folders: OwnerFolders;
-  readonly #workers: WorkerPort;
+  readonly #tasks: FileTasks;
+  readonly #calls: FileCalls;
   readonly #faults: StorageFaults;
   readonly #uses = new Map<string, PartUse>();
   /** Created since the start: a sweep beside new uploads keeps them. */
@@ -65,11 +58,12 @@ export class Parts {
   #leases = 0;
   #kept = 0;
 
-  constructor(folders: OwnerFolders, workers: WorkerPort, faults: StorageFaults) {
+  constructor(folders: OwnerFolders, tasks: FileTasks, faults: StorageFaults) {
     this.#folders = folders;
-    this.#workers = workers;
+    this.#tasks = tasks;
+    this.#calls = tasks.calls;
     this.#faults = faults;
-    this.#copies = new PartCopies(folders, workers);
+    this.#copies = new PartCopies(folders, tasks);
   }
 
   get leases(): number {
@@ -86,22 +80,22 @@ export class Parts {
         late();
       });
       // Its caller has been answered, and a repeat makes the part anew.
-      if (isLate) void made.close().catch((error: unknown) => this.#closingFailed(key, error));
+      if (isLate) this.#close(made).catch((error: unknown) => this.#closingFailed(key, error));
       return made;
     });
     const use = this.#useOf(key);
     if (use.opening !== undefined || use.endings > 0) {
-      await part.close();
+      await this.#close(part);
       return;
     }
     use.opening = Promise.resolve(part);
     this.#keepOpen(key, use);
   }
 
-  async #makePart(key: FileKey, late: () => void): Promise<OpenPart> {
+  async #makePart(key: FileKey, late: OnLate): Promise<OpenPart> {
     const { root, modes } = this.#folders;
     const task = { root, owner: ownerName(key), part: partName(key), modes };
-    const fd = await runFileTask(this.#workers, 'makePart', task, late);
+    const fd = await runFileTask(this.#tasks, 'makePart', task, late);
     return { fd, close: () => closeDescriptor(fd) };
   }
 
@@ -113,25 +107,52 @@ export class Parts {
     use.leases += 1;
     this.#leases += 1;
     this.#endKeepOpen(use);
-    use.opening ??= this.#folders.use(key.owner, (folder) =>
-      openIfPresent(folder.pathOf(partName(key)), LEASE_FLAGS),
-    );
+    use.opening ??= this.#open(key, use);
     const { opening } = use;
     try {
-      const handle = await opening;
-      if (handle === undefined) throw new GatewayError('InvalidID');
-      return this.#leaseOf(key, use, handle);
+      const part = await this.#unlessLate(use, opening);
+      if (part === undefined) throw new GatewayError('InvalidID');
+      return this.#leaseOf(key, use, part);
     } catch (error) {
-      if (use.opening === opening) use.opening = undefined;
       this.#giveBack(key, use);
       throw error;
     }
   }
 
+  /** Not kept where there is no such file, or it cannot be opened. */
+  #open(key: FileKey, use: PartUse): Promise<OpenPart | undefined> {
+    let settled: (() => void) | undefined;
+    const late = () => {
+      settled ??= this.#late(key, use);
+    };
+    const opening = this.#folders
+      .use(key.owner, (folder) => folder.open(partName(key), LEASE_FLAGS), late)
+      .finally(() => settled?.());
+    const forget = () => {
+      if (use.opening === opening) use.opening = undefined;
+    };
+    opening.then((part) => part ?? forget(), forget);
+    return opening;
+  }
+
+  /** Rejects with `TaskTimedOut` when what uses the part is late. */
+  #unlessLate<T>(use: PartUse, work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const answer = () => reject(new GatewayError('TaskTimedOut'));
+      use.onLate.add(answer);
+      work.finally(() => use.onLate.delete(answer)).then(resolve, reject);
+    });
+  }
+
   #leaseOf(key: FileKey, use: PartUse, handle: OpenPart): PartLease {
     let released = false;
-    return {
+    const lease: PartLease = {
       fd: handle.fd,
+      truncate: (sizeBytes) => callOnLease(this.#calls, lease, () => truncate(handle.fd, sizeBytes)),
+      read: async (target, position) => {
+        const call = () => readAt(handle.fd, target, 0, target.length, position);
+        return (await callOnLease(this.#calls, lease, call)).bytesRead;
+      },
       release: async () => {
         if (released) return;
         released = true;
@@ -148,13 +169,14 @@ export class Parts {
       },
       failure: (fault) => this.#faults.failure(`writing the part of ${useName(key)}`, fault),
     };
+    return lease;
   }
 
   /**
    * Runs `work` when no lease is left, after earlier calls; no lease is given until it is done. Rejects with
    * `TaskTimedOut` when `work` says that it is late, and for a part of which another call is late.
    */
-  exclusively<T>(key: FileKey, work: (late: () => void) => Promise<T>): Promise<T> {
+  exclusively<T>(key: FileKey, work: (late: OnLate) => Promise<T>): Promise<T> {
     const use = this.#useOf(key);
     if (use.late > 0) return Promise.reject(new GatewayError('TaskTimedOut'));
     return new Promise((resolve, reject) => {
@@ -174,7 +196,7 @@ export class Parts {
         phase = 'running';
         return await work(late);
       };
-      this.#exclusively(key, use, run)
+      this.#exclusively(key, use, run, late)
         .finally(() => {
           use.onLate.delete(answer);
           settled?.();
@@ -193,14 +215,14 @@ export class Parts {
     };
   }
 
-  async #exclusively<T>(key: FileKey, use: PartUse, work: () => Promise<T>): Promise<T> {
+  async #exclusively<T>(key: FileKey, use: PartUse, work: () => Promise<T>, late: OnLate): Promise<T> {
     use.endings += 1;
     const mine = use.lastEnding.then(async () => {
       if (use.leases > 0)
         await new Promise<void>((resolve) => {
           use.onIdle = resolve;
         });
-      await this.#closeHandle(use);
+      await this.#closeHandle(use, late);
       return work();
     });
     // The next call waits for the end of this one, also after a failure.
@@ -223,7 +245,7 @@ export class Parts {
   publishCopy(
     key: FileKey,
     chunks: readonly ChunkBytes[],
-    publish: (name: string, late: () => void) => Promise<void>,
+    publish: (name: string, late: OnLate) => Promise<void>,
   ): Promise<readonly number[]> {
     const part = partName(key);
     return this.exclusively(key, async (late) => {
@@ -247,47 +269,51 @@ export class Parts {
   /** Call it within `exclusively`. False when the part did not exist. */
   async removeFrom(folder: OwnerFolder, key: FileKey): Promise<boolean> {
     this.#made.delete(key.fileId);
-    return unlinkIfPresent(folder.pathOf(partName(key)));
+    return folder.unlink(partName(key));
   }
 
   /**
    * Removes parts that are not wanted and not created since the start, and copies that a crash left. Resolves with the
    * number of parts.
    */
-  async sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
+  async sweep(wanted: WantedFiles, scope: SweepScope | undefined, late: OnLate): Promise<number> {
     let removed = 0;
-    for await (const owner of await opendir(this.#folders.root)) {
+    for await (const owner of entriesOf(this.#folders.root, this.#calls, late)) {
       if (!owner.isDirectory() || parseId(owner.name) === undefined) continue;
       if (scope?.includes(owner.name) === false) continue;
-      const { parts, copies } = await this.#leftIn(owner.name, scope?.keepSinceMs);
+      const { parts, copies } = await this.#leftIn(owner.name, scope?.keepSinceMs, late);
       for (const fileId of parts) {
         if (wanted.has(fileId) || this.#made.has(fileId)) continue;
         const key = { owner: owner.name, fileId };
-        const gone = await this.exclusively(key, () =>
-          this.#folders.use(key.owner, (folder) => this.removeFrom(folder, key)),
+        const gone = await this.exclusively(key, (onLate) =>
+          this.#folders.use(key.owner, (folder) => this.removeFrom(folder, key), onLate),
         );
         if (gone === true) removed += 1;
       }
-      for (const name of copies)
-        await this.#folders.use(owner.name, (folder) => unlinkIfPresent(folder.pathOf(name)));
+      for (const name of copies) await this.#folders.use(owner.name, (folder) => folder.unlink(name), late);
     }
     return removed;
   }
 
   /** Those that were last written before `beforeMs`, or all. */
-  async #leftIn(owner: string, beforeMs?: number): Promise<{ parts: string[]; copies: string[] }> {
+  async #leftIn(
+    owner: string,
+    beforeMs: number | undefined,
+    late: OnLate,
+  ): Promise<{ parts: string[]; copies: string[] }> {
     const parts: string[] = [];
     const copies: string[] = [];
-    await this.#folders.use(owner, async (folder) => {
-      for await (const { name } of await opendir(folder.pathOf('.'))) {
+    const look = async (folder: OwnerFolder) => {
+      for await (const { name } of folder.entries()) {
         const fileId = name.endsWith(PART_SUFFIX) ? parseId(name.slice(0, -PART_SUFFIX.length)) : undefined;
         const isCopy = this.#copies.isLeftOver(name);
         if (fileId === undefined && !isCopy) continue;
-        if (beforeMs !== undefined && (await writtenMs(folder.pathOf(name))) >= beforeMs) continue;
+        if (beforeMs !== undefined && (await folder.writtenMs(name)) >= beforeMs) continue;
         if (fileId === undefined) copies.push(name);
         else parts.push(fileId);
       }
-    });
+    };
+    await this.#folders.use(owner, look, late);
     return { parts, copies };
   }
 
@@ -338,12 +364,16 @@ export class Parts {
     this.#kept -= 1;
   }
 
-  async #closeHandle(use: PartUse): Promise<void> {
+  async #closeHandle(use: PartUse, late?: OnLate): Promise<void> {
     const { opening } = use;
     use.opening = undefined;
     this.#endKeepOpen(use);
-    const handle = await opening;
-    await handle?.close();
+    const part = await opening;
+    if (part !== undefined) await this.#close(part, late);
+  }
+
+  #close(part: OpenPart, late?: OnLate): Promise<void> {
+    return this.#calls.free(() => part.close(), late);
   }
 
   #forget(key: FileKey, use: PartUse): void {
@@ -352,26 +382,8 @@ export class Parts {
   }
 }
 
-/** Leaves the bytes of the file alone. Throws when the part is shorter, or longer than any table makes it. */
-export async function cutPart(handle: FileHandle, bounds: PartBounds): Promise<void> {
-  const stats = await handle.stat();
-  const fault = partFault(stats, bounds);
-  if (fault !== undefined) throw new Error(fault);
-  if (stats.size > bounds.sizeBytes) await handle.truncate(bounds.sizeBytes);
-}
-
 export function partName(key: FileKey): string {
   return `${fileName(key)}${PART_SUFFIX}`;
-}
-
-/** Of a part that is gone by now: never before any moment. */
-async function writtenMs(path: string): Promise<number> {
-  try {
-    return (await lstat(path)).mtimeMs;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return Number.POSITIVE_INFINITY;
-    throw error;
-  }
 }
 
 function useName({ owner, fileId }: FileKey): string {

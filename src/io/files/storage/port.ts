@@ -4,6 +4,7 @@
  */
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
+import type { FileCallCounters } from './file-calls.ts';
 
 /** Beginning of a finished file; `text` is undefined for files that are no text. */
 export interface FilePreview {
@@ -15,11 +16,15 @@ export interface StoredFile {
   readonly sizeBytes: number;
   /**
    * Fills `target` from `position` on; resolves with the bytes read, fewer than asked only at the end of the file.
-   * `target` must not be touched before.
+   * `target` must not be touched before, also after `late`: then the caller has waited long enough. Rejects with
+   * `FileStorageFailed`; with `TaskTimedOut` or `Overloaded` where a read did not begin.
    */
-  read(target: Uint8Array, position: number): Promise<number>;
-  /** The same within the call, for small bodies; absent where the bytes are not local. Throws as `read` rejects. */
-  readonly readNow?: (target: Uint8Array, position: number) => number;
+  read(target: Uint8Array, position: number, late?: () => void): Promise<number>;
+  /**
+   * The same within the call, for small bodies; absent where the bytes are not local, or their disk does not answer.
+   * Throws as `read` rejects.
+   */
+  readonly readNow?: ((target: Uint8Array, position: number) => number) | undefined;
   /** Call once, after every `read` has settled. */
   close(): void;
 }
@@ -28,6 +33,10 @@ export interface StoredFile {
 export interface PartLease {
   /** Open for reading and writing; worker threads may use it at explicit positions. */
   readonly fd: number;
+  /** Cuts the part off, or fills it with zeros up to there. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
+  truncate(sizeBytes: number): Promise<void>;
+  /** One read into `target`; resolves with the bytes read. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
+  read(target: Uint8Array, position: number): Promise<number>;
   /**
    * The descriptor may be closed from now on. Call it only after every task that uses `fd` has settled: the system reuses
    * closed numbers, and a late write would go into another file.
@@ -56,7 +65,8 @@ export interface SweepScope {
  *
  * Every method rejects with `StorageFull` when there is no space and with `FileStorageFailed` for any other failure of
  * the storage; the details go to the log. The other errors are `InvalidID` of `lease`, `TaskTimedOut` while a task of the
- * part is not done in time, and `Overloaded`, `Stopping` and `InternalError` of the worker threads.
+ * part is not done in time or the disk does not answer, and `Overloaded`, `Stopping` and `InternalError` of the worker
+ * threads.
  */
 export interface FileStorage {
   /** A finished file for reading; undefined when there is none. */
@@ -128,6 +138,8 @@ export interface StorageCounters {
   readonly full: number;
   /** Files that are open for reading, kept descriptors included. */
   readonly open: number;
+  /** Calls of the local file system. */
+  readonly calls: FileCallCounters;
 }
 
 /** Called for every failure, with the file and the server or folder. */

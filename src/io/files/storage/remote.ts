@@ -3,13 +3,15 @@
  * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent in one stream at publish (docs/decisions/0041).
  */
 import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
-import type { PartBounds } from '../../../domain/files/part-bounds.ts';
+import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
+import { FileCalls, type OnLate } from './file-calls.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
-import { fileName, isPresent, OwnerFolders, openIfPresent, ownerName } from './owner-folders.ts';
-import { cutPart, Parts, partName } from './parts.ts';
+import { fileName, type OwnerFolder, OwnerFolders, ownerName } from './owner-folders.ts';
+import { Parts, partName } from './parts.ts';
 import type {
   FileStorage,
   PartLease,
@@ -28,6 +30,8 @@ interface RemoteStorageOptions {
   readonly staging: string;
   /** Make the parts. */
   readonly workers: WorkerPort;
+  /** Bound the calls of the staging folder; its own unless given. */
+  readonly calls?: FileCalls;
   readonly onFault: StorageFaultListener;
   /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
@@ -44,6 +48,7 @@ interface Threshold {
 
 export class RemoteStorage implements FileStorage {
   readonly #faults: StorageFaults;
+  readonly #calls: FileCalls;
   readonly #folders: OwnerFolders;
   readonly #parts: Parts;
   readonly #space: FreeSpace;
@@ -52,11 +57,13 @@ export class RemoteStorage implements FileStorage {
   #removed = 0;
   #open = 0;
 
-  constructor({ servers, staging, workers, onFault, full, freeSpace, stalledMs }: RemoteStorageOptions) {
+  constructor(options: RemoteStorageOptions) {
+    const { servers, staging, workers, calls, onFault, full, freeSpace, stalledMs } = options;
     this.#faults = new StorageFaults(onFault, full);
-    this.#folders = new OwnerFolders(staging);
-    this.#parts = new Parts(this.#folders, workers, this.#faults);
-    this.#space = new FreeSpace(staging, this.#faults, freeSpace);
+    this.#calls = calls ?? new FileCalls();
+    this.#folders = new OwnerFolders(staging, this.#calls);
+    this.#parts = new Parts(this.#folders, { workers, calls: this.#calls }, this.#faults);
+    this.#space = new FreeSpace(staging, this.#calls, this.#faults, freeSpace);
     const more = stalledMs === undefined ? {} : { stalledMs };
     this.#thresholds = Object.entries(servers)
       .map(([above, { Host }]) => ({
@@ -86,7 +93,9 @@ export class RemoteStorage implements FileStorage {
 
   publish(key: FileKey, sizeBytes: number, partBytesMax = sizeBytes): Promise<void> {
     return this.#guard('publishing', key, () =>
-      this.#parts.exclusively(key, () => this.#publish(key, partName(key), { sizeBytes, partBytesMax })),
+      this.#parts.exclusively(key, (late) =>
+        this.#publish(key, partName(key), { sizeBytes, partBytesMax }, late),
+      ),
     );
   }
 
@@ -94,28 +103,29 @@ export class RemoteStorage implements FileStorage {
     const sizeBytes = fileBytes(chunks);
     return this.#guard('publishing a copy of', key, () =>
       this.#space.use(partName(key), sizeBytes, () =>
-        this.#parts.publishCopy(key, chunks, (name) =>
-          this.#publish(key, name, { sizeBytes, partBytesMax: sizeBytes }),
+        this.#parts.publishCopy(key, chunks, (name, late) =>
+          this.#publish(key, name, { sizeBytes, partBytesMax: sizeBytes }, late),
         ),
       ),
     );
   }
 
   /** `name` is of the part, or of a copy of it. */
-  async #publish(key: FileKey, name: string, bounds: PartBounds): Promise<void> {
+  async #publish(key: FileKey, name: string, bounds: PartBounds, late: OnLate): Promise<void> {
     const { sizeBytes } = bounds;
-    const sent = await this.#send(key, name, bounds);
+    const sent = await this.#send(key, name, bounds, late);
     const stored = await this.#serverOf(key).sizeOf(pathOf(key));
     if (stored !== sizeBytes)
       throw new Error(`the server has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
-    if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key));
+    if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key), late);
     this.#published += 1;
   }
 
   remove(key: FileKey): Promise<void> {
     return this.#guard('removing', key, async () => {
-      const gone = await this.#parts.exclusively(key, async () => {
-        const part = await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key));
+      const gone = await this.#parts.exclusively(key, async (late) => {
+        const unlink = (folder: OwnerFolder) => this.#parts.removeFrom(folder, key);
+        const part = await this.#folders.use(key.owner, unlink, late);
         const file = await this.#serverOf(key).remove(pathOf(key));
         return part === true || file;
       });
@@ -125,7 +135,8 @@ export class RemoteStorage implements FileStorage {
 
   removeFinished(key: FileKey): Promise<boolean> {
     return this.#guard('removing', key, async () => {
-      const part = await this.#folders.use(key.owner, (folder) => isPresent(folder.pathOf(partName(key))));
+      const look = (folder: OwnerFolder) => folder.has(partName(key));
+      const part = await this.#calls.answer((late) => this.#folders.use(key.owner, look, late));
       // An id below every threshold has no server, and so no file.
       const gone = part !== true && (await this.#findServer(key)?.remove(pathOf(key))) === true;
       if (gone) this.#removed += 1;
@@ -146,7 +157,9 @@ export class RemoteStorage implements FileStorage {
   }
 
   sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
-    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted, scope));
+    return this.#faults.guard(`sweeping ${this.#folders.root}`, () =>
+      this.#calls.answer((late) => this.#parts.sweep(wanted, scope, late)),
+    );
   }
 
   counters(): StorageCounters {
@@ -158,27 +171,41 @@ export class RemoteStorage implements FileStorage {
       failed: this.#faults.failed,
       full: this.#faults.full,
       open: this.#open,
+      calls: this.#calls.counters(),
     };
   }
 
   async close(): Promise<void> {
     await this.#parts.close();
     await Promise.all(this.#thresholds.map(({ server }) => server.close()));
+    this.#calls.close();
   }
 
   /** False when there is no part: an earlier run may have sent it, which the server knows. */
-  async #send(key: FileKey, name: string, bounds: PartBounds): Promise<boolean> {
-    const handle = await this.#folders.use(key.owner, (folder) =>
-      openIfPresent(folder.pathOf(name), constants.O_RDWR | constants.O_NOFOLLOW),
-    );
+  async #send(key: FileKey, name: string, bounds: PartBounds, late: OnLate): Promise<boolean> {
+    const calls = this.#calls;
+    const open = (folder: OwnerFolder) => folder.open(name, constants.O_RDWR | constants.O_NOFOLLOW);
+    const handle = await this.#folders.use(key.owner, open, late);
     if (handle === undefined) return false;
+    const read = (target: Buffer, position: number) =>
+      calls.run(() => handle.read(target, 0, target.length, position), late);
     try {
-      await cutPart(handle, bounds);
-      await this.#serverOf(key).put(pathOf(key), handle, bounds.sizeBytes);
+      await this.#cut(handle, bounds, late);
+      await this.#serverOf(key).put(pathOf(key), { sizeBytes: bounds.sizeBytes, read });
       return true;
     } finally {
-      await handle.close();
+      // Waits for a read that has not settled.
+      await calls.free(() => handle.close(), late);
     }
+  }
+
+  /** Leaves the bytes of the file alone. Throws when the part is shorter, or longer than any table makes it. */
+  async #cut(handle: FileHandle, bounds: PartBounds, late: OnLate): Promise<void> {
+    const stats = await this.#calls.run(() => handle.stat(), late);
+    const fault = partFault(stats, bounds);
+    if (fault !== undefined) throw new Error(fault);
+    const { sizeBytes } = bounds;
+    if (stats.size > sizeBytes) await this.#calls.run(() => handle.truncate(sizeBytes), late);
   }
 
   #stored(key: FileKey, server: StorageServer, sizeBytes: number): StoredFile {

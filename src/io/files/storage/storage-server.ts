@@ -2,7 +2,6 @@
  * Client of one HTTP file server: PUT, GET with Range, HEAD and DELETE, as nginx with its DAV module understands them.
  * Files are streamed in both directions. A request without progress is aborted. Every failure names the server.
  */
-import type { FileHandle } from 'node:fs/promises';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import { withoutTrailing } from '../../../domain/host-port.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
@@ -10,7 +9,7 @@ import { ConnectionPool } from '../../http-client/connection-pool.ts';
 import { type OutboundReader, type OutboundResult, sendRequest } from '../../http-client/outbound-request.ts';
 import type { Method, RequestLine } from '../../http-client/request-head.ts';
 import type { ResponseHead } from '../../http-client/response-head.ts';
-import { FileBody } from './file-body.ts';
+import { FileBody, type ReadableFile } from './file-body.ts';
 
 /** A request without a byte in either direction for this time is aborted. */
 const STALLED_MS = 30 * SECOND_MS;
@@ -55,10 +54,9 @@ export class StorageServer {
     await this.#ask('GET', path, { headers, target: { bytes: target, position } });
   }
 
-  /** Stores the first `sizeBytes` bytes of an open file. */
-  async put(path: string, file: FileHandle, sizeBytes: number): Promise<void> {
+  async put(path: string, body: ReadableFile): Promise<void> {
     const headers = { 'content-type': 'application/octet-stream' };
-    const { status } = await this.#ask('PUT', path, { headers, body: { file, sizeBytes } });
+    const { status } = await this.#ask('PUT', path, { headers, body });
     if (status === 507) throw this.#fault('PUT', 'answered 507', 'ENOSPC');
     if (!isSuccess(status)) throw this.#fault('PUT', `answered ${status}`);
   }
@@ -101,9 +99,7 @@ export class StorageServer {
     const stalled = () => abort.abort(new Error(`nothing moved for ${this.#stalledMs} ms`));
     const stallTimer = setTimeout(stalled, this.#stalledMs);
     const progress = () => stallTimer.refresh();
-    const body =
-      source &&
-      new FileBody(source.file, source.sizeBytes, { progress, failed: (error) => abort.abort(error) });
+    const body = source && new FileBody(source, { progress, failed: (error) => abort.abort(error) });
     const reader = new AnswerReader(target, progress);
     const { signal } = abort;
     try {
@@ -124,8 +120,7 @@ type Broken = Extract<OutboundResult, { readonly kind: 'broken' }>;
 
 interface RequestOptions {
   readonly headers?: Record<string, string>;
-  /** The first bytes of an open file. */
-  readonly body?: { readonly file: FileHandle; readonly sizeBytes: number };
+  readonly body?: ReadableFile;
   /** Receives the body of the answer; without it the body is ignored. */
   readonly target?: RangeTarget;
 }

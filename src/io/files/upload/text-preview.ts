@@ -18,12 +18,14 @@ export async function textPreview(
 async function firstBytes(storage: Pick<FileStorage, 'open'>, key: FileKey): Promise<Buffer | undefined> {
   const file = await storage.open(key);
   if (file === undefined) return undefined;
-  try {
-    const bytes = Buffer.alloc(Math.min(file.sizeBytes, PREVIEW_READ_BYTES));
-    return bytes.subarray(0, await file.read(bytes, 0));
-  } finally {
-    file.close();
-  }
+  const bytes = Buffer.alloc(Math.min(file.sizeBytes, PREVIEW_READ_BYTES));
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new GatewayError('TaskTimedOut'));
+    file
+      .read(bytes, 0, late)
+      .finally(() => file.close())
+      .then((sizeBytes) => resolve(bytes.subarray(0, sizeBytes)), reject);
+  });
 }
 
 function nothingWhereStorageFails(error: unknown): undefined {

@@ -3,8 +3,6 @@
  * decisions are made by the draft actor.
  */
 import { createHash } from 'node:crypto';
-import { ftruncate } from 'node:fs';
-import { promisify } from 'node:util';
 import { draft } from '../../../actors/files/v2/draft.ts';
 import type { UploadedFile } from '../../../actors/files/v2/draft-ending.ts';
 import type { FinishedUpload } from '../../../actors/files/v2/draft-state.ts';
@@ -75,7 +73,6 @@ interface PartContent {
   readonly sha256?: Buffer | undefined;
 }
 
-const truncate = promisify(ftruncate);
 const EXPIRED = new GatewayError('InvalidID', 'the draft has expired');
 const SUPERSEDED = new GatewayError('UploadConflict', 'another request has taken over');
 const EMPTY_BODY: Received = {
@@ -231,7 +228,8 @@ export class DraftUploads {
     const { offsetBytes } = begun;
     const lease = await storage.lease(begun.key);
     try {
-      if (offsetBytes > 0) await this.#truncatePart(lease, offsetBytes);
+      // Bytes behind the offset were not acknowledged, or are to be overwritten.
+      if (offsetBytes > 0) await lease.truncate(offsetBytes);
       const body = await this.#receive(request, bounds, begun, lease, stop);
       const sizeBytes = offsetBytes + body.sizeBytes;
       const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
@@ -247,15 +245,6 @@ export class DraftUploads {
       return { ended: body.ended, sizeBytes, crc32 };
     } finally {
       await lease.release();
-    }
-  }
-
-  /** Bytes behind the offset were not acknowledged, or are to be overwritten. */
-  async #truncatePart(lease: PartLease, offsetBytes: number): Promise<void> {
-    try {
-      await truncate(lease.fd, offsetBytes);
-    } catch (error) {
-      throw lease.failure(error);
     }
   }
 

@@ -284,6 +284,32 @@ t.test(
   },
 );
 
+// covers S177
+t.test(
+  'sender: a read that is late closes the connection; file and buffers are taken until it settles',
+  async (t) => {
+    const buffers = new SendBuffers();
+    const reads: { settle: (bytes: number) => void; late: () => void }[] = [];
+    const { file, counts } = stored(randomBytes(MIB), {
+      read: (_target, _position, late = () => undefined) =>
+        new Promise((settle) => {
+          reads.push({ settle, late });
+        }),
+    });
+    const faults: unknown[] = [];
+    const onFault = (error: unknown) => faults.push(error);
+    const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
+    const source = createFileSource({ file, pieces, lengthBytes: MIB, pace: FREE_PACE, buffers, onFault });
+    const peer = socket(source, MIB);
+    reads[0]?.late();
+    t.match(faults, [{ row: 'TaskTimedOut' }]);
+    t.same([peer.state.cut, counts.closed, buffers.counters().large], [true, 0, 2]);
+    reads[0]?.settle(LARGE_BYTES);
+    await new Promise((resolve) => setImmediate(resolve));
+    t.same([counts.closed, buffers.counters().large, peer.state.sent, reads.length], [1, 0, 0, 1]);
+  },
+);
+
 t.test('sender: bandwidth that is granted after the client left reads nothing', async (t) => {
   const buffers = new SendBuffers();
   const { file, counts } = stored(randomBytes(MIB));

@@ -162,9 +162,8 @@ t.test('part uploads: a full disk is StorageFull, the chunk may be sent again', 
       const lease = await real.lease(key);
       const fd = openSync('/dev/full', 'w');
       return {
+        ...lease,
         fd,
-        failure: lease.failure,
-        keepFor: lease.keepFor,
         async release() {
           closeSync(fd);
           await lease.release();
