@@ -8,6 +8,7 @@ import { seeds } from '../../support/depth.ts';
 import { expectCaught } from '../../support/planted-fault.ts';
 
 const SEEDS = 20_000;
+const STANDING_SEEDS = 2_000;
 /** Seeds within which a planted fault must show. */
 const FAULT_SEEDS = 500;
 
@@ -31,6 +32,18 @@ t.test('runtime: keeps every promise in simulated histories', async (t) => {
   t.comment(`${Math.round((1000 * histories.length) / (performance.now() - startedMs))} seeds/s`);
   t.pass('no promise was broken');
 });
+
+// covers S162
+t.test('runtime: keeps every promise while worker threads stand still', async (t) => {
+  for (const seed of alone === undefined ? seeds(STANDING_SEEDS) : [alone])
+    t.equal(await simulate(seed, { threads: 'standing' }), undefined, `seed ${seed}`);
+});
+
+if (alone === undefined)
+  // covers S162
+  t.test('simulation: catches a pool that tells no caller that its task is late', (t) =>
+    expectCaught(t, FAULT_SEEDS, (seed) => simulate(seed, { threads: 'silent' })),
+  );
 
 const without = (op: Operation['op']) => (group: readonly Operation[]) =>
   group.filter((operation) => operation.op !== op);

@@ -45,10 +45,15 @@ type LedgerMessage =
   | { readonly type: 'fetch'; readonly operation: number }
   | { readonly type: 'poison'; readonly operation: number };
 
+/** After which a message whose slow call was late makes it again. */
+const AGAIN_MS = 1_000;
+
 const LEDGER = receiver<LedgerMessage>('ledger');
 
 export type LedgerCommand =
   | { readonly type: 'apply'; readonly operation: number }
+  /** What a thread that stood still did not do; `again`: of a message, which goes on. */
+  | { readonly type: 'late'; readonly operation: number; readonly again: boolean }
   | { readonly type: 'work'; readonly operation: number; readonly work: () => Promise<LedgerCommand> }
   | {
       readonly type: 'send';
@@ -67,7 +72,7 @@ export type LedgerCommand =
 
 /** The reply to each is its operation; `work` has that of the command it resolves with. */
 type LedgerReplies = {
-  readonly [T in Exclude<LedgerCommand['type'], 'receive' | 'fetch' | 'fire'>]: number;
+  readonly [T in Exclude<LedgerCommand['type'], 'receive' | 'fetch' | 'fire' | 'late'>]: number;
 };
 
 type LedgerProtocol = Protocol<
@@ -121,6 +126,18 @@ export function ledgerKind(fetch: Fetch, notified: (operation: number) => void, 
     decide: {
       work: (_state, { work }) => ({ next: () => work() }),
       fetch: (_state, { operation }) => ({ next: () => fetch(operation) }),
+      late: (_state, { operation, again }, { nowMs }) =>
+        again
+          ? {
+              timers: [
+                {
+                  name: `again ${operation}`,
+                  dueMs: nowMs + AGAIN_MS,
+                  command: { type: 'fetch', operation },
+                },
+              ],
+            }
+          : refuse('TaskTimedOut'),
       poison() {
         throw new Error('planted');
       },

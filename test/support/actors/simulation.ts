@@ -12,9 +12,11 @@ import {
   JournalTaken,
 } from '../../../src/actors/runtime/journal/port.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes, seededNumbers } from './actors.ts';
 import { type LedgerCommand, type LedgerRequest, type LedgerState, ledgerKind } from './ledger-kind.ts';
+import { StandingThreads } from './standing-threads.ts';
 
 const STEPS = 60;
 const SETTINGS = new LiveSettings();
@@ -40,11 +42,16 @@ interface Operation {
   readonly id: string;
   readonly command: LedgerRequest;
   acknowledged: boolean;
+  sends: number;
+  /** The one answer that it got: its thread stood still. */
+  isLate: boolean;
 }
 
 export interface SimulationOptions {
   /** Planted faults of the journal. */
   readonly faults?: MemoryJournalOptions;
+  /** Slow work is done by worker threads of which some stand still; `silent`: a planted fault of their pool. */
+  readonly threads?: 'standing' | 'silent';
   /** Receives each step, for a failing seed that is run alone. */
   readonly trace?: (line: string) => void;
 }
@@ -76,10 +83,11 @@ class Simulation {
   readonly #clock = new ManualClock();
   readonly #journal: MemoryJournal;
   readonly #kind = ledgerKind(
-    (operation) => this.#slow({ type: 'receive', operation }),
+    (operation) => this.#work({ type: 'receive', operation }),
     (operation) => this.#trace(`notified ${operation}`),
   );
   readonly #trace: (line: string) => void;
+  readonly #threads: StandingThreads | undefined;
   readonly #operations: Operation[] = [];
   #immediates: (() => void)[] = [];
   #works: (() => void)[] = [];
@@ -95,7 +103,7 @@ class Simulation {
   #poisoned = new Set<number>();
   #broken: string | undefined;
 
-  constructor(seed: number, { faults, trace }: SimulationOptions) {
+  constructor(seed: number, { faults, threads, trace }: SimulationOptions) {
     this.#bytes = seededBytes(seed);
     this.#random = seededNumbers(seed);
     this.#trace = trace ?? (() => {});
@@ -105,6 +113,10 @@ class Simulation {
       return group;
     };
     this.#journal = new MemoryJournal({ ...(trace !== undefined && { tamper: written }), ...faults });
+    const isSilent = threads === 'silent';
+    const later = (end: () => void) => void this.#works.push(end);
+    this.#threads =
+      threads && new StandingThreads({ random: this.#random, clock: this.#clock, later, isSilent });
     this.#system = this.#start();
   }
 
@@ -144,13 +156,27 @@ class Simulation {
     );
   }
 
+  /** The same by a worker thread, which may stand still. */
+  #work(command: LedgerCommand): Promise<LedgerCommand> {
+    if (this.#threads === undefined) return this.#slow(command);
+    const { type, operation } = command;
+    return this.#threads
+      .task()
+      .then(({ ok }) => (ok ? command : { type: 'late', operation, again: type === 'receive' }));
+  }
+
   async run(): Promise<string | undefined> {
     for (let step = 0; step < STEPS && this.#broken === undefined; step += 1) {
       this.#step();
-      await undefined;
+      await this.#promises();
     }
     await this.#epilogue();
     return this.#broken ?? this.#verdict();
+  }
+
+  /** The answer of a thread passes more promises before it reaches its actor: a crash must not come in between. */
+  async #promises(): Promise<void> {
+    if (this.#threads !== undefined) for (let passed = 0; passed < 10; passed += 1) await undefined;
   }
 
   #step(): void {
@@ -175,7 +201,13 @@ class Simulation {
   #newOperation(): void {
     const operation = this.#operations.length + 1;
     const id = this.#pick(ACTORS);
-    this.#operations.push({ id, command: this.#command(operation, id), acknowledged: false });
+    this.#operations.push({
+      id,
+      command: this.#command(operation, id),
+      acknowledged: false,
+      sends: 0,
+      isLate: false,
+    });
     this.#send(operation);
   }
 
@@ -183,7 +215,7 @@ class Simulation {
     const name = this.#pick(NAMES);
     const dice = this.#random();
     if (dice < 0.25) return { type: 'apply', operation };
-    if (dice < 0.35) return { type: 'work', operation, work: () => this.#slow({ type: 'apply', operation }) };
+    if (dice < 0.35) return { type: 'work', operation, work: () => this.#work({ type: 'apply', operation }) };
     if (dice < 0.55) {
       const how = this.#pick(['receive', 'receive', 'receive', 'fetch', 'fetch', 'poison'] as const);
       if (how === 'poison') this.#poisoned.add(operation);
@@ -205,6 +237,7 @@ class Simulation {
     if (entry === undefined) return;
     const run = this.#runs;
     this.#trace(`ask ${entry.id} ${JSON.stringify(entry.command)}`);
+    entry.sends += 1;
     const former = this.#former.length > 0 && this.#random() < 0.5 ? this.#pick(this.#former) : undefined;
     // A former owner counts its own callers, and may never answer them.
     const counted = former === undefined ? 1 : 0;
@@ -224,6 +257,7 @@ class Simulation {
         (error: Error) => {
           this.#trace(`refused ${operation}: ${error.message}`);
           answered();
+          entry.isLate = entry.sends === 1 && error instanceof GatewayError && error.row === 'TaskTimedOut';
         },
       );
   }
@@ -305,6 +339,7 @@ class Simulation {
     this.#immediates = [];
     this.#works = [];
     this.#clock.clear();
+    this.#threads?.crash();
     this.#runs += 1;
     this.#asking = 0;
     this.#former = [];
@@ -343,12 +378,13 @@ class Simulation {
   }
 
   async #epilogue(): Promise<void> {
+    if (this.#threads !== undefined) this.#threads.stands = false;
     const endMs = this.#clock.nowMs + EPILOGUE_MS;
     for (let round = 0; round < ROUNDS_MAX && this.#broken === undefined; round += 1) {
       this.#rest();
       for (const work of this.#works.splice(0)) work();
-      await undefined;
-      await undefined;
+      await this.#promises();
+      await this.#promises();
       for (const { kind, id, quarantined, lastError } of this.#system.administration.failing()) {
         if (quarantined && !lastError.includes('is damaged')) this.#system.administration.reset(kind, id);
       }
@@ -363,6 +399,8 @@ class Simulation {
     if (lost !== undefined) return lost;
     const { pending } = this.#system.counters();
     if (pending !== this.#asking) return `${pending} commands are counted, ${this.#asking} wait`;
+    const standing = this.#verdictOfThreads();
+    if (standing !== undefined) return standing;
     const states = this.#states();
     if (this.#rotten) return this.#verdictOfSound(states);
     const all = [...states.values()];
@@ -380,6 +418,17 @@ class Simulation {
       if (ghost !== undefined) return `${id} fired ${ghost}, which was cancelled`;
     }
     return this.#checkNames(states);
+  }
+
+  #verdictOfThreads(): string | undefined {
+    if (this.#threads === undefined) return undefined;
+    if (this.#threads.waiting > 0) return `${this.#threads.waiting} callers of threads have no answer`;
+    if (this.#threads.isDescriptorFree) return 'a descriptor is free that a task uses, or is never free';
+    const states = this.#states();
+    const undone = this.#operations.findIndex(
+      ({ id, isLate, sends }, at) => isLate && sends === 1 && states.get(id)?.applied.includes(at + 1),
+    );
+    return undone < 0 ? undefined : `${undone + 1} was late, and is applied`;
   }
 
   /** Of a history with rotten rows: what can be read is true, and only what cannot be read is missing. */
