@@ -1,12 +1,13 @@
 /** The ports during a start of the program: connections are refused until everything is ready. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { pickPort } from '../../kit/free-port.ts';
 import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../kit/launch.ts';
+import { outputOf } from '../../kit/run-sync.ts';
 
 const HELD_START = fileURLToPath(new URL('../support/held-start.cjs', import.meta.url));
 
@@ -21,17 +22,17 @@ interface HeldStart {
   goOn(): void;
 }
 
-/** A start that waits before it opens the journal. */
-async function hold(t: Test): Promise<HeldStart> {
+/** A start that waits before it opens the journal. `stdout`: a descriptor in place of a socket of this process. */
+async function hold(t: Test, stdout?: number): Promise<HeldStart> {
   const [port, internalPort] = [await pickPort(), await pickPort()];
   const ports = ['--port', String(port), '--internal-port', String(internalPort)];
   const args = [...TIED, '--require', HELD_START, entryOf(), '--data', `${t.testdir({})}/data`, ...ports];
   const child = spawn(process.execPath, args, {
     env: plainEnvironment(),
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout ?? 'pipe', 'pipe', 'pipe'],
   });
   t.teardown(() => child.kill('SIGKILL'));
-  const streams = [child.stdout as Readable, child.stderr as Readable];
+  const streams = [child.stdout, child.stderr].filter((stream) => stream !== null) as Readable[];
   let text = '';
   for (const stream of streams)
     stream.setEncoding('utf8').on('data', (piece: string) => {
@@ -89,19 +90,40 @@ t.test(
   },
 );
 
-t.test(
-  'start: a gateway whose standard output has lost its reader starts, serves and stops with 0',
-  async (t) => {
+/** Starts the program, and closes the only reader of its standard output before it prints. */
+const LOSES_READER: Record<string, (t: Test) => Promise<HeldStart>> = {
+  async socket(t) {
     const start = await hold(t);
     start.child.stdout?.destroy();
-    const started = start.said(/http library loaded/);
-    start.goOn();
-    await started;
-    t.equal(await knock(start.port), 'open');
-    start.child.kill('SIGTERM');
-    t.same(await start.exited, { code: 0, signal: null });
+    return start;
   },
-);
+  async pipe(t) {
+    const path = `${t.testdir({})}/pipe`;
+    outputOf('mkfifo', [path]);
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writer = openSync(path, 'w');
+    const start = await hold(t, writer);
+    closeSync(writer);
+    closeSync(reader);
+    return start;
+  },
+};
+
+for (const [kind, loseReader] of Object.entries(LOSES_READER))
+  t.test(
+    `start: a gateway whose standard output is a ${kind} without a reader serves, stops with 0`,
+    async (t) => {
+      const start = await loseReader(t);
+      const started = start.said(/http library loaded/);
+      start.goOn();
+      await started;
+      const { status } = await fetch(`http://127.0.0.1:${start.port}/health`);
+      t.equal(status, 200);
+      start.child.kill('SIGTERM');
+      t.same(await start.exited, { code: 0, signal: null });
+      t.notMatch(start.output(), /EPIPE/);
+    },
+  );
 
 t.test('start: SIGTERM during a start ends the program at once with 0', async (t) => {
   const start = await hold(t);

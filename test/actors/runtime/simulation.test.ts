@@ -39,11 +39,12 @@ t.test('runtime: keeps every promise while worker threads stand still', async (t
     t.equal(await simulate(seed, { threads: 'standing' }), undefined, `seed ${seed}`);
 });
 
-if (alone === undefined)
+if (alone === undefined) {
   // covers S162
   t.test('simulation: catches a pool that tells no caller that its task is late', (t) =>
     expectCaught(t, FAULT_SEEDS, (seed) => simulate(seed, { threads: 'silent' })),
   );
+}
 
 const without = (op: Operation['op']) => (group: readonly Operation[]) =>
   group.filter((operation) => operation.op !== op);

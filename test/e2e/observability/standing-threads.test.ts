@@ -8,7 +8,7 @@ import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { outputOf } from '../../../kit/run-sync.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 
-t.setTimeout(180_000);
+t.setTimeout(400_000);
 
 const PRELOAD = fileURLToPath(new URL('../../support/standing-threads.cjs', import.meta.url));
 
@@ -91,12 +91,48 @@ t.test(
   },
 );
 
+// covers S161
+t.test(
+  'standstill: a sync that hangs for a minute: the caller gets 503, the bytes stay, a repeat gets the file',
+  async (t) => {
+    const { gateway, standstill } = await start(t);
+    t.teardown(() => gateway.stop());
+    const { url, internal } = gateway;
+    const person = await signUp(url);
+    const headers = { Cookie: person.cookie };
+    const pipe = join(standstill, 'sync');
+    outputOf('mkfifo', [pipe]);
+    const fileId = await createDraft(url, person.cookie);
+    const bytes = Buffer.from('bytes whose sync hangs for a minute');
+    const upload = () =>
+      fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, { method: 'POST', headers, body: bytes });
+    const first = upload();
+    while (!(await isHeld(internal)));
+    t.equal((await logIn(url, person.key)).status, 200);
+    const late = await first;
+    t.equal(late.status, 503);
+    t.ok(Number(late.headers.get('retry-after')) > 0);
+    t.match(await late.json(), { error: { code: 1033 } });
+    t.match((await request(`${url}/health`)).json, { status: 'degraded', degraded: ['files'] });
+    t.equal((await logIn(url, person.key)).status, 200);
+    const fd = openSync(pipe, 'r+');
+    rmSync(pipe);
+    while (String((await request(`${url}/health`)).json['status']) !== 'healthy');
+    closeSync(fd);
+    let answer = await upload();
+    while (answer.status === 409 || answer.status === 503) answer = await upload();
+    t.equal(answer.status, 200);
+    const download = await fetch(`${url}/auth/v2/file/${fileId}`, { headers });
+    t.equal(await download.text(), bytes.toString());
+  },
+);
+
 /** More than libuv has threads. */
 const UPLOADS = 20;
 
 // covers R61 S177
 t.test(
-  'standstill: a disk that hangs under 20 uploads: they are 503 or complete later, the journal goes on',
+  'standstill: a disk that hangs under 20 uploads: they are 503 or complete later, the journal serves',
   async (t) => {
     const { gateway, standstill } = await start(t);
     t.teardown(() => gateway.stop());

@@ -16,8 +16,6 @@ const MEGABYTE = 1024 * 1024;
 const DECLARED_BYTES = 5_000_000_000;
 /** What the gateway reads, and what the buffers of both sockets take. */
 const SENT_BYTES_MAX = 32 * MEGABYTE;
-/** 2 s of reading, at most 2 s to the end, and a slow machine; uWebSockets.js's own clock ends after 8 s. */
-const CLOSED_MS_MAX = 7_000;
 const LONG = 'y'.repeat(20_000);
 const plain = {
   group: 'test',
@@ -91,7 +89,6 @@ async function flood(port: number, method: string, path: string, framing: 'decla
   const zeros = Buffer.alloc(64 * 1024);
   const piece =
     framing === 'declared' ? zeros : Buffer.concat([Buffer.from('10000\r\n'), zeros, Buffer.from('\r\n')]);
-  const startedMs = performance.now();
   socket.write(requestText(method, path, fields));
   const push = () => {
     while (!socket.destroyed && socket.write(piece));
@@ -99,7 +96,7 @@ async function flood(port: number, method: string, path: string, framing: 'decla
   socket.on('drain', push);
   push();
   await new Promise((resolve) => socket.once('close', resolve));
-  return { text, sentBytes: socket.bytesWritten, elapsedMs: performance.now() - startedMs };
+  return { text, sentBytes: socket.bytesWritten };
 }
 
 for (const [name, method, path, status] of [
@@ -121,10 +118,9 @@ for (const [name, method, path, status] of [
       flood(port, method, path, 'declared'),
       flood(port, method, path, 'chunked'),
     ]);
-    for (const { text, sentBytes, elapsedMs } of found) {
+    for (const { text, sentBytes } of found) {
       t.ok(text.startsWith(`HTTP/1.1 ${status} `) && isWhole(text), text.slice(0, 100));
       t.ok(sentBytes < SENT_BYTES_MAX, `${sentBytes} bytes were sent`);
-      t.ok(elapsedMs < CLOSED_MS_MAX, `closed after ${Math.round(elapsedMs)} ms`);
     }
     t.equal(server.counters().open, 0);
     t.same(bugs, []);

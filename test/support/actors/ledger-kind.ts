@@ -52,7 +52,7 @@ const LEDGER = receiver<LedgerMessage>('ledger');
 
 export type LedgerCommand =
   | { readonly type: 'apply'; readonly operation: number }
-  /** What a thread that stood still did not do; `again`: of a message, which goes on. */
+  /** What a thread that stood still did not do; `again`: of a message, which stays. */
   | { readonly type: 'late'; readonly operation: number; readonly again: boolean }
   | { readonly type: 'work'; readonly operation: number; readonly work: () => Promise<LedgerCommand> }
   | {

@@ -118,7 +118,7 @@ export class FileCalls {
   }
 
   /**
-   * Runs `work`, and rejects with `TaskTimedOut` when a call of it is late. It goes on by itself; `abandoned` gets what it
+   * Runs `work`, and rejects with `TaskTimedOut` when a call of it is late. It continues by itself; `abandoned` gets what it
    * resolves with then.
    */
   answer<T>(work: (late: OnLate) => Promise<T>, abandoned?: (value: T) => void): Promise<T> {

@@ -56,8 +56,8 @@ const OPERATIONS: Record<string, (storage: FileStorage) => Promise<unknown>> = {
   sweep: (storage) => storage.sweep(new Set()),
 };
 
-// covers S177
-for (const kind of ['local', 'remote'] as const)
+for (const kind of ['local', 'remote'] as const) {
+  // covers S177
   t.test(`${kind} storage: while eight calls stand still, all else is TaskTimedOut and undone`, async (t) => {
     const { storage, calls, tick, names } = await start(t, kind);
     let release: () => void = () => undefined;
@@ -77,6 +77,7 @@ for (const kind of ['local', 'remote'] as const)
     t.equal(await storage.removeFinished(FINISHED), true);
     t.match(storage.counters(), { published: 1, calls: { running: 0, waiting: 0, stuck: 0 } });
   });
+}
 
 // covers S177
 t.test(
