@@ -91,39 +91,62 @@ t.test(
   },
 );
 
+const BYTES = Buffer.from('bytes of a disk that hangs');
+
+/** A program with an account and its files, and a disk that hangs from `hang` on. */
+async function startUploads(t: Test) {
+  const { gateway, standstill } = await start(t);
+  t.teardown(() => gateway.stop());
+  const { url, internal } = gateway;
+  const person = await signUp(url);
+  const headers = { Cookie: person.cookie };
+  return {
+    url,
+    internal,
+    person,
+    newDraft: () => createDraft(url, person.cookie),
+    upload: (fileId: string) =>
+      fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, { method: 'POST', headers, body: BYTES }),
+    download: (fileId: string) => fetch(`${url}/auth/v2/file/${fileId}`, { headers }),
+    /** The result ends it; call what that returns when nothing hangs any more. */
+    hang(name: 'sync' | 'disk') {
+      const pipe = join(standstill, name);
+      outputOf('mkfifo', [pipe]);
+      return () => {
+        const fd = openSync(pipe, 'r+');
+        rmSync(pipe);
+        return () => closeSync(fd);
+      };
+    },
+  };
+}
+
+async function isLate(t: Test, answer: Response): Promise<void> {
+  t.equal(answer.status, 503);
+  t.ok(Number(answer.headers.get('retry-after')) > 0);
+  t.match(await answer.json(), { error: { code: 1033 } });
+}
+
 // covers S161
 t.test(
   'standstill: a sync that hangs for a minute: the caller gets 503, the bytes stay, a repeat gets the file',
   async (t) => {
-    const { gateway, standstill } = await start(t);
-    t.teardown(() => gateway.stop());
-    const { url, internal } = gateway;
-    const person = await signUp(url);
-    const headers = { Cookie: person.cookie };
-    const pipe = join(standstill, 'sync');
-    outputOf('mkfifo', [pipe]);
-    const fileId = await createDraft(url, person.cookie);
-    const bytes = Buffer.from('bytes whose sync hangs for a minute');
-    const upload = () =>
-      fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, { method: 'POST', headers, body: bytes });
-    const first = upload();
+    const { url, internal, person, newDraft, upload, download, hang } = await startUploads(t);
+    const end = hang('sync');
+    const fileId = await newDraft();
+    const first = upload(fileId);
     while (!(await isHeld(internal)));
     t.equal((await logIn(url, person.key)).status, 200);
-    const late = await first;
-    t.equal(late.status, 503);
-    t.ok(Number(late.headers.get('retry-after')) > 0);
-    t.match(await late.json(), { error: { code: 1033 } });
+    await isLate(t, await first);
     t.match((await request(`${url}/health`)).json, { status: 'degraded', degraded: ['files'] });
     t.equal((await logIn(url, person.key)).status, 200);
-    const fd = openSync(pipe, 'r+');
-    rmSync(pipe);
+    const ended = end();
     while (String((await request(`${url}/health`)).json['status']) !== 'healthy');
-    closeSync(fd);
-    let answer = await upload();
-    while (answer.status === 409 || answer.status === 503) answer = await upload();
+    ended();
+    let answer = await upload(fileId);
+    while (answer.status === 409 || answer.status === 503) answer = await upload(fileId);
     t.equal(answer.status, 200);
-    const download = await fetch(`${url}/auth/v2/file/${fileId}`, { headers });
-    t.equal(await download.text(), bytes.toString());
+    t.equal(await (await download(fileId)).text(), BYTES.toString());
   },
 );
 
@@ -134,20 +157,12 @@ const UPLOADS = 20;
 t.test(
   'standstill: a disk that hangs under 20 uploads: they are 503 or complete later, the journal serves',
   async (t) => {
-    const { gateway, standstill } = await start(t);
-    t.teardown(() => gateway.stop());
-    const { url, internal } = gateway;
-    const person = await signUp(url);
-    const headers = { Cookie: person.cookie };
-    const bytes = Buffer.from('bytes of a disk that hangs');
-    const upload = (fileId: string) =>
-      fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, { method: 'POST', headers, body: bytes });
-    const whole = await createDraft(url, person.cookie);
+    const { url, internal, newDraft, upload, download, hang } = await startUploads(t);
+    const whole = await newDraft();
     t.equal((await upload(whole)).status, 200);
     const drafts: string[] = [];
-    while (drafts.length < UPLOADS) drafts.push(await createDraft(url, person.cookie));
-    const pipe = join(standstill, 'disk');
-    outputOf('mkfifo', [pipe]);
+    while (drafts.length < UPLOADS) drafts.push(await newDraft());
+    const end = hang('disk');
     const answers = drafts.map(upload);
     let seen = await partsOf(internal);
     while (Number(seen['files']?.['storage_calls_stuck']) < 8) seen = await partsOf(internal);
@@ -155,20 +170,15 @@ t.test(
     t.match((await request(`${url}/health`)).json, { status: 'degraded', degraded: ['files'] });
     const other = await signUp(url);
     t.equal((await logIn(url, other.key)).status, 200);
-    const download = () => fetch(`${url}/auth/v2/file/${whole}`, { headers });
-    const refused = await download();
-    t.equal(refused.status, 503);
-    t.ok(Number(refused.headers.get('retry-after')) > 0);
-    t.match(await refused.json(), { error: { code: 1033 } });
-    const fd = openSync(pipe, 'r+');
-    rmSync(pipe);
+    await isLate(t, await download(whole));
+    const ended = end();
     const ends = await Promise.all(answers);
-    closeSync(fd);
+    ended();
     const statuses = ends.map(({ status }) => status).sort();
     t.same(statuses, [...Array(8).fill(200), ...Array(UPLOADS - 8).fill(503)]);
     for (const [at, { status }] of ends.entries())
       if (status === 503) t.equal((await upload(drafts[at] ?? '')).status, 200);
-    t.equal(await (await download()).text(), bytes.toString());
+    t.equal(await (await download(whole)).text(), BYTES.toString());
     t.match((await request(`${url}/health`)).json, { status: 'healthy' });
     t.match(await partsOf(internal), { files: { storage_calls_refused: UPLOADS - 8 + 1 } });
   },
