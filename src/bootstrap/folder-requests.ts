@@ -19,6 +19,7 @@ import type { Log } from '../io/observability/log.ts';
 /** `file`: beginning of the names of request and answer. `maxBytes`: of a request. `refused`: the line of one that does not count. */
 const REQUESTS = {
   adminRecover: { file: 'admin-recover', answer: 'link', maxBytes: 64, refused: 'adminRecoveryRefused' },
+  profile: { file: 'profile', answer: 'json', maxBytes: 64, refused: 'profileRefused' },
   mcpServers: { file: 'mcp-servers', answer: 'json', maxBytes: 512, refused: 'mcpServersRefused' },
 } as const;
 export type RequestKind = keyof typeof REQUESTS;

@@ -39,6 +39,7 @@ import { observeRequests } from './metrics.ts';
 import { moduleAddresses, startSandbox } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
+import { Profiles } from './profile.ts';
 import { openCatalog } from './served-catalog.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { createSetupLink, openStaff } from './staff.ts';
@@ -169,12 +170,13 @@ function assemblyOf(
 ): Assembly {
   const { configuration, publicServer, internalServer, sandbox, site, reload } = deps;
   deps.served.open();
+  const folderDeps = { dataPath: configuration.dataPath, clock: Date.now, log: deps.options.log };
+  const profiles = new Profiles(folderDeps);
   const requests = new FolderRequests({
-    dataPath: configuration.dataPath,
-    clock: Date.now,
-    log: deps.options.log,
+    ...folderDeps,
     answer: {
       adminRecover: (_, uid) => recoverAdmin(deps, uid),
+      profile: (body) => profiles.answer(body),
       mcpServers: (body, uid) => answerCommand(deps.served.servers, deps.actors, body, uid),
     },
   });

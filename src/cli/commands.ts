@@ -10,6 +10,7 @@ import { askFolder } from './folder-request.ts';
 import { generateKey } from './keygen.ts';
 import { runMcpServers } from './mcp-servers.ts';
 import { EXIT, loadOrEnd, print, VERSION } from './output.ts';
+import { takeProfile } from './profile.ts';
 import { serve } from './serve.ts';
 import { showStatus } from './status.ts';
 
@@ -32,6 +33,7 @@ const OPTIONS = {
   '--check-config': 'the same as the command check-config',
   '--use-older-commit': 'if the newest commit is damaged, return to the commit before it',
   '--json': 'print the status, or the list, in full, as JSON',
+  '--seconds N': 'how long the profile samples, 1 to 60; 10 unless given',
   '--from-database': 'recover: the log in the database counts, not the journal of the data folder',
 } as const;
 const FOLDER = ['--data DIR', '--config FILE'] as const;
@@ -103,6 +105,12 @@ export const COMMANDS = {
     help: 'ask the internal listener for health; exit code 69 when nothing answers, 70 when unhealthy',
     options: ['--config FILE', '--internal-port N', '--json'],
     run: showStatus,
+  },
+  profile: {
+    usage: 'cpu|heap',
+    help: 'a profile of the main thread of the gateway that serves the data folder, for Chrome DevTools',
+    options: [...FOLDER, '--seconds N'],
+    run: takeProfile,
   },
   admin: {
     usage: 'recover',

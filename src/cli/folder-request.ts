@@ -20,15 +20,15 @@ const NONCE_BYTES = 16;
 const TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
 
-/** Resolves with the answer. Throws `NoGateway`, and `JournalUnusable` when the folder cannot be written. */
-export async function askFolder(dataPath: string, kind: RequestKind, body = ''): Promise<string> {
+/** Resolves with the answer, for which the gateway works `workMs`. Throws `NoGateway`, and `JournalUnusable` when the folder cannot be written. */
+export async function askFolder(dataPath: string, kind: RequestKind, body = '', workMs = 0): Promise<string> {
   await requireGateway(dataPath);
   const nonce = randomBytes(NONCE_BYTES).toString('base64url');
   const request = requestFileOf(dataPath, kind);
   const file = answerFileOf(dataPath, kind, nonce);
   try {
     writeRequest(request, body === '' ? nonce : `${nonce}\n${body}`);
-    return await answer(file);
+    return await answer(file, workMs + TIMEOUT_MS);
   } finally {
     for (const each of [request, file]) rmSync(each, { force: true });
   }
@@ -60,13 +60,13 @@ function writeRequest(file: string, text: string): void {
   }
 }
 
-async function answer(file: string): Promise<string> {
-  for (let waitedMs = 0; waitedMs < TIMEOUT_MS; waitedMs += POLL_MS) {
+async function answer(file: string, timeoutMs: number): Promise<string> {
+  for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += POLL_MS) {
     if (statSync(file, { throwIfNoEntry: false })?.isFile()) {
       const text = readFileSync(file, 'utf8');
       if (text.endsWith('\n')) return text.trim();
     }
     await wait(POLL_MS);
   }
-  throw new NoGateway(`the gateway gave no answer within ${TIMEOUT_MS / 1000} s; its log says why`);
+  throw new NoGateway(`the gateway gave no answer within ${timeoutMs / 1000} s; its log says why`);
 }

@@ -44,7 +44,11 @@ function start(t: Test) {
     dataPath,
     clock: Date.now,
     log,
-    answer: { adminRecover: answerOf('adminRecover'), mcpServers: answerOf('mcpServers') },
+    answer: {
+      adminRecover: answerOf('adminRecover'),
+      mcpServers: answerOf('mcpServers'),
+      profile: answerOf('profile'),
+    },
   });
   t.teardown(() => requests.stop());
   return { dataPath, asked, written, requests, request: requestFileOf(dataPath, 'adminRecover') };

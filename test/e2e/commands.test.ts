@@ -17,6 +17,7 @@ const COMMANDS = [
   'backup',
   'restore',
   'status',
+  'profile',
   'admin',
   'cluster',
   'print-schema',
@@ -109,6 +110,25 @@ t.test('commands: status is one line or JSON of a running gateway, and 69 when n
     stdout: '',
     stderr: new RegExp(`^gatehouse: http://127.0.0.1:${port}/health: .+\n$`),
   });
+});
+
+t.test('commands: profile prints the file of a running gateway; 64 and 69 where it cannot', async (t) => {
+  const gateway = await launch();
+  const at = ['--data', gateway.dataPath];
+  const { code, stdout } = await runToEnd(['profile', 'cpu', '--seconds', '1', ...at]);
+  t.equal(code, 0);
+  t.ok(stdout.startsWith(join(gateway.dataPath, 'profiles')));
+  t.match(readFileSync(stdout.trim(), 'utf8'), /"functionName":/);
+  for (const args of [
+    [],
+    ['disk'],
+    ['cpu', '--seconds', '0'],
+    ['heap', '--seconds', '61'],
+    ['cpu', '--often'],
+  ])
+    t.match(await runToEnd(['profile', ...args, ...at]), { code: 64, stdout: '' }, args.join(' '));
+  await gateway.stop();
+  t.match(await runToEnd(['profile', 'cpu', ...at]), { code: 69, stderr: /no gateway serves/ });
 });
 
 t.test('commands: a restored backup serves its accounts; later ones are gone', async (t) => {

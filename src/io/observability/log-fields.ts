@@ -79,6 +79,7 @@ export const LOG_FIELDS = {
   requestId: field('string', 'Id of the request, as in the answer.'),
   requests: field('number', 'Requests and streams.'),
   responseBytes: field('number', 'Bytes of the answer body.'),
+  profile: field('string', 'File of a profile.'),
   rows: field('number', 'Rows of the journal.'),
   route: field('string', 'Pattern of the route.'),
   tool: field('string', 'Tool or resource that was called; may be empty.'),

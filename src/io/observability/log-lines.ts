@@ -102,6 +102,12 @@ export const PROGRAM_LINES = {
     'A request file of the data folder does not count.',
     'detail',
   ),
+  profileTaken: info('profile taken', 'The command `profile` has a profile.', 'profile'),
+  profileRefused: warn(
+    'profile refused',
+    'A request file of the command `profile` does not count, or the profile failed.',
+    'detail',
+  ),
   mcpServersRefused: warn(
     'mcp-servers refused',
     'A request file of the command `mcp-servers` does not count.',
