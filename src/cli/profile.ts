@@ -1,7 +1,7 @@
 /** The command `profile`: asks the gateway that serves the data folder for a profile of its main thread. */
 import { parseFlags, UsageError } from '../config/load.ts';
-import { PROFILE_KINDS, PROFILE_SECONDS_MAX } from '../domain/profiles.ts';
 import { SECOND_MS } from '../domain/time.ts';
+import { PROFILE_KINDS, PROFILE_SECONDS_MAX } from '../io/observability/profiles.ts';
 import { askFolder } from './folder-request.ts';
 import { loadOrEnd, NoGateway, print } from './output.ts';
 

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Profiles } from '../../src/bootstrap/profile.ts';
-import { createLog } from '../../src/io/observability/log.ts';
+import { createLog } from '../../../src/io/observability/log.ts';
+import { Profiles } from '../../../src/io/observability/profiles.ts';
 
 interface Answer {
   readonly file?: string;

@@ -4,9 +4,14 @@ import { writeFile } from 'node:fs/promises';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { PROFILE_KINDS, PROFILE_SECONDS_MAX, type ProfileKind } from '../domain/profiles.ts';
-import { SECOND_MS } from '../domain/time.ts';
-import type { Log } from '../io/observability/log.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { Log } from './log.ts';
+
+/** What a request may ask. */
+export const PROFILE_KINDS = ['cpu', 'heap'] as const;
+type ProfileKind = (typeof PROFILE_KINDS)[number];
+/** A longer profile takes too long to write. */
+export const PROFILE_SECONDS_MAX = 60;
 
 const FOLDER = 'profiles';
 /** Older ones are removed. */
