@@ -1,9 +1,15 @@
 /** Log-in and sign-up: with a passkey, a key of this browser, or a code. Parts of the home page and of the connect page. */
-import { html, useState } from '../vendor/preact.js';
-import { post } from './api.js';
+import { html, useEffect, useState } from '../vendor/preact.js';
+import { post, sentenceOf } from './api.js';
 import { listKeys, logInWithSoftwareKey, registerSoftwareKey } from './key-store.js';
-import { localhostAddress, logInWithPasskey, passkeyHindrance, registerPasskey } from './passkeys.js';
-import { Act, useLoad } from './ui.js';
+import {
+  localhostAddress,
+  logInByAutofill,
+  logInWithPasskey,
+  passkeyHindrance,
+  registerPasskey,
+} from './passkeys.js';
+import { Act, notify, useLoad } from './ui.js';
 
 /** `info`: the answer of /auth/v1/info. `onEnter` runs when the person is logged in. */
 export function LogIn({ info, title = 'Log in', onEnter }) {
@@ -54,6 +60,15 @@ function CodeLogin({ onEnter }) {
   const [address, setAddress] = useState('');
   const [sent, setSent] = useState(undefined);
   const [code, setCode] = useState('');
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const page = new AbortController();
+    logInByAutofill(page.signal)
+      .then((login) => login !== undefined && onEnter())
+      .catch((error) => notify(sentenceOf(error), 'bad'));
+    return () => page.abort();
+  }, [isOpen]);
   const isPhone = address.trim().startsWith('+');
   const ask = async () => {
     const body = isPhone ? { phone: address.trim() } : { email: address.trim() };
@@ -64,12 +79,12 @@ function CodeLogin({ onEnter }) {
     await post('/auth/v1/login', { challengeId: sent.challengeId, code: code.trim() });
     await onEnter();
   };
-  return html`<details>
+  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>Log in with a code</summary>
     <div class="stack">
       <div>
         <label for="address">E-mail address or phone number</label>
-        <input id="address" autocomplete="email" aria-describedby="address-hint" value=${address} onInput=${(event) => setAddress(event.currentTarget.value)} />
+        <input id="address" autocomplete="username webauthn" aria-describedby="address-hint" value=${address} onInput=${(event) => setAddress(event.currentTarget.value)} />
         <p class="hint" id="address-hint">Phone numbers begin with + and the country code.</p>
       </div>
       <div class="row"><${Act} disabled=${address.trim() === ''} run=${ask}>${sent === undefined ? 'Send a code' : 'Send another code'}<//></div>

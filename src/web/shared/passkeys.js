@@ -38,8 +38,51 @@ export async function logInWithPasskey() {
   return post('/auth/v1/login', { challengeId, credential: credential.toJSON() });
 }
 
+/** A browser has one request at a time: the one of autofill ends before another begins. */
+let autofill;
+
+/**
+ * Offers passkeys in the autofill of a field with `autocomplete="username webauthn"`, until `signal` is aborted or another
+ * request begins. Returns the answer of login; undefined when no passkey was chosen, or autofill has none here.
+ */
+export async function logInByAutofill(signal) {
+  if (passkeyHindrance() !== undefined) return undefined;
+  if ((await PublicKeyCredential.isConditionalMediationAvailable?.()) !== true) return undefined;
+  while (!signal.aborted) {
+    const { options, challengeId } = await post('/auth/v1/login_options', {});
+    const request = new AbortController();
+    const end = () => request.abort();
+    signal.addEventListener('abort', end);
+    // A page stays open for longer than a challenge lives: the next one takes its place in time.
+    const renewal = setTimeout(end, options.timeout * RENEWED_AT);
+    let isReplaced = false;
+    autofill = () => {
+      isReplaced = true;
+      end();
+    };
+    try {
+      const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
+      const credential = await navigator.credentials.get({
+        publicKey,
+        mediation: 'conditional',
+        signal: request.signal,
+      });
+      return await post('/auth/v1/login', { challengeId, credential: credential.toJSON() });
+    } catch (error) {
+      if (!(error instanceof DOMException)) throw error;
+      if (isReplaced || error.name !== 'AbortError') return undefined;
+    } finally {
+      clearTimeout(renewal);
+      signal.removeEventListener('abort', end);
+      autofill = undefined;
+    }
+  }
+  return undefined;
+}
+
 /** Replaces the exceptions of browsers by sentences. */
 async function asked(act) {
+  autofill?.();
   try {
     return await act();
   } catch (error) {
@@ -47,6 +90,9 @@ async function asked(act) {
     throw new Error(SENTENCES[error.name] ?? `The browser refused: ${error.message}`);
   }
 }
+
+/** Of the life of a challenge. */
+const RENEWED_AT = 0.8;
 
 const SENTENCES = {
   NotAllowedError: 'Cancelled, or it took too long. Nothing was changed; try again',

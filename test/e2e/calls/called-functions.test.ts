@@ -30,10 +30,10 @@ const CHUNK_BYTES = 256 * 1024;
  * idle connections to modules are swept: their timer may fall into any request.
  */
 const CEILINGS = {
-  'tools/call': { functions: 447, files: 126 },
-  'chunk of a v1 upload': { functions: 430, files: 110 },
-  'tools/list': { functions: 243, files: 77 },
-  get_info: { functions: 171, files: 62 },
+  'tools/call': { functions: 444, files: 123 },
+  'chunk of a v1 upload': { functions: 430, files: 109 },
+  'tools/list': { functions: 240, files: 74 },
+  get_info: { functions: 168, files: 59 },
 } as const;
 type Name = keyof typeof CEILINGS;
 

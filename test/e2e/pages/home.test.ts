@@ -314,3 +314,15 @@ t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
   await picture('agent-narrow');
   t.same(complaints(), []);
 });
+
+t.test('home: the field for a code offers passkeys in its autofill, and a chosen one logs in', async (t) => {
+  const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
+  await part(page, 'Sessions').click();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  t.same(await violations(), []);
+  // The virtual authenticator chooses the passkey at once.
+  await page.getByText('Log in with a code').click();
+  await part(page, 'Sessions').waitFor();
+  t.same(complaints(), []);
+});
