@@ -30,6 +30,8 @@ export interface NodesOptions {
   readonly cluster?: object;
   /** One sandbox serves all nodes; default true. */
   readonly sandbox?: boolean;
+  /** The sandbox is polled for its events; default false. */
+  readonly polled?: boolean;
   /** Given to each start. */
   readonly launch?: Pick<LaunchOptions, 'args' | 'environment' | 'nodeArgs' | 'checkout' | 'detached'>;
   /** Each node writes its log to `logFile`, for long runs; default: kept in memory by `gateway.output`. */
@@ -198,7 +200,7 @@ class Node implements NodeProcess {
       advertise: `${HOST}:${links.port}`,
       secret,
     };
-    const configuration = { Modules: modulesOf(sandbox), ...options.configuration, Cluster };
+    const configuration = { Modules: modulesOf(sandbox, options.polled ?? false), ...options.configuration, Cluster };
     const log = options.logFiles === true ? { logFile: this.logFile } : {};
     this.#launch = { ...options.launch, ...log, dataPath: this.dataPath, port, configuration };
   }
@@ -235,10 +237,10 @@ class Node implements NodeProcess {
 }
 
 /** The sandbox pushes no events to a cluster: it is not given the addresses of the nodes. */
-function modulesOf(sandbox: RunningSandbox | undefined): Record<string, { url: string; key: string }> {
+function modulesOf(sandbox: RunningSandbox | undefined, poll: boolean): Record<string, object> {
   if (sandbox === undefined) return {};
   const addresses = Object.entries(sandbox.modules);
-  return Object.fromEntries(addresses.map(([name, url]) => [name, { url, key: sandbox.moduleKey }]));
+  return Object.fromEntries(addresses.map(([name, url]) => [name, { url, key: sandbox.moduleKey, poll }]));
 }
 
 /** The database that a `socket:` address names, through a port of loopback. */

@@ -9,6 +9,7 @@ import { logIn, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
+import { featuresOf } from '../../../src/domain/features.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
@@ -17,7 +18,7 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 t.setTimeout(240_000);
 
 const FAST_TIME = fileURLToPath(new URL('../../support/cluster/fast-time.cjs', import.meta.url));
-const MISSING = 'files, events, streams, webhooks';
+const MISSING = [...featuresOf({ cluster: {} }).missing].join(', ');
 
 interface StartOptions {
   /** Of the section `Cluster`, over what is given here. */
