@@ -108,7 +108,10 @@ export class Events {
       this.#applications.push({ name, userId, numbers: [], deliveries: new Map(), repeated: 0 });
       const body = { name, url: `https://app-${at}.example`, webhookUrl: `http://127.0.0.1:${port}/${at}` };
       const headers = { Cookie: cookie };
-      expectOk(name, await request(`${this.#site.url}/auth/v1/app/upsert_usr_app`, { headers, body }));
+      // A repeat finds the application by its url.
+      await this.#site.through(name, async () => {
+        expectOk(name, await request(`${this.#site.url}/auth/v1/app/upsert_usr_app`, { headers, body }));
+      });
     }
   }
 

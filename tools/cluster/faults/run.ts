@@ -3,7 +3,7 @@
  * there once, at every node, and a node that answers must know of it at once.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { newKey, type SoftwareKey, signUp } from '../../../kit/agent.ts';
+import { newKey, type Person, type SoftwareKey, signUp } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { numbersOf } from '../../../kit/kills.ts';
@@ -182,7 +182,10 @@ class FaultRun {
 
   async #openEvents(): Promise<Events> {
     const { seed, receivers = RECEIVERS, streams = STREAMS } = this.#options;
-    const people = await Promise.all(Array.from({ length: PEOPLE }, () => signUp(this.#site.url)));
+    const people: Person[] = [];
+    const join = () =>
+      this.#site.through('sign-up', async () => void people.push(await signUp(this.#site.url)));
+    await Promise.all(Array.from({ length: PEOPLE }, join));
     const random = numbersOf(seed, SITE_CLIENT + 1);
     const answerMs = () => (random() < SLOW_ANSWERS ? between(random, SLOW_ANSWER_MS) : 0);
     const events = new Events(this.#site, people, random, { answerMs, pauseMs: PUSH_PAUSE_MS });
