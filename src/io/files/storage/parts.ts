@@ -35,6 +35,8 @@ interface PartUse {
   leases: number;
   /** One descriptor for all leases; undefined when there is no such file. */
   opening: Promise<OpenPart | undefined> | undefined;
+  /** What `opening` has resolved with. */
+  open: OpenPart | undefined;
   kept: NodeJS.Timeout | undefined;
   /** Publish and remove calls that wait or run, one after the other. */
   endings: number;
@@ -89,6 +91,7 @@ export class Parts {
       return;
     }
     use.opening = Promise.resolve(part);
+    use.open = part;
     this.#keepOpen(key, use);
   }
 
@@ -108,9 +111,8 @@ export class Parts {
     this.#leases += 1;
     this.#endKeepOpen(use);
     use.opening ??= this.#open(key, use);
-    const { opening } = use;
     try {
-      const part = await this.#unlessLate(use, opening);
+      const part = use.open ?? (await this.#unlessLate(use, use.opening));
       if (part === undefined) throw new GatewayError('InvalidID');
       return this.#leaseOf(key, use, part);
     } catch (error) {
@@ -128,10 +130,12 @@ export class Parts {
     const opening = this.#folders
       .use(key.owner, (folder) => folder.open(partName(key), LEASE_FLAGS), late)
       .finally(() => settled?.());
-    const forget = () => {
-      if (use.opening === opening) use.opening = undefined;
+    const opened = (part: OpenPart | undefined) => {
+      if (use.opening !== opening) return;
+      use.open = part;
+      if (part === undefined) use.opening = undefined;
     };
-    opening.then((part) => part ?? forget(), forget);
+    opening.then(opened, () => opened(undefined));
     return opening;
   }
 
@@ -322,6 +326,7 @@ export class Parts {
     const use = this.#uses.get(name) ?? {
       leases: 0,
       opening: undefined,
+      open: undefined,
       kept: undefined,
       endings: 0,
       lastEnding: Promise.resolve(),
@@ -367,6 +372,7 @@ export class Parts {
   async #closeHandle(use: PartUse, late?: OnLate): Promise<void> {
     const { opening } = use;
     use.opening = undefined;
+    use.open = undefined;
     this.#endKeepOpen(use);
     const part = await opening;
     if (part !== undefined) await this.#close(part, late);
