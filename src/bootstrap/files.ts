@@ -103,7 +103,8 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     elapsed: performance.now.bind(performance),
     timer: nodeSchedule.timer,
   });
-  const receiver = new BodyReceiver(workers, { folder });
+  const standsStill = () => workers.counters().stuck > 0 || storage.counters().calls.stuck > 0;
+  const receiver = new BodyReceiver(workers, { folder, standsStill });
   const chatFiles = chatFilesOf(chatUrl, {
     modules,
     project: configuration.project,

@@ -71,14 +71,21 @@ interface Piece {
   isWritten: boolean;
 }
 
-/** Counters of all bodies. */
-type ReceiverTotals = Record<'receivedBytes' | 'overflowBytes', number>;
+/** What all bodies share. */
+interface BodyWriterDeps {
+  readonly workers: WorkerPort;
+  readonly buffers: SharedBuffers;
+  readonly totals: Record<'receivedBytes' | 'overflowBytes', number>;
+  /** The disk does not answer: a call of it would hold the event loop. */
+  readonly standsStill: () => boolean;
+}
 
 export class BodyWriter implements IncomingSink {
   readonly #options: ReceiveOptions;
   readonly #workers: WorkerPort;
   readonly #buffers: SharedBuffers;
-  readonly #totals: ReceiverTotals;
+  readonly #totals: BodyWriterDeps['totals'];
+  readonly #standsStill: () => boolean;
   readonly #hash: Hash | undefined;
   readonly #pieces: Piece[] = [];
   /** The buffer that is being filled. */
@@ -96,16 +103,12 @@ export class BodyWriter implements IncomingSink {
   /** Pieces at the beginning that are all written, their bytes and checksum. */
   #written = { pieces: 0, sizeBytes: 0, crc32: 0 };
 
-  constructor(
-    options: ReceiveOptions,
-    workers: WorkerPort,
-    sharedBuffers: SharedBuffers,
-    totals: ReceiverTotals,
-  ) {
+  constructor(options: ReceiveOptions, { workers, buffers, totals, standsStill }: BodyWriterDeps) {
     this.#options = options;
     this.#workers = workers;
-    this.#buffers = sharedBuffers;
+    this.#buffers = buffers;
     this.#totals = totals;
+    this.#standsStill = standsStill;
     this.#hash = options.sha256 === true ? createHash('sha256') : undefined;
     const { checkpoint } = options;
     if (checkpoint === undefined) return;
@@ -245,6 +248,10 @@ export class BodyWriter implements IncomingSink {
   }
 
   #write(bytes: Uint8Array, position: number): void {
+    if (this.#standsStill()) {
+      this.#fail(new GatewayError('TaskTimedOut'));
+      return;
+    }
     const { lease } = this.#options;
     try {
       for (let done = 0; done < bytes.length; )

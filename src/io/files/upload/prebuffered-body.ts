@@ -21,6 +21,8 @@ export interface PrebufferBounds {
   readonly folder: string;
   readonly memoryBytesMax: number;
   readonly fileBytesMax: number;
+  /** The disk does not answer: a call of it would hold the event loop, with all other requests. */
+  readonly standsStill: () => boolean;
 }
 
 /** Bytes kept now for all bodies; `overflowBytes` counts since the start. */
@@ -63,7 +65,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     body.read(this, 'early');
   }
 
-  /** Throws `StorageFull`, `Overloaded` or `FileStorageFailed` when bytes that arrived could not be kept. */
+  /** Throws `StorageFull`, `Overloaded`, `TaskTimedOut` or `FileStorageFailed` when bytes that arrived could not be kept. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
@@ -153,6 +155,10 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
   }
 
   #writeOverflow(bytes: Uint8Array): void {
+    if (this.#bounds.standsStill()) {
+      this.#fail('TaskTimedOut');
+      return;
+    }
     if (this.#totals.fileBytes + bytes.length > this.#bounds.fileBytesMax) {
       this.#fail('Overloaded');
       return;
@@ -167,7 +173,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
   }
 
   /** A sink that reads already hears `lost`; `check` has the error. */
-  #fail(name: 'StorageFull' | 'Overloaded' | 'FileStorageFailed'): void {
+  #fail(name: 'StorageFull' | 'Overloaded' | 'TaskTimedOut' | 'FileStorageFailed'): void {
     this.#failure = new GatewayError(name);
     this.discard();
     this.#sink?.lost();

@@ -18,7 +18,9 @@ interface ReceiverOptions {
   /** Of prebuffered bytes that do not fit into memory. */
   readonly folder: string;
   readonly sharedBuffers?: SharedBuffers;
-  readonly prebuffer?: Partial<Omit<PrebufferBounds, 'folder'>>;
+  readonly prebuffer?: Partial<Omit<PrebufferBounds, 'folder' | 'standsStill'>>;
+  /** The disk does not answer. Never unless given. */
+  readonly standsStill?: () => boolean;
 }
 
 export interface ReceiverCounters {
@@ -41,7 +43,12 @@ export class BodyReceiver {
 
   constructor(
     workers: WorkerPort,
-    { folder, sharedBuffers = new SharedBuffers(), prebuffer: prebuffered = {} }: ReceiverOptions,
+    {
+      folder,
+      sharedBuffers = new SharedBuffers(),
+      prebuffer: prebuffered = {},
+      standsStill = () => false,
+    }: ReceiverOptions,
   ) {
     this.#workers = workers;
     this.#buffers = sharedBuffers;
@@ -49,6 +56,7 @@ export class BodyReceiver {
       folder,
       memoryBytesMax: PREBUFFER_MEMORY_BYTES_MAX,
       fileBytesMax: PREBUFFER_FILE_BYTES_MAX,
+      standsStill,
       ...prebuffered,
     };
   }
@@ -87,7 +95,13 @@ export class BodyReceiver {
     this.#buffers.join();
     try {
       const workers = workersBelow(this.#workers, span);
-      const received = await new BodyWriter(options, workers, this.#buffers, this.#totals).run();
+      const deps = {
+        workers,
+        buffers: this.#buffers,
+        totals: this.#totals,
+        standsStill: this.#bounds.standsStill,
+      };
+      const received = await new BodyWriter(options, deps).run();
       if (received.ended === 'complete') await throttled?.paid();
       if (received.ended === 'lost') this.#totals.lost += 1;
       return received;

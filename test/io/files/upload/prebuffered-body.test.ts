@@ -27,7 +27,13 @@ const MIB = 1024 * KIB;
 function setUp(t: Test, bounds: Partial<PrebufferBounds> = {}) {
   const folder = temporaryFolder(t);
   const totals: PrebufferTotals = { memoryBytes: 0, fileBytes: 0, overflowBytes: 0 };
-  const limits = { folder, memoryBytesMax: 8 * MIB, fileBytesMax: 100 * MIB, ...bounds };
+  const limits = {
+    folder,
+    memoryBytesMax: 8 * MIB,
+    fileBytesMax: 100 * MIB,
+    standsStill: () => false,
+    ...bounds,
+  };
   const body = new FakeBody();
   return { body, totals, folder, hold: (from = body) => new PrebufferedBody(from, limits, totals) };
 }
@@ -155,6 +161,22 @@ t.test('prebuffered body: bounds and a disk that fails are errors for the reader
   gone.body.send(randomBytes(2 * MIB));
   t.throws(() => other.read(newSink(other).sink), { row: 'FileStorageFailed' } as unknown as Error);
 });
+
+// covers S177
+t.test(
+  'prebuffered body: what does not fit into memory is refused while the disk does not answer',
+  async (t) => {
+    const { body, folder, hold, totals } = setUp(t, { standsStill: () => true });
+    const held = hold();
+    body.send(randomBytes(400 * KIB));
+    held.check();
+    body.send(randomBytes(400 * KIB));
+    t.ok(body.discarded);
+    t.throws(() => held.check(), { row: 'TaskTimedOut' } as unknown as Error);
+    t.match(totals, { memoryBytes: 0, fileBytes: 0, overflowBytes: 0 });
+    t.same(readdirSync(folder), []);
+  },
+);
 
 t.test('receiver: prebuffer delivers the body and forgets it, whatever the result of the work', async (t) => {
   const folder = temporaryFolder(t);

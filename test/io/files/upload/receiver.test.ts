@@ -278,6 +278,25 @@ t.test(
   },
 );
 
+// covers S177
+t.test('receiver: without a free buffer a body is refused while the disk does not answer', async (t) => {
+  const lease = await newLease(t);
+  let isStill = false;
+  const receiver = new BodyReceiver(inlineWorkers().workers, {
+    folder: tmpdir(),
+    sharedBuffers: new SharedBuffers(0),
+    standsStill: () => isStill,
+  });
+  const body = new FakeBody();
+  const receiving = receiver.receive(optionsOf(body, lease));
+  const bytes = randomBytes(1_000);
+  body.send(bytes);
+  isStill = true;
+  body.send(randomBytes(1_000));
+  await rejectsWith(t, receiving, 'TaskTimedOut');
+  t.ok(contentOf(lease, bytes.length).equals(bytes), 'nothing is written on the event loop meanwhile');
+});
+
 // covers R75 S159
 t.test(
   'receiver: a full disk is StorageFull, in a task and on the main thread; a full queue is Overloaded',
