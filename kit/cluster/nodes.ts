@@ -200,7 +200,11 @@ class Node implements NodeProcess {
       advertise: `${HOST}:${links.port}`,
       secret,
     };
-    const configuration = { Modules: modulesOf(sandbox, options.polled ?? false), ...options.configuration, Cluster };
+    const configuration = {
+      Modules: modulesOf(sandbox, options.polled ?? false),
+      ...options.configuration,
+      Cluster,
+    };
     const log = options.logFiles === true ? { logFile: this.logFile } : {};
     this.#launch = { ...options.launch, ...log, dataPath: this.dataPath, port, configuration };
   }

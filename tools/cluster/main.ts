@@ -142,7 +142,14 @@ async function run({ nodes: count, port }: Options): Promise<number> {
     started.unshift({ end: () => balancer.close() });
     const configuration = { BaseUrl: url };
     const launch = { detached: true };
-    const cluster = await startNodes({ postgres, nodes: count, polled: true, configuration, launch, logFiles: true });
+    const cluster = await startNodes({
+      postgres,
+      nodes: count,
+      polled: true,
+      configuration,
+      launch,
+      logFiles: true,
+    });
     running.cluster = cluster;
     started.unshift({ end: () => cluster.stop() });
     await balancer.check();
