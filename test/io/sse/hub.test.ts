@@ -335,6 +335,21 @@ t.test('node: a position that is not reached within two leases gets a reset', as
   t.match(hub.counters(), { behind: 0, resumed: 0, resets: 2 });
 });
 
+// covers C23
+t.test(
+  'node: a position that is late at a node without its lease ends the stream, without a reset',
+  async (t) => {
+    const { world, lease, log, hub, connect } = startNode();
+    log.append('1');
+    const ahead = connect({ lastEventId: 'e1-3' });
+    world.advance(6_000);
+    lease.runs = false;
+    world.advance(4_000);
+    t.match(ahead.reader, { events: [{ type: 'bye', data: '{"reason":"drain"}' }], lastEventId: 'e1-3' });
+    t.match(hub.counters(), { resets: 0, streams: 0, ended: { drain: 1 } });
+  },
+);
+
 t.test('node: events that left the log while a client waited for them are a reset', async (t) => {
   const { world, log, connect } = startNode();
   log.append('1');
