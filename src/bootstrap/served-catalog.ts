@@ -18,6 +18,7 @@ import { yieldToLoop } from '../io/mcp/batch.ts';
 import { type Catalog, type CatalogResult, LiveCatalog, loadCatalog } from '../io/mcp/catalog.ts';
 import { pointer } from '../io/mcp/input-schema.ts';
 import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
+import { laterNames, type Offer } from '../io/mcp/upstreams/offers.ts';
 import { actorPins } from '../io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
 import type { UpstreamTool } from '../io/mcp/upstreams/types.ts';
@@ -33,7 +34,7 @@ export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] 
     tools: customRows(file, 'McpTools'),
     resources: customRows(file, 'McpResources'),
     profiles: file['McpProfiles'],
-    prefixes: serversOf(file).map(({ prefix }) => prefix),
+    later: laterNames(serversOf(file)),
   };
   // Addresses are not called: a placeholder shows whether a row names a known module.
   const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
@@ -108,11 +109,12 @@ function warnOfPersonalReads({ policy }: Catalog, production: boolean, log: Log)
 function catalogOf(
   configuration: Configuration,
   started: Started,
-  upstream: readonly UpstreamTool[],
+  upstream: readonly UpstreamTool[] = [],
+  offers: readonly Offer[] = [],
 ): CatalogResult {
   const { mcpTools: tools, mcpResources: resources, mcpProfiles: profiles, mcpServers } = configuration;
-  const prefixes = Object.values(mcpServers).map(({ prefix }) => prefix);
-  const rows = { tools, resources, profiles, upstream, prefixes };
+  const later = laterNames(Object.entries(mcpServers).map(([name, { prefix }]) => ({ name, prefix })));
+  const rows = { tools, resources, profiles, upstream, offers, later };
   return loadCatalog(BUILT_IN, rows, started.addresses, accessPolicy(configuration, started));
 }
 
@@ -179,7 +181,7 @@ export class ServedCatalog {
     this.#log = log;
     this.#parts = parts;
     this.#configuration = configuration;
-    const loaded = catalogOf(configuration, this.#started, []);
+    const loaded = catalogOf(configuration, this.#started);
     if (!loaded.ok) throw new Error(`the catalog was checked at load: ${JSON.stringify(faultsOf(loaded))}`);
     warnOfPersonalReads(loaded.catalog, configuration.production, log);
     this.live = new LiveCatalog(loaded.catalog);
@@ -206,7 +208,7 @@ export class ServedCatalog {
   reload(configuration: Configuration): readonly Fault[] {
     const faults = newModules(configuration, this.#started.addresses);
     if (faults.length > 0) return faults;
-    const trial = catalogOf(configuration, this.#started, []);
+    const trial = catalogOf(configuration, this.#started);
     if (!trial.ok) return faultsOf(trial);
     this.#configuration = configuration;
     this.servers.follow(configuration.mcpServers);
@@ -216,7 +218,8 @@ export class ServedCatalog {
   }
 
   #rebuild(): void {
-    const result = catalogOf(this.#configuration, this.#started, this.servers.tools());
+    const { servers } = this;
+    const result = catalogOf(this.#configuration, this.#started, servers.tools(), servers.offers());
     const faults = this.live.reload(result);
     if (faults.length > 0) throw new Error(`the catalog was checked before: ${JSON.stringify(faults)}`);
   }

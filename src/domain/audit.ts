@@ -79,6 +79,7 @@ export const AUDIT_EVENTS = {
   refusals_left_out: 'unproven',
   // What callers and modules do all day.
   'mcp.tool': 'calls',
+  'mcp.prompt': 'calls',
   'mcp.resource': 'calls',
   'rest.call': 'calls',
   file_uploaded: 'calls',

@@ -7,11 +7,25 @@ const closed = { additionalProperties: false };
 const TIMEOUT_MAX_MS = 300_000;
 const TOOL_NAME_MAX = 64;
 
+const access = {
+  restricted: optional(
+    array(oneOf(LOGIN_TYPES), { description: 'Login types that are denied. Left out: McpBasic.' }),
+  ),
+};
+const offered = (what: string) =>
+  optional(
+    object(
+      {
+        ...access,
+        appScope: optional(boolean({ description: `McpApp sessions may use them. Left out: false.` })),
+      },
+      { ...closed, description: `Who may use its ${what}.` },
+    ),
+  );
+
 const toolRow = object(
   {
-    restricted: optional(
-      array(oneOf(LOGIN_TYPES), { description: 'Login types that are denied. Left out: McpBasic.' }),
-    ),
+    ...access,
     appScope: optional(boolean({ description: 'McpApp sessions may call it. Left out: false.' })),
     timeoutMs: optional(integer({ minimum: 1, maximum: TIMEOUT_MAX_MS, description: 'Of one call.' })),
     rateLimit: optional(
@@ -56,6 +70,8 @@ export const mcpServerSchema = object(
         closed,
       ),
     ),
+    prompts: offered('prompts'),
+    resources: offered('resources'),
   },
   closed,
 );
@@ -74,6 +90,8 @@ export interface McpServerConfiguration {
   /** Undefined: all. */
   readonly allow: readonly string[] | undefined;
   readonly rows: Readonly<Record<string, McpServerToolAccess>>;
+  readonly promptAccess: McpServerToolAccess;
+  readonly resourceAccess: McpServerToolAccess;
 }
 
 /** The prefix of a server whose configuration names none. */
@@ -86,7 +104,7 @@ export const DEFAULT_TOOL_ACCESS: McpServerToolAccess = { restricted: ['McpBasic
 
 export function resolveMcpServer(
   name: string,
-  { url, headers = {}, prefix, tools = {} }: Static<typeof mcpServerSchema>,
+  { url, headers = {}, prefix, tools = {}, prompts, resources }: Static<typeof mcpServerSchema>,
 ): McpServerConfiguration {
   const rows = Object.entries(tools.rows ?? {}).map(
     ([tool, row]) => [tool, { ...DEFAULT_TOOL_ACCESS, ...row }] as const,
@@ -97,5 +115,7 @@ export function resolveMcpServer(
     prefix: prefix ?? defaultPrefix(name),
     allow: tools.allow,
     rows: Object.fromEntries(rows),
+    promptAccess: { ...DEFAULT_TOOL_ACCESS, ...prompts },
+    resourceAccess: { ...DEFAULT_TOOL_ACCESS, ...resources },
   };
 }

@@ -45,7 +45,7 @@ export type CallOutcome =
 export interface CallRecord {
   /** Of a record that is made long after its request; else the time of the request. */
   readonly utcMs?: number;
-  readonly event: 'mcp.tool' | 'mcp.resource' | 'rest.call';
+  readonly event: 'mcp.tool' | 'mcp.prompt' | 'mcp.resource' | 'rest.call';
   readonly name: string;
   readonly startedMs: number;
   /** Milliseconds that the module took; set once it answered or failed. */
@@ -112,11 +112,16 @@ export async function auditAttempt(requestContext: RequestContext, record: CallR
   return !gone;
 }
 
+const CALL_EVENTS: Readonly<Record<string, CallRecord['event']>> = {
+  'tools/call': 'mcp.tool',
+  'prompts/get': 'mcp.prompt',
+};
+
 /** A refusal before the call was parsed: an invalid bearer or an invalid code. */
 export function auditRefused(request: RpcRequest, context: RouteContext, observe?: CallObserver): void {
-  const isTool = request.method === 'tools/call';
-  const name = isTool ? request.params['name'] : request.params['uri'];
-  auditDenied(context, recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name, observe));
+  const { name, uri } = request.params;
+  const event = CALL_EVENTS[request.method] ?? 'mcp.resource';
+  auditDenied(context, recordOf(event, event === 'mcp.resource' ? uri : name, observe));
 }
 
 /** A refusal of an unauthenticated caller: recorded within a budget. */

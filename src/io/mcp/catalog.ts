@@ -23,7 +23,14 @@ import {
 import { type HeaderParam, headerParamsOf } from './header-params.ts';
 import { inputCheck, isObject, type SchemaOrigin } from './input-schema.ts';
 import { RepeatedResult } from './rpc.ts';
-import { askedTools, type ProfileRow, profileFaults, profileSubset, type Subset } from './subsets.ts';
+import {
+  askedTools,
+  type LaterNames,
+  type ProfileRow,
+  profileFaults,
+  profileSubset,
+  type Subset,
+} from './subsets.ts';
 import {
   argumentFaults,
   type ResourceRow,
@@ -34,6 +41,7 @@ import {
   toolFaults,
   within,
 } from './tool.ts';
+import { type Offer, type OfferKind, Offers, upstreamEndpoint } from './upstreams/offers.ts';
 import type { UpstreamTool } from './upstreams/types.ts';
 
 /** `gateway:/…` endpoints are served by the gateway itself; only built-in rows have them. */
@@ -70,6 +78,9 @@ export interface CatalogView extends Subset {
   readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** The result of resources/list. */
   readonly resourceLists: Readonly<Record<CallerClass, RepeatedResult>>;
+  /** The results of resources/templates/list and of prompts/list. */
+  readonly templateLists: Readonly<Record<CallerClass, RepeatedResult>>;
+  readonly promptLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** Items of tools/list. */
   toolCount(caller: CallerClass): number;
   /** Of a profile. */
@@ -80,6 +91,8 @@ export interface CatalogView extends Subset {
 export interface Catalog {
   readonly tools: ReadonlyMap<string, ToolEntry>;
   readonly resources: ReadonlyMap<string, ResourceEntry>;
+  /** Prompts, resources and templates of other MCP servers. */
+  readonly offers: Offers;
   /** Every row. */
   readonly whole: CatalogView;
   /** `McpProfiles` by name. */
@@ -102,9 +115,13 @@ export interface ConfiguredRows {
   readonly profiles?: unknown;
   /** Tools of `McpServers` that are known now. One whose name a row has is left out. */
   readonly upstream?: readonly UpstreamTool[];
-  /** How names begin of tools that those servers may list later: a profile may name them. */
-  readonly prefixes?: readonly string[];
+  /** The same of their prompts, resources and templates. */
+  readonly offers?: readonly Offer[];
+  /** What those servers may list later: a profile may name it. */
+  readonly later?: LaterNames;
 }
+
+const NOTHING_LATER: LaterNames = { tools: [], resources: [] };
 
 export type CatalogResult =
   | { readonly ok: true; readonly catalog: Catalog }
@@ -146,12 +163,13 @@ export function loadCatalog(
   }
   for (const tool of configured.upstream ?? [])
     if (!tools.has(tool.name)) tools.set(tool.name, upstreamEntry(tool, policy));
+  const offers = new Offers(configured.offers ?? [], policy);
   faults.push(
-    ...profileFaults(configured.profiles, tools.keys(), resources.keys(), configured.prefixes ?? []),
+    ...profileFaults(configured.profiles, tools.keys(), resources.keys(), configured.later ?? NOTHING_LATER),
   );
   if (faults.length > 0) return { ok: false, faults };
   const profiles = Object.entries((configured.profiles ?? {}) as Record<string, ProfileRow>);
-  return { ok: true, catalog: assemble(tools, resources, profiles, policy) };
+  return { ok: true, catalog: assemble(tools, resources, offers, profiles, policy) };
 }
 
 /** What the address of a request shows. Throws `NotFound` for a profile that is not configured. */
@@ -259,16 +277,7 @@ function toolEntry(
 /** The breaker is that of the tool: one that fails says nothing about the others. */
 function upstreamEntry(tool: UpstreamTool, policy: AccessPolicy): ToolEntry {
   const { name, row, server } = tool;
-  const { origin, pathname: path, search } = server.url;
-  const endpoint: Endpoint = {
-    reference: row.endpoint,
-    module: null,
-    origin,
-    path,
-    query: search.slice(1),
-    pathArguments: [],
-    encodedSlashes: false,
-  };
+  const endpoint = upstreamEndpoint(server, row.endpoint);
   return toolEntry(name, row, endpoint, policy, 'outside', tool);
 }
 
@@ -286,6 +295,7 @@ function resourceEntry(
 function assemble(
   tools: ReadonlyMap<string, ToolEntry>,
   resources: ReadonlyMap<string, ResourceEntry>,
+  offers: Offers,
   profiles: readonly (readonly [name: string, row: ProfileRow])[],
   policy: AccessPolicy,
 ): Catalog {
@@ -300,16 +310,21 @@ function assemble(
     const shown = toolsOf(caller, hasTool).map(({ json }) => json);
     return `{"tools":[${shown.join(',')}]}`;
   };
-  const resourcesText = (caller: CallerClass, hasResource: Subset['hasResource']) => {
+  const resourcesText = (caller: CallerClass, subset: Subset) => {
     const shown = resourceJson.filter(
-      ({ entry }) => mayReadResource(entry.row, caller, policy) && hasResource(entry.uri),
+      ({ entry }) => mayReadResource(entry.row, caller, policy) && subset.hasResource(entry.uri),
     );
-    return `{"resources":[${shown.map(({ json }) => json).join(',')}]}`;
+    const items = [...shown.map(({ json }) => json), ...offers.itemsFor('resources', caller, subset)];
+    return `{"resources":[${items.join(',')}]}`;
   };
+  const offersText = (kind: OfferKind, caller: CallerClass, subset: Subset) =>
+    `{"${kind}":[${offers.itemsFor(kind, caller, subset).join(',')}]}`;
   const viewOf = (subset: Subset, { title, instructions }: ProfileRow = {}): CatalogView => ({
     ...subset,
     toolLists: perClass((caller) => toolsText(caller, subset.hasTool)),
-    resourceLists: perClass((caller) => resourcesText(caller, subset.hasResource)),
+    resourceLists: perClass((caller) => resourcesText(caller, subset)),
+    templateLists: perClass((caller) => offersText('resourceTemplates', caller, subset)),
+    promptLists: perClass((caller) => offersText('prompts', caller, subset)),
     toolCount: (caller) => toolsOf(caller, subset.hasTool).length,
     title,
     instructions,
@@ -317,6 +332,7 @@ function assemble(
   return {
     tools,
     resources,
+    offers,
     whole: viewOf({ hasTool: () => true, hasResource: () => true }),
     profiles: new Map(profiles.map(([name, row]) => [name, viewOf(profileSubset(row), row)])),
     toolListOf: (caller, hasTool) => new RepeatedResult(toolsText(caller, hasTool)),

@@ -75,7 +75,10 @@ export class McpDispatcher {
   ): Answer {
     switch (request.method) {
       case 'initialize':
-        return resultEnvelope(request.id, initialized(context, this.viewOf(context), authentication));
+        return resultEnvelope(
+          request.id,
+          initialized(context, this.viewOf(context), authentication, this.#catalog.current),
+        );
       case 'ping':
         return resultEnvelope(request.id, '{}');
       case 'tools/list':
@@ -84,6 +87,12 @@ export class McpDispatcher {
         return this.list(request, context, authentication);
       case 'tools/call':
       case 'resources/read':
+        return this.call(request, context, authentication, { progress });
+      case 'prompts/list':
+        this.#requirePrompts();
+        return this.list(request, context, authentication);
+      case 'prompts/get':
+        this.#requirePrompts();
         return this.call(request, context, authentication, { progress });
       default:
         throw new GatewayError('MethodNotFound');
@@ -98,7 +107,12 @@ export class McpDispatcher {
     if (id !== undefined && scope !== undefined) this.#signals.cancel(scope, id);
   }
 
-  /** tools/list and the lists of resources. `membersOf`: further members of the result for a class of callers. */
+  /** Clients of these revisions ask for prompts only where `initialize` says that there are some. */
+  #requirePrompts(): void {
+    if (!this.#catalog.current.offers.hasPrompts) throw new GatewayError('MethodNotFound');
+  }
+
+  /** tools/list and the lists of resources and prompts. `membersOf`: further members of the result for a class of callers. */
   list(
     request: RpcRequest,
     context: RouteContext,
@@ -110,7 +124,7 @@ export class McpDispatcher {
     );
   }
 
-  /** tools/call and resources/read. */
+  /** tools/call, prompts/get and resources/read. */
   call(
     request: RpcRequest,
     context: RouteContext,
@@ -118,9 +132,7 @@ export class McpDispatcher {
     options: CallOptions,
   ): Answer {
     return after(this.#requestContext(request, context, authentication), (requestContext) =>
-      request.method === 'tools/call'
-        ? this.#calls.callTool(request, requestContext, options)
-        : this.#calls.readResource(request, requestContext, options),
+      this.#calls.answer(request, requestContext, options),
     );
   }
 
@@ -157,9 +169,6 @@ export class McpDispatcher {
     { caller, context }: RequestContext,
     membersOf: ((caller: CallerClass) => string) | undefined,
   ): RpcText {
-    // Clients request templates because resources are served; there are none.
-    if (request.method === 'resources/templates/list')
-      return resultEnvelope(request.id, '{"resourceTemplates":[]}');
     const which = callerClass(caller);
     const list = this.#listOf(request.method, which, context);
     return (membersOf === undefined ? list : list.withMembers(membersOf(which))).answer(request.id);
@@ -167,9 +176,10 @@ export class McpDispatcher {
 
   #listOf(method: string, caller: CallerClass, context: RouteContext): RepeatedResult {
     const catalog = this.#catalog.current;
-    return method === 'tools/list'
-      ? shownTools(catalog, context).listFor(caller)
-      : viewAt(catalog, context).resourceLists[caller];
+    if (method === 'tools/list') return shownTools(catalog, context).listFor(caller);
+    const { resourceLists, templateLists, promptLists } = viewAt(catalog, context);
+    if (method === 'prompts/list') return promptLists[caller];
+    return (method === 'resources/list' ? resourceLists : templateLists)[caller];
   }
 
   #requestContext(
@@ -225,10 +235,16 @@ export function serverInfo({ site }: RouteContext, { title }: CatalogView) {
   return { name: site.project, ...(title === undefined ? {} : { title }), version: site.version };
 }
 
-function initialized(context: RouteContext, view: CatalogView, authentication: Authentication): string {
+function initialized(
+  context: RouteContext,
+  view: CatalogView,
+  authentication: Authentication,
+  { offers }: Catalog,
+): string {
+  const prompts = offers.hasPrompts ? { prompts: {} } : {};
   return JSON.stringify({
     protocolVersion: PROTOCOL_VERSION,
-    capabilities: { tools: {}, resources: {} },
+    capabilities: { tools: {}, resources: {}, ...prompts },
     serverInfo: serverInfo(context, view),
     instructions: instructionsFor(view, authentication),
   });

@@ -1,6 +1,6 @@
 /**
- * Streams of `subscriptions/listen` (MCP 2026-07-28): a client hears when a reload of the catalog changed its list of tools or
- * resources. They share the bound of event streams, and end with their session, a lifetime, or a stop.
+ * Streams of `subscriptions/listen` (MCP 2026-07-28): a client hears when a reload of the catalog changed its list of tools,
+ * prompts or resources. They share the bound of event streams, and end with their session, a lifetime, or a stop.
  */
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { type CallerClass, callerClass } from '../../domain/access.ts';
@@ -25,8 +25,12 @@ const COMMENT = ':\n\n';
 
 /** What a client can hear of, by the member of its filter. */
 const KINDS = {
-  toolsListChanged: { method: 'notifications/tools/list_changed', lists: 'toolLists' },
-  resourcesListChanged: { method: 'notifications/resources/list_changed', lists: 'resourceLists' },
+  toolsListChanged: { method: 'notifications/tools/list_changed', lists: ['toolLists'] },
+  promptsListChanged: { method: 'notifications/prompts/list_changed', lists: ['promptLists'] },
+  resourcesListChanged: {
+    method: 'notifications/resources/list_changed',
+    lists: ['resourceLists', 'templateLists'],
+  },
 } as const;
 type Kind = keyof typeof KINDS;
 
@@ -266,5 +270,5 @@ function isChanged(
   after: CatalogView,
 ): boolean {
   const { lists } = KINDS[kind];
-  return before?.[lists][caller].toString() !== after[lists][caller].toString();
+  return lists.some((list) => before?.[list][caller].toString() !== after[list][caller].toString());
 }

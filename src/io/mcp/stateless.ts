@@ -26,7 +26,11 @@ import {
 
 /** Milliseconds for which a client may keep a list. A reload of the catalog, which is rare, changes it. */
 const LIST_TTL_MS = 60_000;
-const CAPABILITIES = { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} };
+const CAPABILITIES = {
+  tools: { listChanged: true },
+  resources: { listChanged: true },
+  prompts: { listChanged: true },
+};
 
 /** HTTP statuses of errors that leave with 200 in the other revisions. */
 const STATUSES: Partial<Record<ErrorName, number>> = { MethodNotFound: 404, InvalidRequest: 400 };
@@ -63,11 +67,9 @@ export class StatelessMessages {
         resultEnvelope(id, this.#discovered(context, authentication)),
       'tools/list': list,
       'resources/list': list,
-      'resources/templates/list': (request, context) => this.#empty(request, context, 'resourceTemplates'),
-      'prompts/list': (request, context) => this.#empty(request, context, 'prompts'),
-      'prompts/get': () => {
-        throw new GatewayError('InvalidParams', 'there are no prompts');
-      },
+      'resources/templates/list': list,
+      'prompts/list': list,
+      'prompts/get': call,
       'subscriptions/listen': (request, context, authentication) =>
         this.#dispatcher.listen(request, context, authentication),
       'tools/call': call,
@@ -110,15 +112,11 @@ export class StatelessMessages {
     );
   }
 
-  #empty(request: RpcRequest, context: RouteContext, name: string): RpcAnswer {
-    requireFirstPage(request);
-    return resultEnvelope(request.id, `{${this.#membersOf(context).publicLists}"${name}":[]}`);
-  }
-
   /** What a module answers may change at any time, so a read may not be cached. */
   #call(...[request, context, authentication, progress]: Parameters<Method>): Answer {
     const { name, arguments: values } = request.params;
-    requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
+    if (request.method === 'tools/call')
+      requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
     const { calls, reads } = this.#membersOf(context);
     const members = request.method === 'resources/read' ? reads : calls;
     return this.#dispatcher.call(request, context, authentication, { progress, members });

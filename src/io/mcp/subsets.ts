@@ -53,12 +53,18 @@ const profileShape = compileSchema(
   ),
 );
 
+/** How names begin of tools, and URIs of resources, that other MCP servers may list later. */
+export interface LaterNames {
+  readonly tools: readonly string[];
+  readonly resources: readonly string[];
+}
+
 /** Faults of all profiles, an entry that matches nothing included, with paths that begin with `/McpProfiles`. */
 export function profileFaults(
   rows: unknown,
   tools: Iterable<string>,
   resources: Iterable<string>,
-  prefixes: readonly string[],
+  later: LaterNames,
 ): Fault[] {
   if (rows === undefined) return [];
   if (!isObject(rows)) return [{ path: '/McpProfiles', message: 'must be an object' }];
@@ -70,7 +76,7 @@ export function profileFaults(
         path: '',
         message: 'the name must be a lower-case letter, then up to 31 of a to z, 0 to 9 and "-"',
       });
-    if (faults.length === 0) faults.push(...unmatched(row as ProfileRow, names, prefixes));
+    if (faults.length === 0) faults.push(...unmatched(row as ProfileRow, names, later));
     return faults.map((fault) => within(`/McpProfiles/${pointer(name)}`, fault));
   });
 }
@@ -78,13 +84,13 @@ export function profileFaults(
 function unmatched(
   row: ProfileRow,
   names: { readonly tools: readonly string[]; readonly resources: readonly string[] },
-  prefixes: readonly string[],
+  later: LaterNames,
 ): Fault[] {
   return (['tools', 'resources'] as const).flatMap((kind) =>
     (row[kind] ?? []).flatMap((pattern, index) => {
       const isFound =
         names[kind].some((name) => matches(pattern, name, kind === 'tools')) ||
-        (kind === 'tools' && prefixes.some((prefix) => mayMatch(pattern, prefix)));
+        later[kind].some((prefix) => mayMatch(pattern, prefix));
       return isFound ? [] : [{ path: `/${kind}/${index}`, message: `matches none of the ${kind}` }];
     }),
   );

@@ -1,5 +1,5 @@
 /**
- * tools/call and resources/read: authorization, argument check, backend request, audit record. A refusal is a thrown
+ * tools/call, prompts/get and resources/read: authorization, argument check, backend request, audit record. A refusal is a thrown
  * `GatewayError`, a failed backend -32000, and a backend's own error a result with `isError` (spec 7.1).
  */
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
@@ -42,6 +42,7 @@ import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
 import { callUpstream } from './upstreams/calls.ts';
+import type { OfferEntry } from './upstreams/offers.ts';
 import type { UpstreamTool } from './upstreams/types.ts';
 
 interface ToolCallOptions {
@@ -68,8 +69,8 @@ export class ToolCalls {
   readonly #limits = new ToolLimits();
   /** Unknown names, which callers may invent, are not labels of metrics. */
   readonly observe: CallObserver = (call) => {
-    const { tools, resources } = this.#options.catalog.current;
-    const known = tools.has(call.name) || resources.has(call.name);
+    const { tools, resources, offers } = this.#options.catalog.current;
+    const known = tools.has(call.name) || resources.has(call.name) || offers.has(call.name);
     this.#options.onCall?.(known ? call : { ...call, name: '' });
   };
 
@@ -77,8 +78,19 @@ export class ToolCalls {
     this.#options = options;
   }
 
-  /** tools/call. Throws the refusal. */
-  callTool(request: RpcRequest, requestContext: RequestContext, { progress, members }: CallOptions): Answer {
+  /** Throws the refusal. */
+  answer(request: RpcRequest, requestContext: RequestContext, options: CallOptions): Answer {
+    switch (request.method) {
+      case 'tools/call':
+        return this.#callTool(request, requestContext, options);
+      case 'prompts/get':
+        return this.#getPrompt(request, requestContext, options);
+      default:
+        return this.#readResource(request, requestContext, options);
+    }
+  }
+
+  #callTool(request: RpcRequest, requestContext: RequestContext, { progress, members }: CallOptions): Answer {
     const { name, arguments: given } = request.params;
     const call = toolCall(request, requestContext, recordOf('mcp.tool', name, this.observe), members);
     if (progress !== undefined) {
@@ -143,21 +155,64 @@ export class ToolCalls {
     request: RpcRequest,
     call: ToolCall,
   ): Answer {
-    return callUpstream(this.#options, { tool, endpoint, timeoutMs, request, call }).then((outcome) => {
+    const { server, ownName } = tool;
+    const asked = { server, ownName, endpoint, timeoutMs, request, call };
+    return callUpstream(this.#options, asked).then((outcome) => {
       if (outcome.kind === 'failed') return this.#failed(outcome.result, call, TOOL_RESULT);
-      audit(call, call.record, outcome.isError ? 'error' : 'ok');
-      return resultEnvelope(call.id, outcome.text);
+      const isError = outcome.kind === 'refused' || outcome.isError;
+      audit(call, call.record, isError ? 'error' : 'ok');
+      if (outcome.kind === 'answer') return resultEnvelope(call.id, outcome.text);
+      const { code, message } = outcome;
+      const text = JSON.stringify({ error: { code, message } });
+      return resultEnvelope(call.id, toolResult(text, true, call.members));
     });
   }
 
-  /** resources/read. Throws the refusal. */
-  readResource(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
+  /** Prompts are those of other MCP servers. */
+  #getPrompt(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
+    const { name, arguments: given } = request.params;
+    const call = toolCall(request, requestContext, recordOf('mcp.prompt', name, this.observe), members);
+    const catalog = this.#options.catalog.current;
+    const entry = typeof name === 'string' ? catalog.offers.prompt(name) : undefined;
+    if (entry === undefined)
+      throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown prompt ${quoted(String(name))}`);
+    const { offer, callers } = entry;
+    this.#authorize(call, callers, 'prompt', shownTools(catalog, call.context).has(offer.name));
+    if (given !== undefined && given !== null && !isObject(given))
+      throw refused(call, call.record, 'invalid', 'InvalidParams', 'arguments must be an object');
+    return this.#askUpstream(entry, offer.ownName, request, call);
+  }
+
+  /** `ownName`: name or URI at the server. */
+  #askUpstream(
+    { offer: { server }, endpoint }: OfferEntry,
+    ownName: string,
+    request: RpcRequest,
+    call: ToolCall,
+  ): Answer {
+    const asked = { server, ownName, endpoint, timeoutMs: TIMEOUT_MS, request, call };
+    return callUpstream(this.#options, asked).then((outcome) => {
+      if (outcome.kind === 'failed') return this.#failed(outcome.result, call, TOOL_RESULT);
+      audit(call, call.record, outcome.kind === 'answer' ? 'ok' : 'error');
+      if (outcome.kind === 'answer') return resultEnvelope(call.id, outcome.text);
+      throw new GatewayError(REFUSALS[outcome.code] ?? 'ToolFailed', outcome.message.slice(0, REASON_MAX));
+    });
+  }
+
+  #readResource(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
     const { uri } = request.params;
     const call = toolCall(request, requestContext, recordOf('mcp.resource', uri, this.observe), members);
     if (typeof uri !== 'string' || uri === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const catalog = this.#options.catalog.current;
     const entry = catalog.resources.get(uri);
+    const offered = entry === undefined ? catalog.offers.resource(uri) : undefined;
+    if (offered !== undefined) {
+      const { name, ownName } = offered.offer;
+      this.#authorize(call, offered.callers, 'resource', viewAt(catalog, call.context).hasResource(name));
+      const prefixLength = name.length - ownName.length;
+      return this.#askUpstream(offered, uri.slice(prefixLength), request, call);
+    }
     if (entry === undefined) throw refused(call, call.record, 'unknown', 'ResourceNotFound', quoted(uri));
     this.#authorize(call, entry.readers, 'resource', viewAt(catalog, call.context).hasResource(uri));
     const form: ResultForm = {
@@ -173,7 +228,7 @@ export class ToolCalls {
   #authorize(
     call: ToolCall,
     allowed: ReadonlySet<CallerClass>,
-    what: 'tool' | 'resource',
+    what: 'tool' | 'prompt' | 'resource',
     isShown: boolean,
   ): void {
     const caller = callerClass(call.caller);
@@ -322,6 +377,14 @@ export class ToolCalls {
 
 /** Bytes of an answer that is judged, wrapped and written in one tick. Every answer that is too large to parse is longer. */
 const WHOLE_BYTES_MAX = 32 * 1024;
+
+/** Codes of a server that does not have what was asked for, or not with these arguments. */
+const REFUSALS: Readonly<Record<number, 'ResourceNotFound' | 'InvalidParams'>> = {
+  [-32002]: 'ResourceNotFound',
+  [-32602]: 'InvalidParams',
+};
+/** Characters of the message of a server. */
+const REASON_MAX = 500;
 
 type Sendable = Extract<Outgoing, { ok: true }>;
 

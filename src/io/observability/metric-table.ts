@@ -38,7 +38,7 @@ export const OBSERVED_METRICS = {
   ),
   gatehouse_calls_total: counter(
     'calls',
-    'Tool calls, resource reads and proxied REST calls by name and outcome.',
+    'Tool calls, prompts, resource reads and proxied REST calls by name and outcome.',
     openLabel('event'),
     openLabel('name'),
     openLabel('outcome'),

@@ -71,15 +71,17 @@ interface SpannedCall {
 
 export function endCall(span: TraceSpan, { event, name }: SpannedCall, outcome: string): void {
   const isTool = event === 'mcp.tool';
-  const method = isTool ? 'tools/call' : 'resources/read';
+  const isPrompt = event === 'mcp.prompt';
+  const method = isTool ? 'tools/call' : isPrompt ? 'prompts/get' : 'resources/read';
   const known = outcome === 'unknown' ? undefined : name;
-  span.name = isTool && known !== undefined ? `${method} ${known}` : method;
+  span.name = (isTool || isPrompt) && known !== undefined ? `${method} ${known}` : method;
   span.set({
     'mcp.method.name': method,
     'jsonrpc.protocol.version': '2.0',
     'gen_ai.operation.name': isTool ? 'execute_tool' : undefined,
     'gen_ai.tool.name': isTool ? known : undefined,
-    'mcp.resource.uri': isTool ? undefined : known,
+    'gen_ai.prompt.name': isPrompt ? known : undefined,
+    'mcp.resource.uri': isTool || isPrompt ? undefined : known,
     'gatehouse.call.outcome': outcome,
   });
   // The MCP conventions name a result with `isError` so.

@@ -1,8 +1,11 @@
 /** `subscriptions/listen`: the acknowledgement, changes after a reload, and every end of a stream. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import t, { type Test } from 'tap';
+import { resolveMcpServer } from '../../../src/domain/config/mcp-servers.ts';
 import { type ConfiguredRows, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
+import { type OfferKind, readOffers } from '../../../src/io/mcp/upstreams/offers.ts';
+import type { UpstreamServer } from '../../../src/io/mcp/upstreams/types.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { type McpFixture, type McpFixtureOptions, sessionOf, startMcp, TOKENS } from '../../support/mcp.ts';
 
@@ -94,7 +97,6 @@ t.test('subscriptions/listen: acknowledges what is served, then tells of a chang
   const mcp = await start(t);
   const stream = await listen(mcp, {
     toolsListChanged: true,
-    promptsListChanged: true,
     resourceSubscriptions: ['gatehouse://wallet/balance'],
   });
   t.strictSame([stream.status, stream.type], [200, 'text/event-stream']);
@@ -108,6 +110,34 @@ t.test('subscriptions/listen: acknowledges what is served, then tells of a chang
   t.strictSame(await stream.next(), COMPLETE, 'the same list and another one cause no message');
   t.equal(await stream.next(), undefined);
 });
+
+t.test(
+  'subscriptions/listen: prompts and templates of another server have the messages of their lists',
+  async (t) => {
+    const mcp = await start(t);
+    const filter = { promptsListChanged: true, resourcesListChanged: true };
+    const stream = await listen(mcp, filter);
+    t.strictSame(await stream.next(), acknowledged(filter));
+    const server: UpstreamServer = {
+      name: 'other',
+      url: { origin: 'http://127.0.0.1:1', pathname: '/mcp', search: '' },
+      headers: {},
+      session: undefined,
+      renewed: async () => undefined,
+      noteCall: () => undefined,
+    };
+    const configuration = resolveMcpServer('other', { url: 'http://127.0.0.1:1/mcp' });
+    const offered = (kind: OfferKind, item: object) => readOffers(server, configuration, kind, [item]).offers;
+    const prompts = offered('prompts', { name: 'greet' });
+    reload(mcp, { tools: {}, resources: {}, offers: prompts });
+    t.strictSame(await stream.next(), changed('prompts'));
+    const templates = offered('resourceTemplates', { uriTemplate: 'memo://{id}', name: 'By id' });
+    reload(mcp, { tools: {}, resources: {}, offers: [...prompts, ...templates] });
+    t.strictSame(await stream.next(), changed('resources'));
+    await mcp.listChanges.drain();
+    t.strictSame(await stream.next(), COMPLETE);
+  },
+);
 
 t.test('subscriptions/listen: each stream hears of the list of its caller and address', async (t) => {
   const profiles = { shop: { tools: ['wallet'] } };
@@ -127,7 +157,7 @@ t.test('subscriptions/listen: each stream hears of the list of its caller and ad
 
 t.test('subscriptions/listen: with nothing that can change it is complete at once', async (t) => {
   const mcp = await start(t);
-  const stream = await listen(mcp, { promptsListChanged: true });
+  const stream = await listen(mcp, { resourceSubscriptions: ['gatehouse://wallet/balance'] });
   t.strictSame(await stream.next(), acknowledged({}));
   t.strictSame(await stream.next(), COMPLETE);
   t.equal(mcp.listChanges.size, 0);

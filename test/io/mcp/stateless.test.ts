@@ -96,7 +96,7 @@ t.test('lists of 2026-07-28: the anonymous list may be cached for everybody', as
 });
 
 t.test('lists of 2026-07-28: templates and prompts are empty, and a prompt is not found', async (t) => {
-  const listed = { ...COMPLETE, ttlMs: 60_000, cacheScope: 'public' };
+  const listed = { ...COMPLETE, ttlMs: 60_000, cacheScope: 'private' };
   const templates = await send({ method: 'resources/templates/list' });
   t.strictSame(templates.json.result, { ...listed, resourceTemplates: [] });
   t.strictSame((await send({ method: 'prompts/list' })).json.result, { ...listed, prompts: [] });

@@ -18,7 +18,11 @@ const HANDSHAKE = {
 } as const;
 const STATELESS = {
   revision: '2026-07-28',
-  capabilities: { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} },
+  capabilities: {
+    tools: { listChanged: true },
+    resources: { listChanged: true },
+    prompts: { listChanged: true },
+  },
   unknownResource: -32602,
 } as const;
 export const MODES: readonly Mode[] = [

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { mcpServer } from '../../../src/actors/admin/mcp-server.ts';
-import type { McpServerConfiguration } from '../../../src/domain/config/mcp-servers.ts';
+import { DEFAULT_TOOL_ACCESS, type McpServerConfiguration } from '../../../src/domain/config/mcp-servers.ts';
 import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { actorPins } from '../../../src/io/mcp/upstreams/pins.ts';
@@ -22,7 +22,8 @@ export function configurationOf(
   { url }: UpstreamFixture,
   given: Partial<McpServerConfiguration> = {},
 ): McpServerConfiguration {
-  return { url, headers: {}, prefix: 'up_', allow: undefined, rows: {}, ...given };
+  const access = { promptAccess: DEFAULT_TOOL_ACCESS, resourceAccess: DEFAULT_TOOL_ACCESS };
+  return { url, headers: {}, prefix: 'up_', allow: undefined, rows: {}, ...access, ...given };
 }
 
 export async function startGateway(
@@ -64,7 +65,7 @@ export async function startGateway(
     onFound: (server, names) => found.push([server, ...names]),
     onTools() {
       const upstream = servers.tools();
-      const rows = { tools: {}, resources: {}, upstream, prefixes: ['up_'] };
+      const rows = { tools: {}, resources: {}, upstream, offers: servers.offers() };
       const policy = { personalReads: true };
       mcp.catalog.reload(loadCatalog(BUILT_IN, rows, new Map([['wallet', mcp.backendUrl]]), policy));
       noted();

@@ -20,6 +20,8 @@ export interface UpstreamFixture {
   readonly url: string;
   /** Listed as they stand. */
   tools: unknown[];
+  /** Results of further methods that list; the capabilities follow from them when a session opens. */
+  lists: Readonly<Record<string, object>>;
   /** Tools of one page. */
   pageSize: number;
   /** Answers tools/call; unless set, with the arguments as text. */
@@ -65,6 +67,7 @@ export async function startUpstream(tools: unknown[]): Promise<UpstreamFixture> 
   const fixture: UpstreamFixture = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     tools,
+    lists: {},
     pageSize: 100,
     respond: echo,
     onList: undefined,
@@ -131,8 +134,10 @@ function serve(
     const opened = `s${fixture.sessions.opened}`;
     known.add(opened);
     response.setHeader('mcp-session-id', opened);
-    const facts = '"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"other","version":"1"}';
-    json(response, resultOf(id, `{"protocolVersion":"2025-11-25",${facts}}`));
+    const offered = Object.keys(fixture.lists).map((method) => [method.split('/')[0], {}]);
+    const capabilities = { tools: { listChanged: true }, ...Object.fromEntries(offered) };
+    const facts = { capabilities, serverInfo: { name: 'other', version: '1' } };
+    json(response, resultOf(id, JSON.stringify({ protocolVersion: '2025-11-25', ...facts })));
   } else if (!known.has(session)) {
     json(
       response,
@@ -146,7 +151,9 @@ function serve(
     if (fixture.onList === undefined)
       json(response, resultOf(id, pageOf(fixture, message.params?.['cursor'])));
     else fixture.onList(response, id);
-  } else fixture.respond(asked, response);
+  } else if (Object.hasOwn(fixture.lists, message.method))
+    json(response, resultOf(id, JSON.stringify(fixture.lists[message.method])));
+  else fixture.respond(asked, response);
 }
 
 function pageOf({ tools, pageSize }: UpstreamFixture, cursor: unknown): string {

@@ -1,12 +1,11 @@
 /**
- * tools/call of another MCP server over the module client. A call is repeated only when the server refused it for a lost
+ * Requests to another MCP server over the module client. A call is repeated only when the server refused it for a lost
  * session. The caller's bearer and identity never go there.
  */
 import { performance } from 'node:perf_hooks';
 import type { Endpoint } from '../../http-client/endpoint.ts';
 import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
-import { toolResult } from '../answer.ts';
 import { yieldToLoop } from '../batch.ts';
 import { type BackendCalls, callBackend, type RunningCall, type ToolCall } from '../calls/backend-call.ts';
 import type { RpcRequest } from '../rpc.ts';
@@ -19,7 +18,7 @@ import {
   UpstreamStream,
   withMembers,
 } from './message.ts';
-import type { UpstreamServer, UpstreamSession, UpstreamTool } from './types.ts';
+import type { UpstreamServer, UpstreamSession } from './types.ts';
 
 const IS_EVENTS = /^text\/event-stream\s*(?:;|$)/i;
 /** A server that keeps a stream open behind the response is waited for so long; then the connection is closed. */
@@ -31,7 +30,9 @@ const REQUESTS_MAX = 16;
 const WHOLE_BYTES_MAX = 32 * 1024;
 
 interface UpstreamCall {
-  readonly tool: UpstreamTool;
+  readonly server: UpstreamServer;
+  /** Name or URI there. */
+  readonly ownName: string;
   readonly endpoint: Endpoint;
   readonly timeoutMs: number;
   readonly request: RpcRequest;
@@ -42,14 +43,15 @@ type Failure = Extract<ModuleResult, { ok: false }>;
 type UpstreamOutcome =
   /** `text`: the JSON of the result. */
   | { readonly kind: 'answer'; readonly text: string; readonly isError: boolean }
+  /** An error of the server. */
+  | { readonly kind: 'refused'; readonly code: number; readonly message: string }
   | { readonly kind: 'failed'; readonly result: Failure };
 
 /** The ids of calls differ from the numbers that the client library counts in the same session. */
 let calls = 0;
 
 export function callUpstream(backend: BackendCalls, given: UpstreamCall): Promise<UpstreamOutcome> {
-  const { server } = given.tool;
-  const { session } = server;
+  const { session } = given.server;
   if (session === undefined) return Promise.resolve(failed('ModuleUnavailable', 'no session'));
   const startedMs = performance.now();
   return attempt(backend, given, session, given.timeoutMs).then((ended) => {
@@ -68,7 +70,7 @@ async function repeated(
   given.call.context.onAbort(() => {
     isGone = true;
   });
-  const session = await given.tool.server.renewed(lost);
+  const session = await given.server.renewed(lost);
   if (isGone) return failed('Aborted', 'the caller left');
   if (session === undefined) return failed('ModuleUnavailable', 'the session is lost');
   const leftMs = given.timeoutMs - (performance.now() - startedMs);
@@ -84,11 +86,10 @@ interface Ended {
 
 function attempt(
   backend: BackendCalls,
-  { tool, endpoint, request, call }: UpstreamCall,
+  { server, ownName, endpoint, request, call }: UpstreamCall,
   session: UpstreamSession,
   timeoutMs: number,
 ): Promise<Ended> {
-  const { server, ownName } = tool;
   calls += 1;
   const id = `"g${calls}"`;
   let stream: UpstreamStream | undefined;
@@ -190,14 +191,7 @@ async function inSlices(id: string, answer: ModuleAnswer, call: ToolCall): Promi
 
 function read(response: UpstreamResponse, { status }: ModuleAnswer, { members }: ToolCall): UpstreamOutcome {
   if (response.kind === 'tooLarge') return failed('ModuleAnswerTooLarge', 'too many values');
-  if (response.kind === 'error') {
-    const { code, message } = response;
-    return {
-      kind: 'answer',
-      text: toolResult(JSON.stringify({ error: { code, message } }), true, members),
-      isError: true,
-    };
-  }
+  if (response.kind === 'error') return { ...response, kind: 'refused' };
   if (response.kind === 'invalid' || status >= 300)
     return failed('ModuleFailed', `no response, status ${status}`);
   return { kind: 'answer', text: withMembers(response.text, members), isError: response.isError };

@@ -20,7 +20,7 @@ const SCHEMA_MAX = 64 * 1024;
 const DEFINITION_MAX = 128 * 1024;
 const NESTING_MAX = 64;
 /** Names that every host takes. */
-const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+export const UPSTREAM_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const NAME_SHOWN_MAX = 64;
 /** Definitions that are checked in one event-loop tick: compiling a schema takes about a millisecond. */
 const SLICE = 4;
@@ -74,11 +74,11 @@ function readTool(
 ): UpstreamTool | string {
   const name = prefix + ownName;
   if (!isObject(definition) || ownName === '') return 'has no name';
-  if (!NAME.test(name) || ownName === '__proto__')
+  if (!UPSTREAM_NAME.test(name) || ownName === '__proto__')
     return `"${shownName(name)}" is no name of at most 64 letters, digits, "_" and "-"`;
   if (isDeeper(approvedPart(definition), NESTING_MAX)) return 'is nested too deep';
   const { inputSchema, outputSchema } = definition;
-  const unseen = unseenIn(definition);
+  const unseen = unseenIn(Object.values(approvedPart(definition)));
   if (unseen !== undefined) return `has the invisible character ${unseen}`;
   const schemaCharacters = JSON.stringify([inputSchema, outputSchema]).length;
   if (schemaCharacters > SCHEMA_MAX) return `has schemas of more than ${SCHEMA_MAX} characters`;
@@ -136,14 +136,14 @@ function isAllowed({ allow }: McpServerConfiguration, name: string): boolean {
   return allow === undefined || allow.some((pattern) => matches(pattern, name, false));
 }
 
-function isDeeper(value: unknown, max: number): boolean {
+export function isDeeper(value: unknown, max: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return max === 0 || Object.values(value).some((item) => isDeeper(item, max - 1));
 }
 
 /** Names the first character of any text that a reader would not see: it could hide an order to a model. */
-function unseenIn(definition: JsonObject) {
-  const shown = textsOf(Object.values(approvedPart(definition)), NESTING_MAX + 1);
+export function unseenIn(values: readonly unknown[]): string | undefined {
+  const shown = textsOf(values, NESTING_MAX + 1);
   const found = UNSEEN.exec(shown.join('\n').replace(EMOJI_JOINED, ''));
   const code = found?.[0].codePointAt(0);
   return code === undefined ? undefined : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
@@ -155,6 +155,6 @@ function textsOf(value: unknown, depth: number): string[] {
   return Object.entries(value).flatMap(([key, item]) => [key, ...textsOf(item, depth - 1)]);
 }
 
-function shownName(name: string): string {
+export function shownName(name: string): string {
   return JSON.stringify(name.slice(0, NAME_SHOWN_MAX)).slice(1, -1);
 }

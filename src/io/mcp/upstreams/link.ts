@@ -9,8 +9,9 @@ import type { Target } from '../../http-client/endpoint.ts';
 import type { ModuleResult } from '../../http-client/types.ts';
 import type { YieldToLoop } from '../batch.ts';
 import { isObject } from '../input-schema.ts';
-import { type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
+import { type LeftOut, type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
 import { guardedFetch } from './guarded-fetch.ts';
+import { OFFER_KINDS, OFFERED, type Offer, type OfferKind, readOffers } from './offers.ts';
 import type { Pins, SettledTools } from './pins.ts';
 import type { UpstreamServer, UpstreamSession } from './types.ts';
 
@@ -64,6 +65,8 @@ export class ServerLink implements UpstreamServer {
   reason: string | undefined;
   /** What is made of the list: until there is one, of what is approved. */
   settled: Omit<SettledTools, 'found'> = { served: [], hidden: [], leftOut: [] };
+  /** Prompts and resources of the last lists. */
+  offers: readonly Offer[] = [];
   readonly #deps: LinkDeps;
   #client: Client | undefined;
   #transport: StreamableHTTPClientTransport | undefined;
@@ -192,7 +195,8 @@ export class ServerLink implements UpstreamServer {
       requestInit: { headers: this.headers },
       fetch: this.#guard.fetch,
     });
-    client.setNotificationHandler('notifications/tools/list_changed', () => this.#changed());
+    for (const list of ['tools', 'prompts', 'resources'] as const)
+      client.setNotificationHandler(`notifications/${list}/list_changed`, () => this.#changed());
     this.#guard.renew();
     this.#client = client;
     this.#transport = transport;
@@ -243,10 +247,35 @@ export class ServerLink implements UpstreamServer {
 
   async #readList(client: Client): Promise<void> {
     this.#guard.renew();
-    const definitions = await listed(client);
-    this.#read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+    const hasTools = client.getServerCapabilities()?.tools !== undefined;
+    const definitions = hasTools ? await listed(client, 'tools/list', 'tools') : [];
+    const read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+    const leftOut: LeftOut[] = [];
+    const offers: Offer[] = [];
+    for (const kind of OFFERED) {
+      const found = await this.#readOffers(client, kind);
+      offers.push(...found.offers);
+      leftOut.push(...found.leftOut);
+    }
+    this.offers = offers;
+    this.#read = { tools: read.tools, leftOut: [...read.leftOut, ...leftOut] };
     this.#isListed = true;
     await this.#settle(this.#read);
+  }
+
+  /** A list that fails leaves out what it would have: the tools are served all the same. */
+  async #readOffers(client: Client, kind: OfferKind): Promise<ReturnType<typeof readOffers>> {
+    const { method, capability } = OFFER_KINDS[kind];
+    if (client.getServerCapabilities()?.[capability] === undefined) return { offers: [], leftOut: [] };
+    this.#guard.renew();
+    try {
+      const items = await listed(client, method, kind);
+      await this.#deps.yieldToLoop();
+      return readOffers(this, this.configuration, kind, items);
+    } catch (error) {
+      if (isObject(error) && error['code'] === METHOD_NOT_FOUND) return { offers: [], leftOut: [] };
+      return { offers: [], leftOut: [{ name: method, reason: reasonOf(error) }] };
+    }
   }
 
   /** One after the other: a decision counts although a list is compared at the same time. */
@@ -289,23 +318,26 @@ export class ServerLink implements UpstreamServer {
 /** Revision of a server that names none. */
 const OLDEST_REVISION = '2025-03-26';
 
-/** All pages. One tool too many shows that there are more. */
-async function listed(client: Client): Promise<unknown[]> {
-  if (client.getServerCapabilities()?.tools === undefined) return [];
-  const definitions: unknown[] = [];
+/** JSON-RPC: of a server that has resources and no templates. */
+const METHOD_NOT_FOUND = -32601;
+
+/** All pages. One item too many shows that there are more. */
+async function listed(client: Client, method: string, member: string): Promise<unknown[]> {
+  const items: unknown[] = [];
   let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX && definitions.length <= TOOLS_MAX; page += 1) {
+  for (let page = 0; page < PAGES_MAX && items.length <= TOOLS_MAX; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
-    const result: unknown = await client.request({ method: 'tools/list', params }, ANY_RESULT, {
+    const result: unknown = await client.request({ method, params }, ANY_RESULT, {
       timeout: REQUEST_MS,
     });
-    if (!isObject(result) || !Array.isArray(result['tools'])) throw new TypeError('tools/list has no list');
-    definitions.push(...result['tools'].slice(0, TOOLS_MAX + 1));
+    const list = isObject(result) ? result[member] : undefined;
+    if (!isObject(result) || !Array.isArray(list)) throw new TypeError(`${method} has no list`);
+    items.push(...list.slice(0, TOOLS_MAX + 1));
     const next = result['nextCursor'];
-    if (typeof next !== 'string') return definitions;
+    if (typeof next !== 'string') return items;
     cursor = next;
   }
-  return definitions;
+  return items;
 }
 
 /** Of the innermost cause, which says more: a connection refused is only "fetch failed" at the top. */

@@ -16,18 +16,27 @@ const UNNAMED_ERROR = -32603;
 /** Members of `_meta` that the gateway sets itself, or that are between it and its caller. */
 const OWN_META = /^(?:progressToken|traceparent|tracestate|baggage|io\.modelcontextprotocol\/.*)$/;
 
-/** The body of a tools/call. `id`: JSON text, which is the token of its progress too. */
+/**
+ * The body of a request of a caller, by the name that the server knows. `id`: JSON text, which is the token of its progress
+ * too.
+ */
 export function callMessage(
   id: string,
   ownName: string,
   request: RpcRequest,
   wantsProgress: boolean,
 ): string {
-  const given = paramText(request, 'arguments');
-  const values = given === undefined || given === 'null' ? '{}' : given;
+  const { method } = request;
   const meta = metaOf(request, wantsProgress ? [`"progressToken":${id}`] : []);
-  const params = `"name":${JSON.stringify(ownName)},"arguments":${values}${meta}`;
-  return `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${params}}}`;
+  const name = JSON.stringify(ownName);
+  const params =
+    method === 'resources/read' ? `"uri":${name}` : `"name":${name},"arguments":${valuesOf(request)}`;
+  return `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":{${params}${meta}}}`;
+}
+
+function valuesOf(request: RpcRequest): string {
+  const given = paramText(request, 'arguments');
+  return given === undefined || given === 'null' ? '{}' : given;
 }
 
 function metaOf(request: RpcRequest, members: string[]): string {

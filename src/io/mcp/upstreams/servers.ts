@@ -4,6 +4,7 @@ import type { Definitions } from '../../../actors/admin/mcp-server.ts';
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import type { Log } from '../../observability/log.ts';
 import { type LinkDeps, ServerLink } from './link.ts';
+import type { Offer } from './offers.ts';
 import type { UpstreamTool } from './types.ts';
 
 type Configured = Readonly<Record<string, McpServerConfiguration>>;
@@ -52,6 +53,10 @@ export class UpstreamServers implements UpstreamAdministration {
 
   tools(): readonly UpstreamTool[] {
     return [...this.#links.values()].flatMap(({ settled }) => settled.served);
+  }
+
+  offers(): readonly Offer[] {
+    return [...this.#links.values()].flatMap(({ offers }) => offers);
   }
 
   get links(): readonly ServerLink[] {
