@@ -57,7 +57,9 @@ t.test('connect: docs/connect.md names each host that tests run, in the version 
     '@modelcontextprotocol/inspector': 'Inspector',
     '@modelcontextprotocol/sdk': 'Official SDK',
   };
-  const clients = Object.entries(own).filter(([name]) => name.startsWith('@modelcontextprotocol/'));
+  const isClient = (name: string) =>
+    name.startsWith('@modelcontextprotocol/') && !name.startsWith('@modelcontextprotocol/server-');
+  const clients = Object.entries(own).filter(([name]) => isClient(name));
   const run = [
     ...Object.entries(CLI_HOSTS).map(([name, host]) => [name, versionOf(host)]),
     ...[...Object.entries({ ...peers, ...Object.fromEntries(clients) })]

@@ -27,7 +27,7 @@ import { isDeeper, type LeftOut, shownName, UPSTREAM_NAME, unseenIn } from './de
 import type { UpstreamServer } from './types.ts';
 
 /** Items of one list of one server. */
-export const OFFERS_MAX = 512;
+const OFFERS_MAX = 512;
 /** Characters of one item. */
 const ITEM_MAX = 16 * 1024;
 const NESTING_MAX = 16;

@@ -1,0 +1,148 @@
+/**
+ * The official server "everything" behind the real program, used by both official clients: tools with every kind of content,
+ * resources, templates, prompts, progress and cancellation.
+ */
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { Client as ClientOne } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import t, { type Test } from 'tap';
+import { expectOk, mcpLogin, signUp, updateKey } from '../../../kit/agent.ts';
+import { pickPort } from '../../../kit/free-port.ts';
+import { launch, NO_LIMITS, plainEnvironment } from '../../../kit/launch.ts';
+import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
+
+t.setTimeout(240_000);
+
+const packageFile = createRequire(import.meta.url).resolve(
+  '@modelcontextprotocol/server-everything/package.json',
+);
+const port = await pickPort();
+const server = spawn(process.execPath, [join(dirname(packageFile), 'dist/index.js'), 'streamableHttp'], {
+  env: { ...plainEnvironment(), PORT: String(port) },
+  stdio: ['ignore', 'ignore', 'pipe'],
+});
+t.teardown(() => server.kill('SIGKILL'));
+await new Promise<void>((resolve, reject) => {
+  server.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
+  let text = '';
+  server.stderr.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+    if (/listening on port/.test(text)) resolve();
+  });
+});
+const gateway = await launch({
+  configuration: {
+    McpServers: { all: { url: `http://127.0.0.1:${port}/mcp` } },
+    Settings: NO_LIMITS,
+  },
+});
+t.teardown(() => gateway.stop());
+await gateway.said(/mcp server up/);
+const person = await signUp(gateway.url);
+expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+const token = String(login.json['result']?.['sessionId']);
+
+/** What the clients of both versions have alike. */
+interface AnyClient {
+  listTools(): Promise<{ tools: { name: string }[] }>;
+  callTool(
+    params: { name: string; arguments?: Record<string, unknown> },
+    ...more: never[]
+  ): Promise<Record<string, unknown>>;
+  listResources(): Promise<{ resources: { uri: string }[] }>;
+  listResourceTemplates(): Promise<{ resourceTemplates: { uriTemplate: string }[] }>;
+  readResource(params: { uri: string }): Promise<{ contents: object[] }>;
+  listPrompts(): Promise<{ prompts: { name: string }[] }>;
+  getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<{ messages: object[] }>;
+}
+
+async function useEverything(t: Test, client: AnyClient): Promise<void> {
+  const { tools } = await client.listTools();
+  const names = tools.map(({ name }) => name).filter((name) => name.startsWith('all_'));
+  for (const name of [
+    'echo',
+    'get-sum',
+    'get-tiny-image',
+    'get-structured-content',
+    'get-resource-reference',
+  ])
+    t.ok(names.includes(`all_${name}`), name);
+  const call = (name: string, values: Record<string, unknown>) =>
+    client.callTool({ name: `all_${name}`, arguments: values });
+  t.match(await call('echo', { message: 'Grüße' }), { content: [{ type: 'text', text: 'Echo: Grüße' }] });
+  t.match(await call('get-sum', { a: 2, b: 3 }), { content: [{ type: 'text', text: /5/ }] });
+  const { content } = await call('get-tiny-image', {});
+  t.match(content, [{ type: 'text' }, { type: 'image', mimeType: 'image/png' }, { type: 'text' }]);
+  const structured = await call('get-structured-content', { location: 'New York' });
+  t.match(structured['structuredContent'], { temperature: Number });
+  const reference = await call('get-resource-reference', { resourceType: 'Text', resourceId: 1 });
+  t.match(JSON.stringify(reference), /"type":"resource","resource":\{"uri":"demo:/);
+  t.match(await call('get-annotated-message', { messageType: 'error' }), {
+    content: [{ annotations: { priority: 1, audience: ['user', 'assistant'] } }],
+  });
+  t.match(await call('get-sum', { a: 'two' }), { isError: true }, 'the argument check');
+
+  const { resources } = await client.listResources();
+  const uri = resources.map((each) => each.uri).find((each) => each.startsWith('up+all:'));
+  t.match((await client.readResource({ uri: uri ?? '' })).contents, [{ text: String }]);
+  const { resourceTemplates } = await client.listResourceTemplates();
+  t.ok(
+    resourceTemplates.some(({ uriTemplate }) =>
+      uriTemplate.startsWith('up+all:demo://resource/dynamic/text/'),
+    ),
+  );
+  const dynamic = await client.readResource({ uri: 'up+all:demo://resource/dynamic/text/3' });
+  t.match(dynamic.contents, [{ uri: 'demo://resource/dynamic/text/3' }]);
+  const { prompts } = await client.listPrompts();
+  t.ok(prompts.some(({ name }) => name === 'all_simple-prompt'));
+  const got = await client.getPrompt({ name: 'all_args-prompt', arguments: { city: 'Riga' } });
+  t.match(got.messages, [{ role: 'user', content: { type: 'text', text: /weather in Riga/ } }]);
+}
+
+const LONG = { name: 'all_trigger-long-running-operation', arguments: { duration: 0.4, steps: 4 } };
+const ENDLESS = { ...LONG, arguments: { duration: 3_600, steps: 3_600_000 } };
+
+/** Resolves with the reports. */
+async function progressOf(
+  call: (onprogress: (report: { progress: number }) => void) => Promise<unknown>,
+): Promise<number[]> {
+  const reports: number[] = [];
+  await call(({ progress }) => reports.push(progress));
+  return reports;
+}
+
+t.test(
+  'everything server, client 1: contents, resources, templates, prompts, progress, cancellation',
+  async (t) => {
+    const client = new ClientOne({ name: 'test', version: '1.0.0' });
+    t.teardown(() => client.close());
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
+        requestInit: { headers: bearer(token) },
+      }),
+    );
+    await useEverything(t, client as unknown as AnyClient);
+    const reports = await progressOf((onprogress) => client.callTool(LONG, undefined, { onprogress }));
+    t.same(reports, [1, 2, 3, 4]);
+    const stop = new AbortController();
+    const stopped = client.callTool(ENDLESS, undefined, {
+      signal: stop.signal,
+      onprogress: () => stop.abort(),
+    });
+    await t.rejects(stopped);
+  },
+);
+
+for (const mode of MODES)
+  t.test(`everything server, client 2, ${mode.name}: the same`, async (t) => {
+    const { client } = await connectMode(t, gateway.url, mode, bearer(token));
+    await useEverything(t, client as unknown as AnyClient);
+    const reports = await progressOf((onprogress) => client.callTool(LONG, { onprogress }));
+    t.same(reports, [1, 2, 3, 4]);
+    const stop = new AbortController();
+    const stopped = client.callTool(ENDLESS, { signal: stop.signal, onprogress: () => stop.abort() });
+    await t.rejects(stopped);
+  });
