@@ -97,9 +97,14 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
   };
   const loaded = load({
     McpServers: {
-      a: { url, headers: { Authorization: 'env:TOKEN' }, tools: { rows: { x: { appScope: true } } } },
+      a: {
+        url,
+        headers: { Authorization: 'env:TOKEN' },
+        tools: { rows: { x: { appScope: true } } },
+        prompts: { restricted: [] },
+      },
     },
-    McpProfiles: { p: { tools: ['a_x', 'a_*', 'a'] } },
+    McpProfiles: { p: { tools: ['a_x', 'a_*', 'a'], resources: ['up+a:*'] } },
   });
   t.same(loaded.ok && loaded.configuration.mcpServers, {
     a: {
@@ -108,6 +113,8 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
       prefix: 'a_',
       allow: undefined,
       rows: { x: { restricted: ['McpBasic'], appScope: true } },
+      promptAccess: { restricted: [] },
+      resourceAccess: { restricted: ['McpBasic'] },
     },
   });
   t.same(faults({ McpServers: { a: { url }, b: { url, prefix: 'a_' } } }), [
