@@ -198,6 +198,35 @@ t.test('webhooks: without a lease no checkpoint is written, and a stop ends well
   t.same(rig.faults, []);
 });
 
+t.test(
+  'webhooks: an application that comes back while it queues for a slot is delivered to once at a time',
+  async (t) => {
+    const { owned, ownership } = owner('77', '78', '79');
+    const concurrency = { inFlightMax: 2, perHostMax: 8, failingMax: 1, failingMin: 0 };
+    const rig = await createRig({ ownership, concurrency });
+    for (const appId of ['78', '79', '77']) await rig.register(appId, { ownerId: appId });
+    const waiting = new Map<string, (answer: 200) => void>();
+    rig.receivers.answer = ({ url }) => new Promise((resolve) => waiting.set(url, resolve));
+    for (const userId of ['78', '79', '77']) {
+      rig.log.append({ userId });
+      await rig.settle();
+    }
+    t.same([...waiting.keys()], [urlOf('78'), urlOf('79')], 'both slots are taken');
+    owned.delete('77');
+    await rig.dispatcher.ownershipChanged();
+    owned.add('77');
+    await rig.dispatcher.ownershipChanged();
+    await rig.settle();
+    for (const answer of [...waiting.values()]) answer(200);
+    await rig.settle();
+    t.equal(rig.receivers.got.filter(({ url }) => url === urlOf('77')).length, 1);
+    waiting.get(urlOf('77'))?.(200);
+    await rig.settle();
+    t.same(rig.receivers.numbers(urlOf('77')), [3]);
+    t.same(rig.faults, []);
+  },
+);
+
 // covers C19
 t.test(
   'webhooks: each partition has a checkpoint, and its next owner reads the log from there on',
