@@ -4,7 +4,7 @@
  */
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
-import { MODULE_NAME, RESERVED_NAMES } from '../domain/config/configuration.ts';
+import { DEFAULTS, MODULE_NAME, RESERVED_NAMES } from '../domain/config/configuration.ts';
 import { SECRET_PATHS } from '../domain/config/keys.ts';
 import { parseHostPort } from '../domain/host-port.ts';
 import { decodeBase64url } from '../domain/ids.ts';
@@ -140,7 +140,41 @@ export function foreignSecrets(file: unknown): Fault[] {
 export function valueFaults(file: unknown): Fault[] {
   const faults: Fault[] = [];
   for (const [path, judge] of CHECKS) walk(file, path.split('.'), '', judge, faults);
-  return [...faults, ...oauthFaults(file), ...mcpServerFaults(file), ...proxyFaults(file)];
+  return [
+    ...faults,
+    ...oauthFaults(file),
+    ...mcpServerFaults(file),
+    ...proxyFaults(file),
+    ...portFaults(file),
+    ...publicFaults(file),
+  ];
+}
+
+/** Two listeners of the file on one port: the second could not be opened. Port 0 is a free one for each. */
+function portFaults(file: unknown): Fault[] {
+  const [listen, internal] = [sectionOf(file, 'Listen'), sectionOf(file, 'Internal')];
+  const port = listen['port'];
+  const hosts = [listen['host'] ?? DEFAULTS['Listen.host'], internal['host'] ?? DEFAULTS['Internal.host']];
+  const isShared = hosts[0] === hosts[1] || hosts.some((host) => host === '0.0.0.0' || host === '::');
+  if (typeof port !== 'number' || port === 0 || port !== internal['port'] || !isShared) return [];
+  return [{ path: 'Internal.port', message: 'is the port of Listen' }];
+}
+
+/** A prefix outside of its module would open nothing. */
+function publicFaults(file: unknown): Fault[] {
+  return Object.entries(sectionOf(file, 'Modules')).flatMap(([name, module]) => {
+    const prefixes = isRecord(module) && Array.isArray(module['public']) ? module['public'] : [];
+    return prefixes.flatMap((prefix: unknown, at) =>
+      typeof prefix !== 'string' || `${prefix}/`.startsWith(`/${name}/`)
+        ? []
+        : [{ path: `Modules.${name}.public.${at}`, message: `is not below /${name}, where this module is` }],
+    );
+  });
+}
+
+function sectionOf(file: unknown, key: string): Readonly<Record<string, unknown>> {
+  const section = isRecord(file) ? file[key] : undefined;
+  return isRecord(section) ? section : {};
 }
 
 /**
