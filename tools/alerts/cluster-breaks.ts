@@ -53,6 +53,24 @@ export const CLUSTER_BREAKS: readonly Break[] = [
     },
   },
   {
+    title: 'the role of a node may not log in to the database',
+    alerts: ['GatehouseDatabaseRefuses'],
+    async set(stage) {
+      const cluster = await stage.cluster({ nodes: 1 });
+      const admin = databaseOf(stage, cluster);
+      await admin.script('select 1');
+      return {
+        targets: targetsOf(cluster),
+        async act() {
+          await admin.script("do $$ begin execute format('alter role %I nologin', current_user); end $$");
+          await admin.script(
+            'select pg_terminate_backend(pid) from pg_stat_activity where usename = current_user and pid <> pg_backend_pid()',
+          );
+        },
+      };
+    },
+  },
+  {
     title: 'a transaction stays open while the log grows',
     alerts: ['GatehouseHeadBloated'],
     async set(stage) {

@@ -148,7 +148,13 @@ const TABLE = [
         'upload_prebuffered_bytes',
         'storage_reserved_bytes',
       ]),
-      panel('Downloads by outcome', ['downloads_total', 'downloads_refused_total', 'downloads_broken_total']),
+      panel('Downloads by outcome, and calls of the file system', [
+        'downloads_total',
+        'downloads_refused_total',
+        'downloads_broken_total',
+        'file_calls',
+        'file_calls_unanswered_total',
+      ]),
       panel('Files published and removed, operations that failed', [
         'storage_files_published_total',
         'storage_files_removed_total',
@@ -160,10 +166,6 @@ const TABLE = [
         'file_cache_entries',
         'file_cache_hits_total',
         'file_cache_misses_total',
-      ]),
-      panel('File system calls, and those that were answered before they ended', [
-        'file_calls',
-        'file_calls_unanswered_total',
       ]),
       panel('Limits of bandwidth', [
         'throttle_streams',
