@@ -14,6 +14,7 @@ import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../kit/agent
 import { startNodes } from '../kit/cluster/nodes.ts';
 import { startPostgres } from '../kit/cluster/postgres.ts';
 import { launch, plainEnvironment } from '../kit/launch.ts';
+import { startConformanceUpstream } from './conformance-upstream.ts';
 import { runAuthorization } from './connect/conformance.ts';
 
 const SUITE = [
@@ -99,7 +100,7 @@ function createBearerProxy(target: () => { gateway: string; bearer: string }): h
   });
 }
 
-function configurationOf(backend: string, proxy: string): object {
+function configurationOf(backend: string, proxy: string, upstream: string): object {
   const tool = { method: 'GET', description: 'A tool of the conformance suite.', inputSchema: NO_ARGUMENTS };
   return {
     Settings: { ApiRPSLimit: RPS, IpRPSLimit: RPS, PubKeyApiRPSLimit: RPS, McpApiRPSLimit: RPS },
@@ -117,6 +118,8 @@ function configurationOf(backend: string, proxy: string): object {
       test_error_handling: { ...tool, endpoint: `${backend}/error` },
       json_schema_2020_12_tool: { ...tool, endpoint: `${backend}/schema`, inputSchema: SCHEMA_2020 },
     },
+    // Its names are those of the suite.
+    McpServers: { suite: { url: upstream, prefix: '' } },
     McpResources: {
       'test://static-text': { endpoint: `${backend}/static`, name: 'Static text', mimeType: 'text/plain' },
     },
@@ -150,6 +153,7 @@ interface Target {
 
 async function alone(configuration: object): Promise<Target> {
   const gateway = await launch({ configuration, args: ['--sandbox'] });
+  await gateway.said(/mcp server up/);
   return { url: gateway.url, person: await signUp(gateway.url), stop: () => gateway.stop() };
 }
 
@@ -158,6 +162,7 @@ async function inCluster(configuration: object): Promise<Target> {
   const postgres = await startPostgres();
   if (typeof postgres === 'string') throw new Error(postgres);
   const cluster = await startNodes({ postgres, nodes: 3, configuration });
+  for (const { gateway } of cluster.nodes) await gateway.said(/mcp server up/);
   const [first] = cluster.nodes;
   const person = await signUp(first?.url ?? '');
   const owner = await cluster.ownerOf('user', person.userId);
@@ -179,7 +184,8 @@ const backend = createBackend();
 let bearer = '';
 const proxy = createBearerProxy(() => ({ gateway: url, bearer }));
 const origin = await listen(proxy);
-const { url, person, stop } = await start(configurationOf(await listen(backend), origin));
+const upstream = await startConformanceUpstream();
+const { url, person, stop } = await start(configurationOf(await listen(backend), origin, upstream.url));
 expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
 const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
 bearer = String(login.json['result']?.['sessionId']);
@@ -196,3 +202,4 @@ proxy.close();
 await stop();
 backend.closeAllConnections();
 backend.close();
+await upstream.close();

@@ -108,6 +108,8 @@ export function itemSpans(text: string, from = 0): Span[] {
 
 /** Are there more than `max` values in valid JSON text, lists and objects included? One pass that stops there. */
 export function hasMoreValues(text: string, max: number): boolean {
+  // Each value takes a character.
+  if (text.length <= max) return false;
   let values = 1;
   for (let at = 0; at < text.length && values <= max; ) {
     const code = text.charCodeAt(at);

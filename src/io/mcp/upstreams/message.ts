@@ -71,7 +71,7 @@ export type UpstreamResponse =
 export function readResponse(text: string, id: string): UpstreamResponse {
   const value = parsed(text);
   if (!isObject(value)) return { kind: value === 'tooLarge' ? 'tooLarge' : 'invalid' };
-  if (idTextOf(text, value) !== id) return { kind: 'invalid' };
+  if (JSON.stringify(value['id']) !== id) return { kind: 'invalid' };
   const { result, error } = value;
   if (isObject(error)) {
     const { code, message } = error;
