@@ -100,10 +100,11 @@ export function authenticateSession(
   command: AuthenticateSession,
   turn: Turn,
 ): CheckedSession | undefined {
-  const session = liveSession(state, volatile, command.sessionId, turn);
+  const known = findById(volatile.uses, command.sessionId);
+  const session = liveSession(state, command.sessionId, known, turn);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
-  const use = useOf(state, volatile, session);
+  const use = known ?? firstUse(state, volatile, session);
   const context = knownContextOf(state, session, use, command);
   if (context === undefined || (context.grant?.audience ?? null) !== (command.audience ?? null))
     return undefined;
@@ -123,21 +124,22 @@ export function checkSession(
   command: CheckSession,
   turn: Turn,
 ): boolean {
-  const session = liveSession(state, volatile, command.sessionId, turn);
+  const use = findById(volatile.uses, command.sessionId);
+  const session = liveSession(state, command.sessionId, use, turn);
   return session !== undefined && contextOf(state, session, { adminPublicKeys: NO_KEYS }) !== undefined;
 }
 
 function liveSession(
   state: UserState,
-  volatile: UserVolatile,
   sessionId: string,
+  use: Use | undefined,
   turn: Turn,
 ): SessionRecord | undefined {
   const session = findById(state.sessions, sessionId);
   if (session === undefined || state.blocked) return undefined;
   // Another node may remember a use that is not written down yet.
   const unseenMs = turn.hasPeers ? TOUCH_INTERVAL_MS : 0;
-  const seenMs = Math.max(session.lastSeenMs + unseenMs, lastSeen(volatile, session));
+  const seenMs = Math.max(session.lastSeenMs + unseenMs, use?.lastMs ?? 0);
   return turn.nowMs < endOf(session, seenMs, turn.settings) ? session : undefined;
 }
 
@@ -271,10 +273,8 @@ function unprovenKeyOf({ publicKey, loginType, proven, grant, keyType }: Session
   return `${publicKey} ${loginType}`;
 }
 
-/** The memory of a session's uses; those of sessions that ended are dropped when it would outgrow the sessions. */
-function useOf(state: UserState, volatile: UserVolatile, session: SessionRecord): Use {
-  const known = findById(volatile.uses, session.id);
-  if (known !== undefined) return known;
+/** Begins the memory of a session's uses; those of sessions that ended are dropped when it would outgrow the sessions. */
+function firstUse(state: UserState, volatile: UserVolatile, session: SessionRecord): Use {
   const use: Use = {
     id: session.id,
     lastMs: 0,

@@ -105,6 +105,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly #openBodies: OpenBodies;
   #phase: ResponsePhase = 'open';
   #isWatched = false;
+  #header: RouteContext['header'] | undefined;
   #isAbandoned = false;
   #abortListeners: (() => void)[] | undefined;
   #remaining: RemainingBody | undefined;
@@ -172,7 +173,8 @@ export class Exchange implements RouteContext, InFlightRequest {
 
   // Routes take these out of the context, so they may not depend on how they are called; most requests ask for none.
   get header(): (name: string) => string | undefined {
-    return (name) => this.head.header(name);
+    this.#header ??= (name) => this.head.header(name);
+    return this.#header;
   }
   get allHeaders(): () => Iterable<readonly [name: string, value: string]> {
     return () => this.head.all();
