@@ -42,6 +42,7 @@ export const DISCARD: IncomingHooks = {
 
 export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBody {
   readonly declaredBytes: number | undefined;
+  openAt = -1;
   readonly #response: HttpResponse;
   readonly #head: BodyHead;
   readonly #hooks: IncomingHooks;

@@ -32,6 +32,7 @@ export function readWholeBody(
 }
 
 class WholeBodyReader implements RemainingBody, OpenBody {
+  openAt = -1;
   readonly #response: HttpResponse;
   readonly #options: WholeBodyOptions;
   readonly #open: OpenBodies;
