@@ -97,8 +97,11 @@ export class EventInbox {
       try {
         skipped = await administration.write([...operations, ...alongside], sizeBytes, partition);
       } finally {
-        for (const draft of drafts) this.#count(draft, -1);
-        for (const { identity } of events) this.#drafts.delete(identity);
+        for (const [index, draft] of drafts.entries()) {
+          this.#count(draft, -1);
+          const { identity = '' } = events[index] ?? {};
+          if (this.#drafts.get(identity) === draft) this.#drafts.delete(identity);
+        }
       }
     }
     const intake = { accepted: events.length - skipped, duplicates: skipped };
@@ -161,7 +164,8 @@ export class EventInbox {
       const draft = { tick: BigInt(event.tick), arrival: 0, acceptedMs, module, row, sizeBytes };
       operations.push({ op: 'eventAccept', identity, row });
       drafts.push(draft);
-      this.#drafts.set(identity, draft);
+      // The first one is written, later ones are passed over.
+      if (!this.#drafts.has(identity)) this.#drafts.set(identity, draft);
       this.#count(draft, 1);
       total += sizeBytes;
     }

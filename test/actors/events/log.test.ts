@@ -96,6 +96,29 @@ t.test('event log: events come out in the order of their ticks once the window i
   );
 });
 
+t.test(
+  'event log: of events with one identity the first one is kept, also while it is written',
+  async (t) => {
+    const actors = createTestActors({ kinds: [] });
+    const { log, inbox } = await open(actors);
+    const event = (sum: number) =>
+      `{"module":"wallet","tick":"5","type":"TxInWallet","crmId":"7","data":{"id":"1","sum":${sum}}}`;
+    const read = (...sums: number[]) => [
+      ...readEvents(`{"events":[${sums.map(event).join(',')}]}`, 10, String),
+    ];
+    t.same(await Promise.all([inbox.accept(read(1, 2)), inbox.accept(read(3))]), [
+      { accepted: 1, duplicates: 1 },
+      { accepted: 0, duplicates: 1 },
+    ]);
+    await actors.advance(WINDOW_MS + 10);
+    t.same(
+      log.page(0, 10).map(({ wire }) => JSON.parse(wire)),
+      [JSON.parse(event(1).replace(',"crmId":"7"', ''))],
+    );
+    t.equal(inbox.counters().waitingBytes, 0);
+  },
+);
+
 t.test('event log: with EventReorderMilliseconds 0 events come out in the order of arrival', async (t) => {
   const actors = createTestActors({ kinds: [], settings: new LiveSettings({ EventReorderMilliseconds: 0 }) });
   const { log, inbox } = await open(actors);

@@ -21,6 +21,12 @@ function owner(...appIds: string[]) {
   return { owned, asked, ownership: { owns } };
 }
 
+function twoOfOnePartition(): string[] {
+  const wanted = partitionOf('77');
+  for (let number = 78; ; number += 1)
+    if (partitionOf(String(number)) === wanted) return ['77', String(number)];
+}
+
 t.test('webhooks: a start and a change pass over applications of other nodes', async (t) => {
   const { ownership, asked } = owner('77');
   const rig = await createRig({ ownership });
@@ -236,6 +242,8 @@ t.test(
     const meta = (appId: string) =>
       rig.actors.system.administration.metaGet(`webhooks.${partitionOf(appId)}`);
     for (const appId of ['77', '78']) await rig.register(appId, { currencies: ['BTC'] });
+    // Of new applications the log is read from their beginning on.
+    await rig.actors.advance(5 * MINUTE_MS);
     const append = async (currency: string) => {
       rig.log.append({ currency });
       await rig.settle();
@@ -265,6 +273,68 @@ t.test(
     t.ok(rig.log.readFrom >= 51, 'nor does a start');
     t.same([meta('77'), meta('78')], [54, 54]);
     t.same(rig.faults, []);
+  },
+);
+
+t.test(
+  'webhooks: a checkpoint of its partition takes no event from an application that is not loaded yet',
+  async (t) => {
+    const [first = '', second = ''] = twoOfOnePartition();
+    const rig = await createRig(owner(first, second));
+    await rig.register(first);
+    await rig.register(second);
+    // Its first state is in effect; the node has not heard of it, because the answer waits for another node.
+    rig.dispatcher.subscriptions.delete(second);
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(CHECKPOINT_MS);
+    t.equal(rig.actors.system.administration.metaGet(`webhooks.${partitionOf(first)}`), 1);
+    rig.dispatcher.changed(second);
+    await rig.settle();
+    await rig.actors.advance(SECOND_MS);
+    t.same(
+      [first, second].map(urlOf).map((url) => rig.receivers.numbers(url)),
+      [[1], [1]],
+    );
+    t.same(rig.faults, []);
+  },
+);
+
+t.test('webhooks: an application that moves while it is read is not loaded', async (t) => {
+  const { owned, ownership } = owner('77');
+  const rig = await createRig({ ownership });
+  await rig.register('77');
+  rig.dispatcher.subscriptions.delete('77');
+  rig.dispatcher.changed('77');
+  owned.clear();
+  // What another node owns cannot be read here.
+  rig.quarantined.add('77');
+  await rig.dispatcher.ownershipChanged();
+  await rig.settle();
+  t.equal(rig.dispatcher.subscriptions.get('77'), undefined);
+});
+
+t.test(
+  'webhooks: an application that cannot be read is tried once a minute, however often owners change',
+  async (t) => {
+    let reads = 0;
+    const ownership = {
+      owns() {
+        reads += 1;
+        return true;
+      },
+    };
+    const rig = await createRig({ ownership });
+    await rig.register('77');
+    rig.dispatcher.subscriptions.delete('77');
+    rig.quarantined.add('77');
+    for (let count = 0; count < 5; count += 1) await rig.dispatcher.ownershipChanged();
+    reads = 0;
+    await rig.actors.advance(MINUTE_MS);
+    t.equal(reads, 1);
+    rig.quarantined.clear();
+    await rig.actors.advance(MINUTE_MS);
+    t.not(rig.dispatcher.subscriptions.get('77'), undefined);
   },
 );
 
