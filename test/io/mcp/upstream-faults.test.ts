@@ -35,6 +35,36 @@ t.test(
   },
 );
 
+t.test(
+  'upstream faults: a call that waits for a renewed session can be cancelled, and is not sent again',
+  async (t) => {
+    const { mcp, upstream, time } = await startWithUpstream(t, [tool('a')]);
+    const opening = new Promise<() => void>((resolve) => {
+      upstream.onOpen = resolve;
+    });
+    time.nowMs += 10_000;
+    upstream.forgetSessions();
+    const calling = ask(mcp, 'up_a');
+    const open = await opening;
+    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
+    await mcp.post(JSON.stringify(notice), { authorization: `Bearer ${TOKENS.McpVerified}` });
+    t.match(await calling, { error: { code: -32000, message: /cancelled/ } });
+    upstream.onOpen = undefined;
+    let served = 0;
+    upstream.respond = ({ id }, response) => {
+      served += 1;
+      json(response, resultOf(id, '{"content":[]}'));
+    };
+    open();
+    t.match(await ask(mcp), { result: {} });
+    t.equal(served, 1, 'the other call alone');
+    t.match(
+      mcp.audit.map(({ fields }) => fields['outcome']),
+      ['cancelled', 'ok'],
+    );
+  },
+);
+
 for (const lostStatus of [404, 400])
   t.test(
     `upstream faults: a lost session (${lostStatus}) is opened once for all calls, and each is repeated once`,

@@ -28,6 +28,8 @@ export interface UpstreamFixture {
   respond: Respond;
   /** Answers tools/list in place of the list. */
   onList: ((response: http.ServerResponse, id: string) => void) | undefined;
+  /** Called in place of the answer to initialize, which `open` gives. */
+  onOpen: ((open: () => void) => void) | undefined;
   /** Statuses of requests with an unknown session. */
   lostStatus: number;
   /** Called for every request with a body. */
@@ -71,6 +73,7 @@ export async function startUpstream(tools: unknown[]): Promise<UpstreamFixture> 
     pageSize: 100,
     respond: echo,
     onList: undefined,
+    onOpen: undefined,
     lostStatus: 404,
     onAsked: undefined,
     asked: [],
@@ -130,14 +133,18 @@ function serve(
   fixture.asked.push(asked);
   fixture.onAsked?.(asked);
   if (message.method === 'initialize') {
-    fixture.sessions.opened += 1;
-    const opened = `s${fixture.sessions.opened}`;
-    known.add(opened);
-    response.setHeader('mcp-session-id', opened);
-    const offered = Object.keys(fixture.lists).map((method) => [method.split('/')[0], {}]);
-    const capabilities = { tools: { listChanged: true }, ...Object.fromEntries(offered) };
-    const facts = { capabilities, serverInfo: { name: 'other', version: '1' } };
-    json(response, resultOf(id, JSON.stringify({ protocolVersion: '2025-11-25', ...facts })));
+    const open = () => {
+      fixture.sessions.opened += 1;
+      const opened = `s${fixture.sessions.opened}`;
+      known.add(opened);
+      response.setHeader('mcp-session-id', opened);
+      const offered = Object.keys(fixture.lists).map((method) => [method.split('/')[0], {}]);
+      const capabilities = { tools: { listChanged: true }, ...Object.fromEntries(offered) };
+      const facts = { capabilities, serverInfo: { name: 'other', version: '1' } };
+      json(response, resultOf(id, JSON.stringify({ protocolVersion: '2025-11-25', ...facts })));
+    };
+    if (fixture.onOpen === undefined) open();
+    else fixture.onOpen(open);
   } else if (!known.has(session)) {
     json(
       response,

@@ -8,6 +8,7 @@ import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
 import { yieldToLoop } from '../batch.ts';
 import { type BackendCalls, callBackend, type RunningCall, type ToolCall } from '../calls/backend-call.ts';
+import { type CallInFlight, callScope } from '../calls/in-flight.ts';
 import type { RpcRequest } from '../rpc.ts';
 import {
   callMessage,
@@ -66,17 +67,33 @@ async function repeated(
   lost: UpstreamSession,
   startedMs: number,
 ): Promise<UpstreamOutcome> {
-  let isGone = false;
-  given.call.context.onAbort(() => {
-    isGone = true;
-  });
-  const session = await given.server.renewed(lost);
-  if (isGone) return failed('Aborted', 'the caller left');
+  const session = await renewedFor(backend, given, lost);
+  if (session === 'cancelled') return failed('Aborted', 'the caller left or cancelled');
   if (session === undefined) return failed('ModuleUnavailable', 'the session is lost');
   const leftMs = given.timeoutMs - (performance.now() - startedMs);
   if (leftMs <= 0) return failed('ModuleTimedOut', 'deadline');
   const ended = await attempt(backend, given, session, Math.ceil(leftMs));
   return outcomeOf(ended, given.call);
+}
+
+/** Meanwhile the call can be cancelled as while it runs. */
+async function renewedFor(
+  { inFlight }: BackendCalls,
+  { server, call }: UpstreamCall,
+  lost: UpstreamSession,
+): Promise<UpstreamSession | undefined | 'cancelled'> {
+  const scope = callScope(call);
+  let flight: CallInFlight | undefined;
+  const cancelled = new Promise<'cancelled'>((resolve) => {
+    const stop = () => resolve('cancelled');
+    call.context.onAbort(stop);
+    if (scope !== undefined) flight = inFlight.begin(scope, call.id, stop);
+  });
+  try {
+    return await Promise.race([server.renewed(lost), cancelled]);
+  } finally {
+    if (flight !== undefined) inFlight.done(flight);
+  }
 }
 
 interface Ended {
