@@ -6,7 +6,9 @@ import t, { type Test } from 'tap';
 import { logIn, request, signUp } from '../../../kit/agent.ts';
 import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { outputOf } from '../../../kit/run-sync.ts';
+import { depth } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
+import { AT_FULL_DEPTH } from '../../support/programs/tools.ts';
 
 t.setTimeout(400_000);
 
@@ -130,6 +132,7 @@ async function isLate(t: Test, answer: Response): Promise<void> {
 // covers S161
 t.test(
   'standstill: a sync that hangs for a minute: the caller gets 503, the bytes stay, a repeat gets the file',
+  { skip: depth.depth === 'full' ? false : AT_FULL_DEPTH },
   async (t) => {
     const { url, internal, person, newDraft, upload, download, hang } = await startUploads(t);
     const end = hang('sync');
