@@ -261,18 +261,24 @@ class EventHistory {
   async #epilogue(): Promise<void> {
     this.#trace('epilogue');
     const cluster = this.#cluster;
-    for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
-      for (const process of cluster.processes) process.skewMs = 0;
-      await cluster.pass(ROUND_MS, true);
-      if (this.#unanswered.size > 0) this.#push([...this.#unanswered.values()]);
-    }
+    await this.#settle();
     const answers = cluster.processes.map(({ app }) => app.events?.inbox.accept(this.#fresh()));
     const taken = Promise.allSettled(answers);
     await cluster.pass(3 * ROUND_MS, true);
     for (const [index, { status }] of (await taken).entries())
       if (status === 'rejected') this.#broken ??= `${cluster.processes[index]?.name} takes no pushes`;
+    await this.#settle();
     if (cluster.processes.length !== NODES.length || !this.#isIdle) this.#broken ??= 'never comes to rest';
     this.#verdict();
+  }
+
+  async #settle(): Promise<void> {
+    const cluster = this.#cluster;
+    for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
+      for (const process of cluster.processes) process.skewMs = 0;
+      await cluster.pass(ROUND_MS, true);
+      if (this.#unanswered.size > 0) this.#push([...this.#unanswered.values()]);
+    }
   }
 
   get #isIdle(): boolean {
