@@ -9,7 +9,7 @@ import { seededNumbers } from '../actors/actors.ts';
 import { ClusterFaults } from '../actors/cluster-faults.ts';
 import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
 import { SimulatedCluster, type SimulatedProcess } from '../actors/simulated-cluster.ts';
-import { EventDisk, type EventProcess, opened } from './event-process.ts';
+import { EventDisk, type EventProcess } from './event-process.ts';
 import { type WebhookFault, WebhookProcess } from './webhook-process.ts';
 import { configureCommand, numbersOf } from './webhooks.ts';
 
@@ -121,13 +121,19 @@ class WebhookHistory {
   }
 
   async #register(appId: string): Promise<void> {
-    const owner = this.#cluster.processes.find(({ app: each }) => each.cluster.view.owns(app.kind, appId));
-    if (owner === undefined) throw new Error('no node owns the application');
     this.#receivers.set(appId, { bodies: new Map(), numbers: [], repeats: 0 });
     const patch = { ownerId: APPS[appId] ?? '', maxBatch: 1 + this.#below(4) };
-    const told = opened(owner.app).system.tell(app, appId, configureCommand(appId, patch));
-    await this.#cluster.pass(5_000, true);
-    await told;
+    // A node may come in late, or be without its lease for a moment.
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const owner = this.#cluster.processes.find(({ app: each }) => each.cluster.view.owns(app.kind, appId));
+      const told = owner?.app.events?.system.tell(app, appId, configureCommand(appId, patch)).then(
+        () => true,
+        () => false,
+      );
+      await this.#cluster.pass(5_000, true);
+      if ((await told) === true) return;
+    }
+    throw new Error('no node takes the application');
   }
 
   #below(end: number): number {
