@@ -5,6 +5,7 @@
  */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { PARTITIONS } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
@@ -35,9 +36,19 @@ export class Checkpoint {
     this.#options = options;
   }
 
-  /** Of one machine. Undefined before the first checkpoint. Never smaller than the stored one. */
+  /**
+   * Of one machine. Undefined before the first checkpoint. Never smaller than the stored one. A journal that nodes wrote
+   * has one for each partition instead: it is read from the beginning, cursors say what was delivered.
+   */
   get position(): number | undefined {
-    return this.#positionAt(META_KEY);
+    return this.#positionAt(META_KEY) ?? (this.#isFromNodes ? 0 : undefined);
+  }
+
+  get #isFromNodes(): boolean {
+    const { administration } = this.#options;
+    for (let partition = 0; partition < PARTITIONS; partition += 1)
+      if (administration.metaGet(keyOf(partition)) !== undefined) return true;
+    return false;
   }
 
   /** That which holds for this application. */

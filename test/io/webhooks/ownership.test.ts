@@ -1,6 +1,7 @@
 /** Webhooks of a node: it delivers to the applications of its partitions, and takes over without gap or repetition. */
 import t from 'tap';
 import { NotOwner } from '../../../src/actors/runtime/not-owner.ts';
+import type { Ownership } from '../../../src/actors/runtime/ownership.ts';
 import { partitionOf } from '../../../src/domain/ids.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { LeaseOver } from '../../../src/io/webhooks/lease.ts';
@@ -299,6 +300,22 @@ t.test(
     t.same(rig.faults, []);
   },
 );
+
+t.test('webhooks: one machine with the journal of a node delivers what the node has not', async (t) => {
+  const options: { ownership?: Ownership } = owner('77');
+  const rig = await createRig(options);
+  await rig.register('77');
+  rig.log.append();
+  await rig.settle();
+  await rig.actors.advance(CHECKPOINT_MS);
+  rig.log.forget();
+  for (let count = 0; count < 2; count += 1) rig.log.append();
+  delete options.ownership;
+  await rig.restart();
+  await rig.actors.advance(SECOND_MS);
+  t.same(rig.receivers.numbers(), [1, 2, 3]);
+  t.same(rig.faults, []);
+});
 
 t.test('webhooks: an application that moves while it is read is not loaded', async (t) => {
   const { owned, ownership } = owner('77');
