@@ -84,6 +84,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const { log } = given;
   const settings = new LiveSettings(configuration.settings);
   const bounds = new SharedBounds(settings);
+  const telemetry = openTelemetry({ configuration, settings, log, version: given.version });
+  if (telemetry.follow !== undefined) log.follow?.(telemetry.follow);
   const listeners = await reserveListeners(configuration, settings, bounds, log);
   const { publicServer, renewCertificate } = listeners;
   const { folder, options } = await openFolder(configuration, given);
@@ -100,7 +102,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
-  const requests = observeRequests(configuration, metrics, Date.now);
+  const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
@@ -121,7 +123,6 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   if (cluster === undefined) await files.recover();
   const node = cluster && { admits: () => cluster.view.admits, leaseMs: cluster.leaseMs };
   const own = { actors, eventLog: await eventLog(), bounds, sandbox, modules, ownership: work, node };
-  const telemetry = openTelemetry({ ...base, version: options.version });
   const deliveryDeps = { ...base, ...own, local, cluster, sink: requests.sink, cipher, telemetry };
   const events = startEventDelivery(deliveryDeps);
   delivery = startWebhooks({ ...deliveryDeps, features });
@@ -145,6 +146,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     sandbox,
   };
   const pipelines = createPipelines(deps);
+  telemetry.exportMetrics(() => metrics.snapshot());
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
   return assemblyOf(deps, pipelines, folder, renewCertificate);
 }

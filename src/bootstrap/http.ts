@@ -1,4 +1,5 @@
 /** Composes both listeners: session lookup, route tables, pages, and the pipelines. */
+import type { Configuration } from '../domain/config/configuration.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { Site } from '../domain/site.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
@@ -106,8 +107,11 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const { storage, fileCache } = deps.files;
   const keys = deps.events.keys;
   const removals = new FileRemovals({ keys, actors, storage, fileCache, clock: Date.now });
+  const events = deps.events.intake;
+  const internalRoutes = createInternalRoutes({ metrics, health: internalHealth, events, removals });
+  warnOfUnknownRoutes(configuration, [...api, ...pages.routes, ...internalRoutes], options.log);
   const internalPipeline = pipelineOf(
-    createInternalRoutes({ metrics, health: internalHealth, events: deps.events.intake, removals }),
+    internalRoutes,
     { site: internalSite(site, configuration.internal), proxyProtocol: false },
     // Bounds of its own, so that load on the public listener does not block metrics and modules.
     new SharedBounds(settings),
@@ -117,6 +121,16 @@ export function createPipelines(deps: HttpDeps): Pipelines {
     internal: internalPipeline,
     readings: () => readMetrics(deps, publicPipeline),
   };
+}
+
+/** Routes of modules are known as late as here. */
+function warnOfUnknownRoutes(
+  { log: { sample } }: Configuration,
+  routes: readonly AnyRoute[],
+  log: Log,
+): void {
+  const known = new Set(routes.map(({ path }) => path));
+  for (const route of Object.keys(sample)) if (!known.has(route)) log.write('sampledRouteUnknown', { route });
 }
 
 function loopWatchOf({ metrics, options }: HttpDeps): LoopWatch {

@@ -18,7 +18,7 @@ import type { ModuleClient } from '../io/modules/client.ts';
 import { type LineSink, openLineSink } from '../io/observability/log.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
-import { styledSink } from '../io/observability/pretty.ts';
+import { followedSink, styledSink } from '../io/observability/pretty.ts';
 import { createRequestLog } from '../io/observability/request-log.ts';
 import type { WebSockets } from '../io/proxy/web-sockets.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
@@ -358,11 +358,13 @@ function webhookReadings({ webhooks }: MetricSources) {
 }
 
 function traceReadings({ telemetry }: MetricSources) {
-  const { sampled, waiting, ...outcomes } = telemetry.counters();
+  const { sampled, waiting, lines, metrics, ...outcomes } = telemetry.counters();
   return {
     gatehouse_trace_requests_total: sampled,
     gatehouse_trace_spans_total: outcomes,
     gatehouse_trace_spans_waiting: waiting,
+    gatehouse_telemetry_lines_total: lines,
+    gatehouse_telemetry_metrics_total: metrics,
   } satisfies Partial<MetricReadings>;
 }
 
@@ -379,9 +381,14 @@ export function observeRequests(
   configuration: Configuration,
   metrics: Metrics,
   clock: () => number,
+  follow: ((line: string) => void) | undefined,
 ): FinishedRequests {
-  const sink = styledSink(openLineSink(), configuration.log);
-  const log = createRequestLog(configuration.log.requests, sink, clock);
+  const { format, level } = configuration.log;
+  // Styled last: who follows gets JSON, of the lines that are written.
+  const written = styledSink(openLineSink(), { format, level: 'info' });
+  const followed = follow === undefined ? written : followedSink(written, follow);
+  const sink = styledSink(followed, { format: 'json', level });
+  const log = createRequestLog(configuration.log, sink, clock);
   return {
     sink,
     observers: log === undefined ? [metrics] : [metrics, { observe: log }],

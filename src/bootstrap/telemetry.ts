@@ -1,4 +1,4 @@
-/** Opens the export of traces: OTLP over HTTP to `Telemetry.url`, with connections and bounds of its own. */
+/** Opens the export of traces, metrics and log lines: OTLP over HTTP to `Telemetry.url`, with a connection and bounds of its own. */
 import { randomUUID } from 'node:crypto';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { withoutTrailing } from '../domain/host-port.ts';
@@ -7,20 +7,36 @@ import type { SettingsReader } from '../domain/settings/settings.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import { createModuleClient, type ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
-import { type ExportResult, type SpanCounters, SpanExporter } from '../io/tracing/exporter.ts';
+import type { MetricSnapshot } from '../io/observability/metrics.ts';
+import { BatchExporter, type ExportCounters, type ExportResult } from '../io/tracing/exporter.ts';
+import { logsBody, rejectedIn, type TelemetryResource, tracesBody } from '../io/tracing/otlp.ts';
+import { metricsBody } from '../io/tracing/otlp-metrics.ts';
+import type { TraceSpan } from '../io/tracing/span.ts';
 import { Tracing } from '../io/tracing/tracing.ts';
 
 const TIMEOUT_MS = 5 * SECOND_MS;
 /** A stop waits at most so long for the collector. */
 const CLOSE_MS = 2 * SECOND_MS;
-const TRACES_PATH = '/v1/traces';
 /** Statuses after which a batch is sent again (OTLP over HTTP, retryable response codes). */
 const RETRYABLE = new Set([429, 502, 503, 504]);
+
+type Signal = 'traces' | 'metrics' | 'logs';
+
+interface TelemetryCounters extends ExportCounters {
+  readonly sampled: number;
+  readonly waiting: number;
+  readonly lines: Omit<ExportCounters, 'oversized'>;
+  readonly metrics: { readonly exported: number; readonly failed: number };
+}
 
 export interface Telemetry {
   /** Undefined while `Telemetry.sampleRatio` is 0: no request has a span. */
   readonly tracing: Tracing | undefined;
-  counters(): SpanCounters & { readonly sampled: number; readonly waiting: number };
+  /** Takes a line of the log for the collector; undefined unless `Telemetry.logs`. */
+  readonly follow: ((line: string) => void) | undefined;
+  /** Sends what `read` gives at each interval of `Telemetry.metricsSeconds`. */
+  exportMetrics(read: () => Promise<readonly MetricSnapshot[]>): void;
+  counters(): TelemetryCounters;
   /** Sends what waits. */
   close(): Promise<void>;
 }
@@ -32,53 +48,146 @@ interface TelemetryDeps {
   readonly log: Log;
 }
 
+const NO_LINES = { exported: 0, refused: 0, unreachable: 0, overflowed: 0 };
 const NONE: Telemetry = {
   tracing: undefined,
+  follow: undefined,
+  exportMetrics: () => undefined,
   counters: () => ({
-    exported: 0,
-    refused: 0,
-    unreachable: 0,
-    overflowed: 0,
+    ...NO_LINES,
     oversized: 0,
     sampled: 0,
     waiting: 0,
+    lines: NO_LINES,
+    metrics: { exported: 0, failed: 0 },
   }),
   close: async () => undefined,
 };
 
-export function openTelemetry({ configuration, settings, version, log }: TelemetryDeps): Telemetry {
-  const { telemetry, project } = configuration;
-  if (telemetry === undefined || telemetry.sampleRatio === 0) return NONE;
+export function openTelemetry(deps: TelemetryDeps): Telemetry {
+  const { telemetry, project } = deps.configuration;
+  if (telemetry === undefined) return NONE;
+  const { sampleRatio, metricsSeconds, logs } = telemetry;
+  if (sampleRatio === 0 && metricsSeconds === 0 && !logs) return NONE;
+  const resource = { version: deps.version, project, instanceId: randomUUID() };
   const client = createModuleClient({
     clock: Date.now,
-    bounds: new SharedBounds(settings),
+    bounds: new SharedBounds(deps.settings),
     connectionsPerOrigin: 1,
   });
-  const collector = new Collector(client, telemetry);
-  const exporter = new SpanExporter({
-    send: (body) => collector.send(body),
-    resource: { version, project, instanceId: randomUUID() },
-    timer(delayMs, run) {
-      const timer = setTimeout(run, delayMs).unref();
-      return () => clearTimeout(timer);
-    },
-    onLost(spans) {
-      if (collector.isFirstLoss()) log.write('spansLost', { spans, detail: collector.failure });
-    },
-  });
-  const { sampleRatio } = telemetry;
-  const elapsed = () => performance.now();
-  const tracing = new Tracing({ sink: exporter, sampleRatio, random: Math.random, elapsed, clock: Date.now });
+  const collectorOf = (signal: Signal) => new Collector(client, telemetry, signal);
+  const spans = spanExporter(collectorOf('traces'), resource, deps.log);
+  const lines = logs ? lineExporter(collectorOf('logs'), resource, deps.log) : undefined;
+  const metrics = new MetricsExport(collectorOf('metrics'), resource, deps.log);
+  const tracing =
+    sampleRatio === 0
+      ? undefined
+      : new Tracing({
+          sink: spans,
+          sampleRatio,
+          random: Math.random,
+          elapsed: () => performance.now(),
+          clock: Date.now,
+        });
   return {
     tracing,
-    counters: () => ({ ...exporter.counters, sampled: tracing.sampled, waiting: exporter.waiting }),
+    follow: lines && ((line) => lines.add(line)),
+    exportMetrics(read) {
+      if (metricsSeconds > 0) metrics.start(read, metricsSeconds * SECOND_MS);
+    },
+    counters() {
+      const { oversized: _, ...lineCounts } = lines?.counters ?? { ...NO_LINES, oversized: 0 };
+      return {
+        ...spans.counters,
+        sampled: tracing?.sampled ?? 0,
+        waiting: spans.waiting,
+        lines: lineCounts,
+        metrics: { ...metrics.counts },
+      };
+    },
     async close() {
       const timeout = setTimeout(() => void client.close(), CLOSE_MS);
-      await exporter.close();
+      await Promise.all([spans.close(), lines?.close(), metrics.close()]);
       clearTimeout(timeout);
       await client.close();
     },
   };
+}
+
+function timer(delayMs: number, run: () => void): () => void {
+  const timeout = setTimeout(run, delayMs).unref();
+  return () => clearTimeout(timeout);
+}
+
+function spanExporter(collector: Collector, resource: TelemetryResource, log: Log): BatchExporter<TraceSpan> {
+  return new BatchExporter<TraceSpan>({
+    send: (body) => collector.send(body),
+    encode: (spans) => tracesBody(spans, resource),
+    rejected: (answer) => rejectedIn(answer, 'rejectedSpans'),
+    timer,
+    onLost(spans) {
+      if (collector.isFirstLoss()) log.write('spansLost', { spans, detail: collector.failure });
+    },
+  });
+}
+
+function lineExporter(collector: Collector, resource: TelemetryResource, log: Log): BatchExporter<string> {
+  return new BatchExporter<string>({
+    send: (body) => collector.send(body),
+    encode: (lines) => logsBody(lines, resource),
+    rejected: (answer) => rejectedIn(answer, 'rejectedLogRecords'),
+    timer,
+    onLost() {
+      if (collector.isFirstLoss()) log.write('telemetryLost', { kind: 'logs', detail: collector.failure });
+    },
+  });
+}
+
+/** Sends all metrics at an interval, and once more at the end. A failed export is not repeated: counters are cumulative. */
+class MetricsExport {
+  readonly #collector: Collector;
+  readonly #resource: TelemetryResource;
+  readonly #log: Log;
+  readonly #startMs = Date.now();
+  readonly counts = { exported: 0, failed: 0 };
+  #read: (() => Promise<readonly MetricSnapshot[]>) | undefined;
+  #interval: NodeJS.Timeout | undefined;
+  #sending: Promise<void> | undefined;
+
+  constructor(collector: Collector, resource: TelemetryResource, log: Log) {
+    this.#collector = collector;
+    this.#resource = resource;
+    this.#log = log;
+  }
+
+  start(read: () => Promise<readonly MetricSnapshot[]>, intervalMs: number): void {
+    this.#read = read;
+    this.#interval = setInterval(() => this.#send(), intervalMs).unref();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#interval);
+    await this.#sending;
+    this.#send();
+    await this.#sending;
+  }
+
+  #send(): void {
+    const read = this.#read;
+    if (read === undefined || this.#sending !== undefined) return;
+    this.#sending = this.#export(read).finally(() => {
+      this.#sending = undefined;
+    });
+  }
+
+  async #export(read: () => Promise<readonly MetricSnapshot[]>): Promise<void> {
+    const times = { startMs: this.#startMs, nowMs: Date.now() };
+    const { kind } = await this.#collector.send(metricsBody(await read(), this.#resource, times));
+    if (kind === 'accepted') this.counts.exported += 1;
+    else this.counts.failed += 1;
+    if (kind !== 'accepted' && this.#collector.isFirstLoss())
+      this.#log.write('telemetryLost', { kind: 'metrics', detail: this.#collector.failure });
+  }
 }
 
 class Collector {
@@ -89,12 +198,18 @@ class Collector {
   /** Of the last batch that was not accepted. */
   failure = '';
 
-  constructor(client: ModuleClient, { url, headers }: NonNullable<Configuration['telemetry']>) {
+  constructor(
+    client: ModuleClient,
+    { url, headers }: NonNullable<Configuration['telemetry']>,
+    signal: Signal,
+  ) {
     this.#client = client;
     this.#headers = { ...headers, 'content-type': 'application/json' };
     const { origin, pathname, search } = new URL(url);
     const path = withoutTrailing(pathname, '/');
-    this.#url = { origin, pathname: path.endsWith(TRACES_PATH) ? path : path + TRACES_PATH, search };
+    // A URL may name the path of traces, as those of other programs do.
+    const base = path.endsWith('/v1/traces') ? path.slice(0, -'/v1/traces'.length) : path;
+    this.#url = { origin, pathname: `${base}/v1/${signal}`, search };
   }
 
   async send(body: string): Promise<ExportResult> {
@@ -113,7 +228,7 @@ class Collector {
     const { status, body: answer } = result.answer;
     if (status >= 200 && status < 300) {
       this.#isLossReported = false;
-      this.failure = 'spans rejected';
+      this.failure = 'some were rejected';
       return { kind: 'accepted', body: answer.toString('utf8') };
     }
     this.failure = `HTTP status ${status}`;

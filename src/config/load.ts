@@ -268,6 +268,7 @@ function resolve(
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
     log: {
       requests: file.Log?.requests ?? DEFAULTS['Log.requests'],
+      sample: file.Log?.sample ?? {},
       format: file.Log?.format ?? DEFAULTS['Log.format'],
       level: file.Log?.level ?? DEFAULTS['Log.level'],
     },
@@ -275,6 +276,8 @@ function resolve(
       url: file.Telemetry.url,
       headers: file.Telemetry.headers ?? {},
       sampleRatio: file.Telemetry.sampleRatio ?? DEFAULTS['Telemetry.sampleRatio'],
+      metricsSeconds: file.Telemetry.metricsSeconds ?? DEFAULTS['Telemetry.metricsSeconds'],
+      logs: file.Telemetry.logs ?? DEFAULTS['Telemetry.logs'],
     },
     staticPath: file.StaticPath,
   };

@@ -124,6 +124,7 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Cluster.advertise', isReachable],
   ['Cluster.secret', isSealKey],
   ['Cluster.secret.*', isSealKey],
+  ['Log.sample.!', (value) => (value.startsWith('/') ? undefined : 'expected the path of a route')],
   ['Telemetry.url', isUrl],
   ['Telemetry.headers.!', isFieldName],
   ['Telemetry.headers.*', isFieldValue],

@@ -28,6 +28,8 @@ export interface ReceivedBatch {
 export interface Collector {
   readonly url: string;
   readonly batches: ReceivedBatch[];
+  /** Accepted bodies of metrics and log lines, with their path. */
+  readonly others: { readonly path: string; readonly body: unknown }[];
   /** All spans of the first trace that has a span `fits` is true of, once it has arrived with its batch. */
   trace(fits: (span: ReceivedSpan) => boolean): Promise<ReceivedSpan[]>;
   close(): Promise<void>;
@@ -71,6 +73,7 @@ function valuesOf(attributes: readonly OtlpAttribute[]): Record<string, string> 
 /** `statusOf`: of the answer to the batch of that number, counted from 1; 200 unless given. */
 export async function startCollector(statusOf: (batch: number) => number = () => 200): Promise<Collector> {
   const batches: ReceivedBatch[] = [];
+  const others: Collector['others'] = [];
   let asked = 0;
   let arrived = () => {};
   const server = http.createServer((request, response) => {
@@ -80,7 +83,9 @@ export async function startCollector(statusOf: (batch: number) => number = () =>
       asked += 1;
       const status = statusOf(asked);
       const text = Buffer.concat(chunks).toString();
-      if (status === 200) batches.push(readBatch(request.url ?? '', request.headers, text));
+      const path = request.url ?? '';
+      if (status === 200 && path.endsWith('/v1/traces')) batches.push(readBatch(path, request.headers, text));
+      else if (status === 200) others.push({ path, body: JSON.parse(text) });
       response.writeHead(status, { 'content-type': 'application/json' }).end('{}');
       arrived();
     });
@@ -89,6 +94,7 @@ export async function startCollector(statusOf: (batch: number) => number = () =>
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     batches,
+    others,
     async trace(fits) {
       for (;;) {
         const all = batches.flatMap(({ spans }) => spans);

@@ -45,12 +45,14 @@ const TABLE = [
         'connections_rejected_total',
       ]),
       panel('Requests refused before their route', ['http_requests_refused_total']),
-      panel('Log lines, audit records and spans', [
+      panel('Log lines, audit records, spans and exports', [
         'log_lines_total',
         'audit_records_dropped_total',
         'trace_requests_total',
         'trace_spans_total',
         'trace_spans_waiting',
+        'telemetry_lines_total',
+        'telemetry_metrics_total',
       ]),
     ],
   },

@@ -63,6 +63,8 @@ export const DEFAULTS = {
   'Log.format': 'json',
   'Log.level': 'info',
   'Telemetry.sampleRatio': 0,
+  'Telemetry.metricsSeconds': 0,
+  'Telemetry.logs': false,
 } as const;
 
 /** Methods that reach a module only where it asks for them: those of WebDAV, and OPTIONS. Never CONNECT and TRACE. */
@@ -157,16 +159,21 @@ export interface Configuration {
   readonly workerThreads: number;
   readonly log: {
     readonly requests: 'all' | 'errors' | 'off';
+    /** Part of the lines of successful requests that is written, by route. */
+    readonly sample: Readonly<Record<string, number>>;
     readonly format: 'json' | 'pretty';
     readonly level: 'info' | 'warn' | 'error';
   };
-  /** Undefined: no traces. */
+  /** Undefined: no collector. */
   readonly telemetry:
     | {
         readonly url: string;
         readonly headers: Readonly<Record<string, string>>;
         /** 0 to 1. */
         readonly sampleRatio: number;
+        /** 0: metrics are not sent. */
+        readonly metricsSeconds: number;
+        readonly logs: boolean;
       }
     | undefined;
   readonly staticPath: string | undefined;

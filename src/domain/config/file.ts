@@ -6,7 +6,6 @@ import {
   array,
   boolean,
   integer,
-  number,
   object,
   oneOf,
   optional,
@@ -19,18 +18,11 @@ import {
 import { ASKED_METHODS } from './configuration.ts';
 import { mcpServerSchema } from './mcp-servers.ts';
 import { oauthKeys } from './oauth-keys.ts';
+import { closed, logSchema, telemetrySchema, url } from './observability.ts';
 
-const closed = { additionalProperties: false };
 const upTo = (maximum: number, description: string) => integer({ minimum: 0, maximum, description });
 const port = (description: string) => upTo(65_535, description);
 const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
-const url = (description: string) =>
-  text({
-    pattern: '^https?://[^\\s/][^\\s]*$',
-    form: 'an http or https address',
-    maxLength: 2048,
-    description,
-  });
 /** Of a page, or of a native app as its system names it in `clientDataJSON`. */
 const passkeyOrigin = text({
   pattern:
@@ -344,49 +336,8 @@ export const configurationSchema = object(
         closed,
       ),
     ),
-    Log: optional(
-      object(
-        {
-          requests: optional(
-            oneOf(
-              ['all', 'errors', 'off'],
-              'Which log lines "request" and "webhook attempt" are written. "errors": requests that were refused, failed or left without an answer, and attempts that did not deliver.',
-            ),
-          ),
-          format: optional(
-            oneOf(['json', 'pretty'], 'One JSON object a line, or a line for people with the same fields.'),
-          ),
-          level: optional(
-            oneOf(
-              ['info', 'warn', 'error'],
-              'Lines below this level are not written, of the process and of traffic.',
-            ),
-          ),
-        },
-        closed,
-      ),
-    ),
-    Telemetry: optional(
-      object(
-        {
-          url: url('Collector that takes OTLP over HTTP with JSON; `/v1/traces` is added to its path.'),
-          headers: optional(
-            record(text(), text({ maxLength: 4096, writeOnly: true }), {
-              description: 'Headers of every export, such as a token; best as env:NAME or file:/PATH.',
-            }),
-          ),
-          sampleRatio: optional(
-            number({
-              minimum: 0,
-              maximum: 1,
-              description:
-                'Part of the requests that is traced. Above 0, a `traceparent` of TrustedProxies decides by its own flag.',
-            }),
-          ),
-        },
-        { ...closed, description: 'Traces of requests for an OpenTelemetry collector.' },
-      ),
-    ),
+    Log: optional(logSchema),
+    Telemetry: optional(telemetrySchema),
     StaticPath: optional(
       text({ minLength: 1, description: 'Served at / instead of the built-in home page.' }),
     ),

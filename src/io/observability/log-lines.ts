@@ -262,12 +262,23 @@ export const PROGRAM_LINES = {
     'command',
     'err',
   ),
+  sampledRouteUnknown: warn(
+    'sampled route unknown',
+    'Once at a start: `Log.sample` names no route of this gateway, and has no effect for it.',
+    'route',
+  ),
   sandboxEnded: error('sandbox ended', 'Its modules are down until it is started again.', 'err', 'waitMs'),
   sandboxRestarted: info('sandbox restarted', 'Its modules serve again.'),
   spansLost: warn(
     'spans lost',
     'The collector did not take them. Logged once until it takes a batch again; the metric counts all.',
     'spans',
+    'detail',
+  ),
+  telemetryLost: warn(
+    'telemetry lost',
+    'Metrics or log lines that the collector did not take. Logged once until it takes some again; metrics count all.',
+    'kind',
     'detail',
   ),
   webhookFailed: error('webhook delivery failed', 'A bug: retried later.', 'err', 'appId'),

@@ -9,6 +9,8 @@ import { type LogLineDefinition, PROGRAM_LINES, type ProgramFields, type Program
 import { type LogStyle, prettyLine } from './pretty.ts';
 
 export interface Log {
+  /** Calls back with each line that is written from now on, as JSON. */
+  readonly follow?: (listener: (line: string) => void) => void;
   write<Name extends ProgramLine>(name: Name, ...fields: ProgramFields<Name>): void;
 }
 
@@ -16,6 +18,7 @@ export interface Log {
 export function createLog(style: LogStyle | 'silent' = { format: 'json', level: 'info' }): Log {
   const stream = destination({ dest: 2, sync: true });
   const isPretty = style !== 'silent' && style.format === 'pretty';
+  const listeners: ((line: string) => void)[] = [];
   const logger = pino(
     {
       level: style === 'silent' ? style : style.level,
@@ -23,9 +26,15 @@ export function createLog(style: LogStyle | 'silent' = { format: 'json', level: 
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    isPretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
+    {
+      write(line: string) {
+        stream.write(isPretty ? prettyLine(line) : line);
+        for (const listener of listeners) listener(line);
+      },
+    },
   );
   return {
+    follow: (listener) => void listeners.push(listener),
     write(name, ...[fields]) {
       const { level, message }: LogLineDefinition = PROGRAM_LINES[name];
       logger[level](fields ?? {}, message);

@@ -360,6 +360,16 @@ const traces = {
     label('outcome', ['exported', 'refused', 'unreachable', 'overflowed', 'oversized']),
   ),
   gatehouse_trace_spans_waiting: gauge('spans', 'Spans that wait for the collector or are under way.'),
+  gatehouse_telemetry_lines_total: counter(
+    'lines',
+    'Log lines for the collector by outcome, as those of spans.',
+    label('outcome', ['exported', 'refused', 'unreachable', 'overflowed']),
+  ),
+  gatehouse_telemetry_metrics_total: counter(
+    'exports',
+    'Exports of all metrics by outcome. One that failed is not repeated: the next one has the same counters.',
+    label('outcome', ['exported', 'failed']),
+  ),
 };
 
 export const SAMPLED_METRICS = {

@@ -44,6 +44,8 @@ export interface Metrics {
   readonly observeLongTick: (tick: LongTick) => void;
   /** Undefined without `Cluster`. */
   readonly observeNode: NodeDurations | undefined;
+  /** All metrics with their samples, as they are rendered. */
+  snapshot(): Promise<readonly MetricSnapshot[]>;
   /** The text exposition format and its content type. */
   render(): Promise<{ contentType: string; body: string }>;
 }
@@ -91,6 +93,10 @@ export function createMetrics(
       if (found === undefined) return;
       found.requests.value += 1;
       found.seconds.observe(milliseconds / 1000);
+    },
+    async snapshot() {
+      readings.current = read();
+      return (await registry.getMetricsAsJSON()) as unknown as readonly MetricSnapshot[];
     },
     async render() {
       readings.current = read();
@@ -181,6 +187,11 @@ function seriesOf(
   return Object.entries(reading).flatMap(([value, inner]) =>
     seriesOf(inner, rest, label === undefined ? labels : { ...labels, [label.name]: value }),
   );
+}
+
+/** A metric at one moment. Samples of a histogram have the name, and the bound `le`, of the text format. */
+export interface MetricSnapshot extends Head {
+  readonly values: readonly Sample[];
 }
 
 interface Sample {

@@ -62,3 +62,17 @@ export function styledSink<Sink extends { write(line: string): void }>(
     },
   };
 }
+
+/** Gives each line that is written to `follow` too. */
+export function followedSink<Sink extends { write(line: string): void }>(
+  sink: Sink,
+  follow: (line: string) => void,
+): Sink {
+  return {
+    ...sink,
+    write(line: string) {
+      sink.write(line);
+      follow(line);
+    },
+  };
+}

@@ -25,15 +25,28 @@ const { message: MESSAGE } = TRAFFIC_LINES.request;
 const SERVER_ERROR = 500;
 const CLIENT_ERROR = 400;
 
+interface RequestLogOptions {
+  readonly requests: RequestLogMode;
+  /** By route: the part of its requests that leave a line when they succeed; all of them unless given. */
+  readonly sample?: Readonly<Record<string, number>>;
+  /** From 0 to 1, exclusive. */
+  readonly random?: () => number;
+}
+
 /** What to do with every finished request; undefined when nothing is to be written. */
 export function createRequestLog(
-  mode: RequestLogMode,
-  sink: LineSink,
+  { requests: mode, sample = {}, random = Math.random }: RequestLogOptions,
+  sink: Pick<LineSink, 'write'>,
   clock: () => number,
 ): ((record: FinishedRequest) => void) | undefined {
   if (mode === 'off') return undefined;
+  const parts = new Map(Object.entries(sample));
+  const isLeftOut = ({ route }: FinishedRequest): boolean => {
+    const part = parts.get(route);
+    return part !== undefined && random() >= part;
+  };
   return (record) => {
-    if (mode === 'errors' && !isRefused(record)) return;
+    if ((mode === 'errors' || isLeftOut(record)) && !isRefused(record)) return;
     sink.write(requestLine(record, toIso(clock())));
   };
 }

@@ -1,13 +1,11 @@
 /**
- * Sends ended spans to the collector in batches. One batch is in flight; spans beyond the queue are dropped and counted, so
- * that a collector that is slow or down costs a bounded amount of memory and no request any time.
+ * Sends spans and log lines to the collector in batches. One batch is in flight; items beyond the queue are dropped and
+ * counted, so that a collector that is slow or down costs a bounded amount of memory and no request any time.
  */
-import { otlpBody, rejectedSpans, type TelemetryResource } from './otlp.ts';
-import type { SpanSink, TraceSpan } from './span.ts';
 
-export const QUEUE_SPANS_MAX = 4_096;
-export const BATCH_SPANS_MAX = 512;
-/** A span waits at most so long for its batch. */
+export const QUEUE_ITEMS_MAX = 4_096;
+export const BATCH_ITEMS_MAX = 512;
+/** An item waits at most so long for its batch. */
 export const FLUSH_MS = 2_000;
 /** Before a batch is sent again; doubled at each further attempt. */
 const RETRY_MS = 1_000;
@@ -19,19 +17,22 @@ export type ExportResult =
   | { readonly kind: 'refused' }
   | { readonly kind: 'retry' };
 
-interface ExporterOptions {
+interface ExporterOptions<Item> {
   readonly send: (body: string) => Promise<ExportResult>;
-  readonly resource: TelemetryResource;
+  /** The body of a batch. */
+  readonly encode: (items: readonly Item[]) => string;
+  /** Items of an accepted batch that the collector did not store, by its answer. */
+  readonly rejected: (answer: string) => number;
   /** Runs `run` once after `delayMs`; the result cancels it. */
   readonly timer: (delayMs: number, run: () => void) => () => void;
   /** Called with each batch that is given up. */
-  readonly onLost: (spans: number) => void;
+  readonly onLost: (items: number) => void;
 }
 
-/** Every span ends in one of these. */
-export interface SpanCounters {
+/** Every item ends in one of these. */
+export interface ExportCounters {
   readonly exported: number;
-  /** The collector refused the batch or the span. */
+  /** The collector refused the batch or the item. */
   readonly refused: number;
   /** The collector did not answer. */
   readonly unreachable: number;
@@ -41,41 +42,42 @@ export interface SpanCounters {
   readonly oversized: number;
 }
 
-export class SpanExporter implements SpanSink {
-  readonly #options: ExporterOptions;
-  #queue: TraceSpan[] = [];
+export class BatchExporter<Item> {
+  readonly #options: ExporterOptions<Item>;
+  #queue: Item[] = [];
   /** Taken from the queue and not settled yet. */
-  #batch: TraceSpan[] = [];
+  #batch: Item[] = [];
   #cancelTimer: (() => void) | undefined;
   #sending: Promise<void> | undefined;
   #attempts = 0;
   #closing = false;
   readonly #counts = { exported: 0, refused: 0, unreachable: 0, overflowed: 0, oversized: 0 };
 
-  constructor(options: ExporterOptions) {
+  constructor(options: ExporterOptions<Item>) {
     this.#options = options;
   }
 
-  get counters(): SpanCounters {
+  get counters(): ExportCounters {
     return { ...this.#counts };
   }
 
-  /** Spans that wait or are under way. */
+  /** Items that wait or are under way. */
   get waiting(): number {
     return this.#queue.length + this.#batch.length;
   }
 
-  add(span: TraceSpan): void {
-    if (this.#queue.length >= QUEUE_SPANS_MAX || this.#closing) {
+  add(item: Item): void {
+    if (this.#queue.length >= QUEUE_ITEMS_MAX || this.#closing) {
       this.#counts.overflowed += 1;
       return;
     }
-    this.#queue.push(span);
+    this.#queue.push(item);
     if (this.#batch.length > 0) return;
-    if (this.#queue.length >= BATCH_SPANS_MAX) this.#flush();
+    if (this.#queue.length >= BATCH_ITEMS_MAX) this.#flush();
     else this.#schedule(FLUSH_MS);
   }
 
+  /** An item that is not sent. */
   dropped(): void {
     this.#counts.oversized += 1;
   }
@@ -104,31 +106,32 @@ export class SpanExporter implements SpanSink {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     if (this.#sending !== undefined) return;
-    if (this.#batch.length === 0) this.#batch = this.#queue.splice(0, BATCH_SPANS_MAX);
+    if (this.#batch.length === 0) this.#batch = this.#queue.splice(0, BATCH_ITEMS_MAX);
     if (this.#batch.length === 0) return;
     this.#attempts += 1;
-    const { send, resource } = this.#options;
-    this.#sending = send(otlpBody(this.#batch, resource)).then((result) => {
+    const { send, encode } = this.#options;
+    this.#sending = send(encode(this.#batch)).then((result) => {
       this.#sending = undefined;
       this.#settle(result);
     });
   }
 
   #settle(result: ExportResult): void {
-    const spans = this.#batch.length;
+    const items = this.#batch.length;
     if (result.kind === 'retry' && this.#attempts < ATTEMPTS_MAX) {
       if (!this.#closing) this.#schedule(RETRY_MS * 2 ** (this.#attempts - 1));
       return;
     }
-    const rejected = result.kind === 'accepted' ? Math.min(spans, rejectedSpans(result.body)) : spans;
-    this.#counts.exported += spans - rejected;
-    if (result.kind === 'retry') this.#counts.unreachable += spans;
+    const rejected =
+      result.kind === 'accepted' ? Math.min(items, this.#options.rejected(result.body)) : items;
+    this.#counts.exported += items - rejected;
+    if (result.kind === 'retry') this.#counts.unreachable += items;
     else this.#counts.refused += rejected;
     if (rejected > 0) this.#options.onLost(rejected);
     this.#batch = [];
     this.#attempts = 0;
     if (this.#closing || this.#queue.length === 0) return;
-    if (this.#queue.length >= BATCH_SPANS_MAX) this.#flush();
+    if (this.#queue.length >= BATCH_ITEMS_MAX) this.#flush();
     else this.#schedule(FLUSH_MS);
   }
 }

@@ -1,4 +1,4 @@
-/** OTLP over HTTP in its JSON form (opentelemetry-proto 1, ExportTraceServiceRequest): the body of one batch. */
+/** OTLP over HTTP in its JSON form (opentelemetry-proto 1): bodies of spans and of log lines, and answers to them. */
 import { SPAN_KINDS, type SpanAttributes, type TraceSpan } from './span.ts';
 
 /** OTLP's `STATUS_CODE_ERROR`. */
@@ -12,26 +12,56 @@ export interface TelemetryResource {
   readonly instanceId: string;
 }
 
-/** UTF-8 text of the body. */
-export function otlpBody(
-  spans: readonly TraceSpan[],
-  { version, project, instanceId }: TelemetryResource,
-): string {
-  const resource = {
+/** ExportTraceServiceRequest. */
+export function tracesBody(spans: readonly TraceSpan[], resource: TelemetryResource): string {
+  const scopeSpans = [{ scope: scopeOf(resource), spans: spans.map(spanOf) }];
+  return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resource), scopeSpans }] });
+}
+
+/** ExportLogsServiceRequest. `lines`: JSON of the log. */
+export function logsBody(lines: readonly string[], resource: TelemetryResource): string {
+  const scopeLogs = [{ scope: scopeOf(resource), logRecords: lines.map(logRecordOf) }];
+  return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), scopeLogs }] });
+}
+
+export function scopeOf({ version }: TelemetryResource): object {
+  return { name: 'gatehouse', version };
+}
+
+export function resourceOf({ version, project, instanceId }: TelemetryResource): object {
+  const attributes = {
     'service.name': 'gatehouse',
     'service.version': version,
     'service.namespace': project,
     'service.instance.id': instanceId,
     'telemetry.sdk.language': 'nodejs',
   };
-  return JSON.stringify({
-    resourceSpans: [
-      {
-        resource: { attributes: attributesOf(resource) },
-        scopeSpans: [{ scope: { name: 'gatehouse', version }, spans: spans.map(spanOf) }],
-      },
-    ],
-  });
+  return { attributes: attributesOf(attributes) };
+}
+
+/** `SeverityNumber` of the levels of the log. */
+const SEVERITIES: Readonly<Record<string, number>> = { info: 9, warn: 13, error: 17, fatal: 21 };
+
+/** The message is the body, other fields are attributes. A `traceparent` becomes the trace and the span of the caller. */
+function logRecordOf(line: string): object {
+  const { level, time, msg, traceparent, ...fields } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const [, traceId, spanId] = typeof traceparent === 'string' ? traceparent.split('-') : [];
+  return {
+    timeUnixNano: `${Date.parse(String(time))}000000`,
+    severityNumber: SEVERITIES[String(level)] ?? 0,
+    severityText: String(level),
+    body: { stringValue: String(msg) },
+    attributes: Object.entries(fields).map(([key, value]) => ({ key, value: anyValueOf(value) })),
+    ...(traceId === undefined ? {} : { traceId, spanId }),
+  };
+}
+
+/** `AnyValue`. What is neither text, number nor truth value is its JSON. */
+function anyValueOf(value: unknown): object {
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'boolean') return { boolValue: value };
+  if (typeof value !== 'number') return { stringValue: JSON.stringify(value) };
+  return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
 function spanOf(span: TraceSpan): object {
@@ -59,11 +89,13 @@ function attributesOf(attributes: SpanAttributes): object[] {
   }));
 }
 
-/** Spans of an accepted batch that the collector did not store (`partialSuccess`). */
-export function rejectedSpans(answer: string): number {
+/** Items of an accepted batch that the collector did not store: a field of `partialSuccess`. */
+export function rejectedIn(answer: string, field: 'rejectedSpans' | 'rejectedLogRecords'): number {
   try {
-    const { partialSuccess }: { partialSuccess?: { rejectedSpans?: unknown } } = Object(JSON.parse(answer));
-    const rejected = Number(partialSuccess?.rejectedSpans ?? 0);
+    const { partialSuccess }: { partialSuccess?: { readonly [Name in typeof field]?: unknown } } = Object(
+      JSON.parse(answer),
+    );
+    const rejected = Number(partialSuccess?.[field] ?? 0);
     return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
   } catch (error) {
     // Collectors also answer in plain text.

@@ -322,3 +322,84 @@ t.test('traces: without Telemetry nothing is sampled', async (t) => {
   expectOk('call', await callTool(gateway.url, await bearerOf(gateway), 'wallet_get_balance'));
   t.equal(metricValue(await metricsOf(gateway), 'gatehouse_trace_requests_total', {}), 0);
 });
+
+t.test('telemetry: a stop has sent all metrics and the lines of the log, without any trace', async (t) => {
+  const collector = await startCollector();
+  t.teardown(() => collector.close());
+  const gateway = await launch({
+    configuration: {
+      Telemetry: { url: `${collector.url}/base`, metricsSeconds: 3600, logs: true },
+      Log: { sample: { '/auth/v1/info': 0, '/no/such/route': 1 } },
+    },
+    args: ['--sandbox'],
+  });
+  await gateway.said(/sampled route unknown/);
+  expectOk('info', await request(`${gateway.url}/auth/v1/info`));
+  await signUp(gateway.url);
+  await gateway.stop();
+  t.same(collector.batches, []);
+  const bodiesAt = (path: string) =>
+    collector.others.filter((each) => each.path === path).map(({ body }) => body);
+  const paths = new Set(collector.others.map(({ path }) => path));
+  t.same([...paths].sort(), ['/base/v1/logs', '/base/v1/metrics']);
+
+  const logs = JSON.stringify(bodiesAt('/base/v1/logs'));
+  t.match(logs, /"severityText":"info","body":\{"stringValue":"request"\}/);
+  t.match(logs, /\{"key":"route","value":\{"stringValue":"\/auth\/v1\/register_options"\}\}/);
+  t.match(logs, /"severityText":"warn","body":\{"stringValue":"sampled route unknown"\}/);
+  t.notMatch(logs, /"stringValue":"\/auth\/v1\/info"/, 'no line of the sampled route');
+
+  const [body] = bodiesAt('/base/v1/metrics') as [MetricsBody];
+  const metrics = new Map(
+    body.resourceMetrics.flatMap(({ scopeMetrics }) =>
+      scopeMetrics.flatMap((scope) => scope.metrics.map((metric) => [metric.name, metric] as const)),
+    ),
+  );
+  t.match(metrics.get('gatehouse_http_requests_total'), {
+    sum: { aggregationTemporality: 2, isMonotonic: true },
+  });
+  const requests = metrics.get('gatehouse_http_requests_total')?.sum?.dataPoints ?? [];
+  t.match(
+    requests.find(({ attributes }) => JSON.stringify(attributes).includes('/auth/v1/info')),
+    { asDouble: 1 },
+  );
+  const [point] = metrics.get('gatehouse_http_request_duration_seconds')?.histogram?.dataPoints ?? [];
+  const counted = point?.bucketCounts.reduce((sum, count) => sum + Number(count), 0);
+  t.equal(String(counted), point?.count, 'buckets hold each value once');
+  t.equal(point?.bucketCounts.length, (point?.explicitBounds.length ?? 0) + 1);
+  t.ok(metrics.get('gatehouse_trace_spans_waiting')?.gauge, 'a gauge');
+});
+
+interface MetricsBody {
+  readonly resourceMetrics: readonly {
+    readonly scopeMetrics: readonly { readonly metrics: readonly SentMetric[] }[];
+  }[];
+}
+
+interface SentMetric {
+  readonly name: string;
+  readonly sum?: { readonly dataPoints: readonly { attributes: unknown; asDouble: number }[] };
+  readonly gauge?: object;
+  readonly histogram?: {
+    readonly dataPoints: readonly {
+      readonly count: string;
+      readonly bucketCounts: readonly string[];
+      readonly explicitBounds: readonly number[];
+    }[];
+  };
+}
+
+t.test('telemetry: a collector that refuses metrics and lines is logged once each and counted', async (t) => {
+  const collector = await startCollector(() => 400);
+  t.teardown(() => collector.close());
+  const gateway = await launch({
+    configuration: { Telemetry: { url: collector.url, metricsSeconds: 1, logs: true } },
+    args: ['--sandbox'],
+  });
+  t.teardown(() => gateway.stop());
+  await gateway.said(/"kind":"metrics"[^\n]*HTTP status 400/);
+  await gateway.said(/"kind":"logs"[^\n]*HTTP status 400/);
+  const text = await metricsOf(gateway);
+  t.ok(metricValue(text, 'gatehouse_telemetry_metrics_total', { outcome: 'failed' }) > 0);
+  t.ok(metricValue(text, 'gatehouse_telemetry_lines_total', { outcome: 'refused' }) > 0);
+});

@@ -71,7 +71,9 @@ function startLogged() {
       }),
     ],
     pipeline: {
-      observers: [{ observe: createRequestLog('all', sink, () => START_MS) ?? (() => undefined) }],
+      observers: [
+        { observe: createRequestLog({ requests: 'all' }, sink, () => START_MS) ?? (() => undefined) },
+      ],
     },
   });
   return { fixture, lines: () => sink.lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
@@ -194,7 +196,7 @@ t.test('request log: values of 1 MB are cut, and the line fits one write of a pi
 
 t.test('request log: "errors" writes refused, failed and aborted requests, "off" writes none', async (t) => {
   const sink = collecting();
-  const observe = createRequestLog('errors', sink, () => START_MS);
+  const observe = createRequestLog({ requests: 'errors' }, sink, () => START_MS);
   for (const status of [200, 204, 304, 400, 503, 0]) observe?.({ ...RECORD, status });
   observe?.({ ...RECORD, error: 'Unauthorized' });
   const kept = sink.lines.map((line) => JSON.parse(line) as { status: number; level: string });
@@ -207,10 +209,26 @@ t.test('request log: "errors" writes refused, failed and aborted requests, "off"
     ['info', 'error', 'info', 'info'],
   );
   t.equal(
-    createRequestLog('off', sink, () => START_MS),
+    createRequestLog({ requests: 'off' }, sink, () => START_MS),
     undefined,
   );
 });
+
+t.test(
+  'request log: of a sampled route a part of the successes leaves a line, and every failure',
+  async (t) => {
+    const sink = collecting();
+    const draws = [0.09, 0.1, 0.5];
+    const random = () => draws.shift() ?? 0.99;
+    const sample = { [RECORD.route]: 0.1 };
+    const observe = createRequestLog({ requests: 'all', sample, random }, sink, () => START_MS);
+    for (const status of [200, 201, 202, 503]) observe?.({ ...RECORD, status });
+    observe?.({ ...RECORD, route: '/other' });
+    const kept = sink.lines.map((line) => JSON.parse(line) as { status: number; route: string });
+    t.match(kept, [{ status: 200 }, { status: 503 }, { route: '/other' }]);
+    t.equal(kept.length, 3);
+  },
+);
 
 // covers S33
 t.test(

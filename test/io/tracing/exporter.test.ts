@@ -2,12 +2,13 @@
 import t from 'tap';
 import {
   ATTEMPTS_MAX,
-  BATCH_SPANS_MAX,
+  BATCH_ITEMS_MAX,
+  BatchExporter,
   type ExportResult,
-  QUEUE_SPANS_MAX,
-  SpanExporter,
+  QUEUE_ITEMS_MAX,
 } from '../../../src/io/tracing/exporter.ts';
-import { openTrace, REQUEST_SPANS_MAX } from '../../../src/io/tracing/span.ts';
+import { rejectedIn, tracesBody } from '../../../src/io/tracing/otlp.ts';
+import { openTrace, REQUEST_SPANS_MAX, type TraceSpan } from '../../../src/io/tracing/span.ts';
 
 const ACCEPTED: ExportResult = { kind: 'accepted', body: '{}' };
 const NOTHING = { exported: 0, refused: 0, unreachable: 0, overflowed: 0, oversized: 0 };
@@ -17,8 +18,9 @@ function startExporter() {
   const sent: { body: string; answer: (result: ExportResult) => Promise<void> }[] = [];
   const timers: { delayMs: number; run: () => void }[] = [];
   const lost: number[] = [];
-  const exporter = new SpanExporter({
-    resource: { version: '0.0.1', project: 'test', instanceId: 'i' },
+  const exporter = new BatchExporter<TraceSpan>({
+    encode: (spans) => tracesBody(spans, { version: '0.0.1', project: 'test', instanceId: 'i' }),
+    rejected: (answer) => rejectedIn(answer, 'rejectedSpans'),
     send: (body) =>
       new Promise((resolve) => {
         const answer = async (result: ExportResult) => {
@@ -52,18 +54,18 @@ t.test('exporter: a few spans wait for the timer, a full batch does not', async 
   timers[0]?.run();
   t.equal(spansIn(sent[0]?.body), 3);
   await sent[0]?.answer(ACCEPTED);
-  add(BATCH_SPANS_MAX);
-  t.equal(spansIn(sent[1]?.body), BATCH_SPANS_MAX);
+  add(BATCH_ITEMS_MAX);
+  t.equal(spansIn(sent[1]?.body), BATCH_ITEMS_MAX);
   await sent[1]?.answer(ACCEPTED);
-  t.strictSame(exporter.counters, { ...NOTHING, exported: 3 + BATCH_SPANS_MAX });
+  t.strictSame(exporter.counters, { ...NOTHING, exported: 3 + BATCH_ITEMS_MAX });
   t.equal(exporter.waiting, 0);
 });
 
 t.test('exporter: one batch is under way; spans beyond the queue are dropped and counted', async (t) => {
   const { exporter, sent, add } = startExporter();
-  add(BATCH_SPANS_MAX + QUEUE_SPANS_MAX + 7);
+  add(BATCH_ITEMS_MAX + QUEUE_ITEMS_MAX + 7);
   t.equal(sent.length, 1);
-  t.equal(exporter.waiting, BATCH_SPANS_MAX + QUEUE_SPANS_MAX);
+  t.equal(exporter.waiting, BATCH_ITEMS_MAX + QUEUE_ITEMS_MAX);
   t.strictSame(exporter.counters, { ...NOTHING, overflowed: 7 });
 });
 
