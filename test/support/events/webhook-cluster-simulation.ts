@@ -27,9 +27,11 @@ const STEPS = 40;
 /** Let through in a row, and milliseconds passed in one step, at most. */
 const LET_THROUGH_MAX = 8;
 const PASS_MAX_MS = 400;
-const ROUND_MS = 2_000;
-/** A delivery that failed twice waits 15 s and more. */
-const ROUNDS_MAX = 60;
+/** Until the epilogue. */
+const LOST_ANSWERS = 0.1;
+const ROUND_MS = 5_000;
+/** A delivery that failed four times waits for five minutes and more. */
+const ROUNDS_MAX = 100;
 const PAGE = 1_000;
 
 export interface WebhookHistoryFigures {
@@ -75,6 +77,7 @@ class WebhookHistory {
   readonly #webhooks = new WeakMap<EventProcess, WebhookProcess>();
   readonly #receivers = new Map<string, Receiver>();
   #events = 0;
+  #lostAnswers = LOST_ANSWERS;
   #broken: string | undefined;
 
   constructor(seed: number, options: WebhookClusterOptions) {
@@ -88,6 +91,7 @@ class WebhookHistory {
         this.#disks.set(tools.name, disk);
         const webhooks = new WebhookProcess({
           ...{ disk, tools, random: this.#random, fault: options.fault },
+          losesAnswer: () => this.#random() < this.#lostAnswers,
           onArrival: (delivery, node) => this.#arrived(delivery, node, tools.name),
         });
         this.#webhooks.set(webhooks.process, webhooks);
@@ -205,6 +209,7 @@ class WebhookHistory {
 
   async #epilogue(): Promise<void> {
     this.#trace('epilogue');
+    this.#lostAnswers = 0;
     for (let round = 0; round < ROUNDS_MAX && this.#broken === undefined && !this.#isIdle; round += 1) {
       for (const process of this.#cluster.processes) process.skewMs = 0;
       await this.#cluster.pass(ROUND_MS, true);

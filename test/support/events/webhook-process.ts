@@ -12,19 +12,19 @@ import { type EventDisk, EventProcess, type OpenedEvents } from './event-process
 import { cipher } from './webhooks.ts';
 
 /** Ways to break a promise of webhooks on purpose. */
-export type WebhookFault = 'the lease is not asked' | 'ids by chance' | 'a checkpoint ahead';
+export type WebhookFault = 'the lease is not asked' | 'ids by chance';
 
 /** A connection takes so long at most, an answer as well. Milliseconds. */
 const CONNECT_MAX_MS = 100;
 const ANSWER_MAX_MS = 1_500;
-/** Attempts whose answer is lost: the receiver has them. */
-const BROKEN_SHARE = 0.1;
 
 interface WebhookProcessOptions {
   readonly disk: EventDisk;
   readonly tools: ProcessTools;
   readonly random: () => number;
   readonly fault?: WebhookFault | undefined;
+  /** The receiver has an attempt, and its answer is lost. */
+  readonly losesAnswer: () => boolean;
   /** A receiver gets the bytes of an attempt of a node. */
   readonly onArrival: (delivery: OutgoingDelivery, node: number) => void;
 }
@@ -50,12 +50,6 @@ export class WebhookProcess {
 
   #open({ system, log }: OpenedEvents, { node, view }: ClusterNode): void {
     const { tools, fault } = this.#options;
-    const { administration } = system;
-    const ahead = {
-      ids: administration.ids.bind(administration),
-      metaGet: () => log.newest,
-      metaPut: async () => undefined,
-    };
     const lease = {
       get leftMs() {
         if (fault === 'the lease is not asked') return LEASE_MS;
@@ -64,7 +58,7 @@ export class WebhookProcess {
     };
     const dispatcher = new WebhookDispatcher({
       actors: system,
-      administration: fault === 'a checkpoint ahead' ? ahead : administration,
+      administration: system.administration,
       ...{ log, lease, cipher, clock: tools.clock, schedule: tools.schedule, ownership: view },
       sender: { send: (delivery) => this.#send(delivery, node.node), close: () => undefined },
       attemptLog: undefined,
@@ -87,7 +81,7 @@ export class WebhookProcess {
 
   /** As the sender does: the lease is asked when the connection is there, and ends the attempt in any phase. */
   #send(delivery: OutgoingDelivery, node: number): Promise<AttemptResult> {
-    const { tools, random, fault, onArrival } = this.#options;
+    const { tools, random, losesAnswer, fault, onArrival } = this.#options;
     const base = { elapsedMs: 1, retryAfterMs: null, answer: '', sent: true };
     const aborted = { ...base, status: null, failure: 'timed_out' } as const;
     const answered = { ...base, status: 200, failure: null } as const;
@@ -97,8 +91,7 @@ export class WebhookProcess {
         if (!delivery.leased.mayBegin()) return;
         const webhookId = fault === 'ids by chance' ? randomUUID() : delivery.webhookId;
         onArrival({ ...delivery, webhookId }, node);
-        const result =
-          random() < BROKEN_SHARE ? ({ ...base, status: null, failure: 'broken' } as const) : answered;
+        const result = losesAnswer() ? ({ ...base, status: null, failure: 'broken' } as const) : answered;
         tools.schedule.timer(Math.floor(random() * ANSWER_MAX_MS), () => resolve(result));
       });
     });
