@@ -13,6 +13,7 @@ export interface RatioTarget {
   /** Rates of neighbouring rounds, or processor time of one answer. */
   readonly by: 'rate' | 'processor time';
   readonly atLeast?: number;
+  readonly atMost?: number;
   /** The 95 % interval reaches this: the rounds do not show that it is less. */
   readonly reaches?: number;
   /** The line of the design's table. */

@@ -1,6 +1,6 @@
 /**
- * tools/call of `wallet_get_balance`: through the gateway with authentication, limits and audit on, through a bare
- * uWS + undici proxy, and through the official SDK's server, all to the same backend.
+ * tools/call of `wallet_get_balance`: through the gateway with authentication, limits and audit on, through a bare uWS +
+ * undici proxy, and through the official SDK's server, all to the same backend; and a tool of an MCP server behind the gateway.
  */
 import { expectOk, request } from '../../kit/agent.ts';
 import { connectHost } from '../../kit/consent.ts';
@@ -9,14 +9,12 @@ import type { Subject } from '../measure/measure.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../subjects/gateway.ts';
+import { listWith, startUpstreams } from '../subjects/upstreams.ts';
 import { startFastifyProxy } from './fastify.ts';
 
-const CALL = JSON.stringify({
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'tools/call',
-  params: { name: 'wallet_get_balance', arguments: {} },
-});
+const callOf = (name: string, more: object = {}) =>
+  JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {}, ...more } });
+const CALL = callOf('wallet_get_balance');
 const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,
@@ -30,19 +28,13 @@ const EXPECT = '1000.00000000';
 const MODULE_KEY = 'bench-module-key-0001';
 const CONNECTED = 'gatehouse at /connect/mcp';
 const STATELESS = 'gatehouse, MCP 2026-07-28';
+const UPSTREAM = 'gatehouse, upstream tool';
 /** The same call in the revision without sessions. */
-const STATELESS_CALL = JSON.stringify({
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'tools/call',
-  params: {
-    name: 'wallet_get_balance',
-    arguments: {},
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
-      'io.modelcontextprotocol/clientCapabilities': {},
-    },
+const STATELESS_CALL = callOf('wallet_get_balance', {
+  _meta: {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
   },
 });
 const STATELESS_HEADERS = {
@@ -61,6 +53,7 @@ export const mcpCall: Scenario = {
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
     { of: CONNECTED, against: 'gatehouse', by: 'rate', reaches: 0.97, row: 'tools/call at /connect/mcp' },
     { of: STATELESS, against: 'gatehouse', by: 'rate', reaches: 0.95, row: 'tools/call of MCP 2026-07-28' },
+    { against: UPSTREAM, by: 'processor time', atMost: 1.15, row: 'tools/call of an upstream tool' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
   ],
   async run(bench) {
@@ -78,12 +71,18 @@ export const mcpCall: Scenario = {
   },
 };
 
-/** Three subjects of this checkout: both addresses and both forms of MCP of one process, with the same accounts. */
+/**
+ * Four subjects of this checkout, of one process with the same accounts: both addresses, both forms of MCP, and a tool of
+ * another server.
+ */
 async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject[]> {
   const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
-  const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build });
-  const people = await makeAgents(bench, url, bench.options.users || USERS);
   const isOurs = bench.options.target === undefined;
+  const isWhole = isOurs && build.checkout === undefined;
+  const upstreams = isWhole ? await startUpstreams(bench, 1) : undefined;
+  const configuration = upstreams === undefined ? {} : { McpServers: upstreams.servers };
+  const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build, configuration });
+  const people = await makeAgents(bench, url, bench.options.users || USERS);
   const expect = isOurs ? EXPECT : '"result"';
   const subject = async (
     title: string,
@@ -99,13 +98,16 @@ async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<
     return bench.subject(title, pids, () => ({ url, requests, expect }));
   };
   const direct = await subject(name, '/mcp', sessionOf);
-  const hasHosts = isOurs && build.checkout === undefined;
-  if (!hasHosts) return [direct];
+  const [person] = people;
+  if (upstreams === undefined || person === undefined) return [direct];
+  const { names } = upstreams;
+  await listWith(url, await sessionOf(url, person), names);
   const stateless = { call: STATELESS_CALL, fields: STATELESS_HEADERS };
   return [
     direct,
     await subject(CONNECTED, '/connect/mcp', connectHost),
     await subject(STATELESS, '/mcp', sessionOf, stateless),
+    await subject(UPSTREAM, '/mcp', sessionOf, { call: callOf(names[0] ?? '') }),
   ];
 }
 

@@ -1,18 +1,21 @@
 /**
- * get_info by browser sessions against a uWS handler of equal work, and tools/list by verified MCP sessions against an
- * empty handler that sends as many bytes.
+ * get_info by browser sessions against a uWS handler of equal work, and tools/list by verified MCP sessions against an empty
+ * handler that sends as many bytes. A long list of other servers' tools against the same tools as rows.
  */
-import { expectOk, rpc } from '../../kit/agent.ts';
 import { bearersOf, getInfo, listTools } from '../load/requests.ts';
 import type { Subject } from '../measure/measure.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
+import { listOf, listWith, rowsOf, startUpstreams } from '../subjects/upstreams.ts';
 import { EMPTY, EQUAL_WORK, equalWork, floor } from './floors.ts';
 
 const LIST = 'tools/list';
 const INFO = 'get_info';
 const SAME_BYTES = 'empty uWS handler, bytes of tools/list';
+const MANY = 1_000;
+const ROWS = 'tools/list, 1,000 rows';
+const UPSTREAM = 'tools/list, 1,000 upstream tools';
 /** Accounts that share the connections, each with sessions of its own. */
 const USERS = 64;
 
@@ -20,11 +23,15 @@ export const mcpList: Scenario = {
   name: 'mcp-list',
   summary: 'tools/list and get_info with a session against uWS handlers of the same bytes and of equal work',
   baseline: true,
-  targets: [{ of: INFO, against: EQUAL_WORK, by: 'rate', atLeast: 0.85, row: 'get_info against equal work' }],
+  targets: [
+    { of: INFO, against: EQUAL_WORK, by: 'rate', atLeast: 0.85, row: 'get_info against equal work' },
+    { of: UPSTREAM, against: ROWS, by: 'processor time', reaches: 0.97, row: 'list of 1,000 upstream tools' },
+  ],
   async run(bench) {
     const subjects: Subject[] = [];
     const kibOf = new Map<string, number>();
     for (const build of bench.builds) subjects.push(...(await listsOf(bench, build, kibOf)));
+    if (bench.options.target === undefined) subjects.push(...(await longLists(bench, kibOf)));
     return {
       comparison: await bench.compare(subjects),
       notes: [...kibOf].map(([name, kib]) => `The answer of ${name} has ${kib} KiB.`),
@@ -43,7 +50,7 @@ async function listsOf(bench: Bench, build: Build, kibOf: Map<string, number>): 
   const info = getInfo(url, cookies);
   const name = LIST + build.suffix;
   const answer = await listOf(url, bearers[0] ?? '');
-  kibOf.set(name, Number((Buffer.byteLength(answer) / 1_024).toFixed(1)));
+  kibOf.set(name, kibIn(answer));
   const subjects: Subject[] = [
     bench.subject(name, pids, () => ({ url, ...list })),
     { ...bench.subject(INFO + build.suffix, pids, () => ({ url, ...info })), group: INFO },
@@ -60,7 +67,26 @@ async function listsOf(bench: Bench, build: Build, kibOf: Map<string, number>): 
   return subjects;
 }
 
-async function listOf(url: string, bearer: string): Promise<string> {
-  const message = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
-  return expectOk('tools/list', await rpc(url, bearer, message)).text;
+/** Two gateways with the same tools: of other servers, and as rows of the configuration. */
+async function longLists(bench: Bench, kibOf: Map<string, number>): Promise<Subject[]> {
+  const { servers, names } = await startUpstreams(bench, MANY);
+  const endpoint = Object.values(servers)[0]?.url ?? '';
+  const configurations = {
+    [UPSTREAM]: { McpServers: servers },
+    [ROWS]: { McpTools: rowsOf(names, endpoint) },
+  };
+  const subjects: Subject[] = [];
+  for (const [name, configuration] of Object.entries(configurations)) {
+    const { url, pids } = await gatewayUnderLoad(bench, undefined, { configuration });
+    const bearers = await bearersOf(url, await makeAgents(bench, url, bench.options.users || USERS));
+    kibOf.set(name, kibIn(await listWith(url, bearers[0] ?? '', names)));
+    const { requests } = listTools(url, bearers);
+    const expect = `"name":"${names.at(-1)}"`;
+    subjects.push({ ...bench.subject(name, pids, () => ({ url, requests, expect })), group: UPSTREAM });
+  }
+  return subjects;
+}
+
+function kibIn(text: string): number {
+  return Number((Buffer.byteLength(text) / 1_024).toFixed(1));
 }

@@ -2,39 +2,21 @@
  * The official server "everything" behind the real program, used by both official clients: tools with every kind of content,
  * resources, templates, prompts, progress and cancellation.
  */
-import { spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { Client as ClientOne } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
 import { expectOk, mcpLogin, signUp, updateKey } from '../../../kit/agent.ts';
-import { pickPort } from '../../../kit/free-port.ts';
-import { launch, NO_LIMITS, plainEnvironment } from '../../../kit/launch.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
+import { startEverything } from '../../support/upstreams/everything.ts';
 
 t.setTimeout(240_000);
 
-const packageFile = createRequire(import.meta.url).resolve(
-  '@modelcontextprotocol/server-everything/package.json',
-);
-const port = await pickPort();
-const server = spawn(process.execPath, [join(dirname(packageFile), 'dist/index.js'), 'streamableHttp'], {
-  env: { ...plainEnvironment(), PORT: String(port) },
-  stdio: ['ignore', 'ignore', 'pipe'],
-});
-t.teardown(() => server.kill('SIGKILL'));
-await new Promise<void>((resolve, reject) => {
-  server.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
-  let text = '';
-  server.stderr.setEncoding('utf8').on('data', (piece: string) => {
-    text += piece;
-    if (/listening on port/.test(text)) resolve();
-  });
-});
+const server = await startEverything();
+t.teardown(() => server.stop());
 const gateway = await launch({
   configuration: {
-    McpServers: { all: { url: `http://127.0.0.1:${port}/mcp` } },
+    McpServers: { all: { url: server.url } },
     Settings: NO_LIMITS,
   },
 });
@@ -96,6 +78,8 @@ async function useEverything(t: Test, client: AnyClient): Promise<void> {
   );
   const dynamic = await client.readResource({ uri: 'up+all:demo://resource/dynamic/text/3' });
   t.match(dynamic.contents, [{ uri: 'demo://resource/dynamic/text/3' }]);
+  const bytes = await client.readResource({ uri: 'up+all:demo://resource/dynamic/blob/3' });
+  t.match(bytes.contents, [{ uri: 'demo://resource/dynamic/blob/3', blob: /^[A-Za-z0-9+/]+=*$/ }]);
   const { prompts } = await client.listPrompts();
   t.ok(prompts.some(({ name }) => name === 'all_simple-prompt'));
   const got = await client.getPrompt({ name: 'all_args-prompt', arguments: { city: 'Riga' } });
