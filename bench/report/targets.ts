@@ -1,6 +1,6 @@
 /** Targets of scenarios (docs/BENCHMARKS.md) as data, and the result of a run against them. */
 import type { Comparison, Ratio } from '../measure/measure.ts';
-import type { Interval } from '../measure/statistics.ts';
+import { type Interval, intervalOfSample } from '../measure/statistics.ts';
 
 /** A ratio to another subject of the same run, or a figure that the scenario takes. */
 export type Target = RatioTarget | FigureTarget;
@@ -40,6 +40,12 @@ export interface Figure {
   /** Its 95 % interval. */
   readonly from?: number;
   readonly to?: number;
+}
+
+/** The median of what each round has. */
+export function figureOfRounds(name: string, unit: string, values: readonly number[]): Figure {
+  const { median: value, from, to } = intervalOfSample(values);
+  return { name, unit, value, from, to };
 }
 
 export interface Wanted {

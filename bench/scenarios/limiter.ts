@@ -4,8 +4,7 @@
  */
 import { startWorker } from '../measure/children.ts';
 import type { Comparison, Measured, Subject } from '../measure/measure.ts';
-import { intervalOfSample } from '../measure/statistics.ts';
-import type { Figure } from '../report/targets.ts';
+import { type Figure, figureOfRounds } from '../report/targets.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import type { FillReport, LoopReport } from '../subjects/limiter-loops.ts';
 
@@ -81,8 +80,7 @@ function checkTime(name: string, measured: Measured | undefined): Figure {
     ({ cpuUsPerAnswer, ratePerSecond }) =>
       (cpuUsPerAnswer ?? Number.NaN) * 1_000 || SECOND_NS / ratePerSecond,
   );
-  const { median: value, from, to } = intervalOfSample(rounds);
-  return { name, unit: 'ns', value, from, to };
+  return figureOfRounds(name, 'ns', rounds);
 }
 
 function notesOf({ counters, heapBytes }: FillReport): string[] {

@@ -1,9 +1,8 @@
 /** Two callers beside each other: what the second one feels of a first one that abuses what both share. */
 import { startServer } from '../measure/children.ts';
 import type { Measured, Subject } from '../measure/measure.ts';
-import { intervalOfSample } from '../measure/statistics.ts';
 import { loadOf } from '../report/report.ts';
-import type { Figure } from '../report/targets.ts';
+import { type Figure, figureOfRounds } from '../report/targets.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { elapse, timed } from './neighbours/callers.ts';
@@ -86,8 +85,7 @@ export function figureOf(pair: Pair, measured: readonly Measured[]): Figure {
     );
   const alone = p99s(aloneOf(pair));
   const ratios = p99s(besideOf(pair)).map((p99, round) => p99 / (alone[round] ?? Number.NaN));
-  const { median: value, from, to } = intervalOfSample(ratios);
-  return { name: ratioOf(pair), unit: 'times alone', value, from, to };
+  return figureOfRounds(ratioOf(pair), 'times alone', ratios);
 }
 
 function aloneOf({ name }: Pair): string {

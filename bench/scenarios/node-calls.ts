@@ -2,8 +2,7 @@
 import { startServer, startWorker } from '../measure/children.ts';
 import type { Comparison, Subject } from '../measure/measure.ts';
 import { costOf } from '../measure/process-cost.ts';
-import { intervalOfSample } from '../measure/statistics.ts';
-import type { Figure } from '../report/targets.ts';
+import { type Figure, figureOfRounds } from '../report/targets.ts';
 import type { Scenario } from '../scenario.ts';
 import type { CallOrder } from '../subjects/servers/node-calls.ts';
 import type { TurnRound } from '../subjects/turn.ts';
@@ -53,7 +52,6 @@ function figuresOf({ subjects }: Comparison): Figure[] {
   const rounds = subjects.find(({ name }) => name === CALLS)?.rounds ?? [];
   return (['caller', 'callee'] as const).map((side) => {
     const times = rounds.map(({ details }) => Number(details[`${side}Us`]));
-    const { median: value, from, to } = intervalOfSample(times);
-    return { name: side, unit: 'us', value, from, to };
+    return figureOfRounds(side, 'us', times);
   });
 }

@@ -2,17 +2,17 @@
  * Clusters of 1, 2 and 4 nodes in turns, at one rate in all that is far below what one node can do: processor time for one
  * answer. One machine then says what N machines would do: N times the answers of one, over what an answer costs more.
  */
-import { setTimeout as wait } from 'node:timers/promises';
 import { bearersOf } from '../load/requests.ts';
 import { startServer } from '../measure/children.ts';
 import type { Comparison, Sample, Subject } from '../measure/measure.ts';
-import { intervalOfSample } from '../measure/statistics.ts';
-import type { Figure } from '../report/targets.ts';
+import { type Figure, figureOfRounds } from '../report/targets.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import { type ClusterUnderLoad, clusterUnderLoad } from '../subjects/cluster.ts';
 import { makeAgents } from '../subjects/gateway.ts';
+import { STREAM_SETTINGS } from './fan-out/gatehouse.ts';
 import { KINDS, type MixedFixture } from './mixed/kinds.ts';
 import { type KindReport, type Load, runLoads } from './mixed/run.ts';
+import { measureStreams } from './streams-of-clusters.ts';
 
 const SIZES = [1, 2, 4] as const;
 const LARGEST = 4;
@@ -26,15 +26,16 @@ type Work = keyof typeof WORK;
 const RATES: Readonly<Record<Work, number>> = { mix: 2_000, logins: 300 };
 /** Before the measured time of each round: connections are open, and the rate is reached. */
 const LEAD_IN_MS = 300;
-const IDLE_MS = 3_000;
 const CALLERS = 64;
 /** Each key holds a hundred sessions; one more ends its first. */
 const LOGGING_IN = 128;
+const MODULE = 'wallet';
 const MODULE_KEY = 'bench-module-key-0001';
 const MS_US = 1_000;
 
-interface Cluster extends ClusterUnderLoad {
+interface Cluster {
   readonly size: number;
+  readonly load: ClusterUnderLoad;
   /** One for each node, with the same accounts. */
   readonly fixtures: readonly MixedFixture[];
   /** Processor time of all nodes without load, in milliseconds of a second. */
@@ -44,8 +45,9 @@ interface Cluster extends ClusterUnderLoad {
 export const scale: Scenario = {
   name: 'scale',
   summary:
-    'a cluster of 1, 2 and 4 nodes at one rate in all: processor time for one answer, and what follows from it',
-  defaults: { durationMs: 2_000, warmupMs: 2_000 },
+    'a cluster of 1, 2 and 4 nodes at one rate in all: processor time for one answer, for one event at one stream, and what follows',
+  // Event streams in all.
+  defaults: { durationMs: 2_000, warmupMs: 2_000, connections: 10_000 },
   noTarget: 'it starts clusters of its own',
   notInAll: 'seven nodes take as long to start as other scenarios to run',
   targets: [
@@ -62,15 +64,24 @@ export const scale: Scenario = {
       ...clusters.slice(0, 1).map((alone) => subjectOf(bench, alone, work, 1 / LARGEST)),
     ]);
     const comparison = await bench.compare(subjects);
-    return { comparison, notes: notesOf(bench), figures: figuresOf(comparison, clusters) };
+    // Afterwards: what open streams cost is no part of a call.
+    const streams = await measureStreams(bench, clusters, { module: MODULE, key: MODULE_KEY });
+    return {
+      comparison: {
+        subjects: [...comparison.subjects, ...streams.comparison.subjects],
+        ratios: [...comparison.ratios, ...streams.comparison.ratios],
+      },
+      notes: notesOf(bench),
+      figures: [...figuresOf(comparison, clusters), ...streams.figures],
+    };
   },
 };
 
 async function startCluster(bench: Bench, size: number, backendUrl: string): Promise<Cluster> {
   bench.announce(`a cluster of ${size}`);
-  const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
-  const cluster = await clusterUnderLoad(bench, size, modules);
-  const [first = ''] = cluster.urls;
+  const modules = { [MODULE]: { url: backendUrl, key: MODULE_KEY } };
+  const load = await clusterUnderLoad(bench, size, modules, STREAM_SETTINGS);
+  const [first = ''] = load.urls;
   const callers = await makeAgents(bench, first, bench.options.users || CALLERS);
   const loggingIn = await makeAgents(bench, first, LOGGING_IN);
   const accounts = {
@@ -83,10 +94,8 @@ async function startCluster(bench: Bench, size: number, backendUrl: string): Pro
     filePath: undefined,
     audience: [],
   };
-  const before = cluster.cost();
-  await wait(IDLE_MS);
-  const idleMs = ((cluster.cost().nodesMs - before.nodesMs) / IDLE_MS) * 1_000;
-  return { ...cluster, size, idleMs, fixtures: cluster.urls.map((url) => ({ url, ...accounts })) };
+  const idleMs = await load.idleMs();
+  return { size, load, idleMs, fixtures: load.urls.map((url) => ({ url, ...accounts })) };
 }
 
 /** `share` of the rate. */
@@ -95,19 +104,19 @@ function subjectOf(bench: Bench, cluster: Cluster, work: Work, share = 1): Subje
   const loads = loadsOf(cluster.fixtures, work, rateOf(bench, work) * share);
   return {
     name: share === 1 ? subjectName(work, cluster.size) : quarterName(work),
-    pids: cluster.pids,
+    pids: cluster.load.pids,
     group: work,
     warmUp: () => runLoads(loads, { warmupMs: 0, durationMs: warmupMs }),
     async round() {
-      let [before, after] = [cluster.cost(), cluster.cost()];
+      let [before, after] = [cluster.load.cost(), cluster.load.cost()];
       const reports = await runLoads(loads, {
         warmupMs: LEAD_IN_MS,
         durationMs,
         onBegin: () => {
-          before = cluster.cost();
+          before = cluster.load.cost();
         },
         onEnd: () => {
-          after = cluster.cost();
+          after = cluster.load.cost();
         },
       });
       return sampleOf(reports, {
@@ -168,6 +177,7 @@ function notesOf(bench: Bench): string[] {
   return [
     `Open loop, in all: ${rates.join(', ')}. The scale is N c1 / cN of the processor time c of all nodes for one answer, what nodes do without load included.`,
     'Every cluster has a PostgreSQL of its own; its time is a figure, and no part of the scale.',
+    'Events are pushed at the first node, each when every stream has the one before. A stream that lacks one or gets one twice ends the run.',
   ];
 }
 
@@ -177,10 +187,6 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
     const rounds = subjects.find(({ name }) => name === subject)?.rounds ?? [];
     return rounds.map(({ details }) => (Number(details[part]) * MS_US) / Number(details['answers']));
   };
-  const figure = (name: string, unit: string, values: readonly number[]): Figure => {
-    const { median, from, to } = intervalOfSample(values);
-    return { name, unit, value: median, from, to };
-  };
   const works = Object.keys(WORK) as Work[];
   const scales = works.flatMap((work) => {
     const alone = { cpuMs: timesOf(work, 1, 'cpuMs'), mainThreadsMs: timesOf(work, 1, 'mainThreadsMs') };
@@ -188,7 +194,7 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
       (['cpuMs', 'mainThreadsMs'] as const).map((part) => {
         const times = timesOf(work, size, part);
         const name = scaleName(work, size) + (part === 'cpuMs' ? '' : ', main threads');
-        return figure(
+        return figureOfRounds(
           name,
           'x',
           alone[part].map((time, round) => (size * time) / (times[round] ?? Number.NaN)),
@@ -206,7 +212,7 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
         );
       };
       const times = perAnswer(size);
-      return figure(
+      return figureOfRounds(
         `${scaleName(work, size)}, idle time left out`,
         'x',
         perAnswer(1).map((time, round) => (size * time) / (times[round] ?? Number.NaN)),
@@ -215,7 +221,7 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
   );
   const alike = works.map((work) => {
     const times = timesOf(work, LARGEST, 'cpuMs');
-    return figure(
+    return figureOfRounds(
       `${scaleName(work, LARGEST)}, against one node under the load of each`,
       'x',
       timesOf(work, 1, 'cpuMs', quarterName(work)).map(
@@ -225,7 +231,7 @@ function figuresOf({ subjects }: Comparison, clusters: readonly Cluster[]): Figu
   });
   const database = works.flatMap((work) =>
     SIZES.map((size) =>
-      figure(
+      figureOfRounds(
         `PostgreSQL for one answer, ${subjectName(work, size)}`,
         'us',
         timesOf(work, size, 'postgresMs'),

@@ -6,7 +6,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { signUp } from '../../kit/agent.ts';
 import { startPeer } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
 import { median } from '../measure/statistics.ts';
@@ -16,11 +15,10 @@ import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { NCHAN_MODULE } from '../subjects/participants.ts';
 import { FanoutReaders, type FanoutServer } from './fan-out/fanout.ts';
+import type { FanoutPlan } from './fan-out/fanout-load.ts';
+import { post, publisherOf, STREAM_SETTINGS, streamRequests } from './fan-out/gatehouse.ts';
 
 const MODULE_KEY = 'bench-module-key-0001';
-/** As the setting SseStreamsPerSession has it. */
-const STREAMS_PER_SESSION = 8;
-const SIGN_UPS = 16;
 const MESSAGE_BYTES = 200;
 /** What is due to a client together leaves in one write: shown by batches of four. More would make rounds long. */
 const BATCH = 4;
@@ -52,7 +50,7 @@ export const sseFanout: Scenario = {
   async run(bench) {
     const { connections, warmupMs, durationMs } = bench.options;
     const servers = await connectReaders(bench, connections);
-    const common = { durationMs, sizeBytes: MESSAGE_BYTES, readers: connections };
+    const common = { durationMs, sizeBytes: MESSAGE_BYTES };
     const subjects = [1, BATCH].flatMap((batch) =>
       servers.map(
         (loaded): Subject => ({
@@ -117,56 +115,26 @@ interface Details {
 }
 
 async function openGatehouse(bench: Bench, clients: number, build: Build): Promise<FanoutServer> {
-  const settings = {
-    ConnectionsMax: 50_000,
-    SseStreamsMax: 50_000,
-    SseStreamsPerAddress: 50_000,
-    EventReorderMilliseconds: 0,
-  };
   const { url, internal, pids } = await gatewayUnderLoad(
     bench,
     { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
-    { settings, build },
+    { settings: STREAM_SETTINGS, build },
   );
   const requests = await streamRequests(bench, url, clients);
-  let tick = 0;
   return {
     name: 'gatehouse',
     suffix: build.suffix,
     pids,
-    plan: {
-      port: Number(new URL(url).port),
-      requests,
-      clients,
-      probe: rawRequest('GET', `${url}/health?plain=1`),
-    },
-    async publish(messages) {
-      const events = messages.map((data) => {
-        tick += 1;
-        return `{"module":"core","tick":"${tick}","type":"Counted","data":${data}}`;
-      });
-      await post(`${internal}/internal/v1/events`, `{"events":[${events.join(',')}]}`, {
-        'X-Module-Key': MODULE_KEY,
-      });
-    },
+    plans: [
+      {
+        port: Number(new URL(url).port),
+        requests,
+        clients,
+        probe: rawRequest('GET', `${url}/health?plain=1`),
+      },
+    ],
+    publish: publisherOf(`${internal}`, { module: 'core', key: MODULE_KEY }),
   };
-}
-
-/** One request for each of the sessions that share the readers. */
-async function streamRequests(bench: Bench, url: string, clients: number): Promise<string[]> {
-  const accounts = Math.ceil(clients / STREAMS_PER_SESSION);
-  bench.announce(`${accounts} accounts sign up`);
-  const requests: string[] = [];
-  let started = 0;
-  const stream = async () => {
-    while (started < accounts) {
-      started += 1;
-      const { cookie } = await signUp(url);
-      requests.push(rawRequest('GET', `${url}/auth/v1/events`, { Cookie: cookie }));
-    }
-  };
-  await Promise.all(Array.from({ length: SIGN_UPS }, stream));
-  return requests;
 }
 
 async function betterSse(bench: Bench, clients: number): Promise<FanoutServer> {
@@ -176,7 +144,7 @@ async function betterSse(bench: Bench, clients: number): Promise<FanoutServer> {
     name: 'better-sse',
     suffix: '',
     pids: [pid],
-    plan: planOf(url, clients),
+    plans: [planOf(url, clients)],
     publish: (messages) => post(`${url}/publish`, `[${messages.join(',')}]`),
   };
 }
@@ -205,7 +173,7 @@ async function nchan(bench: Bench, clients: number): Promise<FanoutServer> {
     name: 'nchan',
     suffix: '',
     pids: workers,
-    plan: planOf(url, clients),
+    plans: [planOf(url, clients)],
     // One message a request: nchan knows no other way.
     async publish(messages) {
       for (const message of messages) await post(`${url}/publish`, message);
@@ -237,20 +205,13 @@ http {
 `;
 }
 
-function planOf(url: string, clients: number): FanoutServer['plan'] {
+function planOf(url: string, clients: number): FanoutPlan {
   return {
     port: Number(new URL(url).port),
     requests: [rawRequest('GET', `${url}/events`, { Accept: 'text/event-stream' })],
     clients,
     probe: rawRequest('GET', `${url}/health`),
   };
-}
-
-async function post(url: string, body: string, headers: Record<string, string> = {}): Promise<void> {
-  const type = { 'Content-Type': 'application/json' };
-  const answer = await fetch(url, { method: 'POST', headers: { ...type, ...headers }, body });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`publish: ${answer.status} ${text}`);
 }
 
 function ended(child: ChildProcess): Promise<void> {

@@ -1,7 +1,7 @@
 /** The actor runtime in a process of its own: durable turns against raw LMDB puts, and volatile turns. No HTTP. */
 import { startWorker, type Worker } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
-import { intervalOfSample } from '../measure/statistics.ts';
+import { figureOfRounds } from '../report/targets.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import type { TurnOrder } from '../subjects/servers/turns.ts';
 import type { TurnRound } from '../subjects/turn.ts';
@@ -27,15 +27,11 @@ export const turn: Scenario = {
     const subjects = await startSubjects(bench);
     const comparison = await bench.compare(subjects);
     const volatile = comparison.subjects.find(({ name }) => name === VOLATILE)?.rounds ?? [];
-    const {
-      median: value,
-      from,
-      to,
-    } = intervalOfSample(volatile.map(({ ratePerSecond }) => 1e6 / ratePerSecond));
+    const times = volatile.map(({ ratePerSecond }) => 1e6 / ratePerSecond);
     return {
       comparison,
       notes: [],
-      figures: [{ name: 'volatile turn', unit: 'us', value, from, to }],
+      figures: [figureOfRounds('volatile turn', 'us', times)],
     };
   },
 };

@@ -1,16 +1,29 @@
-/** Clusters of the suite: accounts that a node writes into the log, and the loads of the scenario scale. */
+/** Clusters of the suite: accounts that a node writes into the log, loads and event streams of the scenario scale. */
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { mainThreadMs } from '../../bench/measure/process-cost.ts';
 import { childrenOf } from '../../bench/measure/processes.ts';
+import { Bench } from '../../bench/scenario.ts';
+import { STREAM_SETTINGS } from '../../bench/scenarios/fan-out/gatehouse.ts';
 import { loadsOf } from '../../bench/scenarios/scale.ts';
+import { measureStreams } from '../../bench/scenarios/streams-of-clusters.ts';
+import { loadOfNodes } from '../../bench/subjects/cluster.ts';
+import { RAISED } from '../../bench/subjects/gateway.ts';
 import { seedLog } from '../../bench/subjects/seeded-log.ts';
 import { startNodes } from '../../kit/cluster/nodes.ts';
+import type { Postgres } from '../../kit/cluster/postgres.ts';
 import { withPostgres } from '../support/cluster/postgres.ts';
+import { OPTIONS } from './fixtures/report.ts';
 
 t.setTimeout(120_000);
+
+const PUBLISHER = { module: 'wallet', key: 'bench-module-key-0001' };
+const SILENT = { progress: { step: () => undefined, round: () => undefined } };
+const SHORT = { connections: 8, durationMs: 100, warmupMs: 50, rounds: 2, roundsMax: 2 };
 
 function testLoads(): void {
   t.test('scale: the nodes share the rate of each kind of work', async (t) => {
@@ -33,8 +46,85 @@ function testLoads(): void {
   });
 }
 
+async function startCluster(t: Test, postgres: Postgres, size: number) {
+  const { module, key } = PUBLISHER;
+  const { nodes, stop } = await startNodes({
+    postgres,
+    nodes: size,
+    sandbox: false,
+    cluster: { leaseMilliseconds: 10_000 },
+    configuration: {
+      Modules: { [module]: { url: 'http://127.0.0.1:9', key } },
+      Settings: { ...RAISED, ...STREAM_SETTINGS },
+    },
+  });
+  t.teardown(stop);
+  return { size, load: loadOfNodes(nodes, postgres) };
+}
+
+function benchOf(t: Test): Bench {
+  const bench = new Bench({ ...OPTIONS, ...SHORT }, SILENT);
+  t.teardown(() => bench.close());
+  return bench;
+}
+
+/** An internal listener that hands each event on twice, under two ticks. */
+async function doubling(t: Test, internal: string): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { events } = JSON.parse(Buffer.concat(chunks).toString()) as { events: { tick: string }[] };
+    const body = JSON.stringify({
+      events: events.flatMap((each) => [each, { ...each, tick: `9${each.tick}` }]),
+    });
+    const headers = { 'Content-Type': 'application/json', 'X-Module-Key': PUBLISHER.key };
+    const answer = await fetch(`${internal}${request.url}`, { method: 'POST', headers, body });
+    response.writeHead(answer.status).end(await answer.text());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function testStreams(postgres: Postgres): void {
+  t.test('scale: every stream of one and of two nodes gets each event once', async (t) => {
+    const clusters = [await startCluster(t, postgres, 1), await startCluster(t, postgres, 2)];
+    const { comparison, figures } = await measureStreams(benchOf(t), clusters, PUBLISHER);
+    t.same(
+      comparison.subjects.map(({ name }) => name),
+      ['events to 1 × 8 streams', 'events to 2 × 4 streams'],
+    );
+    for (const { name, rounds } of comparison.subjects)
+      for (const { details } of rounds) {
+        t.same(details['errors'], {}, name);
+        t.equal(details['answers'], Number(details['events']) * 8, name);
+      }
+    const numbers = figures.filter(({ value }) => Number.isFinite(value)).map(({ name }) => name);
+    t.same(numbers, [
+      'an event and stream, events to 1 × 8 streams',
+      'an event and stream, events to 1 × 8 streams, idle time left out',
+      'PostgreSQL for one event, events to 1 × 8 streams',
+      'a node whose streams wait, events to 1 × 8 streams',
+      'an event and stream, events to 2 × 4 streams',
+      'an event and stream, events to 2 × 4 streams, idle time left out',
+      'scale, events to 2 × 4 streams',
+      'scale, events to 2 × 4 streams, idle time left out',
+      'PostgreSQL for one event, events to 2 × 4 streams',
+      'a node whose streams wait, events to 2 × 4 streams',
+    ]);
+  });
+  t.test('scale: an event that streams get twice ends the run', async (t) => {
+    const { size, load } = await startCluster(t, postgres, 1);
+    const internal = await doubling(t, load.internal);
+    await t.rejects(measureStreams(benchOf(t), [{ size, load: { ...load, internal } }], PUBLISHER), {
+      message: /^events to 1 × 8 streams: \d+ (uneven|unasked)/,
+    });
+  });
+}
+
 await withPostgres(t, (postgres) => {
   testLoads();
+  testStreams(postgres);
   t.test('seeded log: a node that joins has every account, and the seeding one is out', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-seeded-log-'));
     t.teardown(() => rmSync(folder, { recursive: true, force: true }));

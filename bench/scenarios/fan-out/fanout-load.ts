@@ -21,12 +21,14 @@ export interface FanoutPlan {
   /** Whole HTTP/1.1 requests; connection `c` sends the one at `c` modulo their number. */
   readonly requests: readonly string[];
   readonly clients: number;
-  /** A small request that is asked for while messages arrive. */
-  readonly probe: string;
+  /** A small request that is asked for while messages arrive; absent where none is. */
+  readonly probe?: string;
 }
 
 export interface FanoutReport {
   readonly messages: number;
+  /** The most streams at a time that had not as many messages as each was due. */
+  readonly uneven: number;
   /** From publication to arrival, one sample a read. */
   readonly latencyUs: Latency;
   /** Of the small request. */
@@ -44,7 +46,10 @@ export class FanoutLoad {
   readonly #plan: FanoutPlan;
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   readonly #sockets: Socket[] = [];
+  /** Messages of each stream since the last report. */
+  #received: number[] = [];
   #messages = 0;
+  #uneven = 0;
   #closed = 0;
   #latency = new Latencies();
   #probes = new Latencies();
@@ -69,13 +74,14 @@ export class FanoutLoad {
     this.#expected = messages;
     return new Promise((resolve) => {
       this.#onReached = resolve;
-      if (this.#messages >= messages) resolve();
+      this.#compare();
     });
   }
 
   /** Asks for the small thing again and again until the returned function is called. */
   probe(): () => Promise<void> {
     const { port, probe } = this.#plan;
+    if (probe === undefined) return async () => undefined;
     const socket = createConnection({ port, host: '127.0.0.1', noDelay: true });
     let stopped = false;
     let answered: () => void = () => undefined;
@@ -109,12 +115,15 @@ export class FanoutLoad {
     this.#utilization = performance.eventLoopUtilization();
     const report = {
       messages: this.#messages,
+      uneven: this.#uneven,
       latencyUs: this.#latency.summary(),
       probeUs: this.#probes.summary(),
       generatorBusy: utilization,
       closed: this.#closed,
     };
     this.#messages = 0;
+    this.#uneven = 0;
+    this.#received = [];
     this.#latency = new Latencies();
     this.#probes = new Latencies();
     return report;
@@ -140,7 +149,7 @@ export class FanoutLoad {
               clearTimeout(timer);
               resolve();
             }
-            matched = this.#take(sizeBytes, matched);
+            matched = this.#take(index, sizeBytes, matched);
             return true;
           },
         },
@@ -154,8 +163,8 @@ export class FanoutLoad {
     });
   }
 
-  /** Counts the marks; returns how much of one the bytes end with. */
-  #take(sizeBytes: number, matched: number): number {
+  /** Counts the marks of a stream; returns how much of one the bytes end with. */
+  #take(index: number, sizeBytes: number, matched: number): number {
     const bytes = this.#buffer.subarray(0, sizeBytes);
     let count = matched > 0 && bytes.indexOf(MARK_BYTES.subarray(matched)) === 0 ? 1 : 0;
     let last = -1;
@@ -169,14 +178,22 @@ export class FanoutLoad {
     }
     if (last >= 0) this.#time(bytes, last + MARK_BYTES.length);
     this.#messages += count;
-    if (this.#messages >= this.#expected) {
-      this.#expected = Number.POSITIVE_INFINITY;
-      this.#onReached();
-    }
+    this.#received[index] = (this.#received[index] ?? 0) + count;
+    this.#compare();
     for (let length = Math.min(MARK_BYTES.length - 1, sizeBytes); length > 0; length -= 1) {
       if (bytes.subarray(sizeBytes - length).equals(MARK_BYTES.subarray(0, length))) return length;
     }
     return 0;
+  }
+
+  /** When all are there: a stream that lacks one message and a stream that has one twice are no total. */
+  #compare(): void {
+    if (this.#messages < this.#expected) return;
+    const each = this.#expected / this.#sockets.length;
+    this.#expected = Number.POSITIVE_INFINITY;
+    const uneven = this.#sockets.filter((_socket, index) => (this.#received[index] ?? 0) !== each).length;
+    this.#uneven = Math.max(this.#uneven, uneven);
+    this.#onReached();
   }
 
   #time(bytes: Buffer, from: number): void {
