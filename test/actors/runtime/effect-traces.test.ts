@@ -38,13 +38,13 @@ const DIGESTS: Record<string, readonly string[]> = {
     '039196579dca5c74',
     'b2d8ba422f842fc7',
     'c7973253e735d154',
-    'faeab1296fb948e3',
+    'ad62f74a4ca4fa59',
     'b84c013a05d91136',
     '227753543ca44e8d',
     '362e5fdcc970ff5b',
     'cbe65dfc161cf9e4',
     '14d239f5b127cd0a',
-    'ea46054941ca9981',
+    '6146da70ee00a98c',
   ],
 };
 
