@@ -1,6 +1,6 @@
 /**
- * MCP hosts with a command line, from the address alone to a called tool, a refresh and a new consent, and with a header at
- * /mcp. This file runs itself again in a network namespace with loopback alone.
+ * MCP hosts with a command line, from the address alone to a called tool, a refresh and a new consent; with a header at /mcp
+ * also to a tool of another MCP server. This file runs itself again in a network namespace with loopback alone.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,8 +18,9 @@ import {
   type RunHost,
   versionOf,
 } from '../../support/connect/cli-hosts.ts';
-import { startModel } from '../../support/connect/model.ts';
+import { MESSAGE, startModel } from '../../support/connect/model.ts';
 import { endStoredAccess } from '../../support/connect/peers.ts';
+import { startEverything } from '../../support/upstreams/everything.ts';
 
 const AVAILABLE = /available\\*":\\*"1000\.00/;
 const AUTHORIZE = /(http\S+\/connect\/authorize\?\S+)\s/;
@@ -37,8 +38,8 @@ interface Setting {
   readonly model: string;
 }
 
-async function prepare(t: Test): Promise<Setting> {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings } });
+async function prepare(t: Test, McpServers: object = {}): Promise<Setting> {
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings, McpServers } });
   t.teardown(() => gateway.stop());
   const model = await startModel();
   t.teardown(() => model.close());
@@ -73,7 +74,8 @@ async function connects(host: CliHost, run: RunHost): Promise<boolean> {
   return sign.test(await run(args).ended());
 }
 
-function testHost(name: string, host: CliHost): void {
+/** `everything` is the address of that server. */
+function testHost(name: string, host: CliHost, everything: string): void {
   const shown = `${name} ${versionOf(host)}`;
 
   t.test(`connect, ${shown}: login, call, refresh, revocation, login`, { timeout: TEST_MS }, async (t) => {
@@ -96,16 +98,18 @@ function testHost(name: string, host: CliHost): void {
 
   for (const isGood of [true, false])
     t.test(
-      `hosts, ${shown} at /mcp: ${isGood ? 'a good header calls a tool' : 'an expired header starts no OAuth'}`,
+      `hosts, ${shown} at /mcp: ${isGood ? 'a good header calls a tool, and one of another MCP server' : 'an expired header starts no OAuth'}`,
       { timeout: TEST_MS },
       async (t) => {
-        const { gateway, person, home, model } = await prepare(t);
+        const { gateway, person, home, model } = await prepare(t, { all: { url: everything } });
+        await gateway.said(/mcp server up/);
         expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
         const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
         const bearer = isGood ? String(login.json['result']?.['sessionId']) : 'A'.repeat(46);
         const run = await prepareHost(host, { home, address: `${gateway.url}/mcp`, bearer, model });
         const text = await run(isGood || !host.listConnects ? host.turn : LIST).ended();
         t.equal(AVAILABLE.test(text), isGood);
+        t.equal(text.includes(`Echo: ${MESSAGE}`), isGood);
         t.notMatch(text, AUTHORIZE);
         await gateway.stop();
         // The log is whole after a stop.
@@ -130,5 +134,7 @@ if (process.env[MARK] === undefined) {
   t.setTimeout(600_000);
   process.on('disconnect', () => process.exit(1));
   process.channel?.unref();
-  for (const [name, host] of Object.entries(CLI_HOSTS)) testHost(name, host);
+  const everything = await startEverything();
+  t.teardown(() => everything.stop());
+  for (const [name, host] of Object.entries(CLI_HOSTS)) testHost(name, host, everything.url);
 }

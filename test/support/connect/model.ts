@@ -1,12 +1,24 @@
 /**
- * Replaces the model services of MCP hosts. It has the host call the tool of the balance, and ends the turn when the
- * result, or no such tool, is in the request.
+ * Replaces the model services of MCP hosts. It has the host call the tool of the balance and `echo` of the everything server,
+ * as far as the request names them, and ends the turn when it has their results.
  */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** As the host named it to the model. */
-const TOOL = /"name":"([\w.-]*wallet_get_balance)"/;
+/** Of the echo. */
+export const MESSAGE = 'by way of the gateway';
+
+interface Call {
+  readonly id: string;
+  readonly name: string;
+  readonly values: object;
+}
+
+/** One after the other. */
+const CALLS = [
+  { tool: 'wallet_get_balance', values: {} },
+  { tool: 'all_echo', values: { message: MESSAGE } },
+].map(({ tool, values }, at) => ({ id: `c${at}`, named: new RegExp(`"name":"([\\w.-]*${tool})"`), values }));
 const END = 'done';
 /** Every service counts tokens, and no host does without the numbers. */
 const USAGE = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
@@ -14,10 +26,10 @@ const USAGE = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
 /** One protocol: server-sent events, each the JSON of an event, which its `type` names. */
 interface Service {
   readonly path: RegExp;
-  /** In a request that carries the result of a tool. */
+  /** In a request, once for each result of a tool that it carries. */
   readonly result: string;
-  /** Without a tool: the end of the turn. */
-  readonly events: (tool: string | undefined) => readonly object[];
+  /** Without a call: the end of the turn. */
+  readonly events: (call: Call | undefined) => readonly object[];
   /** The last line, where there is one. */
   readonly last?: string;
 }
@@ -25,17 +37,17 @@ interface Service {
 const openAiResponses: Service = {
   path: /\/responses$/,
   result: '"type":"function_call_output"',
-  events(tool) {
+  events(call) {
     const item =
-      tool === undefined
+      call === undefined
         ? { type: 'message', id: 'm1', role: 'assistant', content: [{ type: 'output_text', text: END }] }
         : {
             type: 'function_call',
-            id: 'f1',
-            call_id: 'c1',
+            id: `f_${call.id}`,
+            call_id: call.id,
             namespace: 'mcp__gh',
-            name: tool,
-            arguments: '{}',
+            name: call.name,
+            arguments: JSON.stringify(call.values),
           };
     return [
       { type: 'response.created', response: { id: 'r1' } },
@@ -48,9 +60,12 @@ const openAiResponses: Service = {
 const openAiChat: Service = {
   path: /\/chat\/completions$/,
   result: '"role":"tool"',
-  events(tool) {
-    const call = { index: 0, id: 'c1', type: 'function', function: { name: tool, arguments: '{}' } };
-    const said = tool === undefined ? { content: END } : { tool_calls: [call] };
+  events(call) {
+    const wanted = { name: call?.name, arguments: JSON.stringify(call?.values) };
+    const said =
+      call === undefined
+        ? { content: END }
+        : { tool_calls: [{ index: 0, id: call.id, type: 'function', function: wanted }] };
     const chunk = (delta: object, reason: string | null) => ({
       id: 'r1',
       object: 'chat.completion.chunk',
@@ -58,7 +73,7 @@ const openAiChat: Service = {
       model: 'x',
       choices: [{ index: 0, delta, finish_reason: reason }],
     });
-    const reason = tool === undefined ? 'stop' : 'tool_calls';
+    const reason = call === undefined ? 'stop' : 'tool_calls';
     return [chunk({ role: 'assistant', ...said }, null), chunk({}, reason)];
   },
   last: 'data: [DONE]\n\n',
@@ -67,12 +82,14 @@ const openAiChat: Service = {
 const anthropic: Service = {
   path: /^\/v1\/messages/,
   result: '"type":"tool_result"',
-  events(tool) {
-    const isCall = tool !== undefined;
+  events(call) {
+    const isCall = call !== undefined;
     const message = { id: 'm1', type: 'message', role: 'assistant', model: 'x', content: [], usage: USAGE };
-    const block = isCall ? { type: 'tool_use', id: 'c1', name: tool, input: {} } : { type: 'text', text: '' };
+    const block = isCall
+      ? { type: 'tool_use', id: call.id, name: call.name, input: {} }
+      : { type: 'text', text: '' };
     const delta = isCall
-      ? { type: 'input_json_delta', partial_json: '{}' }
+      ? { type: 'input_json_delta', partial_json: JSON.stringify(call.values) }
       : { type: 'text_delta', text: END };
     return [
       { type: 'message_start', message },
@@ -88,8 +105,9 @@ const anthropic: Service = {
 const gemini: Service = {
   path: /:streamGenerateContent/,
   result: '"functionResponse"',
-  events(tool) {
-    const part = tool === undefined ? { text: END } : { functionCall: { name: tool, args: {} } };
+  events(call) {
+    const part =
+      call === undefined ? { text: END } : { functionCall: { name: call.name, args: call.values } };
     const content = { role: 'model', parts: [part] };
     const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
     return [{ candidates: [{ content, finishReason: 'STOP', index: 0 }], usageMetadata }];
@@ -101,6 +119,15 @@ const SERVICES = [openAiResponses, openAiChat, anthropic, gemini];
 function eventText(event: object & { readonly type?: string }): string {
   const name = event.type === undefined ? '' : `event: ${event.type}\n`;
   return `${name}data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** The first whose result is not there. */
+function nextCall(body: string, { result }: Service): Call | undefined {
+  const calls = CALLS.flatMap(({ id, named, values }) => {
+    const name = named.exec(body)?.[1];
+    return name === undefined ? [] : [{ id, name, values }];
+  });
+  return calls[body.split(result).length - 1];
 }
 
 export interface Model {
@@ -117,8 +144,7 @@ export async function startModel(): Promise<Model> {
       response.writeHead(404).end('{}');
       return;
     }
-    const tool = body.includes(service.result) ? undefined : TOOL.exec(body)?.[1];
-    const text = service.events(tool).map(eventText).join('');
+    const text = service.events(nextCall(body, service)).map(eventText).join('');
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text + (service.last ?? ''));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
