@@ -2,6 +2,7 @@
  * The shared log in memory, for the simulation and for tests. Every call has two steps that the driver takes: the
  * question reaches the engine, the answer reaches the client. Either may be late or lost.
  */
+import { readClock } from '../../src/actors/runtime/replication/clock-check.ts';
 import {
   checkRowAt,
   type DigestSample,
@@ -11,6 +12,7 @@ import {
   type LogRow,
   type LogWrite,
   NameTaken,
+  type NodeState,
   OutcomeUnknown,
   type Renewed,
   type RowName,
@@ -29,6 +31,7 @@ interface NodeRecord {
   renewedMs: number;
   applied: number;
   sample: DigestSample | undefined;
+  clockOffsetMs: number | undefined;
 }
 
 interface MemoryLogOptions {
@@ -37,6 +40,8 @@ interface MemoryLogOptions {
   /** Time of the engine: a name is free when its process has not renewed for `leaseMs`. */
   readonly clock: () => number;
   readonly leaseMs: number;
+  /** The wall clock of the engine, which nodes read; default: `clock`. */
+  readonly wallClock?: () => number;
   /** Names this life of the log. */
   readonly logId?: string;
   /** Planted fault: a member is expelled although it has renewed. */
@@ -131,10 +136,11 @@ export class MemoryLog {
     return this.#rows;
   }
 
-  /** The log as one process sees it. */
-  connect(): MemoryLogClient {
+  /** The log as one process sees it. `clock`: its wall clock. */
+  connect(clock = this.#options.clock): MemoryLogClient {
     this.#clients += 1;
-    return new MemoryLogClient(this.#clients, (client, method, run) => this.#ask(client, method, run), this);
+    const ask: Ask = (...of) => this.#ask(...of);
+    return new MemoryLogClient([this.#clients, ask, this], clock);
   }
 
   /** Takes the next step of a call: its question arrives, or its answer. */
@@ -205,7 +211,7 @@ export class MemoryLog {
       const node = this.#nodes.length + 1;
       if (node > NODES_MAX) throw new RangeError(`a log has at most ${NODES_MAX} nodes`);
       const counters = { incarnation: 0, renewals: 0, renewedMs: 0, applied: 0 };
-      record = { node, name, ...counters, joined: false, sample: undefined };
+      record = { node, name, ...counters, joined: false, sample: undefined, clockOffsetMs: undefined };
       this.#nodes.push(record);
     }
     const isAlive = record.joined && clock() - record.renewedMs < leaseMs;
@@ -250,15 +256,17 @@ export class MemoryLog {
     return this.append(write);
   }
 
-  renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Renewed {
+  renew(node: number, incarnation: number, said: Said): Seen {
     const record = this.#joined({ node, incarnation });
     this.#renewed(record);
-    record.applied = applied;
-    record.sample = sample;
-    return {
-      others: this.#nodes.filter((each) => each.joined && each !== record).map(stateOf),
-      position: this.position,
-    };
+    Object.assign(record, said);
+    return this.look(node);
+  }
+
+  look(node: number): Seen {
+    const { clock, wallClock = clock } = this.#options;
+    const others = this.#nodes.filter((each) => each.joined && each.node !== node).map(stateOf);
+    return { others, position: this.position, wallMs: wallClock() };
   }
 
   resolve(write: LogWrite): number | undefined {
@@ -309,7 +317,13 @@ export class MemoryLog {
   }
 }
 
-const stateOf = ({ node, renewals, applied, sample }: NodeRecord) => ({ node, renewals, applied, sample });
+/** Of a renewal. */
+type Said = Pick<NodeRecord, 'applied' | 'sample' | 'clockOffsetMs'>;
+type Seen = Omit<Renewed, 'clock'> & { readonly wallMs: number };
+
+function stateOf({ node, renewals, applied, sample, clockOffsetMs }: NodeRecord): NodeState {
+  return { node, renewals, applied, sample, clockOffsetMs };
+}
 
 type Ask = <T>(client: number, method: keyof SharedLog, run: () => T) => Promise<T>;
 
@@ -318,11 +332,15 @@ export class MemoryLogClient implements SharedLog {
   readonly client: number;
   readonly #ask: Ask;
   readonly #log: MemoryLog;
+  readonly #clock: () => number;
+  /** As measured by the last question, unless its answer was lost; said with the next renewal. */
+  #clockOffsetMs: number | undefined;
 
-  constructor(client: number, ask: Ask, log: MemoryLog) {
+  constructor([client, ask, log]: readonly [number, Ask, MemoryLog], clock: () => number) {
     this.client = client;
     this.#ask = ask;
     this.#log = log;
+    this.#clock = clock;
   }
 
   get logId(): string {
@@ -350,7 +368,21 @@ export class MemoryLogClient implements SharedLog {
   }
 
   renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed> {
-    return this.#ask(this.client, 'renew', () => this.#log.renew(node, incarnation, applied, sample));
+    const said = { applied, sample, clockOffsetMs: this.#clockOffsetMs };
+    return this.#seen('renew', () => this.#log.renew(node, incarnation, said));
+  }
+
+  look(node: number): Promise<Renewed> {
+    return this.#seen('look', () => this.#log.look(node));
+  }
+
+  async #seen(method: keyof SharedLog, run: () => Seen): Promise<Renewed> {
+    const sentMs = this.#clock();
+    this.#clockOffsetMs = undefined;
+    const { wallMs, ...seen } = await this.#ask(this.client, method, run);
+    const clock = readClock(sentMs, this.#clock(), wallMs);
+    this.#clockOffsetMs = clock.offsetMs;
+    return { ...seen, clock };
   }
 
   resolve(write: LogWrite): Promise<number | undefined> {

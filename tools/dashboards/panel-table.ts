@@ -261,6 +261,7 @@ const TABLE = [
           'cluster_links',
           'cluster_partitions_owned',
           'cluster_other_configurations',
+          'cluster_out_for_clock',
           'cluster_lag_entries',
           'cluster_answers_gated',
           'cluster_head_dead_rows',

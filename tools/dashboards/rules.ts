@@ -295,6 +295,16 @@ export const CLUSTER_RULES: readonly Rule[] = [
     act: 'Repair the time synchronisation of the node, or of the database if all nodes differ from it.',
   },
   {
+    alert: 'GatehouseNodeClockWrong',
+    value: `max (${metric('gatehouse_cluster_out_for_clock')})`,
+    above: 0,
+    for: '0m',
+    severity: 'page',
+    summary: 'A node is out because its clock is wrong by more than 5 s.',
+    look: 'The log line "clock of this node is wrong" has the offset. cluster status shows the clocks of the others.',
+    act: 'Repair the time synchronisation of that machine. The node joins by itself within seconds.',
+  },
+  {
     alert: 'GatehouseConfigurationsDiffer',
     value: `max (${metric('gatehouse_cluster_other_configurations')})`,
     above: 0,

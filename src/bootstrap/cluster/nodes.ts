@@ -33,6 +33,7 @@ export function followNodes(known: KnownNodes): NodeFollower {
     nodes: () => pgLog.nodes(),
     onNodes: (nodes) => takeNodes(known, nodes),
     onTurn() {
+      if (node.isClockOff) watch.isOutForClock(pgLog.clock);
       // A stop has lines of its own.
       if (!node.isLeaving) watch.serves(node.admits && node.keepsUp);
     },

@@ -157,7 +157,7 @@ export async function openCluster(
   });
   holder.parts = parts;
   const { name } = cluster;
-  const watch = new NodeWatch({ name, configHash: () => self.configHash, log });
+  const watch = new NodeWatch({ name, configHash: () => self.configHash, log, monotonicMs });
   const work = new OwnedWork(parts.view);
   const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, refusals, work, name, leaseMs };
   const follower = followNodes(known);

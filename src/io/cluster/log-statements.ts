@@ -43,16 +43,21 @@ export const EXPEL = statement(
   ${INTO_LOG} select pos, $1::int, $2::bigint, $3::bigint, $4::bytea from h returning pos`,
 );
 
+/** Of the log and of each joined node but $1; one row without a node where there is none. */
+const OTHERS = `h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied,
+    n.digest_pos, n.digest, (n.figures ->> 'clockOffsetMs')::float8 as clock_offset_ms, ${SESSION_MARK}`;
+const JOINED = 'left join gatehouse.node n on n.joined and n.id <> $1::int';
+
 /** $4 and $5 describe the process. One row a joined node but $1, or one without a node; no row at all: $1 is out. */
 export const RENEW = statement(
   'renew',
   `with u as (update gatehouse.node set ${TOUCHED}, applied = $3::bigint, config_hash = $4::bytea, figures = $5::jsonb,
       digest_pos = $6::bigint, digest = $7::bytea
     where id = $1::int and incarnation = $2::bigint and joined returning 1)
-  select h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied,
-    n.digest_pos, n.digest, ${SESSION_MARK}
-  from u cross join gatehouse.head h left join gatehouse.node n on n.joined and n.id <> $1::int`,
+  select ${OTHERS} from u cross join gatehouse.head h ${JOINED}`,
 );
+/** What `RENEW` reads, without a renewal. */
+export const LOOK = statement('look', `select ${OTHERS} from gatehouse.head h ${JOINED}`);
 
 /** From here on no statement of incarnation $2 can land. No row: the node has another incarnation. */
 export const RAISE = statement(

@@ -112,6 +112,7 @@ export function clusterReadings(parts: NodeParts): ClusterReadings {
     gatehouse_cluster_pushed_rows_dropped_total: rowsDropped,
     gatehouse_cluster_database_refusals_total: refusals.counts,
     gatehouse_cluster_clock_offset_seconds: pgLog.clock.offsetMs / 1000,
+    gatehouse_cluster_out_for_clock: node.isClockOff ? 1 : 0,
     gatehouse_cluster_head_dead_rows: headDeadRows,
     gatehouse_cluster_other_configurations: watch.otherConfigurations.length,
   };

@@ -16,8 +16,8 @@ export interface NodeFigures {
   /** Newest version of rows that its program applies. Those that apply the first one alone do not say it. */
   readonly readsRows?: number;
   readonly leaseMs: number;
-  /** Clock of the database minus that of the node. */
-  readonly clockOffsetMs: number;
+  /** Clock of the database minus that of the node, as of its last renewal; absent where that had no answer. */
+  readonly clockOffsetMs?: number | undefined;
   /** Links to other nodes that it has opened. */
   readonly links: number;
   /** Turns of all nodes that break a rule which no correct node breaks, as it has applied them since its start. */

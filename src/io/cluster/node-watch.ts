@@ -2,16 +2,10 @@
  * Log lines about the cluster as one node sees it: who is in, whether this node serves, other nodes with another
  * configuration, a clock far from that of the database, and what the database refuses.
  */
+import type { ClockReading } from '../../actors/runtime/replication/port.ts';
 import { type Log, onceAMinute } from '../observability/log.ts';
 import type { DatabaseFailure } from './failures.ts';
 import type { NodeRecord } from './node-table.ts';
-
-interface ClockReading {
-  /** Clock of the database minus that of this process. */
-  readonly offsetMs: number;
-  /** How far the offset may be wrong. */
-  readonly errorMs: number;
-}
 
 interface NodeWatchOptions {
   /** Name of this node. */
@@ -19,6 +13,7 @@ interface NodeWatchOptions {
   /** Of what all configurations should say alike. */
   readonly configHash: () => Uint8Array;
   readonly log: Log;
+  readonly monotonicMs: () => number;
 }
 
 /** A clock that is off by more is warned of. */
@@ -33,9 +28,11 @@ export class NodeWatch {
   #others: readonly string[] = [];
   #isClockOff = false;
   #serves = false;
+  readonly #isClockDue: (reason: string) => boolean;
 
   constructor(options: NodeWatchOptions) {
     this.#options = options;
+    this.#isClockDue = onceAMinute(options.monotonicMs);
   }
 
   /** Names of nodes that are in and whose configuration differs from this one. */
@@ -66,6 +63,12 @@ export class NodeWatch {
     if (serves === this.#serves) return;
     this.#serves = serves;
     this.#options.log.write(serves ? 'nodeServes' : 'nodeRefuses');
+  }
+
+  /** To be called while this node is out because of its clock. */
+  isOutForClock({ offsetMs }: ClockReading): void {
+    if (this.#isClockDue('wrong'))
+      this.#options.log.write('nodeClockWrong', { clockOffsetMs: Math.round(offsetMs) });
   }
 
   #compare(nodes: readonly NodeRecord[]): void {

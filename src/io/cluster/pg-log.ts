@@ -2,8 +2,11 @@
  * The shared log in PostgreSQL: one row a group of writes, in the order of the lock of one head row. Appends, renewals,
  * expulsions and reads have connections of their own, so that none waits for another.
  */
+
+import { readClock } from '../../actors/runtime/replication/clock-check.ts';
 import { ROW_VERSION } from '../../actors/runtime/replication/entry.ts';
 import {
+  type ClockReading,
   checkRowAt,
   type DigestSample,
   type Entered,
@@ -68,8 +71,10 @@ export class PgLog implements SharedLog {
   readonly #reads: Database;
   /** Before it a refusal that does not pass ends the start; from then on all are waited for. */
   #hasJoined = false;
-  /** Clock of the database minus that of this process at the last renewal, and how far that may be wrong. Milliseconds. */
-  clock = { offsetMs: 0, errorMs: 0 };
+  /** As of the last renewal or look. */
+  clock: ClockReading = { offsetMs: 0, errorMs: 0 };
+  /** Whether the last renewal or look was answered: others must know when the offset was measured. */
+  #isClockKnown = false;
 
   /** `head`: as `openHead` has found it. */
   constructor(options: PgLogOptions, head: Pick<Head, 'logId'>) {
@@ -159,7 +164,7 @@ export class PgLog implements SharedLog {
 
   #figures(): string {
     const { leaseMs, figures } = this.#options;
-    const clockOffsetMs = Math.round(this.clock.offsetMs);
+    const clockOffsetMs = this.#isClockKnown ? Math.round(this.clock.offsetMs) : undefined;
     return JSON.stringify({
       readsRows: ROW_VERSION,
       leaseMs,
@@ -215,20 +220,35 @@ export class PgLog implements SharedLog {
     const { process } = this.#options;
     const digest = [sample?.position, sample?.digest];
     const values = [node, incarnation, applied, process.configHash, this.#figures(), ...digest];
+    const seen = await this.#look(sql.RENEW, values);
+    if (seen === undefined) throw new Expelled(node, incarnation);
+    return seen;
+  }
+
+  async look(node: number): Promise<Renewed> {
+    const seen = await this.#look(sql.LOOK, [node]);
+    if (seen === undefined) throw new LogLost('the table gatehouse.head is empty');
+    return seen;
+  }
+
+  async #look(statement: Statement, values: readonly unknown[]): Promise<Renewed | undefined> {
     const sentMs = Date.now();
-    const { rows } = await this.#run(this.#renewals, sql.RENEW, values);
+    this.#isClockKnown = false;
+    const { rows } = await this.#run(this.#renewals, statement, values);
     const [first] = rows;
-    if (first === undefined) throw new Expelled(node, incarnation);
-    const errorMs = (Date.now() - sentMs) / 2;
-    this.clock = { offsetMs: Number(first['database_ms']) - (sentMs + errorMs), errorMs: Math.abs(errorMs) };
+    if (first === undefined) return undefined;
+    this.#isClockKnown = true;
+    this.clock = readClock(sentMs, Date.now(), Number(first['database_ms']));
     const others = rows.filter((row) => row['id'] !== null);
     return {
       position: Number(first['pos']),
+      clock: this.clock,
       others: others.map((row) => ({
         node: Number(row['id']),
         renewals: Number(row['renewals']),
         applied: Number(row['applied']),
         sample: sampleOf(row),
+        clockOffsetMs: row['clock_offset_ms'] === null ? undefined : Number(row['clock_offset_ms']),
       })),
     };
   }

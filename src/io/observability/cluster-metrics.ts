@@ -85,6 +85,10 @@ export const CLUSTER_SAMPLED_METRICS = {
     'seconds',
     'Clock of the database minus that of this machine, at the last renewal.',
   ),
+  gatehouse_cluster_out_for_clock: gauge(
+    'nodes',
+    '1 while this node is out because its clock differs from that of the database and from those of most nodes.',
+  ),
   gatehouse_cluster_head_dead_rows: gauge(
     'rows',
     'Old versions of the row that orders the log. Many: a long transaction or replication slot keeps them.',

@@ -218,7 +218,12 @@ export const PROGRAM_LINES = {
   configurationAgrees: info('configuration agrees', 'That of the nodes that are in, after a difference.'),
   clockOff: warn(
     'clock is off',
-    'By more than half a second, compared with the clock of the database. Nothing depends on it but times of expiry.',
+    'By more than half a second, compared with the clock of the database. Times of expiry depend on it; above 5 s see `clock of this node is wrong`.',
+    'clockOffsetMs',
+  ),
+  nodeClockWrong: error(
+    'clock of this node is wrong',
+    'By more than 5 s, compared with the database and with most nodes. This node is out, answers 503, and joins when its clock is right. Logged once a minute.',
     'clockOffsetMs',
   ),
   clockRight: info('clock is right', 'After it was off.', 'clockOffsetMs'),

@@ -175,6 +175,36 @@ function testWarnings(postgres: Postgres): void {
     await a.gateway.said(/"configuration agrees"/);
   });
 
+  // covers C24
+  t.test(
+    'node health: one whose clock is 10 s off leaves, answers 503, and comes back when it is right',
+    async (t) => {
+      const { cluster, a } = await startTwo(t, postgres);
+      const z = await launch({
+        args: ['--config', fileFor(t, cluster, 'z')],
+        nodeArgs: ['--require', SHIFTED_CLOCK],
+      });
+      t.teardown(() => z.stop());
+      await a.gateway.said(/"node":3,"msg":"node joined"/);
+      // Signals that are not handled yet become one.
+      await z.said(/"clock is off"/);
+      z.process.kill('SIGUSR2');
+      await z.said(/"clock is right"/);
+      z.process.kill('SIGUSR2');
+      await z.said(/"clockOffsetMs":-\d+,"msg":"clock of this node is wrong"/);
+      await a.gateway.said(/"node":3,"msg":"node left"/);
+      t.match(await request(`${z.url}/health`), { status: 503, json: { status: 'unhealthy' } });
+      const gauge = expectOk('metrics', await request(`${z.internal}/metrics`)).text;
+      t.equal(metricValue(gauge, 'gatehouse_cluster_out_for_clock', {}), 1);
+      t.equal((await request(`${a.url}/health`)).status, 200);
+      z.process.kill('SIGUSR2');
+      await a.gateway.said(/"node left"[\s\S]*"node":3,"msg":"node joined"/);
+      await z.said(/"node does not serve"[\s\S]*"node serves"/);
+      t.equal((await request(`${z.url}/health`)).status, 200);
+      t.equal(metricValue(await metricsOf(a), 'gatehouse_cluster_expulsions_total', {}), 0);
+    },
+  );
+
   // covers C21
   t.test('node warnings: another configuration at the start is warned of by all nodes', async (t) => {
     const { cluster, a } = await startTwo(t, postgres);

@@ -80,6 +80,7 @@ const FAILURES: Readonly<Record<string, Series>> = {
   GatehouseHeadBloated: stays(of('gatehouse_cluster_head_dead_rows'), 20_000),
   GatehouseDatabaseRefuses: grows(of('gatehouse_cluster_database_refusals_total', 'class="28"')),
   GatehouseClockOff: stays(of('gatehouse_cluster_clock_offset_seconds'), -2),
+  GatehouseNodeClockWrong: stays(of('gatehouse_cluster_out_for_clock'), 1),
   GatehouseConfigurationsDiffer: stays(of('gatehouse_cluster_other_configurations'), 1),
 };
 

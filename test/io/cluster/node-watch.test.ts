@@ -11,10 +11,11 @@ function open() {
   const lines: unknown[][] = [];
   const log: Log = { write: (...line) => void lines.push(line) };
   const own = { hash: Buffer.from('1') };
-  const watch = new NodeWatch({ name: 'a', configHash: () => own.hash, log });
+  const time = { nowMs: 0 };
+  const watch = new NodeWatch({ name: 'a', configHash: () => own.hash, log, monotonicMs: () => time.nowMs });
   /** The lines since the last call. */
   const said = () => lines.splice(0);
-  return { watch, own, said };
+  return { watch, own, time, said };
 }
 
 function record(name: string, hash: string, joined = true): NodeRecord {
@@ -104,6 +105,20 @@ t.test('node watch: a node has its name as last read, before that its number', a
   t.equal(watch.nameOf(2), '2');
   watch.read([record('b', '1')], RIGHT);
   t.equal(watch.nameOf(2), 'b');
+});
+
+t.test('node watch: a node that is out for its clock says so once a minute', async (t) => {
+  const { watch, time, said } = open();
+  const line = ['nodeClockWrong', { clockOffsetMs: -6_001 }];
+  for (const [nowMs, lines] of [
+    [0, [line]],
+    [59_999, []],
+    [60_000, [line]],
+  ] as const) {
+    time.nowMs = nowMs;
+    watch.isOutForClock({ offsetMs: -6_001.3, errorMs: 1 });
+    t.same(said(), lines);
+  }
 });
 
 const failure = (sqlState?: string) => new DatabaseFailure('text', sqlState);

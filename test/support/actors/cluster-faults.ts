@@ -9,6 +9,11 @@ const FAULT_NEAR_LEASE_MS = 800;
 const ASKS_AT_RETURN = 6;
 const RETURN_MS = 600;
 const SKEW_MAX_MS = 2_000;
+/** Clocks that no member may have: from so many milliseconds on. Timers of a node that was ahead are still to fire. */
+const WRONG_MS = 7_000;
+const WRONG_MORE_MS = { node: 20_000, database: 3_600_000 };
+/** A clock is repaired so long after the fault. */
+const REPAIR_MS = 2_000;
 /** A step with which a node that renews late seems to have stopped: from so many milliseconds on, for as many. */
 const STEP_NEAR_LEASE_MS = 350;
 /** While owners change, callers without an answer repeat so many operations, in so many milliseconds. */
@@ -25,13 +30,20 @@ interface ClusterFaultsOptions<App> {
   /** Starts the process of that name again, with its replica or without. */
   readonly restart: (name: string, isKept: boolean) => void;
   readonly trim: () => void;
+  /** Wall clocks go wrong by more than a member may have; default true. */
+  readonly hasWrongClocks?: boolean;
 }
 
 export class ClusterFaults<App> {
   readonly #options: ClusterFaultsOptions<App>;
   readonly #random: () => number;
-  /** A suspended machine in one half of the histories, clocks that step in the other one (decision 0210). */
+  /**
+   * A suspended machine, and a database whose clock steps, in one half of the histories; clocks of nodes that step in the
+   * other one (decision 0210).
+   */
   readonly #hasSuspension: boolean;
+  /** Names of the nodes whose clock was wrong at some time. */
+  readonly wrongClocks = new Set<string>();
   readonly counts: Record<string, number> = {};
 
   constructor(options: ClusterFaultsOptions<App>) {
@@ -59,6 +71,9 @@ export class ClusterFaults<App> {
       },
       'links cut': () => this.#during(process, durationMs, 'isUnlinked'),
       'clock step': () => this.#step(process, durationMs),
+      ...(this.#options.hasWrongClocks !== false && {
+        'wrong clock': () => this.#stepFar(process, durationMs),
+      }),
       'crash, replica kept': () => this.#crash(process, durationMs, true),
       'crash, replica lost': () => this.#crash(process, durationMs, false),
       leave: () => this.#leave(process, durationMs),
@@ -119,6 +134,22 @@ export class ClusterFaults<App> {
     this.#during(other, durationMs, 'isCut');
     this.#during(other, durationMs, 'isUnlinked');
     this.#askFrom(0);
+  }
+
+  /** Far off: of a node for a while, or of the database until its next step. */
+  #stepFar(process: SimulatedProcess<App & Application>, durationMs: number): void {
+    const { cluster } = this.#options;
+    const whose = this.#hasSuspension ? 'database' : 'node';
+    const skewMs = (WRONG_MS + this.#below(WRONG_MORE_MS[whose])) * (this.#random() < 0.5 ? -1 : 1);
+    if (whose === 'database') {
+      cluster.databaseSkewMs = skewMs;
+      return;
+    }
+    this.wrongClocks.add(process.name);
+    process.skewMs = skewMs;
+    cluster.plan(durationMs + REPAIR_MS, () => {
+      process.skewMs = 0;
+    });
   }
 
   #during(

@@ -9,7 +9,7 @@ import { type Operation, VERDICT } from '../../../src/actors/runtime/journal/por
 import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/replication/cluster-node.ts';
 import { judge } from '../../../src/actors/runtime/replication/judge.ts';
 import type { LogNode } from '../../../src/actors/runtime/replication/node.ts';
-import type { LogRow, SharedLog } from '../../../src/actors/runtime/replication/port.ts';
+import type { LogRow, Renewed, SharedLog } from '../../../src/actors/runtime/replication/port.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import type { LedgerState, ledgerKind } from './ledger-kind.ts';
@@ -34,6 +34,7 @@ export type PlantedFault =
   | 'a new owner answers at once'
   | 'a trim is done twice'
   | 'each node trims audit records by itself'
+  | 'clocks of members are read once'
   | 'one node judges otherwise';
 
 const SETTINGS = new LiveSettings();
@@ -102,6 +103,11 @@ export class RuntimeProcess {
   system: RunningSystem | undefined;
   #renewedMs = Number.NEGATIVE_INFINITY;
   #isStopped = false;
+  #isLeaving = false;
+  /** As each member said first: of the planted fault. */
+  readonly #firstOffsets = new Map<number, number | undefined>();
+  /** Leaves without an order. */
+  withdrawals = 0;
 
   constructor(options: RuntimeProcessOptions) {
     this.#options = options;
@@ -176,6 +182,7 @@ export class RuntimeProcess {
 
   /** A graceful end, but for the time that callers are given. */
   async leave(): Promise<void> {
+    this.#isLeaving = true;
     await this.system?.drain(0);
     await this.node.leave();
   }
@@ -229,6 +236,14 @@ export class RuntimeProcess {
     });
   }
 
+  #asFirstRead(renewed: Renewed): Renewed {
+    const others = renewed.others.map((other) => {
+      if (!this.#firstOffsets.has(other.node)) this.#firstOffsets.set(other.node, other.clockOffsetMs);
+      return { ...other, clockOffsetMs: this.#firstOffsets.get(other.node) };
+    });
+    return { ...renewed, others };
+  }
+
   #isEarly({ position }: LogRow): boolean {
     return this.#options.fault === 'a push is applied out of order' && position > this.position + 1;
   }
@@ -241,15 +256,21 @@ export class RuntimeProcess {
       enter: (name, previous) => log.enter(name, previous),
       append: (write) => log.append(write),
       join: (write) => log.join(write),
-      leave: (write) => log.leave(write),
+      leave: (write) => {
+        if (!this.#isLeaving) this.withdrawals += 1;
+        return log.leave(write);
+      },
       expel: (write, target, renewals) => log.expel(write, target, renewals),
+      look: (node) => log.look(node),
       resolve: (write) => log.resolve(write),
       fetch: (after, limit, row) => log.fetch(after, limit, row),
       renew: async (...of) => {
         const sentMs = monotonicMs();
         const renewed = await log.renew(...of);
         this.#renewedMs = sentMs;
-        return renewed;
+        return this.#options.fault === 'clocks of members are read once'
+          ? this.#asFirstRead(renewed)
+          : renewed;
       },
     };
   }

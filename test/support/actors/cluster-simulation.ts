@@ -21,7 +21,7 @@ const STEPS = 60;
 const REPEATED_MAX = 8;
 /** At the end timers, returns and takeovers run their course, in rounds of so many milliseconds. */
 const ROUND_MS = 1_000;
-const ROUNDS_MAX = 30;
+const ROUNDS_MAX = 120;
 /** Events let through in a row, and milliseconds passed in one step, at most. */
 const EVENTS_MAX = 8;
 const PASS_MAX_MS = 250;
@@ -33,6 +33,8 @@ export interface HistoryFigures {
   acknowledged: number;
   takeovers: number;
   returns: number;
+  /** Leaves because of a clock. */
+  withdrawals: number;
   resolved: number;
   reads: number;
 }
@@ -328,6 +330,8 @@ class History {
         this.#digests[position] ??= text;
         if (this.#digests[position] !== text) this.#broken ??= `${name} differs at ${position}`;
       }
+      if (app.withdrawals > 0 && !this.#faults.wrongClocks.has(name))
+        this.#broken ??= `${name} left for its clock, which was never wrong`;
       const isAdmitting = process.paused === undefined && app.admits;
       if (isAdmitting && !this.#admitting.has(app)) this.#read(process);
       else if (!isAdmitting) this.#admitting.delete(app);
@@ -359,6 +363,7 @@ class History {
     const cluster = this.#cluster;
     for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
       for (const process of cluster.processes) process.skewMs = 0;
+      cluster.databaseSkewMs = 0;
       for (const work of this.#works.splice(0)) work();
       await cluster.pass(ROUND_MS, true);
     }
@@ -392,6 +397,7 @@ class History {
     for (const { app } of this.#cluster.processes) {
       figures.takeovers += app.node.counts.expelled;
       figures.returns += app.node.counts.returned;
+      figures.withdrawals += app.withdrawals;
       figures.resolved += app.node.counts.resolved;
     }
   }

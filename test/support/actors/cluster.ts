@@ -53,7 +53,7 @@ export class TestCluster {
     const clock = () => this.clock.nowMs + (this.members[position]?.skewMs ?? 0);
     const parts = createClusterNode({
       store,
-      log: this.log.connect(),
+      log: this.log.connect(clock),
       peers: (listener) => {
         this.#listeners.push(listener);
         return {

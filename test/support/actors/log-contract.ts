@@ -195,9 +195,23 @@ function testMembers(test: Tester): void {
     const a = await enter(fixture, 'a');
     await t.rejects(a.log.renew(a.node, a.incarnation, 0), Expelled);
     await a.log.join(write(a, 1));
-    t.same(await a.log.renew(a.node, a.incarnation, 1), { others: [], position: 1 });
+    t.match(await a.log.renew(a.node, a.incarnation, 1), { others: [], position: 1 });
     await a.log.leave(write(a, 2));
     await t.rejects(a.log.renew(a.node, a.incarnation, 2), Expelled);
+  });
+
+  test('a look reads what a renewal reads, renews nothing, and takes no membership', async (t, fixture) => {
+    const [a, b] = [await enterAndJoin(fixture, 'a'), await enter(fixture, 'b')];
+    const before = await b.log.look(b.node);
+    t.match(before, { others: [{ node: a.node, applied: 0 }], position: 1 });
+    t.equal(before.others[0]?.clockOffsetMs, undefined, 'it has not renewed');
+    for (let renewal = 0; renewal < 2; renewal += 1) await a.log.renew(a.node, a.incarnation, 1);
+    const { others, clock } = await b.log.look(b.node);
+    const [seen] = others;
+    t.equal(seen?.renewals, (before.others[0]?.renewals ?? 0) + 2);
+    // Processes of one machine have one clock.
+    t.ok(Math.abs((seen?.clockOffsetMs ?? 99_999) - clock.offsetMs) < 500 + clock.errorMs);
+    t.equal((await a.log.renew(a.node, a.incarnation, 1)).others.length, 0);
   });
 
   test('a renewal reads the newest digest of other nodes, until they enter again', async (t, fixture) => {
@@ -221,7 +235,8 @@ function testMembers(test: Tester): void {
     const before = await counterOf(b, a);
     await b.log.renew(b.node, b.incarnation, 2);
     const { others, position } = await a.log.renew(a.node, a.incarnation, 0);
-    t.same(others, [{ node: b.node, renewals: before + 1, applied: 2 }]);
+    t.match(others, [{ node: b.node, renewals: before + 1, applied: 2 }]);
+    t.equal(others.length, 1);
     t.equal(position, 2);
     await b.log.leave(write(b, 2));
     t.same((await a.log.renew(a.node, a.incarnation, 0)).others, []);

@@ -18,7 +18,7 @@ const FRAMES_DOUBLED = 0.03;
 const SLOW_WRITES = 0.1;
 const SLOW_EXPULSIONS = 0.5;
 const SLOW_MAX_MS = 1_500;
-const NEVER_SLOW: ReadonlySet<string> = new Set(['renew', 'resolve']);
+const NEVER_SLOW: ReadonlySet<string> = new Set(['renew', 'look', 'resolve']);
 /** The same of reads of the log. */
 const SLOW_READS = 0.03;
 const SLOW_READ_MAX_MS = 400;
@@ -96,18 +96,25 @@ export class SimulatedCluster<App extends Application> {
   #planned: Planned[] = [];
   readonly #asked = new WeakMap<MemoryCall, { readonly sinceMs: number; readonly arrivesMs: number }>();
   nowMs = START_MS;
+  /** How far the clock of the database is ahead. Milliseconds. */
+  databaseSkewMs = 0;
 
   constructor(options: SimulatedClusterOptions<App>) {
     this.#options = options;
     this.#random = options.random;
-    this.log = new MemoryLog({ ...options, clock: () => this.nowMs, leaseMs: LEASE_MS });
+    this.log = new MemoryLog({
+      ...options,
+      clock: () => this.nowMs,
+      wallClock: () => this.nowMs + this.databaseSkewMs,
+      leaseMs: LEASE_MS,
+    });
   }
 
   startProcess(
     name: string,
     start: (tools: ProcessTools) => App = this.#options.start,
   ): SimulatedProcess<App> {
-    const client = this.log.connect();
+    const client = this.log.connect(() => this.nowMs + process.skewMs);
     const timers = new ManualClock(this.nowMs);
     const immediates: (() => void)[] = [];
     const state = {

@@ -21,7 +21,7 @@ const LET_THROUGH_MAX = 8;
 const PASS_MAX_MS = 300;
 /** At the end returns, takeovers, releases and polls run their course, in rounds of so many milliseconds. */
 const ROUND_MS = 1_000;
-const ROUNDS_MAX = 20;
+const ROUNDS_MAX = 120;
 const PAGE = 1_000;
 
 export interface EventHistoryFigures {
@@ -276,6 +276,7 @@ class EventHistory {
     const cluster = this.#cluster;
     for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
       for (const process of cluster.processes) process.skewMs = 0;
+      cluster.databaseSkewMs = 0;
       await cluster.pass(ROUND_MS, true);
       if (this.#unanswered.size > 0) this.#push([...this.#unanswered.values()]);
     }

@@ -101,6 +101,7 @@ class WebhookHistory {
       onFatal: (name, error) => this.#ended(name, error),
     });
     this.#faults = new ClusterFaults({
+      hasWrongClocks: false,
       cluster: this.#cluster,
       random: this.#random,
       trace: this.#trace,

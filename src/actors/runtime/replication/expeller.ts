@@ -2,7 +2,7 @@
  * Which nodes have stopped: those whose counter of renewals has stood still for a whole lease by this node's own
  * monotonic clock. What another node admits ends before that, because it counts from before its last renewal.
  */
-import type { NodeState } from './port.ts';
+import { type LogWrite, type NodeState, OutcomeUnknown, type SharedLog } from './port.ts';
 
 interface Seen {
   readonly renewals: number;
@@ -10,11 +10,14 @@ interface Seen {
 }
 
 export class Expeller {
+  readonly #log: SharedLog;
   readonly #leaseMs: number;
+  readonly #expelling = new Set<number>();
   #seen = new Map<number, Seen>();
   #readMs = Number.NEGATIVE_INFINITY;
 
-  constructor(leaseMs: number) {
+  constructor(log: SharedLog, leaseMs: number) {
+    this.#log = log;
     this.#leaseMs = leaseMs;
   }
 
@@ -30,9 +33,26 @@ export class Expeller {
       const present =
         before?.renewals === other.renewals ? before : { renewals: other.renewals, sinceMs: nowMs };
       seen.set(other.node, present);
-      if (nowMs - present.sinceMs >= this.#leaseMs) stopped.push(other);
+      const isUnderWay = this.#expelling.has(other.node);
+      if (nowMs - present.sinceMs >= this.#leaseMs && !isUnderWay) stopped.push(other);
     }
     this.#seen = seen;
     return stopped;
+  }
+
+  /**
+   * The position of the row; undefined when there is none, or its answer was lost: the row arrives, or the next renewal
+   * tries again. Rejects with `Expelled`.
+   */
+  async expel(target: NodeState, write: LogWrite): Promise<number | undefined> {
+    this.#expelling.add(target.node);
+    try {
+      return await this.#log.expel(write, target.node, target.renewals);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+      return undefined;
+    } finally {
+      this.#expelling.delete(target.node);
+    }
   }
 }

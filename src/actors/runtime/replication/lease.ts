@@ -2,7 +2,10 @@
  * How long this node may admit requests after a renewal: 0.8 of the lease, counted from before the renewal was sent,
  * by the clock that says more time has passed. A suspended machine stops the monotonic one.
  */
+import type { Schedule } from '../runtime-context.ts';
 
+/** Renewals are sent so often in a lease. */
+const RENEWALS_PER_LEASE = 5;
 /** Share of the lease within which a node admits; the rest is the margin against clocks of different speed. */
 export const ADMITTED_SHARE = 0.8;
 
@@ -17,6 +20,43 @@ interface LeaseClocks {
 interface LeaseMoment {
   readonly wallMs: number;
   readonly monotonicMs: number;
+}
+
+interface RenewalOptions {
+  readonly schedule: Schedule;
+  readonly leaseMs: number;
+}
+
+/** One renewal after the other, each as soon as it is due and the one before it is answered. */
+export class Renewals {
+  readonly #options: RenewalOptions;
+  readonly #renew: () => Promise<void>;
+  readonly #onFatal: (error: unknown) => void;
+  #isUnderWay = false;
+  #isStopped = false;
+  #cancel: (() => void) | undefined;
+
+  constructor(options: RenewalOptions, renew: () => Promise<void>, onFatal: (error: unknown) => void) {
+    this.#options = options;
+    this.#renew = renew;
+    this.#onFatal = onFatal;
+  }
+
+  start(): void {
+    if (this.#isStopped) return;
+    const { schedule, leaseMs } = this.#options;
+    this.#cancel = schedule.timer(leaseMs / RENEWALS_PER_LEASE, () => this.start());
+    if (this.#isUnderWay) return;
+    this.#isUnderWay = true;
+    this.#renew().then(() => {
+      this.#isUnderWay = false;
+    }, this.#onFatal);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel?.();
+  }
 }
 
 export class NodeLease {

@@ -2,10 +2,11 @@
  * One node of a cluster over the shared log: member, lease, expulsion of others, its own writes, and the gate of
  * answers that must be in effect everywhere.
  */
+import { ClockCheck } from './clock-check.ts';
 import { Expeller } from './expeller.ts';
 import { Gates } from './gates.ts';
 import { Lag } from './lag.ts';
-import { NodeLease } from './lease.ts';
+import { NodeLease, Renewals } from './lease.ts';
 import type { LogNodeOptions } from './node-options.ts';
 import {
   checkLog,
@@ -17,10 +18,9 @@ import {
   OutcomeUnknown,
   type Peers,
 } from './port.ts';
-import { Presence } from './presence.ts';
+import { Presence, Unsettled } from './presence.ts';
 import { NodeStopped, Tail } from './tail.ts';
 
-const RENEWALS_PER_LEASE = 5;
 /** Share of the lease that a node may be behind and still renew. */
 const LAG_SHARE = 0.5;
 
@@ -29,22 +29,21 @@ export class LogNode {
   readonly #presence: Presence;
   readonly #tail: Tail;
   readonly #lease: NodeLease;
+  readonly #renewals: Renewals;
   readonly #lag = new Lag();
   readonly #gates: Gates;
   readonly #expeller: Expeller;
+  readonly #clocks = new ClockCheck();
   readonly #peers: Peers;
   #seq: number;
   /** The last of the writes, which go one after the other. */
   #writing: Promise<unknown> = Promise.resolve();
-  /** The write without an outcome, and its position once its row has passed. */
-  #unsettled: LogWrite | undefined;
-  #settledAt: number | undefined;
+  readonly #unsettled = new Unsettled();
   #joinApplied = false;
   #leaving = false;
+  /** The incarnation that leaves because of its clock. */
+  #withdrawing: number | undefined;
   #stopped = false;
-  #renewing = false;
-  readonly #expelling = new Set<number>();
-  #cancelRenewal: (() => void) | undefined;
   #onAdmitted: (() => void) | undefined;
   /** For metrics: expulsions by this node, own returns after an expulsion, lost answers that were resolved. */
   readonly counts = { expelled: 0, returned: 0, resolved: 0, renewals: 0, renewalsSkipped: 0 };
@@ -55,13 +54,14 @@ export class LogNode {
     this.#seq = options.firstSeq ?? 0;
     this.#lease = new NodeLease(options, leaseMs);
     this.#gates = new Gates(sink);
-    this.#expeller = new Expeller(leaseMs);
+    this.#expeller = new Expeller(log, leaseMs);
     const onFatal = (error: unknown) => this.#fatal(error);
+    this.#renewals = new Renewals(options, () => this.#renew(), onFatal);
     this.#tail = new Tail({
       log,
       sink,
       schedule,
-      onRows: (rows) => this.#passing(rows),
+      onRows: (rows) => this.#unsettled.passing(rows),
       onApplied: () => this.#applied(),
       onKnown: (position) => this.#lag.saw(position, sink.position, options.monotonicMs()),
       isFed: (pollMs) => this.#hearsAll() && this.behindMs < pollMs,
@@ -69,6 +69,7 @@ export class LogNode {
     });
     this.#presence = new Presence({
       ...options,
+      mayJoin: (seen) => this.#clocks.mayJoin(seen),
       applied: () => sink.position,
       nextSeq: () => this.nextSeq(),
       reach: (position) => this.#tail.reach(position),
@@ -108,6 +109,11 @@ export class LogNode {
     return this.behindMs <= this.#options.leaseMs * LAG_SHARE;
   }
 
+  /** It is out, or about to be, until its clock is right. */
+  get isClockOff(): boolean {
+    return this.#clocks.isOff;
+  }
+
   /** Gated answers that wait. */
   get gated(): number {
     return this.#gates.size;
@@ -126,7 +132,7 @@ export class LogNode {
     const admitted = new Promise<void>((resolve) => {
       this.#onAdmitted = resolve;
     });
-    this.#renew();
+    this.#renewals.start();
     await admitted;
   }
 
@@ -168,13 +174,15 @@ export class LogNode {
   /** Ends admission, then membership. Resolves when that is applied here, or the node is out already. */
   leave(): Promise<void> {
     this.#leaving = true;
+    this.#renewals.stop();
+    this.#presence.leave();
     return this.#oneByOne(() => this.#leave());
   }
 
   /** Ends at once, as far as other nodes can see: without a word. Writes that wait are rejected. */
   stop(): void {
     this.#stopped = true;
-    this.#cancelRenewal?.();
+    this.#renewals.stop();
     this.#presence.stop();
     this.#tail.stop();
   }
@@ -229,8 +237,7 @@ export class LogNode {
   ): Promise<number | undefined> {
     const { node, incarnation } = this.#presence;
     const write = { node, incarnation, nodeSeq, body };
-    this.#unsettled = write;
-    this.#settledAt = undefined;
+    this.#unsettled.begin(write);
     try {
       const position = await ask(write);
       this.#written(write, position);
@@ -243,7 +250,7 @@ export class LogNode {
       if (!(error instanceof OutcomeUnknown)) throw error;
       return await this.#resolve(write);
     } finally {
-      this.#unsettled = undefined;
+      this.#unsettled.end();
       if (!this.#presence.isIn) this.#comeBack();
     }
   }
@@ -252,7 +259,7 @@ export class LogNode {
     this.counts.resolved += 1;
     try {
       // A row that has passed may be out of the log already.
-      const position = (await this.#presence.resolve(write)) ?? this.#settledAt;
+      const position = (await this.#presence.resolve(write)) ?? this.#unsettled.position;
       if (position !== undefined) this.#written(write, position);
       return position;
     } catch (error) {
@@ -260,7 +267,7 @@ export class LogNode {
       // Another process had the name meanwhile: a new incarnation keeps the write out, and the rows tell.
       this.#expelled();
       await this.#presence.enter();
-      return this.#settledAt;
+      return this.#unsettled.position;
     }
   }
 
@@ -268,15 +275,6 @@ export class LogNode {
     const row = { ...write, position };
     this.#peers.push(row);
     this.#tail.offer(row);
-  }
-
-  #passing(rows: readonly LogRow[]): void {
-    const write = this.#unsettled;
-    if (write === undefined) return;
-    for (const { node, incarnation, nodeSeq, position } of rows) {
-      if (node === write.node && incarnation === write.incarnation && nodeSeq === write.nodeSeq)
-        this.#settledAt = position;
-    }
   }
 
   #applied(): void {
@@ -300,7 +298,7 @@ export class LogNode {
 
   /** A row or a refused renewal says that this node is out. A write under way finds out for itself. */
   #out(): void {
-    if (this.#unsettled !== undefined || this.#leaving || this.#stopped) return;
+    if (this.#unsettled.isOpen || this.#leaving || this.#stopped || this.#isWithdrawing) return;
     this.#expelled();
     this.#comeBack();
   }
@@ -310,43 +308,52 @@ export class LogNode {
     this.#presence.comeIn().catch((error: unknown) => this.#fatal(error));
   }
 
+  get #isWithdrawing(): boolean {
+    return this.#withdrawing === this.#presence.incarnation;
+  }
+
+  /** Leaves because of its clock, after its writes, and comes back when that is right. */
+  async #withdraw(): Promise<void> {
+    const { log, encodeMember } = this.#options;
+    if (!this.#presence.isIn || !this.#isWithdrawing || this.#leaving) return;
+    const body = encodeMember({ type: 'leave' });
+    const position = await this.#try(this.nextSeq(), body, (write) => log.leave(write));
+    // Without a position the node is out by another row, or has a new incarnation, which does not join.
+    if (position === undefined) return;
+    this.#presence.left();
+    await this.#tail.reach(position);
+    this.#comeBack();
+  }
+
   #expelled(): void {
     this.counts.returned += 1;
     this.#lease.end();
     this.#presence.expelled();
   }
 
-  /** One renewal after the other, each as soon as it is due and the one before it is answered. */
-  #renew(): void {
-    if (this.#stopped || this.#leaving) return;
-    const { schedule, leaseMs } = this.#options;
-    this.#cancelRenewal = schedule.timer(leaseMs / RENEWALS_PER_LEASE, () => this.#renew());
-    if (this.#renewing) return;
-    this.#renewing = true;
-    this.#renewNow().then(
-      () => {
-        this.#renewing = false;
-      },
-      (error: unknown) => this.#fatal(error),
-    );
-  }
-
   /** Passed over while this node is behind, or comes back. */
-  async #renewNow(): Promise<void> {
+  async #renew(): Promise<void> {
     const { log, sink, monotonicMs } = this.#options;
     const { node, incarnation, isIn } = this.#presence;
-    if (!this.keepsUp || (!isIn && this.#unsettled === undefined)) {
+    if (!this.keepsUp || this.#isWithdrawing || (!isIn && !this.#unsettled.isOpen)) {
       this.counts.renewalsSkipped += 1;
       return;
     }
     const sent = this.#lease.now();
     try {
-      const { others, position } = await log.renew(node, incarnation, sink.position, sink.sample);
+      const renewed = await log.renew(node, incarnation, sink.position, sink.sample);
+      const { others, position } = renewed;
       if (this.#stopped || incarnation !== this.#presence.incarnation) return;
       this.counts.renewals += 1;
       const diverged = sink.compare(others);
       if (diverged !== undefined) {
         await this.#endDiverged(diverged);
+        return;
+      }
+      if (this.#clocks.hasToLeave(renewed)) {
+        this.#withdrawing = incarnation;
+        this.#lease.end();
+        void this.#oneByOne(() => this.#withdraw());
         return;
       }
       this.#lease.renewed(sent);
@@ -371,24 +378,17 @@ export class LogNode {
   }
 
   async #expel(target: NodeState): Promise<void> {
-    const { log, encodeMember } = this.#options;
     const { node, incarnation } = this.#presence;
-    if (this.#expelling.has(target.node)) return;
-    this.#expelling.add(target.node);
-    const body = encodeMember({ type: 'expel', node: target.node });
+    const body = this.#options.encodeMember({ type: 'expel', node: target.node });
     const write = { node, incarnation, nodeSeq: this.nextSeq(), body };
     try {
-      const position = await log.expel(write, target.node, target.renewals);
+      const position = await this.#expeller.expel(target, write);
       if (position === undefined || this.#stopped) return;
       this.counts.expelled += 1;
       this.#written(write, position);
     } catch (error) {
-      // A lost answer needs no second question: the row arrives, or the next renewal tries again.
-      if (error instanceof Expelled) {
-        if (incarnation === this.#presence.incarnation) this.#out();
-      } else if (!(error instanceof OutcomeUnknown)) this.#fatal(error);
-    } finally {
-      this.#expelling.delete(target.node);
+      if (!(error instanceof Expelled)) this.#fatal(error);
+      else if (incarnation === this.#presence.incarnation) this.#out();
     }
   }
 

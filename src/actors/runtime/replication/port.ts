@@ -47,6 +47,16 @@ export interface NodeState {
   readonly applied: number;
   /** What the node said last of its state. */
   readonly sample?: DigestSample | undefined;
+  /** Clock of the engine minus its own, at the renewal before its last one; undefined where that had no answer. Milliseconds. */
+  readonly clockOffsetMs?: number | undefined;
+}
+
+/** How far the wall clock of this process is from that of the engine. Milliseconds. */
+export interface ClockReading {
+  /** Clock of the engine minus that of this process. */
+  readonly offsetMs: number;
+  /** How far the offset may be wrong. */
+  readonly errorMs: number;
 }
 
 export interface Renewed {
@@ -54,6 +64,7 @@ export interface Renewed {
   readonly others: readonly NodeState[];
   /** Newest position of the log. */
   readonly position: number;
+  readonly clock: ClockReading;
 }
 
 /** The node is out: its incarnation was raised by another node, or it has not joined. Nothing was written. */
@@ -104,8 +115,8 @@ export class NameTaken extends Error {
 }
 
 /**
- * The engine. Every method settles within seconds, with `OutcomeUnknown` when the answer is lost by then. All but `enter` and `fetch` reject
- * with `Expelled`.
+ * The engine. Every method settles within seconds, with `OutcomeUnknown` when the answer is lost by then. All but `enter`, `look` and
+ * `fetch` reject with `Expelled`.
  */
 export interface SharedLog {
   /** Names the life of the log that was opened. */
@@ -129,6 +140,8 @@ export interface SharedLog {
   expel(write: LogWrite, target: number, renewals: number): Promise<number | undefined>;
   /** Raises the node's counter and stores what it has applied. `enter` removes the sample of an earlier incarnation. */
   renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed>;
+  /** What a renewal reads, without one: for a node that is not in. */
+  look(node: number): Promise<Renewed>;
   /**
    * After a lost answer: raises the incarnation to one more than `write.incarnation`, so that the old statement cannot
    * land any more. The position of the row when it did. May be repeated.

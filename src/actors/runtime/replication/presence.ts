@@ -8,9 +8,11 @@ import {
   checkLog,
   Expelled,
   LogLost,
+  type LogRow,
   type LogWrite,
   NameTaken,
   OutcomeUnknown,
+  type Renewed,
   type SharedLog,
 } from './port.ts';
 import { NodeStopped } from './tail.ts';
@@ -19,6 +21,34 @@ import { NodeStopped } from './tail.ts';
 const RETRY_MS = 100;
 /** Leases for which a name that is in use is waited for: its process may have been killed just now. */
 const NAME_WAIT_LEASES = 2;
+/** A node that waits until its clock is right looks so often. */
+const CLOCK_WAIT_MS = 1_000;
+
+/** The write that has no outcome yet, and the position of its row once that has passed. */
+export class Unsettled {
+  #write: LogWrite | undefined;
+  position: number | undefined;
+
+  get isOpen(): boolean {
+    return this.#write !== undefined;
+  }
+
+  begin(write: LogWrite): void {
+    this.#write = write;
+    this.position = undefined;
+  }
+
+  end(): void {
+    this.#write = undefined;
+  }
+
+  passing(rows: readonly LogRow[]): void {
+    const { node, incarnation, nodeSeq } = this.#write ?? {};
+    for (const row of rows)
+      if (row.node === node && row.incarnation === incarnation && row.nodeSeq === nodeSeq)
+        this.position = row.position;
+  }
+}
 
 interface PresenceOptions {
   readonly log: SharedLog;
@@ -28,6 +58,8 @@ interface PresenceOptions {
   readonly monotonicMs: () => number;
   readonly encodeMember: (change: MemberChange) => Uint8Array;
   readonly nextSeq: () => number;
+  /** Whether the clock of this node is one that a member may have. */
+  readonly mayJoin: (seen: Renewed) => boolean;
   /** Newest position that is applied. */
   readonly applied: () => number;
   /** Resolves when everything up to this position is applied. */
@@ -43,6 +75,8 @@ export class Presence {
   /** out: enters next. entered: joins next. in: writes. */
   #phase: 'out' | 'entered' | 'in' = 'out';
   #stopped = false;
+  /** It does not wait for a join any more. */
+  #leaving = false;
   /** Newest position of the log when this incarnation began. */
   #caughtUpAt = 0;
   #coming: Promise<void> | undefined;
@@ -75,6 +109,16 @@ export class Presence {
   /** This incarnation can write no more: the next write comes in again. */
   expelled(): void {
     this.#phase = 'out';
+  }
+
+  /** The same by its own row: the next write comes in again. */
+  left(): void {
+    this.#phase = 'out';
+  }
+
+  /** A join that waits is given up. */
+  leave(): void {
+    this.#leaving = true;
   }
 
   /** What waits is given up at its next step. */
@@ -112,6 +156,7 @@ export class Presence {
       try {
         if (this.#phase === 'out') await this.#enter();
         await this.#options.reach(this.#caughtUpAt);
+        await this.#clockIsRight();
         await this.#join();
       } catch (error) {
         if (!(error instanceof Expelled)) throw error;
@@ -137,6 +182,16 @@ export class Presence {
     this.#own.add(entered.incarnation);
     this.#caughtUpAt = entered.position;
     this.#phase = 'entered';
+  }
+
+  async #clockIsRight(): Promise<void> {
+    const { log, mayJoin } = this.#options;
+    while (!mayJoin(await this.#repeat(() => log.look(this.node)))) await this.#waitToJoin(CLOCK_WAIT_MS);
+  }
+
+  async #waitToJoin(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#options.schedule.timer(ms, resolve));
+    if (this.#stopped || this.#leaving) throw new NodeStopped();
   }
 
   async #join(): Promise<void> {

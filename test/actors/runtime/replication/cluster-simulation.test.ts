@@ -37,6 +37,7 @@ t.test('cluster: keeps every promise in simulated histories', async (t) => {
     acknowledged: 0,
     takeovers: 0,
     returns: 0,
+    withdrawals: 0,
     resolved: 0,
     reads: 0,
   };
@@ -66,6 +67,7 @@ const FAULTS: readonly PlantedFault[] = [
   'messages are numbered by their sender',
   'a clock that steps decides expulsions',
   'a member that renews is expelled',
+  'clocks of members are read once',
   'a question arrives after its resolution',
   'a stale turn ends its node',
   'messages are not judged',

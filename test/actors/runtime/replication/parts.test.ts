@@ -1,5 +1,6 @@
 /** NodeLease, expeller, lag and gates, each alone. */
 import t from 'tap';
+import { MemoryLog } from '../../../../kit/journal/memory-log.ts';
 import { Expeller } from '../../../../src/actors/runtime/replication/expeller.ts';
 import { Gates } from '../../../../src/actors/runtime/replication/gates.ts';
 import { Lag } from '../../../../src/actors/runtime/replication/lag.ts';
@@ -69,7 +70,7 @@ t.test('lease: ends at once when the node is out', async (t) => {
 const state = (node: number, renewals: number) => ({ node, renewals, applied: 0 });
 
 t.test('expeller: names a node whose counter stands still for a lease, and no other', async (t) => {
-  const expeller = new Expeller(LEASE_MS);
+  const expeller = new Expeller(new MemoryLog({ clock: () => 0, leaseMs: LEASE_MS }).connect(), LEASE_MS);
   t.same(expeller.read([state(1, 5), state(2, 5)], 0), []);
   t.same(expeller.read([state(1, 5), state(2, 6)], 500), []);
   t.same(expeller.read([state(1, 5), state(2, 7)], 999), []);
@@ -78,7 +79,7 @@ t.test('expeller: names a node whose counter stands still for a lease, and no ot
 });
 
 t.test('expeller: counts anew when a node is away in between', async (t) => {
-  const expeller = new Expeller(LEASE_MS);
+  const expeller = new Expeller(new MemoryLog({ clock: () => 0, leaseMs: LEASE_MS }).connect(), LEASE_MS);
   expeller.read([state(1, 5)], 0);
   expeller.read([], 500);
   t.same(expeller.read([state(1, 5)], 900), []);
@@ -89,7 +90,7 @@ t.test('expeller: counts anew when a node is away in between', async (t) => {
 t.test(
   'expeller: counts anew after a lease without an answer, as after a failover of the database',
   async (t) => {
-    const expeller = new Expeller(LEASE_MS);
+    const expeller = new Expeller(new MemoryLog({ clock: () => 0, leaseMs: LEASE_MS }).connect(), LEASE_MS);
     expeller.read([state(1, 5)], 0);
     t.same(expeller.read([state(1, 5)], 20_000), []);
     t.same(expeller.read([state(1, 5)], 20_900), []);
