@@ -87,9 +87,9 @@ export function startEventDelivery(options: EventDeliveryOptions): EventDelivery
   const { project } = configuration;
   const eventModules = eventModulesOf(configuration, sandbox);
   const own = { administration, schedule: nodeSchedule, ownership };
-  const inbox = new EventInbox({ ...own, settings, clock: Date.now });
+  const inbox = new EventInbox({ ...own, settings, clock: Date.now, admits: options.node?.admits });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
-  const intake = createEventPush(inbox, keys, options.node?.admits);
+  const intake = createEventPush(inbox, keys);
   const feeds = eventModules
     .filter(({ poll }) => poll)
     .map(({ name, url }) => {

@@ -18,6 +18,8 @@ const WAITING_MAX_BYTES = 64 * 1024 * 1024;
 export const MODULE_SHARE = 0.5;
 /** Events released or read in one turn of the event loop. */
 const SLICE = 500;
+/** After which a push to a node without a lease may be repeated. */
+const LEASE_WAIT_SECONDS = 1;
 /** Shortest interval between two runs that move events to the log, so that events share their writes. */
 const RELEASE_STEP_MS = 5;
 
@@ -35,10 +37,11 @@ interface Waiter extends Waiting {
   acceptedMs: number;
 }
 
-type EventInboxOptions = Pick<
-  EventLogOptions,
-  'administration' | 'settings' | 'clock' | 'schedule' | 'ownership'
->;
+interface EventInboxOptions
+  extends Pick<EventLogOptions, 'administration' | 'settings' | 'clock' | 'schedule' | 'ownership'> {
+  /** Of a cluster, the lease of this node runs. Without it a write would wait for the database, and its clock may be wrong. */
+  readonly admits?: (() => boolean) | undefined;
+}
 
 interface Load {
   events: number;
@@ -121,6 +124,8 @@ export class EventInbox {
   }
 
   #requireRoom(events: readonly IncomingEvent[]): void {
+    const { admits = () => true } = this.#options;
+    if (!admits()) throw new GatewayError('JournalUnavailable', undefined, LEASE_WAIT_SECONDS);
     if (this.#stopped) throw new GatewayError('Stopping');
     if (this.#options.administration.journal.full()) {
       this.#counts.storageFull += 1;

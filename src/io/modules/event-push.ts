@@ -13,23 +13,16 @@ import type { ModuleKeys } from './module-keys.ts';
 const EVENTS_PER_REQUEST_MAX = 1_000;
 /** JSON values of one request: a hundred for each event. */
 const VALUES_PER_REQUEST_MAX = 100 * EVENTS_PER_REQUEST_MAX;
-/** After which a push to a node without a lease may be repeated. */
-const LEASE_WAIT_SECONDS = 1;
 /** Body of one request. */
 export const EVENTS_BODY_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface EventPush {
-  /** Throws `JournalUnavailable`, `AccessDenied`, `InvalidInput`, `BodyTooLarge`; rejects as `EventInbox.accept` does. */
+  /** Throws `AccessDenied`, `InvalidInput`, `BodyTooLarge`; rejects as `EventInbox.accept` does. */
   push(key: string | undefined, body: Buffer): Promise<Intake>;
   counters(): { readonly refusedKey: number; readonly refusedInput: number };
 }
 
-/** `admits`: of a cluster, the lease of this node runs. Without it a push would wait for the database. */
-export function createEventPush(
-  inbox: Pick<EventInbox, 'accept'>,
-  keys: ModuleKeys,
-  admits = () => true,
-): EventPush {
+export function createEventPush(inbox: Pick<EventInbox, 'accept'>, keys: ModuleKeys): EventPush {
   const refused = { refusedKey: 0, refusedInput: 0 };
   const judgeWith = (opened: ReadonlySet<string>) => (name: unknown, path: string) => {
     const known = requireModule(name, path, keys.knows);
@@ -38,7 +31,6 @@ export function createEventPush(
   };
   return {
     async push(key, body) {
-      if (!admits()) throw new GatewayError('JournalUnavailable', undefined, LEASE_WAIT_SECONDS);
       let events: IncomingEvent[];
       try {
         const opened = keys.openedBy(key);

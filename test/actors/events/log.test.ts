@@ -26,7 +26,7 @@ async function open(
   actors: TestActors,
   bytesMax?: number,
   ownership: Ownership = OWNS_ALL,
-  logId?: string,
+  { logId, admits }: { readonly logId?: string | undefined; readonly admits?: () => boolean } = {},
 ): Promise<Server> {
   const { administration } = actors.system;
   const world = {
@@ -43,7 +43,7 @@ async function open(
     logId,
     ...(bytesMax === undefined ? {} : { bytesMax }),
   });
-  return { log, inbox: new EventInbox(world) };
+  return { log, inbox: new EventInbox({ ...world, admits }) };
 }
 
 function events(...ticks: (number | string)[]): IncomingEvent[] {
@@ -210,7 +210,7 @@ t.test(
   'event log: a log of a cluster that was restored or replaced begins another one, an import none',
   async (t) => {
     const actors = createTestActors({ kinds: [] });
-    const epochOf = async (logId?: string) => (await open(actors, undefined, OWNS_ALL, logId)).log.epoch;
+    const epochOf = async (logId?: string) => (await open(actors, undefined, OWNS_ALL, { logId })).log.epoch;
     const alone = await epochOf();
     t.equal(await epochOf('first'), alone, 'imported');
     t.equal(await epochOf('first'), alone);
@@ -336,4 +336,16 @@ t.test('event inbox: a node that is not the owner accepts events and releases no
     t.same(ticksOf(log), ['2', '3', '5'], 'the next owner releases what waited, each once');
     t.match(inbox.counters(), { waiting: 0, waitingBytes: 0 });
   }
+});
+
+// covers C18
+t.test('event inbox: a node without a lease takes nothing, to be repeated after a second', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const lease = { runs: false };
+  const { inbox } = await open(actors, undefined, OWNS_ALL, { admits: () => lease.runs });
+  const { retryAfterSeconds } = await rejectsWith(t, inbox.accept(events(1)), 'JournalUnavailable');
+  t.equal(retryAfterSeconds, 1);
+  t.match(inbox.counters(), { accepted: 0, waiting: 0 });
+  lease.runs = true;
+  t.same(await inbox.accept(events(1)), { accepted: 1, duplicates: 0 });
 });

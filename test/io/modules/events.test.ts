@@ -44,14 +44,14 @@ function fakeInbox() {
   };
 }
 
-async function startIntake(t: Test, admits?: () => boolean) {
+async function startIntake(t: Test) {
   const inbox = fakeInbox();
   const keys = new Map([
     ['wallet', WALLET_KEY],
     ['chat', CHAT_KEY],
     ['core', undefined],
   ]);
-  const intake = createEventPush(inbox, createModuleKeys(keys), admits);
+  const intake = createEventPush(inbox, createModuleKeys(keys));
   const noRemovals = { remove: () => Promise.reject(new Error('not asked')) };
   const facts = () => {
     throw new Error('not asked');
@@ -93,19 +93,6 @@ t.test('POST events: accepts a batch of the module of its key', async (t) => {
     ['1', '2'],
   );
   t.same(await push(CHAT_KEY, batch()), { status: 200, result: { accepted: 0, duplicates: 0 } });
-});
-
-// covers C18
-t.test('POST events: a node without a lease answers 503, to be repeated at once', async (t) => {
-  const lease = { runs: false };
-  const { inbox, send, push } = await startIntake(t, () => lease.runs);
-  const body = batch(event('wallet', 1));
-  const refused = await send(WALLET_KEY, body);
-  t.same([refused.status, refused.headers.get('retry-after')], [503, '1']);
-  t.match(await refused.json(), { error: { code: 1011 } });
-  t.same(inbox.taken, []);
-  lease.runs = true;
-  t.match(await push(WALLET_KEY, body), { status: 200, result: { accepted: 1 } });
 });
 
 // covers R6

@@ -30,8 +30,6 @@ interface ClusterFaultsOptions<App> {
   /** Starts the process of that name again, with its replica or without. */
   readonly restart: (name: string, isKept: boolean) => void;
   readonly trim: () => void;
-  /** Wall clocks go wrong by more than a member may have; default true. */
-  readonly hasWrongClocks?: boolean;
 }
 
 export class ClusterFaults<App> {
@@ -71,9 +69,7 @@ export class ClusterFaults<App> {
       },
       'links cut': () => this.#during(process, durationMs, 'isUnlinked'),
       'clock step': () => this.#step(process, durationMs),
-      ...(this.#options.hasWrongClocks !== false && {
-        'wrong clock': () => this.#stepFar(process, durationMs),
-      }),
+      'wrong clock': () => this.#stepFar(process, durationMs),
       'crash, replica kept': () => this.#crash(process, durationMs, true),
       'crash, replica lost': () => this.#crash(process, durationMs, false),
       leave: () => this.#leave(process, durationMs),

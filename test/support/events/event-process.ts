@@ -123,7 +123,11 @@ export class EventProcess implements Application {
     const world = { administration, settings: SETTINGS, clock, schedule, ownership: view };
     const log = await openEventLog({ ...world, newEpoch: () => tools.name, logId: tools.client.logId });
     const { fault } = this.#options;
-    const inbox = new EventInbox({ ...world, administration: faultyAdministration(administration, fault) });
+    const inbox = new EventInbox({
+      ...world,
+      administration: faultyAdministration(administration, fault),
+      admits: () => this.node.admits,
+    });
     view.follow({ applied: () => undefined, membersChanged: () => inbox.ownershipChanged() });
     this.events = { system, log, inbox };
     for (const [module, events] of Object.entries(this.#options.polled ?? {})) this.#poll(module, events);

@@ -101,7 +101,6 @@ class WebhookHistory {
       onFatal: (name, error) => this.#ended(name, error),
     });
     this.#faults = new ClusterFaults({
-      hasWrongClocks: false,
       cluster: this.#cluster,
       random: this.#random,
       trace: this.#trace,
@@ -213,6 +212,7 @@ class WebhookHistory {
     this.#lostAnswers = 0;
     for (let round = 0; round < ROUNDS_MAX && this.#broken === undefined && !this.#isIdle; round += 1) {
       for (const process of this.#cluster.processes) process.skewMs = 0;
+      this.#cluster.databaseSkewMs = 0;
       await this.#cluster.pass(ROUND_MS, true);
     }
     if (this.#broken === undefined && !this.#isIdle) this.#broken = 'never comes to rest';

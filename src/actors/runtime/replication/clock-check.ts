@@ -1,7 +1,8 @@
 /**
  * Whether the wall clock of this node is one that a member may have: sessions and keys end by it. It is wrong when it
- * differs from the database's and from those of most members, so that a database with another clock expels nobody.
+ * differs from the database's and from those of most members, so that a database with another clock expels no node.
  */
+import type { LeaseMoment } from './lease.ts';
 import type { ClockReading, NodeState, Renewed } from './port.ts';
 
 const OFF_MS = 5_000;
@@ -20,8 +21,13 @@ export function readClock(sentMs: number, receivedMs: number, databaseMs: number
   return { offsetMs: databaseMs - (sentMs + halfMs), errorMs: Math.abs(halfMs) };
 }
 
+/** unsure: no time of this clock may be stored until members have said theirs. */
+export type ClockVerdict = 'right' | 'unsure' | 'wrong';
+
 export class ClockCheck {
   #renewals = 0;
+  /** The wall clock minus the monotonic one when this clock was right. */
+  #trustedMs: number | undefined;
   /** Counter of each member when the clock was first off from that of the database, or has stepped since. */
   #since: Map<number, number> | undefined;
   #offsetMs = 0;
@@ -32,20 +38,33 @@ export class ClockCheck {
     return this.#isOff;
   }
 
-  /** To be called with each renewal; true: the node has to leave. Never when it is alone. */
-  hasToLeave({ clock, others }: Renewed): boolean {
+  /** To be called with each renewal, and the moment before it was sent. Wrong: the node has to leave; never when it is alone. */
+  judge(renewed: Renewed, { wallMs, monotonicMs }: LeaseMoment): ClockVerdict {
+    const aheadMs = wallMs - monotonicMs;
+    const verdict = this.#verdict(renewed, Math.abs(aheadMs - (this.#trustedMs ?? aheadMs)) > STEP_MS);
+    if (verdict === 'right') this.#trustedMs = aheadMs;
+    return verdict;
+  }
+
+  /** `hasStepped`: it is this clock that moved since it was right, and not that of the database. */
+  #verdict({ clock, others }: Renewed, hasStepped: boolean): ClockVerdict {
     const isOff = isApart(clock.offsetMs, clock, OFF_MS);
     if (!isOff || isApart(clock.offsetMs - this.#offsetMs, clock, STEP_MS)) this.#forget();
     this.#offsetMs = clock.offsetMs;
-    if (!isOff) return false;
+    if (!isOff) return 'right';
     this.#since ??= new Map();
     for (const { node, renewals } of others) if (!this.#since.has(node)) this.#since.set(node, renewals);
-    const apart = others.filter((other) => this.#isFresh(other) && differs(clock, other, OFF_MS) === true);
-    this.#renewals = isMost(apart, others) ? this.#renewals + 1 : 0;
-    if (this.#renewals < RENEWALS) return false;
+    const fresh = others.filter((other) => this.#isFresh(other) && other.clockOffsetMs !== undefined);
+    const apart = fresh.filter((other) => differs(clock, other, OFF_MS) === true);
+    const isMostApart = isMost(apart, others);
+    this.#renewals = isMostApart ? this.#renewals + 1 : 0;
+    if (this.#renewals < RENEWALS) {
+      const isOpen = isMostApart || fresh.length < others.length;
+      return hasStepped && isOpen ? 'unsure' : 'right';
+    }
     this.#forget();
     this.#isOff = true;
-    return true;
+    return 'wrong';
   }
 
   /** To be asked before a join: the clock agrees with that of the database, or with those of most members. */

@@ -1,6 +1,6 @@
 /**
  * How long this node may admit requests after a renewal: 0.8 of the lease, counted from before the renewal was sent,
- * by the clock that says more time has passed. A suspended machine stops the monotonic one.
+ * by the clock that moved more. A suspended machine stops the monotonic one; a step of the wall clock, forward or back, ends it.
  */
 import type { Schedule } from '../runtime-context.ts';
 
@@ -17,7 +17,7 @@ interface LeaseClocks {
 }
 
 /** A moment by both clocks. */
-interface LeaseMoment {
+export interface LeaseMoment {
   readonly wallMs: number;
   readonly monotonicMs: number;
 }
@@ -92,7 +92,7 @@ export class NodeLease {
     const sent = this.#sent;
     if (sent === undefined) return 0;
     const { clock, monotonicMs } = this.#clocks;
-    const passedMs = Math.max(monotonicMs() - sent.monotonicMs, clock() - sent.wallMs);
+    const passedMs = Math.max(monotonicMs() - sent.monotonicMs, Math.abs(clock() - sent.wallMs));
     return Math.max(0, this.#admittedMs - passedMs);
   }
 }

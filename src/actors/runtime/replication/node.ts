@@ -346,17 +346,15 @@ export class LogNode {
       if (this.#stopped || incarnation !== this.#presence.incarnation) return;
       this.counts.renewals += 1;
       const diverged = sink.compare(others);
-      if (diverged !== undefined) {
-        await this.#endDiverged(diverged);
-        return;
-      }
-      if (this.#clocks.hasToLeave(renewed)) {
+      if (diverged !== undefined) return await this.#endDiverged(diverged);
+      const verdict = this.#clocks.judge(renewed, sent);
+      if (verdict === 'right') this.#lease.renewed(sent);
+      else this.#lease.end();
+      if (verdict === 'wrong') {
         this.#withdrawing = incarnation;
-        this.#lease.end();
         void this.#oneByOne(() => this.#withdraw());
         return;
       }
-      this.#lease.renewed(sent);
       for (const other of others) this.#gates.onApplied(other.node, other.applied, node);
       this.#lag.saw(position, sink.position, monotonicMs());
       this.#admit();

@@ -1,6 +1,10 @@
 /** The clock of a node: which one a member may have, how a node with another one leaves and comes back, and who stays. */
 import t from 'tap';
-import { ClockCheck, readClock } from '../../../../src/actors/runtime/replication/clock-check.ts';
+import {
+  ClockCheck,
+  type ClockVerdict,
+  readClock,
+} from '../../../../src/actors/runtime/replication/clock-check.ts';
 import type { Renewed } from '../../../../src/actors/runtime/replication/port.ts';
 import { LEASE_MS, TestCluster, type TestNode } from '../../../support/actors/log-nodes.ts';
 
@@ -25,12 +29,20 @@ function readings(offsetMs: number, others: readonly (number | undefined)[], err
   };
 }
 
-/** Whether a node leaves in so many renewals. */
-function leaves(read: () => Renewed, renewals = 10): boolean {
+const moment = (wallMs = 0) => ({ wallMs, monotonicMs: 0 });
+
+/** What is found in so many renewals, each finding once in its place. `wallMs`: the wall clock has stepped by it. */
+function verdicts(read: () => Renewed, renewals = 10, wallMs = 0): ClockVerdict[] {
   const check = new ClockCheck();
-  for (let renewal = 0; renewal < renewals; renewal += 1) if (check.hasToLeave(read())) return true;
-  return false;
+  check.judge(readings(0, [0])(), moment());
+  const found: ClockVerdict[] = [];
+  for (let renewal = 0; renewal < renewals && found.at(-1) !== 'wrong'; renewal += 1)
+    found.push(check.judge(read(), moment(wallMs)));
+  return found;
 }
+
+/** Whether a node leaves in so many renewals. */
+const leaves = (...of: Parameters<typeof verdicts>) => verdicts(...of).at(-1) === 'wrong';
 
 t.test(
   'clock: a node leaves above 5 s from the database and from most members, and else stays',
@@ -55,10 +67,11 @@ t.test(
     t.equal(leaves(readings(HOUR, [0, 0]), 5), true);
     const check = new ClockCheck();
     const [off, right] = [readings(HOUR, [0, 0]), readings(0, [0, 0])];
-    for (let renewal = 0; renewal < 4; renewal += 1) check.hasToLeave(off());
-    check.hasToLeave(right());
-    for (let renewal = 0; renewal < 4; renewal += 1) t.equal(check.hasToLeave(off()), false, 'begun anew');
-    t.equal(check.hasToLeave(off()), true);
+    for (let renewal = 0; renewal < 4; renewal += 1) check.judge(off(), moment());
+    check.judge(right(), moment());
+    for (let renewal = 0; renewal < 4; renewal += 1)
+      t.equal(check.judge(off(), moment()), 'right', 'begun anew');
+    t.equal(check.judge(off(), moment()), 'wrong');
     const silent = readings(HOUR, [0, 0]);
     const frozen = silent();
     t.equal(
@@ -66,6 +79,26 @@ t.test(
       false,
       'members that do not renew have said it before',
     );
+  },
+);
+
+t.test(
+  'clock: after a step of its own a node is unsure until members say theirs, and never when the database steps',
+  async (t) => {
+    for (const sign of [1, -1]) {
+      const step = sign * HOUR;
+      t.same(verdicts(readings(-step, [0, 0]), 10, step), [...Array(4).fill('unsure'), 'wrong']);
+      t.same(verdicts(readings(-step, [-step, -step]), 4, step), ['unsure', 'unsure', 'right', 'right']);
+      t.same(
+        verdicts(readings(-step, [-step, undefined]), 4, step),
+        Array(4).fill('unsure'),
+        'one says nothing',
+      );
+      t.same(verdicts(readings(-step, [-step, 0]), 4, step), ['unsure', 'unsure', 'right', 'right'], 'a tie');
+      t.same(verdicts(readings(-step, []), 2, step), ['right', 'right'], 'it is alone');
+      t.same(verdicts(readings(step, [step, step]), 4), Array(4).fill('right'), 'the database has stepped');
+      t.same(verdicts(readings(-sign * 5_000, [0, 0]), 4, sign * 5_000), Array(4).fill('right'), 'not off');
+    }
   },
 );
 
@@ -102,7 +135,10 @@ t.test(
       const cluster = new TestCluster();
       const [a, b, c] = await cluster.start('a', 'b', 'c');
       cluster.processOf(b).skewMs = skewMs;
-      await cluster.pass(2 * LEASE_MS);
+      for (let passedMs = 0; passedMs < 2 * LEASE_MS; passedMs += 100) {
+        t.equal(b.node.admits, false, `${passedMs} ms after the step`);
+        await cluster.pass(100);
+      }
       t.same(
         [a, b, c].map(({ node }) => node.admits),
         [true, false, true],
@@ -124,16 +160,18 @@ t.test(
   },
 );
 
-t.test('node: a step of the database clock, or a server with another one, expels nobody', async (t) => {
+t.test('node: a step of the database clock, or a server with another one, expels no node', async (t) => {
   const cluster = new TestCluster();
   const nodes = await cluster.start('a', 'b', 'c');
   for (const skewMs of [HOUR, -HOUR, 0]) {
     cluster.databaseSkewMs = skewMs;
-    await cluster.pass(10 * LEASE_MS);
-    t.same(
-      nodes.map(({ node }) => [node.admits, node.isClockOff]),
-      Array(3).fill([true, false]),
-    );
+    for (let passedMs = 0; passedMs < 10 * LEASE_MS; passedMs += 100) {
+      await cluster.pass(100);
+      t.same(
+        nodes.map(({ node }) => [node.admits, node.isClockOff]),
+        Array(3).fill([true, false]),
+      );
+    }
   }
   t.same(members(nodes[0]).length, 3);
 });
