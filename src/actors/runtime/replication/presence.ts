@@ -2,6 +2,7 @@
  * This node among the members: it enters the log, catches up and joins, and does so again after an expulsion or after
  * an answer that was lost. Owns the incarnations of this process.
  */
+import { MINUTE_MS } from '../../../domain/time.ts';
 import type { Schedule } from '../runtime-context.ts';
 import type { MemberChange } from './members.ts';
 import {
@@ -11,6 +12,7 @@ import {
   type LogRow,
   type LogWrite,
   NameTaken,
+  type NodeState,
   OutcomeUnknown,
   type Renewed,
   type SharedLog,
@@ -23,6 +25,10 @@ const RETRY_MS = 100;
 const NAME_WAIT_LEASES = 2;
 /** A node that waits until its clock is right looks so often. */
 const CLOCK_WAIT_MS = 1_000;
+/** One that is expelled for the third time in a minute waits so long, each further time twice as long up to a bound. */
+const EXPULSIONS = 3;
+const CALM_MS = 5_000;
+const CALM_MAX_MS = 20_000;
 
 /** The write that has no outcome yet, and the position of its row once that has passed. */
 export class Unsettled {
@@ -77,6 +83,8 @@ export class Presence {
   #stopped = false;
   /** It does not wait for a join any more. */
   #leaving = false;
+  /** Moments of the last minute, by the monotonic clock. */
+  #expulsions: number[] = [];
   /** Newest position of the log when this incarnation began. */
   #caughtUpAt = 0;
   #coming: Promise<void> | undefined;
@@ -108,6 +116,7 @@ export class Presence {
 
   /** This incarnation can write no more: the next write comes in again. */
   expelled(): void {
+    if (this.isIn) this.#expulsions.push(this.#options.monotonicMs());
     this.#phase = 'out';
   }
 
@@ -156,6 +165,7 @@ export class Presence {
       try {
         if (this.#phase === 'out') await this.#enter();
         await this.#options.reach(this.#caughtUpAt);
+        await this.#calm();
         await this.#clockIsRight();
         await this.#join();
       } catch (error) {
@@ -184,9 +194,32 @@ export class Presence {
     this.#phase = 'entered';
   }
 
+  /**
+   * Each return moves partitions twice: a node that does not stay is given time, while another member renews. So the nodes
+   * of a slow machine never wait all at once.
+   */
+  async #calm(): Promise<void> {
+    const { monotonicMs, leaseMs } = this.#options;
+    const nowMs = monotonicMs();
+    this.#expulsions = this.#expulsions.filter((atMs) => nowMs - atMs < MINUTE_MS);
+    const more = this.#expulsions.length - EXPULSIONS;
+    if (more < 0) return;
+    const endMs = nowMs + Math.min(CALM_MAX_MS, CALM_MS * 2 ** more);
+    let before = await this.#look();
+    for (let renews = before.others.length > 0; renews && monotonicMs() < endMs; ) {
+      await this.#waitToJoin(leaseMs);
+      const seen = await this.#look();
+      renews = hasRenewed(before.others, seen.others);
+      before = seen;
+    }
+  }
+
   async #clockIsRight(): Promise<void> {
-    const { log, mayJoin } = this.#options;
-    while (!mayJoin(await this.#repeat(() => log.look(this.node)))) await this.#waitToJoin(CLOCK_WAIT_MS);
+    while (!this.#options.mayJoin(await this.#look())) await this.#waitToJoin(CLOCK_WAIT_MS);
+  }
+
+  #look(): Promise<Renewed> {
+    return this.#repeat(() => this.#options.log.look(this.node));
   }
 
   async #waitToJoin(ms: number): Promise<void> {
@@ -225,4 +258,10 @@ export class Presence {
       await new Promise<void>((resolve) => this.#options.schedule.timer(RETRY_MS, resolve));
     }
   }
+}
+
+/** Whether one of them has renewed since. */
+function hasRenewed(before: readonly NodeState[], now: readonly NodeState[]): boolean {
+  const renewals = new Map(before.map((each) => [each.node, each.renewals]));
+  return now.some((each) => each.renewals > (renewals.get(each.node) ?? each.renewals));
 }

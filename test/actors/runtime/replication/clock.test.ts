@@ -207,3 +207,61 @@ t.test('node: one that starts with a wrong clock waits, and a stop ends the wait
   await Promise.all([started, left]);
   t.same(b.fatal, []);
 });
+
+/** Expels the second node so often, by its renewals, and gives how long it took each time until it was back. */
+async function waitsOf(cluster: TestCluster, [a, b]: readonly TestNode[], expulsions: number) {
+  if (a === undefined || b === undefined) throw new Error('two nodes');
+  const waits: number[] = [];
+  while (waits.length < expulsions) {
+    const process = cluster.processOf(b);
+    process.isCut = true;
+    while (members(a).length > 1) await cluster.pass(100);
+    process.isCut = false;
+    const fromMs = cluster.nowMs;
+    while (!b.node.admits) await cluster.pass(100);
+    waits.push(cluster.nowMs - fromMs);
+  }
+  return waits;
+}
+
+t.test(
+  'node: the third expulsion in a minute makes it wait 5 s, each further one twice as long, 20 s at most',
+  async (t) => {
+    const cluster = new TestCluster();
+    const nodes = await cluster.start('a', 'b');
+    const seconds = (await waitsOf(cluster, nodes, 6)).map((ms) => Math.floor(ms / SECONDS / 5) * 5);
+    t.same(seconds, [0, 0, 5, 10, 20, 20]);
+    await cluster.pass(60 * SECONDS);
+    t.ok(((await waitsOf(cluster, nodes, 1))[0] ?? 0) < 1_500, 'a minute later it is forgotten');
+  },
+);
+
+t.test('node: one that waits joins at once when no other member renews any more', async (t) => {
+  const cluster = new TestCluster();
+  const [a, b] = await cluster.start('a', 'b');
+  await waitsOf(cluster, [a, b], 3);
+  const process = cluster.processOf(b);
+  process.isCut = true;
+  while (members(a).length > 1) await cluster.pass(100);
+  process.isCut = false;
+  await cluster.pass(2 * SECONDS);
+  t.equal(b.node.admits, false, 'it waits for 10 s');
+  cluster.crash(cluster.processOf(a));
+  await cluster.pass(5 * LEASE_MS);
+  t.equal(b.node.admits, true);
+  t.same(b.fatal, []);
+});
+
+t.test('node: a stop ends the wait of one that was expelled again and again', async (t) => {
+  const cluster = new TestCluster();
+  const [a, b] = await cluster.start('a', 'b');
+  await waitsOf(cluster, [a, b], 2);
+  cluster.processOf(b).isCut = true;
+  while (members(a).length > 1) await cluster.pass(100);
+  cluster.processOf(b).isCut = false;
+  await cluster.pass(2 * SECONDS);
+  const left = b.node.leave();
+  await cluster.pass(2 * SECONDS);
+  await left;
+  t.same(b.fatal, []);
+});
