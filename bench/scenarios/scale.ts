@@ -177,7 +177,7 @@ function notesOf(bench: Bench): string[] {
   return [
     `Open loop, in all: ${rates.join(', ')}. The scale is N c1 / cN of the processor time c of all nodes for one answer, what nodes do without load included.`,
     'Every cluster has a PostgreSQL of its own; its time is a figure, and no part of the scale.',
-    'Events are pushed at the first node, each when every stream has the one before. A stream that lacks one or gets one twice ends the run.',
+    'Connections are event streams. Events are pushed at the first node, each when every stream has the one before. A stream that lacks one or gets one twice ends the run.',
   ];
 }
 

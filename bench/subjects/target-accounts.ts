@@ -16,6 +16,7 @@ import {
 
 /** Attempts of one step, each after what `Retry-After` says. */
 const ATTEMPTS_MAX = 5;
+const PASSING: ReadonlySet<number> = new Set([429, 503]);
 const WAIT_MAX_SECONDS = 60;
 const SECOND_MS = 1_000;
 
@@ -27,7 +28,10 @@ export interface CleanupReport {
   readonly faults: readonly string[];
 }
 
-/** Repeats the step while it is answered with 429, each time after `Retry-After`. */
+/**
+ * Repeats the step while it is answered with 429 or 503, each time after `Retry-After`. Nodes of a cluster answer 503 while
+ * a busy machine lets their lease end.
+ */
 export async function retryWhenLimited<Result>(
   step: () => Promise<Result>,
   wait: (durationMs: number) => Promise<unknown> = sleep,
@@ -36,8 +40,8 @@ export async function retryWhenLimited<Result>(
     try {
       return await step();
     } catch (error) {
-      const tooOften = error instanceof UnexpectedAnswer && error.answer.status === 429;
-      if (!tooOften || attempt === ATTEMPTS_MAX) throw error;
+      const isPassing = error instanceof UnexpectedAnswer && PASSING.has(error.answer.status);
+      if (!isPassing || attempt === ATTEMPTS_MAX) throw error;
       const seconds = Number(error.answer.headers.get('retry-after') ?? 1);
       await wait(Math.min(WAIT_MAX_SECONDS, Math.max(1, seconds || 1)) * SECOND_MS);
     }

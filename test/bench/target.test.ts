@@ -146,7 +146,7 @@ t.test(
 );
 
 t.test('retryWhenLimited: waits for Retry-After, and gives up after five attempts', async (t) => {
-  const answers: number[] = [429, 429, 200];
+  const answers: number[] = [429, 503, 200];
   const waits: number[] = [];
   const step = async () => {
     const status = answers.shift() ?? 429;

@@ -1,6 +1,7 @@
 /** Gatehouse as a server of many streams: settings, sessions that share the streams, and a module that pushes events. */
 import { signUp } from '../../../kit/agent.ts';
 import { type Bench, rawRequest } from '../../scenario.ts';
+import { retryWhenLimited } from '../../subjects/target-accounts.ts';
 import type { FanoutServer } from './fanout.ts';
 
 /** As the setting SseStreamsPerSession has it. */
@@ -24,7 +25,7 @@ export async function streamRequests(bench: Bench, url: string, clients: number)
   const stream = async () => {
     while (started < accounts) {
       started += 1;
-      const { cookie } = await signUp(url);
+      const { cookie } = await retryWhenLimited(() => signUp(url));
       requests.push(rawRequest('GET', `${url}/auth/v1/events`, { Cookie: cookie }));
     }
   };
