@@ -9,6 +9,9 @@ const HOLD_MS = 600;
 /** Old versions of the row that orders the log, which no vacuum may remove while a transaction is open. */
 const TOUCHES = 200;
 
+/** By two seconds, and by ten from SIGUSR2 on. */
+const CLOCK_AHEAD = { nodeArgs: ['--require', PLANTED], environment: { PLANTED: 'clock' } };
+
 const targetsOf = ({ nodes }: Nodes) => nodes.map(({ gateway }) => gateway.internal);
 
 function databaseOf(stage: Stage, { databaseUrl }: Nodes): Database {
@@ -93,9 +96,19 @@ export const CLUSTER_BREAKS: readonly Break[] = [
     title: 'the clock of a node is two seconds ahead',
     alerts: ['GatehouseClockOff'],
     async set(stage) {
-      const launch = { nodeArgs: ['--require', PLANTED], environment: { PLANTED: 'clock' } };
-      const cluster = await stage.cluster({ nodes: 1, launch });
+      const cluster = await stage.cluster({ nodes: 1, launch: CLOCK_AHEAD });
       return { targets: targetsOf(cluster) };
+    },
+  },
+  {
+    title: 'the clock of one of two nodes steps by eight seconds',
+    alerts: ['GatehouseNodeClockWrong'],
+    async set(stage) {
+      const cluster = await stage.cluster({ nodes: 2, launch: CLOCK_AHEAD });
+      return {
+        targets: targetsOf(cluster),
+        act: async () => void cluster.nodes.at(-1)?.gateway.process.kill('SIGUSR2'),
+      };
     },
   },
   {

@@ -5,11 +5,17 @@ const { syncBuiltinESMExports } = require('node:module') as typeof import('node:
 
 const fault = process.env['PLANTED'];
 const SHIFT_MS = 2_000;
+const STEP_MS = 10_000;
 
-/** The clock of the program is ahead. */
+/** The clock of the program is ahead, and from SIGUSR2 on further than that of a member may be. */
 if (fault === 'clock') {
   const now = Date.now.bind(Date);
-  Date.now = () => now() + SHIFT_MS;
+  let shiftMs = SHIFT_MS;
+  Date.now = () => now() + shiftMs;
+  if (isMainThread)
+    process.on('SIGUSR2', () => {
+      shiftMs = STEP_MS;
+    });
 }
 /** A thread ends when it has a signature to verify. */
 if (fault === 'thread' && !isMainThread) {
