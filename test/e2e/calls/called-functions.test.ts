@@ -30,7 +30,7 @@ const CHUNK_BYTES = 256 * 1024;
  * idle connections to modules are swept: their timer may fall into any request.
  */
 const CEILINGS = {
-  'tools/call': { functions: 444, files: 123 },
+  'tools/call': { functions: 446, files: 124 },
   'chunk of a v1 upload': { functions: 430, files: 109 },
   'tools/list': { functions: 240, files: 74 },
   get_info: { functions: 168, files: 59 },
