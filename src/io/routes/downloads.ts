@@ -63,6 +63,7 @@ const ERRORS = [
   'PreconditionFailed',
   'RangeNotSatisfiable',
   'FileStorageFailed',
+  'TaskTimedOut',
   'ModuleFailed',
   'ModuleTimedOut',
   'ModuleUnavailable',

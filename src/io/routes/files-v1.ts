@@ -154,6 +154,7 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
       'ChartApiFileError',
       'StorageFull',
       'FileStorageFailed',
+      'TaskTimedOut',
       'UnsupportedMediaType',
       'UnsupportedContentCoding',
     ],

@@ -109,6 +109,7 @@ function createRoute(deps: DraftDeps): AnyRoute {
       'TooManyDrafts',
       'StorageFull',
       'FileStorageFailed',
+      'TaskTimedOut',
       'LinkedMessageNotFound',
       'ChartApiFileError',
     ],

@@ -84,7 +84,7 @@ export function createInternalRoutes({ metrics, health, events, removals }: Inte
       body: 'raw',
       bodyMaxBytes: REMOVALS_BODY_MAX_BYTES,
       result: object({ removed: integer() }),
-      errors: ['AccessDenied', 'FileStorageFailed', 'StorageFull'],
+      errors: ['AccessDenied', 'FileStorageFailed', 'TaskTimedOut', 'StorageFull'],
       handle: ({ header, rawBody }) => removals.remove(header('x-module-key'), rawBody),
     }),
   ];
