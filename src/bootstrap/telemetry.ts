@@ -76,8 +76,19 @@ export function openTelemetry(deps: TelemetryDeps): Telemetry {
     connectionsPerOrigin: 1,
   });
   const collectorOf = (signal: Signal) => new Collector(client, telemetry, signal);
-  const spans = spanExporter(collectorOf('traces'), resource, deps.log);
-  const lines = logs ? lineExporter(collectorOf('logs'), resource, deps.log) : undefined;
+  const [traces, logLines] = [collectorOf('traces'), collectorOf('logs')];
+  const spans = exporterOf<TraceSpan>(
+    traces,
+    (batch) => tracesBody(batch, resource),
+    'rejectedSpans',
+    (count) => deps.log.write('spansLost', { spans: count, detail: traces.failure }),
+  );
+  const lines = exporterOf<string>(
+    logLines,
+    (batch) => logsBody(batch, resource),
+    'rejectedLogRecords',
+    () => deps.log.write('telemetryLost', { kind: 'logs', detail: logLines.failure }),
+  );
   const metrics = new MetricsExport(collectorOf('metrics'), resource, deps.log);
   const tracing =
     sampleRatio === 0
@@ -91,12 +102,12 @@ export function openTelemetry(deps: TelemetryDeps): Telemetry {
         });
   return {
     tracing,
-    follow: lines && ((line) => lines.add(line)),
+    follow: logs ? (line) => lines.add(line) : undefined,
     exportMetrics(read) {
       if (metricsSeconds > 0) metrics.start(read, metricsSeconds * SECOND_MS);
     },
     counters() {
-      const { oversized: _, ...lineCounts } = lines?.counters ?? { ...NO_LINES, oversized: 0 };
+      const { oversized: _, ...lineCounts } = lines.counters;
       return {
         ...spans.counters,
         sampled: tracing?.sampled ?? 0,
@@ -107,38 +118,30 @@ export function openTelemetry(deps: TelemetryDeps): Telemetry {
     },
     async close() {
       const timeout = setTimeout(() => void client.close(), CLOSE_MS);
-      await Promise.all([spans.close(), lines?.close(), metrics.close()]);
+      await Promise.all([spans.close(), lines.close(), metrics.close()]);
       clearTimeout(timeout);
       await client.close();
     },
   };
 }
 
-function timer(delayMs: number, run: () => void): () => void {
-  const timeout = setTimeout(run, delayMs).unref();
-  return () => clearTimeout(timeout);
-}
-
-function spanExporter(collector: Collector, resource: TelemetryResource, log: Log): BatchExporter<TraceSpan> {
-  return new BatchExporter<TraceSpan>({
+/** `field`: of an accepted batch, what the collector did not store. `lost` writes the line, once until a batch is taken. */
+function exporterOf<Item>(
+  collector: Collector,
+  encode: (items: readonly Item[]) => string,
+  field: Parameters<typeof rejectedIn>[1],
+  lost: (items: number) => void,
+): BatchExporter<Item> {
+  return new BatchExporter<Item>({
     send: (body) => collector.send(body),
-    encode: (spans) => tracesBody(spans, resource),
-    rejected: (answer) => rejectedIn(answer, 'rejectedSpans'),
-    timer,
-    onLost(spans) {
-      if (collector.isFirstLoss()) log.write('spansLost', { spans, detail: collector.failure });
+    encode,
+    rejected: (answer) => rejectedIn(answer, field),
+    timer(delayMs, run) {
+      const timeout = setTimeout(run, delayMs).unref();
+      return () => clearTimeout(timeout);
     },
-  });
-}
-
-function lineExporter(collector: Collector, resource: TelemetryResource, log: Log): BatchExporter<string> {
-  return new BatchExporter<string>({
-    send: (body) => collector.send(body),
-    encode: (lines) => logsBody(lines, resource),
-    rejected: (answer) => rejectedIn(answer, 'rejectedLogRecords'),
-    timer,
-    onLost() {
-      if (collector.isFirstLoss()) log.write('telemetryLost', { kind: 'logs', detail: collector.failure });
+    onLost(items) {
+      if (collector.isFirstLoss()) lost(items);
     },
   });
 }
