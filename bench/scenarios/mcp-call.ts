@@ -72,13 +72,14 @@ export const mcpCall: Scenario = {
 };
 
 /**
- * Four subjects of this checkout, of one process with the same accounts: both addresses, both forms of MCP, and a tool of
- * another server.
+ * Without a baseline four subjects of one process with the same accounts: both addresses, both forms of MCP, and a tool of
+ * another server. With one a subject of each build.
  */
 async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject[]> {
   const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
   const isOurs = bench.options.target === undefined;
-  const isWhole = isOurs && build.checkout === undefined;
+  // Beside another build the process serves `/mcp` alone, as the other does: more kinds of calls in it cost each of them.
+  const isWhole = isOurs && bench.builds.length === 1;
   const upstreams = isWhole ? await startUpstreams(bench, 1) : undefined;
   const configuration = upstreams === undefined ? {} : { McpServers: upstreams.servers };
   const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build, configuration });
