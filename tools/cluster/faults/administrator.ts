@@ -1,6 +1,7 @@
 /** The administrator of a faulty cluster: changes settings and roles, and reads them back at once at a random node. */
 import { type Answer, cookieOf, type SoftwareKey, signText } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
+import { FRESH_LOGIN_MS } from '../../../src/domain/sessions.ts';
 import type { AccountTools } from './account.ts';
 import { AccountClient } from './account.ts';
 
@@ -16,11 +17,31 @@ const SHARED_CHANGES = 0.3;
 /** For one administrator each. */
 export const ADMINISTRATORS = OWN_SETTINGS.length;
 
+/** Changes need a fresh login; a fault in its last minutes must not make it too old. */
+const LOGIN_AGE_MAX_MS = FRESH_LOGIN_MS / 2;
+const SIGN_UP = { options: '/auth/v1/register_options', path: '/auth/v1/keys/register_key' };
+const LOG_IN = { options: '/auth/v1/login_options', path: '/auth/v1/login' };
+
+interface OpenedSession {
+  readonly cookie: string;
+  /** On the clock of `performance.now()`. */
+  readonly openedMs: number;
+}
+
+interface AdministratorParts {
+  readonly who: string;
+  readonly key: SoftwareKey;
+  readonly setting: string;
+  readonly session: OpenedSession;
+  readonly member: AccountClient;
+}
+
 export class Administrator {
   readonly #who: string;
   readonly #setting: string;
   readonly #tools: AccountTools;
-  readonly #cookie: string;
+  readonly #key: SoftwareKey;
+  #session: OpenedSession;
   /** An account whose role changes. */
   readonly #member: AccountClient;
   #value: number | undefined;
@@ -28,30 +49,24 @@ export class Administrator {
 
   /** `key`: of `Admin.publicKeys`. `index` from 0. */
   static async create(tools: AccountTools, key: SoftwareKey, index: number): Promise<Administrator> {
-    const { calls, random } = tools;
     const who = `administrator ${index}`;
-    const cookie = await calls.until(who, random, async (node) => {
-      const options = await calls.call(who, node, { path: '/auth/v1/register_options' });
-      const challenge = options?.json['result'] as unknown as { challengeId: string; signPrefix: string };
-      if (options === undefined) return undefined;
-      const { challengeId, signPrefix } = challenge;
-      const { publicKey } = key;
-      const body = { challengeId, publicKey, code: signText(key, signPrefix + publicKey) };
-      const answer = await calls.call(who, node, { path: '/auth/v1/keys/register_key', body });
-      return answer?.status === 200 ? cookieOf(answer) : undefined;
-    });
+    const session = await openSession(tools, who, key, SIGN_UP);
     const setting = OWN_SETTINGS[index % ADMINISTRATORS] ?? OWN_SETTINGS[0];
-    return new Administrator(tools, { who, setting, cookie, member: await AccountClient.create(tools) });
+    return new Administrator(tools, {
+      who,
+      key,
+      setting,
+      session,
+      member: await AccountClient.create(tools),
+    });
   }
 
-  private constructor(
-    tools: AccountTools,
-    { who, setting, cookie, member }: { who: string; setting: string; cookie: string; member: AccountClient },
-  ) {
+  private constructor(tools: AccountTools, { who, key, setting, session, member }: AdministratorParts) {
     this.#who = who;
+    this.#key = key;
     this.#setting = setting;
     this.#tools = tools;
-    this.#cookie = cookie;
+    this.#session = session;
     this.#member = member;
   }
 
@@ -70,7 +85,7 @@ export class Administrator {
 
   /** The value of the setting that all administrators change; undefined where the node gives no verdict. */
   async readShared(node: NodeProcess): Promise<number | undefined> {
-    const asked = { path: SETTINGS_PATH, headers: { Cookie: this.#cookie } };
+    const asked = { path: SETTINGS_PATH, headers: { Cookie: this.#session.cookie } };
     const answer = await this.#tools.calls.call(this.#who, node, asked);
     return answer === undefined ? undefined : settingIn(answer, SHARED_SETTING);
   }
@@ -95,12 +110,14 @@ export class Administrator {
 
   async #write(path: string, body: object): Promise<void> {
     const { calls, random } = this.#tools;
-    await calls.write(this.#who, random, { path, headers: { Cookie: this.#cookie }, body });
+    if (performance.now() - this.#session.openedMs > LOGIN_AGE_MAX_MS)
+      this.#session = await openSession(this.#tools, this.#who, this.#key, LOG_IN);
+    await calls.write(this.#who, random, { path, headers: { Cookie: this.#session.cookie }, body });
   }
 
   async #readSetting(node: NodeProcess): Promise<void> {
     if (this.#value === undefined) return;
-    const asked = { path: SETTINGS_PATH, headers: { Cookie: this.#cookie } };
+    const asked = { path: SETTINGS_PATH, headers: { Cookie: this.#session.cookie } };
     await this.#tools.calls.readBack(this.#who, node, asked, (answer) => {
       if (answer.status !== 200) return 'the administrator is refused';
       const value = settingIn(answer, this.#setting);
@@ -120,6 +137,29 @@ export class Administrator {
     const { calls, random } = this.#tools;
     return calls.pick(random);
   }
+}
+
+/** Asks for a challenge and answers it, until a node gives a session. */
+async function openSession(
+  { calls, random }: AccountTools,
+  who: string,
+  key: SoftwareKey,
+  { options, path }: typeof SIGN_UP,
+): Promise<OpenedSession> {
+  const openedMs = performance.now();
+  const cookie = await calls.until(who, random, async (node) => {
+    const offered = await calls.call(who, node, { path: options });
+    if (offered?.status !== 200) return undefined;
+    const { challengeId, signPrefix } = offered.json['result'] as unknown as {
+      challengeId: string;
+      signPrefix: string;
+    };
+    const { publicKey } = key;
+    const body = { challengeId, publicKey, code: signText(key, signPrefix + publicKey) };
+    const answer = await calls.call(who, node, { path, body });
+    return answer?.status === 200 ? cookieOf(answer) : undefined;
+  });
+  return { cookie, openedMs };
 }
 
 function settingIn({ json }: Answer, setting: string): number | undefined {
