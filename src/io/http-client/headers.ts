@@ -126,46 +126,75 @@ export function tracestateOf(context: Pick<RouteContext, 'traceparent' | 'header
 }
 
 /**
- * The gateway's headers of one call, added to `headers`. Throws `InvalidInput` with the header's name for an unsafe value,
- * because values may come from a client or the configuration.
+ * The gateway's headers of one call. Throws `InvalidInput` with the header's name for an unsafe value, because values may
+ * come from a client or the configuration.
  */
-export function gatewayHeaders(
-  caller: ModuleCaller,
-  facts: CallFacts,
-  headers: Record<string, string> = {},
+export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<string, string> {
+  return withTrace(facts, headersOfLines(gatewayLines(caller, facts)));
+}
+
+/** The context of a trace, added to `headers`: a span of the call replaces it. Throws as `gatewayHeaders`. */
+export function withTrace(
+  { traceparent, tracestate }: Pick<CallFacts, 'traceparent' | 'tracestate'>,
+  headers: Record<string, string>,
 ): Record<string, string> {
-  headers['x-project'] = safe('X-Project', facts.project);
-  headers['x-request-id'] = safe('X-Request-Id', facts.requestId);
-  if (facts.clientAddress !== undefined) addForwarded(headers, facts.clientAddress, facts.baseUrl);
-  if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
-  if (facts.tracestate !== undefined) headers['tracestate'] = safe('tracestate', facts.tracestate);
-  if (caller.kind === 'anonymous') return headers;
-  if (caller.kind === 'capability') {
-    headers['x-scopes'] = `Capability:${caller.family}`;
-    headers['x-keytype'] = 'Unknown';
-    return headers;
-  }
-  const { session } = caller;
-  headers['x-crm'] = safe('X-Crm', session.userId);
-  headers['x-user-id'] = headers['x-crm'];
-  headers['x-scopes'] = scopesOf(session);
-  headers['x-keytype'] = session.keyType;
-  if (session.loginType === 'McpApp' && session.appId !== null)
-    headers['x-mcp-app-id'] = safe('X-MCP-App-Id', session.appId);
+  if (traceparent !== undefined) headers['traceparent'] = safe('traceparent', traceparent);
+  if (tracestate !== undefined) headers['tracestate'] = safe('tracestate', tracestate);
   return headers;
 }
 
+/**
+ * The gateway's headers but for the trace as lines of a request's head, each after a line end. What is the same for a
+ * session or the site is composed once. Throws as `gatewayHeaders`.
+ */
+export function gatewayLines(caller: ModuleCaller, facts: CallFacts): string {
+  const { project, requestId, clientAddress, baseUrl } = facts;
+  let lines = `\r\nx-project: ${safe('X-Project', project)}\r\nx-request-id: ${safe('X-Request-Id', requestId)}`;
+  if (clientAddress !== undefined) lines += forwardedLines(clientAddress, baseUrl);
+  if (caller.kind === 'session') return lines + sessionLines(caller.session);
+  if (caller.kind === 'anonymous') return lines;
+  return `${lines}\r\nx-scopes: Capability:${caller.family}\r\nx-keytype: Unknown`;
+}
+
+/** The headers of `lines`, for a client that writes its head itself. */
+export function headersOfLines(lines: string): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const line of lines.split('\r\n').slice(1)) {
+    const at = line.indexOf(': ');
+    headers[line.slice(0, at)] = line.slice(at + 2);
+  }
+  return headers;
+}
+
+/** A session's context is one object until its account changes. */
+const linesOfSessions = new WeakMap<SessionContext, string>();
+
+function sessionLines(session: SessionContext): string {
+  const known = linesOfSessions.get(session);
+  if (known !== undefined) return known;
+  const userId = safe('X-Crm', session.userId);
+  const user = `\r\nx-crm: ${userId}\r\nx-user-id: ${userId}`;
+  const key = `\r\nx-scopes: ${scopesOf(session)}\r\nx-keytype: ${session.keyType}`;
+  const isApp = session.loginType === 'McpApp' && session.appId !== null;
+  const lines = user + key + (isApp ? `\r\nx-mcp-app-id: ${safe('X-MCP-App-Id', session.appId)}` : '');
+  linesOfSessions.set(session, lines);
+  return lines;
+}
+
+/** What the lines below say of the last `BaseUrl`: a process has one. */
+let site = { baseUrl: '', lines: '', forwarded: '' };
+
 /** The client and the public address, each also as RFC 7239 writes it. The client's own `Host` is no part of them. */
-function addForwarded(headers: Record<string, string>, client: string, baseUrl: string | undefined): void {
-  headers['x-forwarded-for'] = safe('X-Forwarded-For', client);
-  if (baseUrl === undefined) return;
-  const at = baseUrl.indexOf('://');
-  const scheme = baseUrl.slice(0, at);
-  const host = baseUrl.slice(at + 3);
-  headers['x-forwarded-host'] = host;
-  headers['x-forwarded-proto'] = scheme;
+function forwardedLines(client: string, baseUrl: string | undefined): string {
+  const address = `\r\nx-forwarded-for: ${safe('X-Forwarded-For', client)}`;
+  if (baseUrl === undefined) return address;
+  if (site.baseUrl !== baseUrl) {
+    const [scheme = '', host = ''] = baseUrl.split('://');
+    const lines = `\r\nx-forwarded-host: ${host}\r\nx-forwarded-proto: ${scheme}`;
+    site = { baseUrl, lines, forwarded: `;host="${host}";proto=${scheme}` };
+  }
   const node = client.includes(':') ? `"[${client}]"` : client;
-  headers['forwarded'] = `for=${node};host="${host}";proto=${scheme}`;
+  return `${address}${site.lines}\r\nforwarded: for=${node}${site.forwarded}`;
 }
 
 /** Visible ASCII with inner spaces only: nothing that could end the line or the header. */

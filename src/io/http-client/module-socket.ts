@@ -8,6 +8,7 @@ import { CLOSE, MESSAGE_MAX_BYTES } from '../../domain/web-sockets.ts';
 import { answerFault, contentTypeOf } from './attempt.ts';
 import { type Address, openSocket } from './connection.ts';
 import { isHopByHop } from './header-names.ts';
+import { headersOfLines } from './headers.ts';
 import type { RelayFlow, RelayListener } from './relay.ts';
 import type { RequestLine } from './request-head.ts';
 import type { ModuleError } from './types.ts';
@@ -198,8 +199,8 @@ export class ModuleSocket implements RelayFlow {
 }
 
 /** Fields of a handshake. Those of the WebSocket protocol are written by `ws`. */
-function fieldsOf({ headers }: RequestLine): Record<string, string> {
-  const fields: Record<string, string> = {};
+function fieldsOf({ headers, lines = '' }: RequestLine): Record<string, string> {
+  const fields = headersOfLines(lines);
   for (const [name, value] of Object.entries(headers)) if (!isHopByHop(name)) fields[name] = value;
   fields['accept-encoding'] = 'identity';
   return fields;

@@ -12,6 +12,8 @@ export interface RequestLine {
   readonly url: Target;
   /** Hop-by-hop ones are left out (RFC 9110 7.6.1). */
   readonly headers: Readonly<Record<string, string>>;
+  /** Further lines of the head, each after a line end, composed by `gatewayLines`. */
+  readonly lines?: string;
   /** Values may hold bytes above ASCII, one character each: the head is written as latin1. */
   readonly hasBytes?: true;
 }
@@ -30,7 +32,7 @@ const NAME_KNOWN_CHARACTERS_MAX = 64;
 
 /** Up to and with the empty line; ASCII without `hasBytes`. Undefined when a part of it cannot be written safely. */
 export function requestHead(
-  { method, url, headers, hasBytes }: RequestLine,
+  { method, url, headers, lines = '', hasBytes }: RequestLine,
   host: string,
   size: BodySize,
 ): string | undefined {
@@ -39,7 +41,7 @@ export function requestHead(
   // A server that sends a body after HEAD would spoil the connection for the next request.
   const connection = method === 'HEAD' ? 'close' : 'keep-alive';
   const allowed = hasBytes === true ? VALUE_OF_BYTES : VALUE;
-  let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}`;
+  let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}${lines}`;
   for (const name in headers) {
     const value = headers[name];
     const beginning = value === undefined ? '' : beginningOf(name);

@@ -1,6 +1,7 @@
 /** Builds the backend request of a tool call (spec 2.5: method, queryParams, bodyRootProperty). */
 import { endpointUrl, type Target } from '../http-client/endpoint.ts';
-import { factsOf, gatewayHeaders } from '../http-client/headers.ts';
+import { factsOf, gatewayLines, withTrace } from '../http-client/headers.ts';
+import type { RequestLine } from '../http-client/request-head.ts';
 import { LINES_TYPE } from '../modules/streamed-answer.ts';
 import type { RemoteParent } from '../tracing/span.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';
@@ -54,13 +55,14 @@ interface BackendCall extends RequestContext {
 export function backendHeaders(
   { context, caller, capability, progress, remoteParent }: BackendCall,
   hasBody: boolean,
-): Record<string, string> {
+): Required<Pick<RequestLine, 'headers' | 'lines'>> {
   const facts = factsOf(context);
-  const headers = gatewayHeaders(caller, remoteParent === undefined ? facts : { ...facts, ...remoteParent });
+  const lines = gatewayLines(caller, facts);
+  const headers = withTrace(remoteParent ?? facts, {});
   if (capability?.deviceGuid !== undefined) headers['x-device-guid'] = capability.deviceGuid;
   headers['accept'] = progress !== undefined ? `application/json, ${LINES_TYPE}` : 'application/json';
   if (hasBody) headers['content-type'] = 'application/json';
-  return headers;
+  return { headers, lines };
 }
 
 const NONE: readonly string[] = [];

@@ -315,7 +315,7 @@ export class ToolCalls {
     const request: BackendRequest = {
       method: outgoing.method,
       url: outgoing.url,
-      headers: backendHeaders(call, outgoing.body !== undefined),
+      ...backendHeaders(call, outgoing.body !== undefined),
       body: outgoing.body,
       timeoutMs,
       endpoint,

@@ -7,8 +7,9 @@ import {
   type DroppedFields,
   factsOf,
   forwardedHeaders,
-  gatewayHeaders,
+  gatewayLines,
   viaOf,
+  withTrace,
 } from '../http-client/headers.ts';
 import type { RelayRequest } from '../http-client/types.ts';
 import {
@@ -149,14 +150,15 @@ export function requestOf(
     throw error;
   }
   if (dropped.count > 0) deps.onFieldsDropped?.(dropped.count);
+  const facts = factsOf(context);
   const module = moduleOf(rawPath);
   const slashes = deps.moduleRules.get(module)?.encodedSlashes;
   const url = proxiedUrl(deps.moduleAddresses.get(module) ?? '', rawPath, context.search, slashes);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),
-    // Added in place: a spread of objects costs more than the rest of this function.
-    headers: gatewayHeaders(caller, factsOf(context), forwarded),
+    headers: withTrace(facts, forwarded),
+    lines: gatewayLines(caller, facts),
     hasBytes: true,
     timeoutMs: deps.proxyTimeoutMs ?? TIMEOUT_MS,
     // Shares the breaker of the tools of that endpoint.

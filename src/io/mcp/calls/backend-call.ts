@@ -59,7 +59,7 @@ function contextOf(
 }
 
 export interface BackendRequest
-  extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'body' | 'timeoutMs'> {
+  extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'lines' | 'body' | 'timeoutMs'> {
   readonly endpoint: Endpoint;
   readonly readerOf: ModuleRequest['readerOf'];
   /** Has the way to end the call once it has begun. */
@@ -78,7 +78,7 @@ export interface BackendCalls {
 export function callBackend(
   { modules, inFlight }: BackendCalls,
   call: ToolCall,
-  { method, url, headers, body, timeoutMs, endpoint, readerOf, running }: BackendRequest,
+  { method, url, headers, lines = '', body, timeoutMs, endpoint, readerOf, running }: BackendRequest,
 ): Promise<ModuleResult> {
   const { context } = call;
   const scope = callScope(call);
@@ -88,6 +88,7 @@ export function callBackend(
     method,
     url,
     headers: withTraceparent(headers, span),
+    lines,
     body,
     timeoutMs,
     endpoint: endpoint.reference,
