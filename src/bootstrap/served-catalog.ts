@@ -2,6 +2,7 @@
  * The catalog that is served, and the other MCP servers whose tools are part of it: made at the start, again at a reload, and
  * when a server lists other tools.
  */
+import { statSync } from 'node:fs';
 import { mcpServer } from '../actors/admin/mcp-server.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
@@ -162,6 +163,12 @@ function announce({ staff, eventLog }: CatalogParts, server: string, tools: read
     });
 }
 
+/** One gateway serves a data folder, which no other folder of the machine can be taken for. */
+function ownerOf(dataPath: string): string {
+  const { dev, ino } = statSync(dataPath, { bigint: true });
+  return `${dev}-${ino}`;
+}
+
 export class ServedCatalog {
   readonly live: LiveCatalog;
   readonly servers: UpstreamServers;
@@ -193,6 +200,7 @@ export class ServedCatalog {
       timer: nodeSchedule.timer,
       yieldToLoop,
       pins: actorPins(() => parts().actors),
+      owner: () => ownerOf(configuration.dataPath),
       onTools: () => this.#rebuild(),
       onFound: (server, tools) => announce(parts(), server, tools),
     });

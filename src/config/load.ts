@@ -137,7 +137,7 @@ export function loadConfiguration(
   if (faults.length > 0 || !fileSchema.check(file)) {
     return { ok: false, faults: withPlaces(faults, flags.config, source, environment) };
   }
-  return { ok: true, configuration: deepFreeze({ ...resolve(file, settings, flags), sandbox }) };
+  return { ok: true, configuration: deepFreeze({ ...resolve(file, settings, flags, environment), sandbox }) };
 }
 
 function readFile(path: string, faults: Fault[]): { value: unknown; source?: string } {
@@ -214,6 +214,7 @@ function resolve(
   file: ConfigurationFile,
   settings: Partial<Record<SettingName, SettingValue>>,
   flags: Flags,
+  environment: Environment,
 ): Omit<Configuration, 'sandbox'> {
   const production = file.Production ?? DEFAULTS.Production;
   return {
@@ -240,7 +241,10 @@ function resolve(
     mcpResources: customRows(file, 'McpResources') ?? {},
     mcpProfiles: file.McpProfiles ?? {},
     mcpServers: Object.fromEntries(
-      Object.entries(file.McpServers ?? {}).map(([name, server]) => [name, resolveMcpServer(name, server)]),
+      Object.entries(file.McpServers ?? {}).map(([name, server]) => [
+        name,
+        resolveMcpServer(name, server, environment),
+      ]),
     ),
     mcpBasicPersonalReads: file.McpBasicPersonalReads,
     ...resolveOAuth(file, production),

@@ -1,4 +1,4 @@
-/** Faults of `McpServers` that depend on several keys: two servers with one prefix, the gateway itself. */
+/** Faults of `McpServers` that depend on several keys: two servers with one prefix, two ways to one, the gateway itself. */
 import { DEFAULTS } from '../domain/config/configuration.ts';
 import { defaultPrefix } from '../domain/config/mcp-servers.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
@@ -20,10 +20,18 @@ export function mcpServerFaults(file: unknown): Fault[] {
         faults.push({ path: `McpServers.${name}.prefix`, message: `is the prefix of ${other} too` });
       prefixes.set(prefix, name);
     }
+    faults.push(...wayFaults(server).map((message) => ({ path: `McpServers.${name}`, message })));
     if (typeof url === 'string' && isOwnAddress(url, file))
       faults.push({ path: `McpServers.${name}.url`, message: 'is an address of this gateway' });
   }
   return faults;
+}
+
+function wayFaults(server: Readonly<Record<string, unknown>>): string[] {
+  const has = (key: string) => server[key] !== undefined;
+  if (has('url') === has('command')) return ['needs either url or command'];
+  const other = has('url') ? 'env' : 'headers';
+  return has(other) ? [`has ${other}, which goes with ${has('url') ? 'command' : 'url'}`] : [];
 }
 
 /** A gateway that calls itself would multiply each call. */

@@ -82,6 +82,12 @@ const isFieldValue: Judge = (value) =>
     ? undefined
     : 'is not ASCII text without blanks at its ends';
 
+/** Neither could be handed to a process. */
+const isArgument: Judge = (value) => (value.includes('\0') ? 'has a zero character' : undefined);
+
+const isVariableName: Judge = (value) =>
+  /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(value) ? undefined : 'the key is not the name of a variable';
+
 const isThreshold: Judge = (value) =>
   /^(0|[1-9][0-9]{0,18})$/.test(value) ? undefined : 'the key is not a decimal number';
 
@@ -105,6 +111,9 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['McpServers.*.url', isUrl],
   ['McpServers.*.headers.!', isFieldName],
   ['McpServers.*.headers.*', isFieldValue],
+  ['McpServers.*.command.*', isArgument],
+  ['McpServers.*.env.!', isVariableName],
+  ['McpServers.*.env.*', isArgument],
   ['OAuthClientHosts.*', isHost],
   ['OAuthDocumentAllow.*', isRange],
   ['OAuthPrivateRedirects.*', isPrivate],

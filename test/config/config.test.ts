@@ -88,13 +88,43 @@ t.test(
   },
 );
 
-t.test('configuration: McpServers: defaults of a server, and every fault by its key', async (t) => {
-  const url = 'https://mcp.example/mcp';
+function serverLoads(t: Test) {
   const load = (content: object) => loadConfiguration(file(t, content), { TOKEN: 'x' }, [checkCatalog]);
   const faults = (content: object) => {
     const result = load(content);
     return result.ok ? [] : result.faults.map(({ path, message }) => `${path}: ${message}`);
   };
+  return { load, faults };
+}
+
+t.test('configuration: McpServers: a server has either an address or a command', async (t) => {
+  const url = 'https://mcp.example/mcp';
+  const { load, faults } = serverLoads(t);
+  const command = ['node', 'server.js'];
+  const byCommand = load({ McpServers: { a: { command, env: { X: 'env:TOKEN' } } } });
+  t.match(byCommand.ok && byCommand.configuration.mcpServers['a'], {
+    url: undefined,
+    command,
+    environment: { X: 'x' },
+    prefix: 'a_',
+  });
+  const env = { X: 'x' };
+  for (const [server, message] of [
+    [{}, 'needs either url or command'],
+    [{ url, command }, 'needs either url or command'],
+    [{ url, env }, 'has env, which goes with command'],
+    [{ command, headers: env }, 'has headers, which goes with url'],
+  ] as const)
+    t.same(faults({ McpServers: { a: server } }), [`McpServers.a: ${message}`]);
+  t.same(faults({ McpServers: { a: { command: ['a\0b'], env: { '1': 'x' } } } }), [
+    'McpServers.a.command.0: has a zero character',
+    'McpServers.a.env.1: the key is not the name of a variable',
+  ]);
+});
+
+t.test('configuration: McpServers: defaults of a server, and every fault by its key', async (t) => {
+  const url = 'https://mcp.example/mcp';
+  const { load, faults } = serverLoads(t);
   const loaded = load({
     McpServers: {
       a: {
@@ -109,6 +139,8 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
   t.same(loaded.ok && loaded.configuration.mcpServers, {
     a: {
       url,
+      command: undefined,
+      environment: {},
       headers: { Authorization: 'x' },
       prefix: 'a_',
       allow: undefined,
@@ -136,10 +168,10 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
   ]);
   const faulty: [object, RegExp][] = [
     [{ A: { url } }, /^McpServers\.A: the name/],
-    [{ a: {} }, /^McpServers\.a\.url/],
+    [{ a: { command: [] } }, /^McpServers\.a\.command/],
     [{ a: { url: 'ftp://x/' } }, /^McpServers\.a\.url/],
     [{ a: { url: 'https://u:p@x/' } }, /^McpServers\.a\.url/],
-    [{ a: { url, command: ['x'] } }, /^McpServers\.a\.command/],
+    [{ a: { url, cwd: 'x' } }, /^McpServers\.a\.cwd/],
     [{ a: { url, prefix: 'a.b' } }, /^McpServers\.a\.prefix/],
     [{ a: { url, headers: { Host: 'x' } } }, /^McpServers\.a\.headers\.Host/],
     [{ a: { url, headers: { 'x-a': 'a\nb' } } }, /^McpServers\.a\.headers\.x-a/],

@@ -31,12 +31,13 @@ export function agreementOf(configuration: Configuration): Uint8Array {
   return hash('sha256', sortedJson(agreed), 'buffer');
 }
 
-/** Each node may have a token of its own. */
+/** Each node may have tokens of its own, and programs in other folders. */
 function withoutHeaders(servers: Configuration['mcpServers']): object {
   return Object.fromEntries(
-    Object.entries(servers).map(([name, server]) => [
-      name,
-      { ...server, headers: Object.keys(server.headers).sort() },
-    ]),
+    Object.entries(servers).map(([name, { command, environment, ...server }]) => {
+      const headers = Object.keys(server.headers).sort();
+      // Of a server by address, as of versions that had no others.
+      return [name, command === undefined ? { ...server, headers } : { ...server, isCommand: true }];
+    }),
   );
 }

@@ -37,12 +37,28 @@ const toolRow = object(
 
 export const mcpServerSchema = object(
   {
-    url: text({
-      pattern: '^https?://[^\\s/][^\\s]*$',
-      form: 'an http or https address',
-      maxLength: 2048,
-      description: 'Address of the server: MCP over streamable HTTP.',
-    }),
+    url: optional(
+      text({
+        pattern: '^https?://[^\\s/][^\\s]*$',
+        form: 'an http or https address',
+        maxLength: 2048,
+        description: 'Address of the server: MCP over streamable HTTP. This or `command`.',
+      }),
+    ),
+    command: optional(
+      array(text({ maxLength: 4096 }), {
+        minItems: 1,
+        maxItems: 64,
+        description:
+          'Program of the server and its arguments: MCP over its standard input and output. It is started without a shell.',
+      }),
+    ),
+    env: optional(
+      record(text(), text({ maxLength: 32_768 }), {
+        description:
+          'Variables of `command`, such as a token; best as env:NAME. Of those of the gateway it has few.',
+      }),
+    ),
     headers: optional(
       record(text(), text({ maxLength: 4096 }), {
         description: 'Headers of every request to it, such as a token; best as env:NAME.',
@@ -84,7 +100,11 @@ interface McpServerToolAccess {
 }
 
 export interface McpServerConfiguration {
-  readonly url: string;
+  /** Undefined for a server by command. */
+  readonly url: string | undefined;
+  readonly command: readonly string[] | undefined;
+  /** All variables of the command. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly prefix: string;
   /** Undefined: all. */
@@ -102,15 +122,25 @@ export function defaultPrefix(name: string): string {
 /** Opening a tool is explicit: a public key is no secret, and an application has its own consent. */
 export const DEFAULT_TOOL_ACCESS: McpServerToolAccess = { restricted: ['McpBasic'] };
 
+/** Variables of the gateway that its commands have: what programs need to be found and to run, and no secret. */
+const INHERITED = ['HOME', 'LANG', 'LOGNAME', 'PATH', 'TMPDIR', 'TZ', 'USER'];
+
 export function resolveMcpServer(
   name: string,
-  { url, headers = {}, prefix, tools = {}, prompts, resources }: Static<typeof mcpServerSchema>,
+  { url, command, env, headers = {}, prefix, tools = {}, prompts, resources }: Static<typeof mcpServerSchema>,
+  variables: Readonly<Record<string, string | undefined>>,
 ): McpServerConfiguration {
   const rows = Object.entries(tools.rows ?? {}).map(
     ([tool, row]) => [tool, { ...DEFAULT_TOOL_ACCESS, ...row }] as const,
   );
+  const inherited = INHERITED.flatMap((each) => {
+    const value = variables[each];
+    return value === undefined ? [] : [[each, value] as const];
+  });
   return {
     url,
+    command,
+    environment: command === undefined ? {} : { ...Object.fromEntries(inherited), ...env },
     headers,
     prefix: prefix ?? defaultPrefix(name),
     allow: tools.allow,

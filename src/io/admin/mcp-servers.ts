@@ -9,6 +9,7 @@ import type { UpstreamAdministration } from '../mcp/upstreams/servers.ts';
 
 export interface McpServerView {
   readonly name: string;
+  /** Of a server by command `stdio:` and the program. */
   readonly url: string;
   readonly prefix: string;
   readonly state: ServerLink['state'];
@@ -112,7 +113,8 @@ export function viewOf(servers: UpstreamAdministration, server: string): McpServ
   const { approved, proposed } = servers.stored(server);
   return {
     name: server,
-    url: configuration.url,
+    // Arguments may hold secrets.
+    url: configuration.url ?? `stdio:${configuration.command?.[0]}`,
     prefix: configuration.prefix,
     state,
     reason,

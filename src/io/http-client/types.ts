@@ -19,6 +19,8 @@ export interface ModuleRequest extends RequestLine {
   readonly onBegin?: (stop: () => void) => void;
   /** Reads the answer with this head as it arrives; undefined: the answer is kept as it is. */
   readonly readerOf?: ((status: number, contentType: string) => AnswerReader | undefined) | undefined;
+  /** Carries the body in place of a connection; method, path and headers are not sent. */
+  readonly channel?: CallChannel | undefined;
 }
 
 /** Makes the body from the bytes of an answer. */
@@ -79,6 +81,22 @@ export type ModuleResult =
       /** With `AccessRateLimit`: the exhausted share. */
       readonly refusedBy?: RefusedBy;
       readonly elapsedMs: number;
+    };
+
+/** The way of one call that takes no connection, such as the pipes of a process. */
+export interface CallChannel {
+  /**
+   * Sends the body. `ended` is called at most once, and after this has returned. The result forgets the call, whose answer
+   * is then dropped; undefined: nothing was sent.
+   */
+  begin(body: string, ended: (end: ChannelEnd) => void): (() => void) | undefined;
+}
+
+export type ChannelEnd =
+  | { readonly body: Buffer }
+  | {
+      readonly error: Extract<ModuleError, 'ModuleFailed' | 'ModuleAnswerTooLarge'>;
+      readonly reason: string;
     };
 
 export interface ModuleCounters {

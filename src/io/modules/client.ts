@@ -9,6 +9,7 @@ import { Lease, type ShareRefusal } from '../../domain/limits/shares.ts';
 import type { Clock } from '../../domain/time.ts';
 import { Attempt } from '../http-client/attempt.ts';
 import { type Breakers, callResultOf, createBreakers, PROBE_MS } from '../http-client/breaker.ts';
+import { runChannelCall } from '../http-client/channel-call.ts';
 import { ConnectionPool } from '../http-client/connection-pool.ts';
 import {
   ModuleSocket,
@@ -97,6 +98,7 @@ class PooledClient implements ModuleClient {
       Aborted: 0,
     },
   };
+  #channelCalls = 0;
   #closed = false;
 
   constructor(options: ModuleClientOptions) {
@@ -110,14 +112,15 @@ class PooledClient implements ModuleClient {
     this.#counts.calls += 1;
     if (request.signal?.aborted === true) return this.#refuse('Aborted', 'aborted before the call');
     const { origin } = request.url;
-    const { holder = NO_HOLDER, body } = request;
-    const pool = this.#poolFor(this.#pools, origin);
+    const { holder = NO_HOLDER, body, channel } = request;
+    const pool = channel ?? this.#poolFor(this.#pools, origin);
     if (typeof pool === 'string') return this.#refuse(pool, 'client closed, or too many origins');
     const lease = this.#bounds.of('moduleCalls', origin).take(holder);
     if (!(lease instanceof Lease))
       return this.#refuse(shareError(lease), 'too many calls to the origin', lease);
     const permit = this.#breakers.enter(request.endpoint, networkOf(holder), true);
-    const head = requestHead(request, pool.host, body === undefined ? undefined : Buffer.byteLength(body));
+    const size = body === undefined ? undefined : Buffer.byteLength(body);
+    const head = pool instanceof ConnectionPool ? requestHead(request, pool.host, size) : '';
     if (permit === undefined || head === undefined) {
       lease.release();
       if (permit === undefined) return this.#refuse('ModuleUnavailable', 'breaker open');
@@ -132,6 +135,14 @@ class PooledClient implements ModuleClient {
         this.#count(result.ok ? undefined : result.error);
         resolve(result);
       };
+      if (!(pool instanceof ConnectionPool)) {
+        this.#channelCalls += 1;
+        runChannelCall(pool, request, timeoutMs, (result, isSent) => {
+          this.#channelCalls -= 1;
+          ended(result, isSent);
+        });
+        return;
+      }
       const opening = body === undefined ? head : head + body;
       new Attempt({ pool, request, opening, timeoutMs, repeated: this.#repeated, ended }).begin();
     });
@@ -203,7 +214,7 @@ class PooledClient implements ModuleClient {
   }
 
   counters(): ModuleCounters {
-    let pending = 0;
+    let pending = this.#channelCalls;
     for (const pool of this.#all()) pending += pool.pending;
     return {
       ...this.#counts,

@@ -84,6 +84,12 @@ export const PROGRAM_LINES = {
     'server',
     'detail',
   ),
+  mcpServerSaid: info(
+    'mcp server said',
+    'A line that a server by command wrote beside its messages, as a rule to its standard error. At most 60 a minute.',
+    'server',
+    'detail',
+  ),
   mcpToolsWait: warn(
     'mcp tools wait for approval',
     'Tools of another MCP server that are new, or whose definition is another one. They are hidden until an admin approves them.',

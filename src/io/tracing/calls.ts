@@ -10,6 +10,8 @@ import type { TraceSpan } from './span.ts';
 import { TracedActors } from './traced-actors.ts';
 
 const CLIENT_ERROR = 400;
+/** A process has none. */
+const PORTS: Readonly<Record<string, number>> = { 'https:': 443, 'http:': 80 };
 
 /** `template`: path of the endpoint without its values; undefined where the path comes from a caller. */
 export function openModuleCall(
@@ -25,7 +27,7 @@ export function openModuleCall(
     'http.request.method': method,
     'url.template': template,
     'server.address': hostname,
-    'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+    'server.port': Number(port) || PORTS[protocol],
   });
   return span;
 }

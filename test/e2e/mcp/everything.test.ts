@@ -1,6 +1,6 @@
 /**
- * The official server "everything" behind the real program, used by both official clients: tools with every kind of content,
- * resources, templates, prompts, progress and cancellation.
+ * The official server "everything" behind the real program, by its address and by a command, used by both official clients:
+ * tools with every kind of content, resources, templates, prompts, progress and cancellation.
  */
 import { Client as ClientOne } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { expectOk, mcpLogin, signUp, updateKey } from '../../../kit/agent.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
-import { startEverything } from '../../support/upstreams/everything.ts';
+import { EVERYTHING_COMMAND, startEverything } from '../../support/upstreams/everything.ts';
 
 t.setTimeout(240_000);
 
@@ -16,12 +16,15 @@ const server = await startEverything();
 t.teardown(() => server.stop());
 const gateway = await launch({
   configuration: {
-    McpServers: { all: { url: server.url } },
+    McpServers: { all: { url: server.url }, own: { command: EVERYTHING_COMMAND } },
     Settings: NO_LIMITS,
   },
 });
 t.teardown(() => gateway.stop());
-await gateway.said(/mcp server up/);
+await gateway.said(/mcp server up[\s\S]*mcp server up/);
+/** By address, and by command. */
+const SERVERS = ['all', 'own'] as const;
+type ServerName = (typeof SERVERS)[number];
 const person = await signUp(gateway.url);
 expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
 const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
@@ -41,9 +44,9 @@ interface AnyClient {
   getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<{ messages: object[] }>;
 }
 
-async function useEverything(t: Test, client: AnyClient): Promise<void> {
+async function useEverything(t: Test, client: AnyClient, server: ServerName): Promise<void> {
   const { tools } = await client.listTools();
-  const names = tools.map(({ name }) => name).filter((name) => name.startsWith('all_'));
+  const names = tools.map(({ name }) => name).filter((name) => name.startsWith(`${server}_`));
   for (const name of [
     'echo',
     'get-sum',
@@ -51,9 +54,9 @@ async function useEverything(t: Test, client: AnyClient): Promise<void> {
     'get-structured-content',
     'get-resource-reference',
   ])
-    t.ok(names.includes(`all_${name}`), name);
+    t.ok(names.includes(`${server}_${name}`), name);
   const call = (name: string, values: Record<string, unknown>) =>
-    client.callTool({ name: `all_${name}`, arguments: values });
+    client.callTool({ name: `${server}_${name}`, arguments: values });
   t.match(await call('echo', { message: 'Grüße' }), { content: [{ type: 'text', text: 'Echo: Grüße' }] });
   t.match(await call('get-sum', { a: 2, b: 3 }), { content: [{ type: 'text', text: /5/ }] });
   const { content } = await call('get-tiny-image', {});
@@ -68,26 +71,32 @@ async function useEverything(t: Test, client: AnyClient): Promise<void> {
   t.match(await call('get-sum', { a: 'two' }), { isError: true }, 'the argument check');
 
   const { resources } = await client.listResources();
-  const uri = resources.map((each) => each.uri).find((each) => each.startsWith('up+all:'));
+  const uri = resources.map((each) => each.uri).find((each) => each.startsWith(`up+${server}:`));
   t.match((await client.readResource({ uri: uri ?? '' })).contents, [{ text: String }]);
   const { resourceTemplates } = await client.listResourceTemplates();
   t.ok(
     resourceTemplates.some(({ uriTemplate }) =>
-      uriTemplate.startsWith('up+all:demo://resource/dynamic/text/'),
+      uriTemplate.startsWith(`up+${server}:demo://resource/dynamic/text/`),
     ),
   );
-  const dynamic = await client.readResource({ uri: 'up+all:demo://resource/dynamic/text/3' });
+  const dynamic = await client.readResource({ uri: `up+${server}:demo://resource/dynamic/text/3` });
   t.match(dynamic.contents, [{ uri: 'demo://resource/dynamic/text/3' }]);
-  const bytes = await client.readResource({ uri: 'up+all:demo://resource/dynamic/blob/3' });
+  const bytes = await client.readResource({ uri: `up+${server}:demo://resource/dynamic/blob/3` });
   t.match(bytes.contents, [{ uri: 'demo://resource/dynamic/blob/3', blob: /^[A-Za-z0-9+/]+=*$/ }]);
   const { prompts } = await client.listPrompts();
-  t.ok(prompts.some(({ name }) => name === 'all_simple-prompt'));
-  const got = await client.getPrompt({ name: 'all_args-prompt', arguments: { city: 'Riga' } });
+  t.ok(prompts.some(({ name }) => name === `${server}_simple-prompt`));
+  const got = await client.getPrompt({ name: `${server}_args-prompt`, arguments: { city: 'Riga' } });
   t.match(got.messages, [{ role: 'user', content: { type: 'text', text: /weather in Riga/ } }]);
 }
 
-const LONG = { name: 'all_trigger-long-running-operation', arguments: { duration: 0.4, steps: 4 } };
-const ENDLESS = { ...LONG, arguments: { duration: 3_600, steps: 3_600_000 } };
+const long = (server: ServerName) => ({
+  name: `${server}_trigger-long-running-operation`,
+  arguments: { duration: 0.4, steps: 4 },
+});
+const endless = (server: ServerName) => ({
+  ...long(server),
+  arguments: { duration: 3_600, steps: 3_600_000 },
+});
 
 /** Resolves with the reports. */
 async function progressOf(
@@ -98,9 +107,8 @@ async function progressOf(
   return reports;
 }
 
-t.test(
-  'everything server, client 1: contents, resources, templates, prompts, progress, cancellation',
-  async (t) => {
+for (const server of SERVERS)
+  t.test(`everything server ${server}, client 1: contents, lists, progress, cancellation`, async (t) => {
     const client = new ClientOne({ name: 'test', version: '1.0.0' });
     t.teardown(() => client.close());
     await client.connect(
@@ -108,25 +116,31 @@ t.test(
         requestInit: { headers: bearer(token) },
       }),
     );
-    await useEverything(t, client as unknown as AnyClient);
-    const reports = await progressOf((onprogress) => client.callTool(LONG, undefined, { onprogress }));
+    await useEverything(t, client as unknown as AnyClient, server);
+    const reports = await progressOf((onprogress) =>
+      client.callTool(long(server), undefined, { onprogress }),
+    );
     t.same(reports, [1, 2, 3, 4]);
     const stop = new AbortController();
-    const stopped = client.callTool(ENDLESS, undefined, {
+    const stopped = client.callTool(endless(server), undefined, {
       signal: stop.signal,
       onprogress: () => stop.abort(),
     });
     await t.rejects(stopped);
-  },
-);
+  });
 
 for (const mode of MODES)
-  t.test(`everything server, client 2, ${mode.name}: the same`, async (t) => {
+  t.test(`everything server, client 2, ${mode.name}: the same by address and by command`, async (t) => {
     const { client } = await connectMode(t, gateway.url, mode, bearer(token));
-    await useEverything(t, client as unknown as AnyClient);
-    const reports = await progressOf((onprogress) => client.callTool(LONG, { onprogress }));
-    t.same(reports, [1, 2, 3, 4]);
-    const stop = new AbortController();
-    const stopped = client.callTool(ENDLESS, { signal: stop.signal, onprogress: () => stop.abort() });
-    await t.rejects(stopped);
+    for (const server of SERVERS) {
+      await useEverything(t, client as unknown as AnyClient, server);
+      const reports = await progressOf((onprogress) => client.callTool(long(server), { onprogress }));
+      t.same(reports, [1, 2, 3, 4]);
+      const stop = new AbortController();
+      const stopped = client.callTool(endless(server), {
+        signal: stop.signal,
+        onprogress: () => stop.abort(),
+      });
+      await t.rejects(stopped);
+    }
   });

@@ -1,6 +1,7 @@
-/** Another MCP server behind the real program, configured as docs/upstreams.md shows it. */
+/** Other MCP servers behind the real program, configured as docs/upstreams.md shows it. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, newKey, rpc, signUp, updateKey } from '../../../kit/agent.ts';
@@ -9,9 +10,14 @@ import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);
 
-const [, example = ''] =
-  /```jsonc\n("McpServers"[\s\S]*?)```/.exec(readFileSync('docs/upstreams.md', 'utf8')) ?? [];
-const { McpServers } = parse(`{${example}}`) as { McpServers: { weather: { url: string } } };
+/** The server of the example below a heading of the page. */
+function exampleOf(heading: string, name: string): Readonly<Record<string, unknown>> {
+  const [, section = ''] = readFileSync('docs/upstreams.md', 'utf8').split(`## ${heading}\n`);
+  const [, example = ''] = /```jsonc\n("McpServers"[\s\S]*?)```/.exec(section) ?? [];
+  const { McpServers } = parse(`{${example}}`) as { McpServers: Record<string, Record<string, unknown>> };
+  return McpServers[name] ?? {};
+}
+
 const tool = (name: string) => ({ name, description: name, inputSchema: { type: 'object' } });
 
 t.test(
@@ -19,7 +25,7 @@ t.test(
   async (t) => {
     const upstream = await startUpstream(['get_forecast', 'get_history', 'delete_all'].map(tool));
     t.teardown(() => upstream.close());
-    const weather = { ...McpServers.weather, url: upstream.url };
+    const weather = { ...exampleOf('A server by its address', 'weather'), url: upstream.url };
     const configuration = { McpServers: { weather }, Settings: { McpApiRPSLimit: 100 } };
     const gateway = await launch({
       configuration,
@@ -132,5 +138,53 @@ t.test(
     );
     await gateway.stop();
     t.equal(await own, 'not heard', 'another account');
+  },
+);
+
+/** Processes with this text in their command line that are no zombies. */
+function running(text: string): number {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(text);
+    } catch {
+      return false;
+    }
+  }).length;
+}
+
+// covers S200 S201
+t.test(
+  'upstream example by command: the tools of the page are called, and no kill leaves the process',
+  async (t) => {
+    const notes = exampleOf('A server by a command', 'notes');
+    t.match(notes, { command: ['node', /server\.js$/], tools: { allow: ['read_*', 'search'] } });
+    const file = fileURLToPath(new URL('../../support/upstreams/stdio-server.js', import.meta.url));
+    // Its command line names this run.
+    const mark = `ignores-end-${process.pid}`;
+    const configuration = {
+      McpServers: {
+        notes: { ...notes, command: ['node', file, 'ignores-end', mark], tools: { allow: ['en*'] } },
+      },
+      Settings: { McpApiRPSLimit: 100 },
+    };
+    const environment = { NOTES_TOKEN: 'of-the-notes', OTHER_SECRET: 'of-the-gateway' };
+    const first = await launch({ configuration, environment });
+    await first.said(/mcp server up/);
+    const person = await signUp(first.url);
+    expectOk('update_key', await updateKey(first.url, person, { mcpAccess: true }));
+    const login = expectOk('mcp_login', await mcpLogin(first.url, person.key, Date.now()));
+    const bearer = String(login.json['result']?.['sessionId']);
+    const { text } = await callTool(first.url, bearer, 'notes_environment', {});
+    t.match(text, /NOTES_TOKEN.*of-the-notes/);
+    t.notMatch(text, /OTHER_SECRET/);
+    t.equal(running(mark), 1);
+    await first.kill();
+    t.equal(running(mark), 1, 'it ignores the end of its input');
+    const second = await launch({ configuration, environment, dataPath: first.dataPath });
+    await second.said(/mcp server up/);
+    t.equal(running(mark), 1, 'that of the first run is ended');
+    await second.stop();
+    t.equal(running(mark), 0);
   },
 );

@@ -30,6 +30,7 @@ async function start(t: Test) {
       servers = new UpstreamServers({
         log: { write: () => undefined },
         version: '0.0.1',
+        owner: () => 'test',
         monotonicMs: () => 0,
         random: () => 1,
         timer: () => () => undefined,

@@ -122,11 +122,12 @@ t.test(
       name: 'other',
       url: { origin: 'http://127.0.0.1:1', pathname: '/mcp', search: '' },
       headers: {},
+      pipe: undefined,
       session: undefined,
       renewed: async () => undefined,
       noteCall: () => undefined,
     };
-    const configuration = resolveMcpServer('other', { url: 'http://127.0.0.1:1/mcp' });
+    const configuration = resolveMcpServer('other', { url: 'http://127.0.0.1:1/mcp' }, {});
     const offered = (kind: OfferKind, item: object) => readOffers(server, configuration, kind, [item]).offers;
     const prompts = offered('prompts', { name: 'greet' });
     reload(mcp, { tools: {}, resources: {}, offers: prompts });

@@ -1,4 +1,4 @@
-/** The official server "everything" on a free loopback port. */
+/** The official server "everything": on a free loopback port, and as a command. */
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -7,11 +7,17 @@ import { plainEnvironment } from '../../../kit/launch.ts';
 
 const PACKAGE = '@modelcontextprotocol/server-everything';
 
+const FILE = join(
+  dirname(createRequire(import.meta.url).resolve(`${PACKAGE}/package.json`)),
+  'dist/index.js',
+);
+
+export const EVERYTHING_COMMAND = [process.execPath, FILE, 'stdio'];
+
 /** Resolves when it listens. */
 export async function startEverything() {
-  const packageFile = createRequire(import.meta.url).resolve(`${PACKAGE}/package.json`);
   const port = await pickPort();
-  const server = spawn(process.execPath, [join(dirname(packageFile), 'dist/index.js'), 'streamableHttp'], {
+  const server = spawn(process.execPath, [FILE, 'streamableHttp'], {
     env: { ...plainEnvironment(), PORT: String(port) },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

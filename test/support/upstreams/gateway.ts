@@ -23,7 +23,8 @@ export function configurationOf(
   given: Partial<McpServerConfiguration> = {},
 ): McpServerConfiguration {
   const access = { promptAccess: DEFAULT_TOOL_ACCESS, resourceAccess: DEFAULT_TOOL_ACCESS };
-  return { url, headers: {}, prefix: 'up_', allow: undefined, rows: {}, ...access, ...given };
+  const way = { url, command: undefined, environment: {}, headers: {} };
+  return { ...way, prefix: 'up_', allow: undefined, rows: {}, ...access, ...given };
 }
 
 export async function startGateway(
@@ -62,6 +63,7 @@ export async function startGateway(
     },
     yieldToLoop: () => setImmediate(),
     pins: actorPins(() => actors.system),
+    owner: () => `test-${process.pid}`,
     onFound: (server, names) => found.push([server, ...names]),
     onTools() {
       const upstream = servers.tools();

@@ -62,6 +62,7 @@ export interface BackendRequest
   extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'lines' | 'body' | 'timeoutMs'> {
   readonly endpoint: Endpoint;
   readonly readerOf: ModuleRequest['readerOf'];
+  readonly channel?: ModuleRequest['channel'];
   /** Has the way to end the call once it has begun. */
   readonly running: RunningCall;
 }
@@ -78,7 +79,7 @@ export interface BackendCalls {
 export function callBackend(
   { modules, inFlight }: BackendCalls,
   call: ToolCall,
-  { method, url, headers, lines = '', body, timeoutMs, endpoint, readerOf, running }: BackendRequest,
+  { method, url, headers, lines = '', body, timeoutMs, endpoint, readerOf, channel, running }: BackendRequest,
 ): Promise<ModuleResult> {
   const { context } = call;
   const scope = callScope(call);
@@ -94,6 +95,7 @@ export function callBackend(
     endpoint: endpoint.reference,
     holder: context.holder,
     readerOf,
+    channel,
     onBegin(giveUp) {
       running.stop = giveUp;
       if (scope !== undefined) flight = inFlight.begin(scope, call.id, giveUp);

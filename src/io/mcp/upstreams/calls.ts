@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks';
 import type { Endpoint } from '../../http-client/endpoint.ts';
 import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
+import type { ProgressReport } from '../../modules/streamed-answer.ts';
 import { yieldToLoop } from '../batch.ts';
 import { type BackendCalls, callBackend, type RunningCall, type ToolCall } from '../calls/backend-call.ts';
 import { type CallInFlight, callScope } from '../calls/in-flight.ts';
@@ -113,13 +114,15 @@ function attempt(
   let timer: NodeJS.Timeout | undefined;
   let asked = 0;
   const running: RunningCall = {};
-  const openStream = (stop: () => void) =>
+  const stop = () => running.stop?.();
+  const onProgress = (report: ProgressReport) => {
+    call.progress?.begin(stop);
+    call.progress?.report(report);
+  };
+  const openStream = () =>
     new UpstreamStream({
       id,
-      onProgress(report) {
-        call.progress?.begin(stop);
-        call.progress?.report(report);
-      },
+      onProgress,
       onRequest(requestId, method) {
         asked += 1;
         if (asked <= REQUESTS_MAX) post(backend.modules, server, session, refusalMessage(requestId, method));
@@ -135,9 +138,10 @@ function attempt(
     body: callMessage(id, ownName, request, call.progress !== undefined),
     timeoutMs,
     endpoint,
+    channel: server.pipe?.channel(id, onProgress),
     running,
     readerOf: (status, contentType) => {
-      if (status < 300 && IS_EVENTS.test(contentType)) stream = openStream(() => running.stop?.());
+      if (status < 300 && IS_EVENTS.test(contentType)) stream = openStream();
       return stream;
     },
   });
@@ -159,6 +163,10 @@ function answered(body: Buffer, elapsedMs: number): ModuleResult {
 
 /** Nothing waits for the answer, and none is needed: the server learns of it or does not. */
 function post(modules: ModuleClient, server: UpstreamServer, session: UpstreamSession, body: string): void {
+  if (server.pipe !== undefined) {
+    server.pipe.notify(body);
+    return;
+  }
   void modules.call({
     method: 'POST',
     url: server.url,

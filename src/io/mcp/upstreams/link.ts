@@ -2,7 +2,7 @@
  * The link to one other MCP server: the official client opens it, lists its tools and hears of changes; calls take the module
  * client. The start never waits for a server, and one that fails is asked again with growing pauses.
  */
-import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import type { Client } from '@modelcontextprotocol/client';
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { Target } from '../../http-client/endpoint.ts';
@@ -10,10 +10,10 @@ import type { ModuleResult } from '../../http-client/types.ts';
 import type { YieldToLoop } from '../batch.ts';
 import { isObject } from '../input-schema.ts';
 import { type LeftOut, type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
-import { guardedFetch } from './guarded-fetch.ts';
 import { OFFER_KINDS, OFFERED, type Offer, type OfferKind, readOffers } from './offers.ts';
 import type { Pins, SettledTools } from './pins.ts';
-import type { UpstreamServer, UpstreamSession } from './types.ts';
+import type { UpstreamPipe, UpstreamServer, UpstreamSession } from './types.ts';
+import { openWay, targetOf, type Way, type WayDeps } from './ways.ts';
 
 const REQUEST_MS = 10 * SECOND_MS;
 /** Between two lists without a notice of a change: many servers send none. */
@@ -32,13 +32,11 @@ const ANY_RESULT = {
   '~standard': { version: 1, vendor: 'gatehouse', validate: (value: unknown) => ({ value }) },
 } as const;
 
-export interface LinkDeps {
+export interface LinkDeps extends WayDeps {
   /** Version of the gateway, which it names to servers. */
   readonly version: string;
-  readonly monotonicMs: () => number;
   /** 0 to 1. */
   readonly random: () => number;
-  readonly timer: (delayMs: number, run: () => void) => () => void;
   readonly yieldToLoop: YieldToLoop;
   readonly pins: Pins;
   /** The tools are other ones, or the state is. */
@@ -57,6 +55,7 @@ const TIMES_MAX = 512;
 export class ServerLink implements UpstreamServer {
   readonly name: string;
   readonly url: Target;
+  readonly pipe: UpstreamPipe | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly configuration: McpServerConfiguration;
   readonly counts = { calls: 0, failed: 0 };
@@ -69,7 +68,9 @@ export class ServerLink implements UpstreamServer {
   offers: readonly Offer[] = [];
   readonly #deps: LinkDeps;
   #client: Client | undefined;
-  #transport: StreamableHTTPClientTransport | undefined;
+  #way: Way | undefined;
+  /** Of the process that ended by itself since the last attempt. */
+  #exitReason: string | undefined;
   #session: UpstreamSession | undefined;
   #openedMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<UpstreamSession | undefined> | undefined;
@@ -87,13 +88,19 @@ export class ServerLink implements UpstreamServer {
   #stopTimer: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
   #isClosed = false;
-  readonly #guard = guardedFetch();
 
   constructor(name: string, configuration: McpServerConfiguration, deps: LinkDeps) {
-    const { origin, pathname, search } = new URL(configuration.url);
     this.name = name;
     this.configuration = configuration;
-    this.url = { origin, pathname, search };
+    this.url = targetOf(name, configuration);
+    // Of the process that runs now.
+    const pipe: UpstreamPipe = {
+      channel: (id, onProgress) => ({
+        begin: (body, ended) => this.#way?.pipe?.channel(id, onProgress).begin(body, ended),
+      }),
+      notify: (body) => this.#way?.pipe?.notify(body),
+    };
+    this.pipe = configuration.url === undefined ? pipe : undefined;
     const headers = Object.entries(configuration.headers);
     this.headers = Object.fromEntries(headers.map(([field, value]) => [field.toLowerCase(), value]));
     this.#deps = deps;
@@ -103,9 +110,11 @@ export class ServerLink implements UpstreamServer {
     return this.#session;
   }
 
-  start(): void {
+  /** `before`: the end of the process that this link replaces. */
+  start(before?: Promise<void>): void {
     this.settle().catch((error: unknown) => this.#failed(error));
-    void this.#opened();
+    if (before === undefined) void this.#opened();
+    else void before.then(() => this.#opened());
   }
 
   /** A node has stored definitions or a decision: compared again soon, once for all that come meanwhile. */
@@ -186,31 +195,41 @@ export class ServerLink implements UpstreamServer {
   }
 
   async #open(): Promise<void> {
+    if (this.#isClosed) return;
     this.#stopTimer?.();
     this.#openedMs = this.#deps.monotonicMs();
-    void this.#end();
-    const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-    const client = new Client({ name: 'gatehouse', version: this.#deps.version }, { capabilities: {} });
-    const transport = new StreamableHTTPClientTransport(new URL(this.configuration.url), {
-      requestInit: { headers: this.headers },
-      fetch: this.#guard.fetch,
-    });
+    this.#exitReason = undefined;
+    const ended = this.#end();
+    // Two processes would hold the same files.
+    if (this.pipe !== undefined) await ended;
+    const sdk = await import('@modelcontextprotocol/client');
+    const client = new sdk.Client({ name: 'gatehouse', version: this.#deps.version }, { capabilities: {} });
+    const way: Way = await openWay(sdk, this, this.#deps, (reason) => this.#exited(way, reason));
+    if (this.#isClosed) return;
     for (const list of ['tools', 'prompts', 'resources'] as const)
       client.setNotificationHandler(`notifications/${list}/list_changed`, () => this.#changed());
-    this.#guard.renew();
     this.#client = client;
-    this.#transport = transport;
-    await client.connect(transport, { timeout: REQUEST_MS });
+    this.#way = way;
+    await client.connect(way.transport, { timeout: REQUEST_MS });
     if (this.#isClosed) await this.#end();
-    else this.#session = { id: transport.sessionId, revision: transport.protocolVersion ?? OLDEST_REVISION };
+    else this.#session = way.session();
+  }
+
+  /** A process ended by itself. */
+  #exited(way: Way, reason: string): void {
+    if (this.#way !== way) return;
+    this.#session = undefined;
+    this.#exitReason = reason;
+    // What is under way fails by itself.
+    if (this.#opening === undefined && !this.#listing) this.#failed(new Error(reason));
   }
 
   /** Tells the server that the session ends. Its answer, which has little time, changes nothing. */
   async #end(): Promise<void> {
-    const [client, transport] = [this.#client, this.#transport];
+    const [client, way] = [this.#client, this.#way];
     this.#client = undefined;
-    this.#transport = undefined;
-    await transport?.terminateSession().catch(noEffect);
+    this.#way = undefined;
+    await way?.end().catch(noEffect);
     await client?.close().catch(noEffect);
   }
 
@@ -234,7 +253,7 @@ export class ServerLink implements UpstreamServer {
       () => {
         this.#listing = false;
         if (this.#isClosed) return;
-        this.#failures = 0;
+        if (this.#way?.isSettled() === true) this.#failures = 0;
         this.#become('up', undefined);
         this.#wait(this.#isListStale ? this.#changedMs : LIST_INTERVAL_MS, () => this.#list());
       },
@@ -246,7 +265,7 @@ export class ServerLink implements UpstreamServer {
   }
 
   async #readList(client: Client): Promise<void> {
-    this.#guard.renew();
+    this.#way?.renew();
     const hasTools = client.getServerCapabilities()?.tools !== undefined;
     const definitions = hasTools ? await listed(client, 'tools/list', 'tools') : [];
     const read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
@@ -267,7 +286,7 @@ export class ServerLink implements UpstreamServer {
   async #readOffers(client: Client, kind: OfferKind): Promise<ReturnType<typeof readOffers>> {
     const { method, capability } = OFFER_KINDS[kind];
     if (client.getServerCapabilities()?.[capability] === undefined) return { offers: [], leftOut: [] };
-    this.#guard.renew();
+    this.#way?.renew();
     try {
       const items = await listed(client, method, kind);
       await this.#deps.yieldToLoop();
@@ -299,8 +318,14 @@ export class ServerLink implements UpstreamServer {
     if (this.#isClosed) return;
     const baseMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** this.#failures);
     this.#failures = Math.min(this.#failures + 1, 10);
-    this.#become('down', reasonOf(error));
-    this.#wait(baseMs * (0.5 + this.#deps.random() / 2), () => void this.#opened());
+    this.#become('down', this.#exitReason ?? reasonOf(error));
+    this.#wait(baseMs * (0.5 + this.#deps.random() / 2), () => this.#retry());
+  }
+
+  /** A process that works on calls is not ended for a list that it does not answer meanwhile. */
+  #retry(): void {
+    if (this.#session !== undefined && this.#way?.isBusy() === true) this.#list();
+    else void this.#opened();
   }
 
   #become(state: LinkState, reason: string | undefined): void {
@@ -314,9 +339,6 @@ export class ServerLink implements UpstreamServer {
     if (!this.#isClosed) this.#stopTimer = this.#deps.timer(delayMs, run);
   }
 }
-
-/** Revision of a server that names none. */
-const OLDEST_REVISION = '2025-03-26';
 
 /** JSON-RPC: of a server that has resources and no templates. */
 const METHOD_NOT_FOUND = -32601;

@@ -69,7 +69,7 @@ export type UpstreamResponse =
   | { readonly kind: 'tooLarge' };
 
 export function readResponse(text: string, id: string): UpstreamResponse {
-  const value = parsed(text);
+  const value = parsedMessage(text);
   if (!isObject(value)) return { kind: value === 'tooLarge' ? 'tooLarge' : 'invalid' };
   if (JSON.stringify(value['id']) !== id) return { kind: 'invalid' };
   const { result, error } = value;
@@ -146,7 +146,7 @@ export class UpstreamStream implements AnswerReader {
     const text = this.#data.join('\n');
     this.#data = [];
     if (text === '' || this.#response !== undefined) return undefined;
-    const message = parsed(text);
+    const message = parsedMessage(text);
     if (!isObject(message))
       return message === 'tooLarge' ? 'an event with too many values' : 'an event that is no JSON';
     const { method } = message;
@@ -161,18 +161,26 @@ export class UpstreamStream implements AnswerReader {
   }
 
   #progress(params: unknown): void {
-    if (!isObject(params) || JSON.stringify(params['progressToken']) !== this.#listener.id) return;
-    const { progress, total, message } = params;
-    if (!Number.isFinite(progress)) return;
-    this.#listener.onProgress({
-      progress: progress as number,
-      ...(Number.isFinite(total) ? { total: total as number } : {}),
-      ...(typeof message === 'string' ? { message } : {}),
-    });
+    const progress = progressOf(params);
+    if (progress?.token === this.#listener.id) this.#listener.onProgress(progress.report);
   }
 }
 
-function parsed(text: string): unknown {
+/** The report of a progress notification; `token`: the JSON text of the id that it names. */
+export function progressOf(params: unknown): { token: string; report: ProgressReport } | undefined {
+  if (!isObject(params)) return undefined;
+  const { progressToken, progress, total, message } = params;
+  if (!Number.isFinite(progress)) return undefined;
+  const report = {
+    progress: progress as number,
+    ...(Number.isFinite(total) ? { total: total as number } : {}),
+    ...(typeof message === 'string' ? { message } : {}),
+  };
+  return { token: JSON.stringify(progressToken) ?? '', report };
+}
+
+/** Undefined for a text that is no JSON. */
+export function parsedMessage(text: string): unknown | 'tooLarge' {
   if (hasMoreValues(text, VALUES_MAX)) return 'tooLarge';
   try {
     return JSON.parse(text);

@@ -5,11 +5,14 @@ import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.
 import type { Log } from '../../observability/log.ts';
 import { type LinkDeps, ServerLink } from './link.ts';
 import type { Offer } from './offers.ts';
+import { endMarked } from './stdio/leftovers.ts';
 import type { UpstreamTool } from './types.ts';
 
 type Configured = Readonly<Record<string, McpServerConfiguration>>;
 
-interface ServersDeps extends Omit<LinkDeps, 'onChange' | 'onFound'> {
+interface ServersDeps extends Omit<LinkDeps, 'onChange' | 'onFound' | 'onSaid' | 'nextMark'> {
+  /** Names this gateway among all of the machine, in the environment of processes that it starts. */
+  readonly owner: () => string;
   readonly log: Log;
   /** The tools are other ones. */
   readonly onTools: () => void;
@@ -27,6 +30,8 @@ export interface UpstreamAdministration {
 export class UpstreamServers implements UpstreamAdministration {
   readonly #deps: ServersDeps;
   readonly #links = new Map<string, ServerLink>();
+  #marks = 0;
+  #leftoversEnded: Promise<void> | undefined;
   /** What the log said last. */
   readonly #logged = new WeakMap<ServerLink, string>();
 
@@ -34,20 +39,27 @@ export class UpstreamServers implements UpstreamAdministration {
     this.#deps = deps;
   }
 
+  readonly #own = {
+    nextMark: () => this.#nextMark(),
+    onSaid: (server: string, detail: string) => this.#deps.log.write('mcpServerSaid', { server, detail }),
+  };
+
   /** Opens, keeps and closes links as the configuration says. A server with another configuration loses its tools until it is listed. */
   follow(configured: Configured): void {
+    const ends = new Map<string, Promise<void>>();
     for (const [name, link] of this.#links) {
       if (isDeepStrictEqual(configured[name], link.configuration)) continue;
       this.#links.delete(name);
-      void link.close();
+      const end = link.close();
+      if (link.pipe !== undefined) ends.set(name, end);
     }
     const onChange = (link: ServerLink) => this.#changed(link);
     const onFound = (link: ServerLink, names: readonly string[]) => this.#found(link, names);
     for (const [name, configuration] of Object.entries(configured)) {
       if (this.#links.has(name)) continue;
-      const link = new ServerLink(name, configuration, { ...this.#deps, onChange, onFound });
+      const link = new ServerLink(name, configuration, { ...this.#deps, ...this.#own, onChange, onFound });
       this.#links.set(name, link);
-      link.start();
+      link.start(ends.get(name));
     }
   }
 
@@ -81,6 +93,15 @@ export class UpstreamServers implements UpstreamAdministration {
     const links = this.links;
     this.#links.clear();
     await Promise.all(links.map((link) => link.close()));
+  }
+
+  /** Processes of a gateway that was killed are ended before the first one of this run is started. */
+  async #nextMark(): Promise<string> {
+    const owner = this.#deps.owner();
+    this.#leftoversEnded ??= endMarked(`${owner}/`);
+    await this.#leftoversEnded;
+    this.#marks += 1;
+    return `${owner}/${this.#marks}`;
   }
 
   #changed(link: ServerLink): void {

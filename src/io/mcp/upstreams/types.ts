@@ -1,7 +1,8 @@
 /** Another MCP server behind the gateway, as the catalog and calls see it (docs/upstreams.md). */
 
 import type { Target } from '../../http-client/endpoint.ts';
-import type { ModuleResult } from '../../http-client/types.ts';
+import type { CallChannel, ModuleResult } from '../../http-client/types.ts';
+import type { ProgressReport } from '../../modules/streamed-answer.ts';
 import type { ToolRow } from '../tool.ts';
 
 /** The answer of `initialize`, which the head of every further request repeats. */
@@ -12,10 +13,20 @@ export interface UpstreamSession {
   readonly revision: string;
 }
 
+/** The pipes of a server by command. */
+export interface UpstreamPipe {
+  /** The way of one call; `id`: JSON text. */
+  channel(id: string, onProgress: (report: ProgressReport) => void): CallChannel;
+  /** No answer is expected. */
+  notify(body: string): void;
+}
+
 /** A configured server. */
 export interface UpstreamServer {
   readonly name: string;
   readonly url: Target;
+  /** Of a server by command; undefined for one by address. */
+  readonly pipe: UpstreamPipe | undefined;
   /** Of the configuration; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Undefined while there is none: calls are refused at once. */

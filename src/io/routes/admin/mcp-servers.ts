@@ -20,7 +20,10 @@ const serverView = named(
   'McpServer',
   object({
     name: text({ examples: ['weather'] }),
-    url: text({ examples: ['https://mcp.weather.example/mcp'] }),
+    url: text({
+      description: 'Of a server by command `stdio:` and the program',
+      examples: ['https://mcp.weather.example/mcp'],
+    }),
     prefix: text({ examples: ['weather_'] }),
     state: oneOf(UPSTREAM_STATES),
     reason: nullable(text({ examples: ['connect ECONNREFUSED 127.0.0.1:9'] })),

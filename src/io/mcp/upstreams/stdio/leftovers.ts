@@ -1,0 +1,68 @@
+/**
+ * Processes that a server by command left behind: the ones that left its process group, and those of a gateway that was
+ * killed. They are found by a variable of their environment, on Linux alone.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+
+/** Variable that every process of a server inherits. */
+export const MARK_VARIABLE = 'GATEHOUSE_MCP_SERVER';
+/** A process may start another one while they are read. */
+const ROUNDS_MAX = 8;
+
+/** Ends all processes whose mark, with the zero byte behind it, begins so. */
+export async function endMarked(beginning: string): Promise<void> {
+  if (process.platform !== 'linux') return;
+  const wanted = Buffer.from(`${MARK_VARIABLE}=${beginning}`);
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    let found = 0;
+    for (const name of await processNames()) {
+      const pid = Number(name);
+      if (!Number.isInteger(pid) || pid === process.pid) continue;
+      const environment = await environmentOf(pid);
+      if (environment === undefined || !hasVariable(environment, wanted)) continue;
+      found += 1;
+      endProcess(pid);
+    }
+    if (found === 0) return;
+  }
+}
+
+/** True for a signal that was sent. `pid` below zero: a process group. */
+export function endProcess(pid: number, signal: NodeJS.Signals = 'SIGKILL'): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if (isGone(error)) return false;
+    throw error;
+  }
+}
+
+/** Empty where there is no /proc. */
+async function processNames(): Promise<string[]> {
+  try {
+    return await readdir('/proc');
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+}
+
+/** Undefined for a process that has ended, or is another user's. */
+async function environmentOf(pid: number): Promise<Buffer | undefined> {
+  try {
+    return await readFile(`/proc/${pid}/environ`);
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+function hasVariable(environment: Buffer, wanted: Buffer): boolean {
+  const at = environment.indexOf(wanted);
+  return at === 0 || (at > 0 && environment[at - 1] === 0);
+}
+
+function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ESRCH' || code === 'EACCES' || code === 'EPERM';
+}
