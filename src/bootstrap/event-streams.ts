@@ -56,8 +56,8 @@ function openWebSockets({ actors, settings, bounds, cluster }: LiveConnectionDep
     admits: () => cluster?.view.admits ?? true,
     isSessionValid: ({ userId, id }) => isSessionAlive(actors, userId, id),
   });
-  // As below, for the sessions of browsers and of agents.
-  for (const kind of ['browser', 'mcp'] as const)
+  // As below, for all that may open one.
+  for (const kind of ['browser', 'mcp', 'contactSync'] as const)
     actors.onRelease(sessionIndex(kind), (_hash, owner) =>
       sockets.sessionEnded(parseSessionOwner(owner).sessionId),
     );

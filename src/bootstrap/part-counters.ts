@@ -16,11 +16,12 @@ function flatten(counters: object, prefix = ''): PartCounters {
   return flat;
 }
 
-/** Sessions of browsers and agents, and the size of the journal file. */
+/** Sessions of browsers and agents, contact sync tokens, and the size of the journal file. */
 function gatewayCounters({ actors, configuration }: MetricSources): PartCounters {
   return {
     browserSessions: actors.count('sidHash'),
     mcpSessions: actors.count('sessionHash'),
+    contactSyncTokens: actors.count('contactSync'),
     journalFileBytes: journalFileBytes(configuration),
   };
 }

@@ -40,6 +40,7 @@ export function resolveSite(
     origins: new Set([...configured, ...own]),
     // Where a proxy ends TLS, only the proxy knows whether all its host names use TLS.
     strictTransport: configuration.production && configuration.listen.tls !== undefined,
+    endsTls: configuration.listen.tls !== undefined,
     secureCookies: configuration.production || base.protocol === 'https:',
     fido2: {
       rpId: configuration.fido2.serverDomain ?? base.hostname,
@@ -61,7 +62,7 @@ export function resolveSite(
 /** The internal listener always checks Host and never uses TLS. */
 export function internalSite(site: Site, { host, allowHosts }: Configuration['internal']): Site {
   const hosts = new Set([...OWN_HOSTS, host, ...allowHosts].map((name) => name.toLowerCase()));
-  return { ...site, hosts, addressHosts: true, checkHost: true, strictTransport: false };
+  return { ...site, hosts, addressHosts: true, checkHost: true, strictTransport: false, endsTls: false };
 }
 
 function originOf(url: string): string {

@@ -4,7 +4,12 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Configuration, DEFAULTS, type ModuleConfiguration } from '../domain/config/configuration.ts';
+import {
+  CONTACT_SYNC_METHODS,
+  type Configuration,
+  DEFAULTS,
+  type ModuleConfiguration,
+} from '../domain/config/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
 import { keysBelow } from '../domain/config/keys.ts';
 import { resolveMcpServer } from '../domain/config/mcp-servers.ts';
@@ -289,9 +294,17 @@ function resolve(
 
 function resolveModules(file: ConfigurationFile): Record<string, ModuleConfiguration> {
   const modules = Object.entries(file.Modules ?? {}).map(([name, given]) => {
-    const { key, poll = false, public: open = [], methods = [], encodedSlashes = false } = given;
+    const {
+      key,
+      poll = false,
+      public: open = [],
+      methods = [],
+      encodedSlashes = false,
+      contactSync = false,
+    } = given;
     const url = withoutTrailing(given.url, '/');
-    return [name, { url, key, poll, public: open, methods, encodedSlashes }] as const;
+    const asked = contactSync ? [...new Set([...methods, ...CONTACT_SYNC_METHODS])] : methods;
+    return [name, { url, key, poll, public: open, methods: asked, encodedSlashes, contactSync }] as const;
   });
   return Object.fromEntries(modules);
 }

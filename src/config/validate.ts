@@ -157,6 +157,7 @@ export function valueFaults(file: unknown): Fault[] {
     ...proxyFaults(file),
     ...portFaults(file),
     ...publicFaults(file),
+    ...contactSyncFaults(file),
   ];
 }
 
@@ -180,6 +181,16 @@ function publicFaults(file: unknown): Fault[] {
         : [{ path: `Modules.${name}.public.${at}`, message: `is not below /${name}, where this module is` }],
     );
   });
+}
+
+/** Devices are sent to one module, and a token opens that one. */
+function contactSyncFaults(file: unknown): Fault[] {
+  const modules = Object.entries(sectionOf(file, 'Modules'));
+  const [, ...more] = modules.filter(([, module]) => isRecord(module) && module['contactSync'] === true);
+  return more.map(([name]) => ({
+    path: `Modules.${name}.contactSync`,
+    message: 'another module has it: contacts are synced with one',
+  }));
 }
 
 function sectionOf(file: unknown, key: string): Readonly<Record<string, unknown>> {

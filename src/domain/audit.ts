@@ -61,6 +61,8 @@ export const AUDIT_EVENTS = {
   app_access_revoked: 'accounts',
   host_connected: 'accounts',
   host_revoked: 'accounts',
+  contact_sync_added: 'accounts',
+  contact_sync_removed: 'accounts',
   webhook_enabled: 'accounts',
   webhook_resend: 'accounts',
   // Sessions that were opened and ended.

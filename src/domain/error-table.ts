@@ -244,6 +244,9 @@ export const ERRORS = {
   AppLimitReached: error(1112, 409, 'Application limit reached', '20 applications'),
   /** It has no address, was disabled by failures or by an admin: nothing can be sent. */
   WebhookDisabled: error(1113, 409, 'Webhook disabled', 'No address, or disabled'),
+  ContactSyncLimitReached: error(1115, 409, 'Contact sync limit reached', '8 contact sync tokens of the key'),
+  /** No `Retry-After`: the configuration decides. */
+  ContactSyncUnavailable: error(1116, 503, 'Contact sync unavailable', 'No module has `contactSync`'),
   /** Used, too late, or never issued: the answer does not say which. */
   SetupLinkOver: error(1114, 410, 'Set-up link is over', 'Used, late, or never given'),
   MaxFileSize: error(1301, 413, 'Max file size', { '7.4': 'The file is empty or above the limit of 20 MB' }),

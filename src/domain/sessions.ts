@@ -7,14 +7,15 @@ import { MINUTE_MS } from './time.ts';
 export type LoginType = 'McpBasic' | 'McpVerified' | 'McpApp';
 export const LOGIN_TYPES: readonly LoginType[] = ['McpBasic', 'McpVerified', 'McpApp'];
 
-export type SessionKind = 'browser' | 'mcp';
+/** `contactSync`: a token of a device that syncs contacts, which lives until its owner, its key or a block ends it. */
+export type SessionKind = 'browser' | 'mcp' | 'contactSync';
 
 /** What a live session entitles to. Built by the user actor, read by the pipeline, the tools and the proxy. */
 export interface SessionContext {
   /** Public id of the session (a tick), never the token. */
   readonly id: string;
   readonly kind: SessionKind;
-  /** Null for browser sessions. */
+  /** Null for browser sessions and tokens of contact sync. */
   readonly loginType: LoginType | null;
   readonly userId: string;
   /** Key of the login; null after a phone or e-mail login. */
@@ -59,7 +60,7 @@ export function isProvenLogin(loginType: LoginType | null, signed: boolean): boo
 
 /** Value of the `X-Scopes` header. */
 export function scopesOf(session: SessionContext): string {
-  return session.loginType ?? 'Browser';
+  return session.loginType ?? (session.kind === 'contactSync' ? 'ContactSync' : 'Browser');
 }
 
 /** Ways to log in that this deployment serves; one-time codes need a chat module that delivers them (spec 4.4). */
@@ -73,6 +74,10 @@ export const BROWSER_SESSIONS_MAX = 50;
 export const MCP_SESSIONS_MAX = 100;
 /** Sessions of one connected host, whose processes refresh each for itself; they do not count into those of a key. */
 export const GRANT_SESSIONS_MAX = 8;
+/** Contact sync tokens of one key. A further one is refused: the oldest is in a device that works. */
+export const CONTACT_SYNC_TOKENS_MAX = 8;
+/** `expiresMs` of a token that does not expire: the last moment that a `Date` holds. */
+export const NO_END_MS = 8_640_000_000_000_000;
 /** The last use of a session is written at most this often. */
 export const TOUCH_INTERVAL_MS = 60_000;
 /** A fresh login is at most this old (spec 1, docs/operations.md). */

@@ -24,6 +24,8 @@ export interface Site {
   readonly origins: ReadonlySet<string>;
   /** Answers require TLS of browsers (RFC 6797). */
   readonly strictTransport: boolean;
+  /** The listener itself ends TLS. */
+  readonly endsTls: boolean;
   /** `Secure` on cookies: in production, and where `BaseUrl` is https. */
   readonly secureCookies: boolean;
   readonly fido2: {

@@ -161,6 +161,8 @@ t.test(
     t.not(hashOf(base), hashOf({ ...base, Project: 'b' }));
     t.not(hashOf(base), hashOf({ ...base, Modules: { core: module('http://a') } }));
     t.not(hashOf(base), hashOf({ ...base, BaseUrl: 'https://a.example' }));
+    const people = { ...module('http://a'), contactSync: true };
+    t.not(hashOf(base), hashOf({ ...base, Modules: { core: people, chat: module('http://a') } }));
   },
 );
 

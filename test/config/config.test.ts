@@ -333,11 +333,34 @@ t.test('configuration: a module of any name, from the file and by the environmen
   });
   t.ok(result.ok);
   if (!result.ok) return;
-  const defaults = { key: undefined, poll: false, public: [], methods: [], encodedSlashes: false };
+  const defaults = {
+    key: undefined,
+    poll: false,
+    public: [],
+    methods: [],
+    encodedSlashes: false,
+    contactSync: false,
+  };
   t.strictSame(result.configuration.modules, {
     'my-shop2': { ...defaults, url, poll: true, public: ['/my-shop2/v1/news'] },
     wallet: { ...defaults, url },
   });
+});
+
+t.test('configuration: one module syncs contacts, with the methods of CardDAV', async (t) => {
+  const url = 'http://127.0.0.1:1';
+  const people = { url, contactSync: true, methods: ['PROPPATCH', 'REPORT'] };
+  const result = loadConfiguration(file(t, { Modules: { people, core: { url } } }), {});
+  t.match(result, {
+    ok: true,
+    configuration: { modules: { people: { contactSync: true }, core: { contactSync: false, methods: [] } } },
+  });
+  const { methods } = (result.ok && result.configuration.modules['people']) || { methods: [] };
+  t.same([...methods].sort(), ['OPTIONS', 'PROPFIND', 'PROPPATCH', 'REPORT']);
+  t.match(faultsOf(file(t, { Modules: { people, friends: { url, contactSync: true } } })), [
+    /^Modules\.friends\.contactSync: another module has it/,
+  ]);
+  t.same(faultsOf(file(t, { Modules: { people, friends: { url, contactSync: false } } })), []);
 });
 
 t.test(

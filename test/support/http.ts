@@ -97,6 +97,7 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
     addressHosts: false,
     checkHost: true,
     strictTransport: false,
+    endsTls: false,
     origins: new Set(origins),
     secureCookies: false,
     fido2: {

@@ -261,7 +261,7 @@ export function openStreams(catalog: LiveCatalog, bounds: SharedBounds, clock: (
 function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charged']): SessionLookup {
   let used = 0;
   return {
-    authenticate(token, kind, charge, _client, audience = null) {
+    authenticate(token, kind, charge, _client, { audience = null } = {}) {
       const session = SESSIONS[token];
       if (session === undefined || kind !== 'mcp') return undefined;
       if ((session.grant?.audience ?? null) !== audience) return undefined;

@@ -17,6 +17,7 @@ export type LogEventName =
   | 'host_connected'
   | 'host_refused'
   | 'host_revoked'
+  | 'contact_sync_added'
   | 'token_reused'
   | 'key_added_by_admin'
   | 'key_changed_by_admin'

@@ -39,7 +39,13 @@ export function parseSessionOwner(value: string): SessionOwner {
   return { userId: value.slice(0, end), sessionId: value.slice(end + 1) };
 }
 
-/** Browser and MCP tokens are separate name spaces: a `sid` is never a bearer. */
+const SESSION_INDEXES: Readonly<Record<SessionKind, IndexName>> = {
+  browser: 'sidHash',
+  mcp: 'sessionHash',
+  contactSync: 'contactSync',
+};
+
+/** Tokens of each kind are a name space of their own: a `sid` is never a bearer. */
 export function sessionIndex(kind: SessionKind): IndexName {
-  return kind === 'browser' ? 'sidHash' : 'sessionHash';
+  return SESSION_INDEXES[kind];
 }

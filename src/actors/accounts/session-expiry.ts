@@ -1,6 +1,7 @@
 /** How long a session of an account lives: its end, and which ones a new session pushes out. */
 import {
   BROWSER_SESSIONS_MAX,
+  CONTACT_SYNC_TOKENS_MAX,
   GRANT_SESSIONS_MAX,
   MCP_SESSIONS_MAX,
   TOUCH_INTERVAL_MS,
@@ -12,7 +13,7 @@ import type { SessionRecord, UserState } from './user-types.ts';
 
 /** Moment from which the session is refused. `seenMs` is its last use. */
 export function endOf(session: SessionRecord, seenMs: number, settings: SettingsReader): number {
-  if (session.kind === 'mcp') return session.expiresMs;
+  if (session.kind !== 'browser') return session.expiresMs;
   return Math.min(session.expiresMs, seenMs + settings.get('BrowserSessionIdleSeconds') * SECOND_MS);
 }
 
@@ -39,6 +40,7 @@ export function outdated(
 
 function sessionsMax({ kind, grantId }: SessionRecord): number {
   if (grantId !== undefined) return GRANT_SESSIONS_MAX;
+  if (kind === 'contactSync') return CONTACT_SYNC_TOKENS_MAX;
   return kind === 'browser' ? BROWSER_SESSIONS_MAX : MCP_SESSIONS_MAX;
 }
 

@@ -65,6 +65,7 @@ export function updateKey(
   const current = session?.keyId === key.id;
   const ended = [
     ...(command.mcpAccess === false ? sessionsOfKey(state, key.id, 'mcp') : []),
+    ...(command.cardDavAccess === false ? sessionsOfKey(state, key.id, 'contactSync') : []),
     ...(hasFlag(flags, KeyFlag.NoBrowserLogin) ? sessionsOfKey(state, key.id, 'browser') : []),
   ];
   if (flags === key.flags && ended.length === 0)

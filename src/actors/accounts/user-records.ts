@@ -11,7 +11,7 @@ import type { SessionRecord, UserState } from './user-types.ts';
 
 /** Its key is known by the same text as the record of the key. */
 export function keptSession(session: SessionRecord, keys: UserState['keys']): SessionRecord {
-  const { keyId, loginType, signed, grantId, entry } = session;
+  const { keyId, loginType, signed, grantId, entry, name } = session;
   const kept: SessionRecord = {
     id: session.id,
     kind: shared(session.kind),
@@ -27,6 +27,7 @@ export function keptSession(session: SessionRecord, keys: UserState['keys']): Se
   };
   if (signed !== undefined) Object.assign(kept, { signed });
   if (entry !== undefined) Object.assign(kept, { entry });
+  if (name !== undefined) Object.assign(kept, { name });
   return grantId === undefined ? kept : Object.assign(kept, { grantId });
 }
 

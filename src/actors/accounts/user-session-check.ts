@@ -21,6 +21,7 @@ import {
 import type { Turn } from '../runtime/actor.ts';
 import { findById, withRecord } from './id-list.ts';
 import { endOf } from './session-expiry.ts';
+import { isNamed } from './user-contact-sync.ts';
 import { activeKeys, isActive } from './user-enrollment.ts';
 import type { HostGrant, SessionRecord, UserState } from './user-types.ts';
 
@@ -40,6 +41,8 @@ export interface AuthenticateSession {
   readonly role?: Role | undefined;
   /** The resource that the token is used at; absent or null: one that takes sessions bound to none. */
   readonly audience?: string | null;
+  /** Of a contact sync token: whom its sender says to be, as it was sent. */
+  readonly username?: string | undefined;
 }
 
 /** Is the session alive? A question that is no use of it: a page that is merely open does not keep it from idling. */
@@ -104,6 +107,7 @@ export function authenticateSession(
   const session = liveSession(state, command.sessionId, known, turn);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
+  if (session.kind === 'contactSync' && !isNamed(state, command.username ?? '')) return undefined;
   const use = known ?? firstUse(state, volatile, session);
   const context = knownContextOf(state, session, use, command);
   if (context === undefined || (context.grant?.audience ?? null) !== (command.audience ?? null))
@@ -171,6 +175,8 @@ export function contextOf(
 ): SessionContext | undefined {
   const key = session.keyId === null ? null : findById(state.keys, session.keyId);
   if (key !== null && !isActive(key)) return undefined;
+  if (session.kind === 'contactSync' && !(key !== null && hasFlag(key.flags, KeyFlag.CardDav)))
+    return undefined;
   const grant = session.grantId === undefined ? undefined : findById(state.hostGrants, session.grantId);
   // A session without its grant is over: what ended the grant ended it too.
   if (session.grantId !== undefined && grant === undefined) return undefined;

@@ -3,7 +3,7 @@
  * expired ones. A session ends in the same commit that releases the name of its token.
  */
 import { hashToken, makeToken } from '../../domain/ids.ts';
-import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../../domain/sessions.ts';
+import { type LoginType, NO_END_MS, type SessionKind, TOUCH_INTERVAL_MS } from '../../domain/sessions.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import type { EntryTicks } from '../apps/app-access-index.ts';
 import {
@@ -23,6 +23,7 @@ import { endOf, isExpired, outdated } from './session-expiry.ts';
 import type { EndSession } from './user-messages.ts';
 import type {
   HostGrant,
+  LoginRecord,
   SessionOpening,
   SessionRecord,
   Sweep,
@@ -64,6 +65,8 @@ interface NewSession {
   readonly signed?: boolean;
   /** Of a connected host. */
   readonly grantId?: string;
+  /** Of a contact sync token. */
+  readonly name?: string;
   /** Of an `McpApp` login: the entry it comes in by. */
   readonly entry?: EntryTicks | undefined;
   readonly origin: Origin;
@@ -88,9 +91,7 @@ export function openSession(
   const token = makeToken(state.userId, turn.randomBytes(32));
   const hash = hashToken(token);
   if (hash === undefined) throw new Error('a fresh token has no hash');
-  const { kind, loginType, keyId, appId, signed, grantId, entry, origin } = request;
-  const ofMcp = grantId === undefined ? 'McpSessionSeconds' : 'OAuthAccessSeconds';
-  const setting = kind === 'mcp' ? ofMcp : 'BrowserSessionSeconds';
+  const { kind, loginType, keyId, appId, signed, grantId, entry, name, origin } = request;
   const session: SessionRecord = {
     id: turn.newId(),
     kind,
@@ -100,10 +101,11 @@ export function openSession(
     ...(signed === true && loginType === 'McpApp' ? { signed } : {}),
     ...(entry === undefined ? {} : { entry }),
     ...(grantId === undefined ? {} : { grantId }),
+    ...(name === undefined ? {} : { name }),
     hash,
     createdMs: turn.nowMs,
-    lastSeenMs: turn.nowMs,
-    expiresMs: turn.nowMs + turn.settings.get(setting) * SECOND_MS,
+    lastSeenMs: kind === 'contactSync' ? 0 : turn.nowMs,
+    expiresMs: absoluteEnd(request, turn),
     ip: origin.ip,
     userAgent: origin.userAgent,
   };
@@ -112,9 +114,17 @@ export function openSession(
   const change = merged([
     endSessions(state, outdated(state, turn, session, request.replacesSessionId)),
     { events: [{ type: 'sessionOpened', session, as }], claims: [claim] },
-    scheduled(state, turn, endOf(session, session.lastSeenMs, turn.settings)),
+    kind === 'contactSync'
+      ? { events: [] }
+      : scheduled(state, turn, endOf(session, session.lastSeenMs, turn.settings)),
   ]);
   return { change, session, token };
+}
+
+function absoluteEnd({ kind, grantId }: NewSession, { nowMs, settings }: Turn): number {
+  if (kind === 'contactSync') return NO_END_MS;
+  const ofMcp = grantId === undefined ? 'McpSessionSeconds' : 'OAuthAccessSeconds';
+  return nowMs + settings.get(kind === 'mcp' ? ofMcp : 'BrowserSessionSeconds') * SECOND_MS;
 }
 
 /** Ends the given sessions: their records go, their names are released. */
@@ -146,6 +156,11 @@ export function endGrants(
     { events: [{ type: 'grantsEnded', grantIds }] },
     endSessions(state, state.sessions.filter(isOver)),
   ]);
+}
+
+/** Tokens of devices are no log-ins: they are listed, and end, for themselves. */
+export function isLogin(session: SessionRecord): session is LoginRecord {
+  return session.kind !== 'contactSync';
 }
 
 /** With `kind`: without those of connected hosts, which the consent allows and not a flag of the key. */
@@ -185,12 +200,12 @@ export function closeSessions(
   const { sessionIds, others, currentSessionId } = command;
   const chosen: SessionRecord[] = [];
   if (sessionIds === undefined) {
-    const all = state.sessions;
+    const all = state.sessions.filter(isLogin);
     chosen.push(...(others === true ? all.filter((session) => session.id !== currentSessionId) : all));
   } else {
     for (const id of new Set(sessionIds)) {
       const session = findById(state.sessions, id);
-      if (session === undefined) return refuse('NotFound', 'no such session');
+      if (session === undefined || !isLogin(session)) return refuse('NotFound', 'no such session');
       chosen.push(session);
     }
   }
@@ -233,7 +248,7 @@ export function setBlocked(
 export function sweep(state: UserState, _command: Sweep, turn: Turn): UserOutcome<null> {
   const expired = state.sessions.filter((session) => isExpired(session, turn));
   const ended = endSessions(state, expired);
-  const left = state.sessions.filter((session) => !expired.includes(session));
+  const left = state.sessions.filter((session) => isLogin(session) && !expired.includes(session));
   const next = Math.min(...left.map((session) => endOf(session, session.lastSeenMs, turn.settings)));
   const rest = left.length === 0 ? unscheduled() : scheduled({ ...state, sweepDueMs: null }, turn, next);
   return outcome([ended, rest], null);
@@ -272,7 +287,7 @@ export function changingSession(
   turn: Turn,
 ): SessionRecord | Refusal {
   const session = findById(state.sessions, sessionId);
-  if (session === undefined) return refuse('SessionNotFound');
+  if (session === undefined || !isLogin(session)) return refuse('SessionNotFound');
   const used = refusedChallenge(state, challenge, turn);
   if (used !== undefined) return used;
   const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');

@@ -137,7 +137,10 @@ function opened(state: UserState, session: SessionRecord, as: SessionOpening): U
   const { keyId, createdMs } = kept;
   if (as === 'refresh') return changed(state, { sessions: withRecord(state.sessions, kept) });
   return changed(state, {
-    keys: keyId === null ? state.keys : changedKey(state, keyId, { lastUsedMs: createdMs }),
+    keys:
+      keyId === null || as === 'contact_sync_added'
+        ? state.keys
+        : changedKey(state, keyId, { lastUsedMs: createdMs }),
     sessions: withRecord(state.sessions, kept),
     log: appended(state.log, entryOf(kept, as)),
   });

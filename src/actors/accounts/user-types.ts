@@ -22,15 +22,21 @@ export interface SessionRecord {
   readonly entry?: EntryTicks;
   /** Of a session of a connected host alone: the grant that it lives with. */
   readonly grantId?: string;
+  /** Of a contact sync token alone: what its owner calls the device. */
+  readonly name?: string;
   /** SHA-256 of the token, base64url. */
   readonly hash: string;
   readonly createdMs: number;
+  /** 0: a contact sync token that was never used. */
   readonly lastSeenMs: number;
   /** Absolute end. A browser session may end sooner, when it is idle. */
   readonly expiresMs: number;
   readonly ip: string;
   readonly userAgent: string;
 }
+
+/** A session that a log-in opened. */
+export type LoginRecord = SessionRecord & { readonly kind: Exclude<SessionKind, 'contactSync'> };
 
 /** An application that the user registered. Its own actor holds everything else. */
 export interface AppEntry {
@@ -107,7 +113,7 @@ export interface UserState {
 }
 
 /** A refreshed session is in no log: a host opens one each hour. */
-export type SessionOpening = 'login' | 'sign_up' | 'host_connected' | 'refresh';
+export type SessionOpening = 'login' | 'sign_up' | 'host_connected' | 'contact_sync_added' | 'refresh';
 
 export type UserEvent =
   | {

@@ -1,7 +1,7 @@
 /**
- * Accounts of versions 1 to 7 in the present form; the shape of a field says whether it is old. 1: sessions by id, lists
- * of contacts, bare ids of applications. 2: keys by id. Without: 3 used challenges, 4 Idempotency-Keys, 5 connected
- * hosts, 6 entries that sessions and grants came in by (they stay without). 7: one former refresh token of a host.
+ * Accounts of versions 1 to 8 in the present form; the shape of a field says whether it is old. 1: sessions by id, lists of
+ * contacts, bare ids of applications. 2: keys by id. 7: one former refresh token of a host. Without: 3 used challenges, 4
+ * Idempotency-Keys, 5 connected hosts, 6 entries that sessions and grants came in by (stay without), 8 contact sync tokens.
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';

@@ -23,6 +23,13 @@ import {
 import { forgetAppRequest, registeredWith } from './user-app-request.ts';
 import { type AppsCommand, appOverdue, appSettled, removeApp, upsertApp } from './user-apps.ts';
 import { type CodeLoggedIn, type CodeLogin, codeLogin, codeRefused } from './user-codes.ts';
+import {
+  type AddedContactSync,
+  addContactSync,
+  type ContactSyncCommand,
+  contactSyncTokens,
+  removeContactSync,
+} from './user-contact-sync.ts';
 import { type AddedKey, activeKeys, decideEnrollment, type EnrollmentCommand } from './user-enrollment.ts';
 import {
   decideConsent,
@@ -59,6 +66,7 @@ import {
   type ClosedSessions,
   closeSessions,
   endSession,
+  isLogin,
   type SessionCommand,
   setBlocked,
   sweep,
@@ -70,6 +78,7 @@ import type {
   AppAccess,
   AppEntry,
   HostGrant,
+  LoginRecord,
   SessionRecord,
   UserEvent,
   UserState,
@@ -88,6 +97,7 @@ type UserCommand =
   | SessionCommand
   | AppsCommand
   | GrantCommand
+  | ContactSyncCommand
   | UserMessage
   | UserTimer;
 
@@ -100,8 +110,10 @@ type UserQuery =
   | { readonly type: 'issuedKey'; readonly key: string }
   /** Active keys, or with `removed` all that there ever were, `UserKey[]`, in the order of their ids. */
   | { readonly type: 'keys'; readonly removed?: boolean }
-  /** Live sessions with their last use, `SessionRecord[]`, the oldest first. */
+  /** Live sessions with their last use, `LoginRecord[]`, the oldest first. */
   | { readonly type: 'sessions' }
+  /** Contact sync tokens with their last use, `SessionRecord[]`, the oldest first. */
+  | { readonly type: 'contactSync' }
   /** Live connected hosts with their sessions, `LiveGrant[]`, the oldest first. */
   | { readonly type: 'grants' }
   /** The newest first, `LogEntry[]`. */
@@ -134,10 +146,11 @@ function frees(command: UserCommand): boolean {
     case 'appClosed':
     case 'appGone':
     case 'endGrant':
+    case 'removeContactSync':
     case 'sweep':
       return true;
     case 'updateKey':
-      return command.mcpAccess === false || command.browserLogin === false;
+      return command.mcpAccess === false || command.cardDavAccess === false || command.browserLogin === false;
     case 'setBlocked':
       return command.blocked;
     default:
@@ -169,6 +182,8 @@ interface UserReplies {
   readonly openGrant: IssuedAccess;
   readonly refreshGrant: IssuedAccess;
   readonly endGrant: EndedGrant;
+  readonly addContactSync: AddedContactSync;
+  readonly removeContactSync: null;
   readonly endSession: number;
   readonly closeSessions: ClosedSessions;
   readonly touchSession: null;
@@ -187,7 +202,8 @@ interface UserResults {
   readonly appAccess: AppAccess | undefined;
   readonly issuedKey: SealedKey | undefined;
   readonly keys: readonly UserKey[];
-  readonly sessions: readonly SessionRecord[];
+  readonly sessions: readonly LoginRecord[];
+  readonly contactSync: readonly SessionRecord[];
   readonly grants: readonly LiveGrant[];
   readonly logins: readonly LogEntry[];
 }
@@ -208,7 +224,7 @@ export type UserProtocol = Protocol<
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: USER,
-  version: 8,
+  version: 9,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,
@@ -250,6 +266,8 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     openGrant,
     refreshGrant,
     endGrant,
+    addContactSync,
+    removeContactSync,
     setBlocked,
     sweep,
   },
@@ -262,6 +280,8 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     issuedKey: (state, { key }, _volatile, { nowMs }) => registeredWith(state, key, nowMs)?.request.apiKey,
     keys: (state, { removed }) => (removed === true ? state.keys : activeKeys(state)),
     sessions: (state, _query, volatile, view) => liveSessions(state, volatile, view),
+    contactSync: (state, _query, volatile) =>
+      contactSyncTokens(state).map((token) => ({ ...token, lastSeenMs: lastSeen(volatile, token) })),
     grants: (state, _query, volatile, view) => liveGrants(state, volatile, view),
     logins: ({ log }) => keptLog(log).toReversed(),
   },
@@ -276,9 +296,9 @@ function liveSessions(
   state: UserState,
   volatile: UserVolatile,
   { nowMs, settings }: QueryView,
-): SessionRecord[] {
-  const live: SessionRecord[] = [];
-  for (const session of state.sessions) {
+): LoginRecord[] {
+  const live: LoginRecord[] = [];
+  for (const session of state.sessions.filter(isLogin)) {
     const lastSeenMs = lastSeen(volatile, session);
     if (nowMs < endOf(session, lastSeenMs, settings)) live.push({ ...session, lastSeenMs });
   }

@@ -52,6 +52,8 @@ export type IndexName =
   | 'credentialId'
   | 'sessionHash'
   | 'sidHash'
+  /** SHA-256 of a contact sync token. */
+  | 'contactSync'
   | 'appId'
   | 'crc32'
   | 'contact'

@@ -26,9 +26,15 @@ export function agreementOf(configuration: Configuration): Uint8Array {
     oauthPrivateRedirects: [...oauthPrivateRedirects].sort(),
     oauthRootMetadata,
     // Without any, the value is that of versions that have none: nodes of both run during an upgrade.
+    ...contactSyncOf(modules),
     ...(Object.keys(mcpServers).length === 0 ? {} : { mcpServers: withoutHeaders(mcpServers) }),
   };
   return hash('sha256', sortedJson(agreed), 'buffer');
+}
+
+function contactSyncOf(modules: Configuration['modules']): object {
+  const named = Object.entries(modules).find(([, { contactSync }]) => contactSync);
+  return named === undefined ? {} : { contactSync: named[0] };
 }
 
 /** Each node may have tokens of its own, and programs in other folders. */

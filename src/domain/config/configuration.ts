@@ -71,6 +71,9 @@ export const DEFAULTS = {
 export const ASKED_METHODS = ['OPTIONS', 'PROPFIND', 'PROPPATCH', 'REPORT', 'MKCOL', 'COPY', 'MOVE'] as const;
 export type AskedMethod = (typeof ASKED_METHODS)[number];
 
+/** Of a module with `contactSync`: CardDAV works with no fewer (RFC 6352). */
+export const CONTACT_SYNC_METHODS: readonly AskedMethod[] = ['OPTIONS', 'PROPFIND', 'REPORT'];
+
 export interface ModuleConfiguration {
   readonly url: string;
   readonly key: string | undefined;
@@ -78,6 +81,7 @@ export interface ModuleConfiguration {
   readonly public: readonly string[];
   readonly methods: readonly AskedMethod[];
   readonly encodedSlashes: boolean;
+  readonly contactSync: boolean;
 }
 
 /** This process is one of several nodes. */

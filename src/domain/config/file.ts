@@ -60,6 +60,12 @@ export const moduleSchema = object(
         description: 'Proxied paths and path arguments of tools may hold an encoded slash (`%2F`).',
       }),
     ),
+    contactSync: optional(
+      boolean({
+        description:
+          'Devices sync contacts with it (CardDAV) by user name and token; OPTIONS, PROPFIND and REPORT are proxied. One module at most.',
+      }),
+    ),
   },
   closed,
 );

@@ -77,7 +77,7 @@ export const loginSchema = named(
     error: nullable(
       text({ description: 'Row of the error table; null: it succeeded', examples: ['InvalidSignature'] }),
     ),
-    kind: oneOf(['browser', 'mcp']),
+    kind: oneOf(['browser', 'mcp', 'contactSync']),
     loginType: nullable(text({ examples: ['McpVerified'] })),
     keyId: nullable(idText()),
     appId: nullable(idText()),

@@ -62,7 +62,7 @@ export function authenticate(
   const max = messagesMax(context.settings, KEY_SCOPE);
   const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
   const found =
-    token === undefined ? undefined : checkSession(sessions, context, token, 'mcp', charge, audience);
+    token === undefined ? undefined : checkSession(sessions, context, token, 'mcp', charge, { audience });
   if (found === undefined) {
     chargeOpen(context, cost);
     return UNKNOWN;

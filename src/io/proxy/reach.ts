@@ -7,7 +7,9 @@ import type { RouteContext } from '../http/table/route.ts';
 import { decodeAscii, withoutParameters } from '../http-client/endpoint.ts';
 import type { Catalog } from '../mcp/catalog.ts';
 
-const PROXIED_PATH = /^\/[a-z][a-z0-9-]{0,31}\/v[1-9][0-9]{0,3}\/./;
+const PROXIED_PATH = /^\/[a-z][a-z0-9-]{0,31}\/v[1-9][0-9]{0,3}\//;
+/** The place that `/.well-known/carddav` names. */
+const ROOT_PATH = /^\/[^/]+\/[^/]+\/$/;
 /**
  * Endpoints that modules serve to the gateway only. A client that reached them could try codes outside their limits,
  * send messages as the gateway, or complete a file without its bytes. Matched against `plainPath`, also after decoding.
@@ -18,8 +20,10 @@ const GATEWAY_ONLY =
 /** Most times that a path is decoded in search of `GATEWAY_ONLY`. */
 const DECODINGS_MAX = 4;
 
-/** `Modules.<name>` of the configuration: prefixes that need no session, further methods, and `%2F` in paths. */
-export type ModuleRules = Partial<Pick<ModuleConfiguration, 'public' | 'methods' | 'encodedSlashes'>>;
+/** `Modules.<name>` of the configuration: prefixes that need no session, further methods, `%2F` in paths, contact sync. */
+export type ModuleRules = Partial<
+  Pick<ModuleConfiguration, 'public' | 'methods' | 'encodedSlashes' | 'contactSync'>
+>;
 
 export interface ReachDeps {
   /** Base address by module name. */
@@ -41,9 +45,24 @@ export function endpointOf(rawPath: string): string {
 }
 
 /** Other paths are 404 before a session is required. */
-export function isProxied({ moduleAddresses }: Pick<ReachDeps, 'moduleAddresses'>, rawPath: string): boolean {
+export function isProxied(
+  deps: Pick<ReachDeps, 'moduleAddresses' | 'moduleRules'>,
+  rawPath: string,
+): boolean {
   const module = moduleOf(rawPath);
-  return module !== '' && moduleAddresses.has(module) && !isGatewayOnly(rawPath);
+  if (module === '' || !deps.moduleAddresses.has(module) || isGatewayOnly(rawPath)) return false;
+  return !ROOT_PATH.test(rawPath) || syncsContacts(deps, rawPath);
+}
+
+/** Does the path belong to the module that devices sync contacts with? */
+export function syncsContacts({ moduleRules }: Pick<ReachDeps, 'moduleRules'>, rawPath: string): boolean {
+  return moduleRules.get(moduleOf(rawPath))?.contactSync === true;
+}
+
+/** The module that devices sync contacts with; undefined without one. */
+export function contactSyncModule({ moduleRules }: Pick<ReachDeps, 'moduleRules'>): string | undefined {
+  for (const [name, { contactSync }] of moduleRules) if (contactSync === true) return name;
+  return undefined;
 }
 
 /**

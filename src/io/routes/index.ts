@@ -13,6 +13,7 @@ import { createAuthRoutes, type LoginDeps } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
 import { type ConnectDeps, createConnectRoutes } from './connect.ts';
 import { connectedHosts, endConnectedHost } from './connected-hosts.ts';
+import { createContactSyncRoutes } from './contact-sync.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadDeps } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
@@ -53,6 +54,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     loginEmail,
     logout,
     ...createKeyRoutes(deps.accounts),
+    ...createContactSyncRoutes(deps.proxy),
     sessions,
     endSessions,
     loginLog,

@@ -5,7 +5,14 @@ import { text } from '../../domain/schema.ts';
 import type { RouteDocs } from '../http/openapi/route-docs.ts';
 import { type AnyRoute, defineRoute } from '../http/table/route.ts';
 import { auditUnreached, forward } from '../proxy/forward.ts';
-import { callerOf, isAskedFor, isProxied, isPublicPath, type ReachDeps } from '../proxy/reach.ts';
+import {
+  callerOf,
+  isAskedFor,
+  isProxied,
+  isPublicPath,
+  type ReachDeps,
+  syncsContacts,
+} from '../proxy/reach.ts';
 import { asksForSocket, type UpgradeDeps, upgrade } from '../proxy/upgrade.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -44,6 +51,7 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
       ...(asked.some((each) => each === method) && {
         asksFor: (rawPath: string) => isAskedFor(deps, rawPath, method),
       }),
+      takesBasic: (rawPath) => syncsContacts(deps, rawPath),
       isPublic: (rawPath) => isPublicPath(deps, rawPath),
       refusal(error, context) {
         if (error.row === 'SessionNotFound' || error.row === 'Forbidden') auditUnreached(deps, context);

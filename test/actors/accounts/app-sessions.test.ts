@@ -144,7 +144,7 @@ async function start(given: Given) {
   return {
     actors,
     enters: (token: string, audience: string | null = null) =>
-      lookup.authenticate(token, 'mcp', undefined, CLIENT, audience) !== undefined,
+      lookup.authenticate(token, 'mcp', undefined, CLIENT, { audience }) !== undefined,
     login: async ({ userId, keyId, publicKey }: Person) => {
       const indexEntry = indexEntryOf(actors.system, APP_ID);
       if (indexEntry === undefined) throw new Error('no application');

@@ -9,6 +9,7 @@ import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { hasFlag, KeyFlag, keyTypeOf } from '../../../src/domain/keys.ts';
 import { browserMessage, mcpLoginMessage } from '../../../src/domain/proofs.ts';
+import { CONTACT_SYNC_TOKENS_MAX, type SessionKind } from '../../../src/domain/sessions.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
 import { createSessionLookup } from '../../../src/io/http/checks/session-lookup.ts';
@@ -40,7 +41,7 @@ interface ModelSession {
   readonly id: string;
   readonly userId: string;
   readonly token: string;
-  readonly kind: 'browser' | 'mcp';
+  readonly kind: SessionKind;
   key: ModelKey;
   live: boolean;
 }
@@ -68,6 +69,9 @@ type Step =
   | { do: 'remove'; user: number; session: number; key: number; admin: boolean }
   | { do: 'login'; key: number; good: boolean; challenge: number }
   | { do: 'mcpLogin'; key: number; verified: boolean }
+  /** A contact sync token. */
+  | { do: 'addToken'; user: number; session: number; key: number }
+  | { do: 'removeToken'; user: number; token: number }
   | { do: 'closeOthers'; user: number; session: number }
   | { do: 'block'; user: number; blocked: boolean }
   | { do: 'wait' }
@@ -130,6 +134,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('mcpLogin' as const), key: which, verified: fc.boolean() }),
   },
   {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('addToken' as const), user: who, session: nat, key: nat }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('removeToken' as const), user: who, token: nat }),
+  },
+  {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('closeOthers' as const), user: who, session: nat }),
   },
@@ -148,6 +160,14 @@ class Model {
   readonly blocked = new Set<string>();
   /** `<user> <challenge>` of those that opened something. */
   readonly used = new Set<string>();
+
+  get logins(): ModelSession[] {
+    return this.sessions.filter(({ kind }) => kind !== 'contactSync');
+  }
+
+  get tokens(): ModelSession[] {
+    return this.sessions.filter(({ kind }) => kind === 'contactSync');
+  }
 
   holder(material: Key): ModelKey | undefined {
     return this.keys.find((key) => key.active && key.material === material);
@@ -278,6 +298,10 @@ class Pair {
       case 'login':
       case 'mcpLogin':
         return this.logIn(next);
+      case 'addToken':
+        return this.addToken(next);
+      case 'removeToken':
+        return this.removeToken(next);
       case 'closeOthers':
         return this.closeOthers(next);
       case 'block': {
@@ -301,7 +325,7 @@ class Pair {
     const { model } = this;
     const userId = USERS[next.user] ?? '';
     const material = KEYS[next.key] as Key;
-    const session = model.pick(model.sessions, userId, next.session);
+    const session = model.pick(model.logins, userId, next.session);
     const owner = this.actors.system.lookup('publicKey', material.publicKey);
     const challenge = this.challenge(next.challenge);
     const used = `${userId} ${challenge.id}`;
@@ -347,7 +371,7 @@ class Pair {
   async update(next: Extract<Step, { do: 'update' }>): Promise<void> {
     const { model } = this;
     const userId = USERS[next.user] ?? '';
-    const session = model.pick(model.sessions, userId, next.session);
+    const session = model.pick(model.logins, userId, next.session);
     const key = model.pick(model.keys, userId, next.key);
     const answer = await this.ask(userId, {
       type: 'updateKey',
@@ -360,6 +384,7 @@ class Pair {
     else if (!key?.active) same(answer, 'KeyNotFound');
     else {
       if (next.mcp === false) model.end((each) => each.key === key && each.kind === 'mcp');
+      if (next.card === false) model.end((each) => each.key === key && each.kind === 'contactSync');
       key.mcpAccess = next.mcp ?? key.mcpAccess;
       key.cardDavAccess = next.card ?? key.cardDavAccess;
     }
@@ -368,7 +393,7 @@ class Pair {
   async remove(next: Extract<Step, { do: 'remove' }>): Promise<void> {
     const { model } = this;
     const userId = USERS[next.user] ?? '';
-    const session = model.pick(model.sessions, userId, next.session);
+    const session = model.pick(model.logins, userId, next.session);
     const key = model.pick(model.keys, userId, next.key);
     const answer = await this.ask(userId, {
       type: 'removeKey',
@@ -421,9 +446,45 @@ class Pair {
     return { ...login, loginType: 'McpVerified', proof: { message: mcpLoginMessage(7n), signature } };
   }
 
+  async addToken(next: Extract<Step, { do: 'addToken' }>): Promise<void> {
+    const { model } = this;
+    const userId = USERS[next.user] ?? '';
+    const session = model.pick(model.logins, userId, next.session);
+    const key = model.pick(model.keys, userId, next.key);
+    const added = await this.ask(userId, {
+      type: 'addContactSync',
+      keyId: key?.id ?? '0',
+      name: 'device',
+      sessionId: session?.id ?? '0',
+      origin: ORIGIN,
+    });
+    const tokens = model.tokens.filter((token) => token.live && token.key === key);
+    if (!session?.live) same(added, 'SessionNotFound');
+    else if (!key?.active) same(added, 'KeyNotFound');
+    else if (!key.cardDavAccess) same(added, 'Forbidden');
+    else if (tokens.length >= CONTACT_SYNC_TOKENS_MAX) same(added, 'ContactSyncLimitReached');
+    else if (typeof added === 'string') throw new Error(added);
+    else {
+      const { token, record } = added;
+      model.sessions.push({ id: record.id, userId, token, kind: 'contactSync', key, live: true });
+    }
+  }
+
+  async removeToken(next: Extract<Step, { do: 'removeToken' }>): Promise<void> {
+    const userId = USERS[next.user] ?? '';
+    const token = this.model.pick(this.model.tokens, userId, next.token);
+    const removed = await this.ask(userId, {
+      type: 'removeContactSync',
+      id: token?.id ?? '0',
+      origin: ORIGIN,
+    });
+    same(removed, token?.live ? null : 'NotFound');
+    if (token !== undefined) token.live = false;
+  }
+
   async closeOthers(next: Extract<Step, { do: 'closeOthers' }>): Promise<void> {
     const userId = USERS[next.user] ?? '';
-    const current = this.model.pick(this.model.sessions, userId, next.session);
+    const current = this.model.pick(this.model.logins, userId, next.session);
     if (!current?.live) return;
     const closed = await this.ask(userId, {
       type: 'closeSessions',
@@ -431,7 +492,10 @@ class Pair {
       others: true,
       origin: ORIGIN,
     });
-    const expected = this.model.end((session) => session.userId === userId && session !== current);
+    const { logins } = this.model;
+    const expected = this.model.end(
+      (session) => session.userId === userId && session !== current && logins.includes(session),
+    );
     same(closed, { sessionsClosed: expected, currentClosed: false });
   }
 
@@ -463,13 +527,14 @@ class Pair {
       },
     });
     for (const session of this.model.sessions) {
-      const entered = gate.authenticate(session.token, session.kind, undefined, {
-        address: '',
-        userAgent: '',
-      });
+      const { token, kind, userId } = session;
+      const client = { address: '', userAgent: '' };
+      const entered = gate.authenticate(token, kind, undefined, client, { username: userId });
       same(entered?.session.keyId, session.live ? session.key.id : undefined);
-      const wrong = session.kind === 'browser' ? 'mcp' : 'browser';
-      same(gate.authenticate(session.token, wrong, undefined, { address: '', userAgent: '' }), undefined);
+      const wrong = kind === 'browser' ? 'mcp' : kind === 'mcp' ? 'contactSync' : 'browser';
+      same(gate.authenticate(token, wrong, undefined, client, { username: userId }), undefined);
+      if (kind === 'contactSync')
+        same(gate.authenticate(token, kind, undefined, client, { username: '103' }), undefined);
     }
   }
 }

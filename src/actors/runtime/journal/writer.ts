@@ -26,6 +26,7 @@ export const INDEXES: readonly IndexName[] = [
   'credentialId',
   'sessionHash',
   'sidHash',
+  'contactSync',
   'appId',
   'crc32',
   'contact',

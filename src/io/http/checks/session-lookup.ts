@@ -15,13 +15,15 @@ import { hashToken } from '../../../domain/ids.ts';
 import type { Role } from '../../../domain/roles.ts';
 import type { SessionContext, SessionKind } from '../../../domain/sessions.ts';
 import type { Clock } from '../../../domain/time.ts';
-import type { SessionLookup } from '../table/route.ts';
+import type { SessionLookup, SessionTerms } from '../table/route.ts';
 
 /**
  * Cached owners of the sessions of one kind; reading the index costs more than the rest of the lookup. Twice the number
  * of live accounts, because a full cache is cleared as a whole.
  */
 const OWNERS_CACHED_MAX = 200_000;
+
+const NO_TERMS: SessionTerms = {};
 
 interface SessionLookupOptions {
   readonly actors: ActorSystem;
@@ -74,9 +76,13 @@ function readOwner(actors: ActorSystem, kind: SessionKind, hash: string): Sessio
 export function createSessionLookup(options: SessionLookupOptions): SessionLookup {
   const { actors, clock, adminPublicKeys, onTouchFailed, staff } = options;
   // A session never changes its owner, and the owner checks it every time: an entry cannot be stale.
-  const owners = { browser: new Map<string, SessionOwner>(), mcp: new Map<string, SessionOwner>() };
+  const owners: Record<SessionKind, Map<string, SessionOwner>> = {
+    browser: new Map(),
+    mcp: new Map(),
+    contactSync: new Map(),
+  };
   return {
-    authenticate(token, kind, charge, _client, audience = null) {
+    authenticate(token, kind, charge, _client, { audience = null, username } = NO_TERMS) {
       const hash = hashToken(token);
       if (hash === undefined) return undefined;
       const known = owners[kind];
@@ -92,6 +98,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
         role: staff?.roleOf(userId),
         charge,
         audience,
+        username,
       };
       const authenticated = actors.now(user, userId, command);
       if (authenticated === undefined || !isAllowedByApp(actors, authenticated.session)) {

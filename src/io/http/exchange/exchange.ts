@@ -70,7 +70,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   incoming: IncomingStream | undefined;
   session: SessionContext | undefined;
   proxySendsFiles = false;
-  /** CORS fields of the answer. */
+  asksForBasic = false;
   cors: HeaderList = [];
   /** The limits of its route were not charged yet. */
   inAccessCheck = true;

@@ -2,12 +2,15 @@
 import { GatewayError } from '../../../domain/errors.ts';
 import { isToken } from '../../../domain/ids.ts';
 import { reaches } from '../../../domain/roles.ts';
+import { isBasic, isConfidential, isFromBrowser, readBasic } from '../checks/basic.ts';
 import { checkCaller } from '../checks/origin.ts';
 import { checkSession } from '../checks/session-check.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { readBearer, sidsOf } from '../exchange/request.ts';
 import type { AnyRoute } from '../table/route.ts';
 import type { PipelineContext, RoutedExchange } from './stage.ts';
+
+const SESSION_CHARGE = { scope: 's', cost: 1 } as const;
 
 /** Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`. */
 export function authenticate(exchange: RoutedExchange, pipeline: PipelineContext): boolean {
@@ -17,7 +20,11 @@ export function authenticate(exchange: RoutedExchange, pipeline: PipelineContext
   const bearer = ready.readsBearer && /^bearer\b/i.test(exchange.head.joined('authorization', ',') ?? '');
   checkCaller(exchange.site, exchange.head, ready, bearer, exchange.upgradeContext !== undefined);
   exchange.inAccessCheck = false;
-  if (route.auth !== 'none') findSession(exchange, bearer);
+  if (route.takesBasic?.(exchange.head.path) === true && isConfidential(exchange, pipeline.addresses)) {
+    exchange.asksForBasic = !isFromBrowser(exchange);
+    if (isBasic(exchange.head.joined('authorization', ','))) findDevice(exchange);
+    else findSession(exchange, bearer);
+  } else if (route.auth !== 'none') findSession(exchange, bearer);
   if (ready.role !== undefined && !reaches(exchange.session?.role, ready.role))
     throw new GatewayError('Forbidden');
   return true;
@@ -44,7 +51,7 @@ function findSession(exchange: RoutedExchange, bearer: boolean): void {
   const { route, counted } = exchange.ready;
   // With a bearer the cookie is ignored (docs/SECURITY.md).
   const token = bearer ? readBearer(exchange.head.header('authorization')) : liveSidOf(exchange);
-  const charge = counted ? ({ scope: 's', cost: 1 } as const) : undefined;
+  const charge = counted ? SESSION_CHARGE : undefined;
   const authenticated =
     token === undefined
       ? undefined
@@ -61,6 +68,23 @@ function findSession(exchange: RoutedExchange, bearer: boolean): void {
   if (!needed) return;
   exchange.limiter.chargeAnonymous(1);
   throw new GatewayError('SessionNotFound');
+}
+
+/** The token of a device. An unknown one is a guess, and so is a token with the name of another account. */
+function findDevice(exchange: RoutedExchange): void {
+  const { limiter, services } = exchange;
+  limiter.checkUnknownKeys();
+  const sent = readBasic(exchange.head.header('authorization'));
+  const charge = exchange.ready.counted ? SESSION_CHARGE : undefined;
+  const found =
+    sent && checkSession(services.sessionLookup, exchange, sent.password, 'contactSync', charge, sent);
+  if (found === undefined) {
+    limiter.chargeAnonymous(1);
+    limiter.chargeUnknownKey();
+    throw new GatewayError('SessionNotFound');
+  }
+  exchange.session = found.session;
+  limiter.noteSession(found.quotaResult);
 }
 
 /** The `sid` of the request. Of several, the only one that opens a session; undefined when two do. */

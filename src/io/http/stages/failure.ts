@@ -18,14 +18,21 @@ const CLOSING: ReadonlySet<ErrorName> = new Set<ErrorName>(['BodyTooLarge', 'Bod
 export function failure(context: RouteContext, error: GatewayError, form: FailureForm): Reply {
   context.limiter.noteRefusal(error, context.holder);
   const reply = form(error, context) ?? errorReply(error);
-  const hints = reply.status === errorRow(error.row).status ? hintsOf(error) : NONE;
+  const hints = reply.status === errorRow(error.row).status ? hintsOf(error, context) : NONE;
   return reply.withError(reply.error ?? error.row, [...reply.headers, ...hints]);
 }
 
 const NONE: HeaderList = [];
 
-/** `Retry-After` if a repeat may succeed; the coding that is taken, where another one was refused and there alone. */
-function hintsOf({ row, retryAfterSeconds }: GatewayError): HeaderList {
+/** Fields that devices which sync contacts wait for. */
+const BASIC_CHALLENGE: HeaderList = [['WWW-Authenticate', 'Basic realm="contacts", charset="UTF-8"']];
+
+/**
+ * `Retry-After` if a repeat may succeed; the coding that is taken, where another one was refused and there alone; the scheme
+ * that a device of contact sync waits for.
+ */
+function hintsOf({ row, retryAfterSeconds }: GatewayError, { asksForBasic }: RouteContext): HeaderList {
+  if (row === 'SessionNotFound' && asksForBasic) return BASIC_CHALLENGE;
   if (row === 'UnsupportedContentCoding') return [['Accept-Encoding', 'identity']];
   return retryAfterSeconds === undefined ? [] : [['Retry-After', String(retryAfterSeconds)]];
 }

@@ -49,19 +49,26 @@ interface AuthenticatedSession {
   readonly quotaResult: QuotaResult | undefined;
 }
 
+/** What else must be true of a session. */
+export interface SessionTerms {
+  /** Path of the resource that the token must be issued for (RFC 8707); null or absent: a session that is bound to none. */
+  readonly audience?: string | null;
+  /** Of a contact sync token, which opens nothing without it: user id or proven contact of its account. */
+  readonly username?: string;
+}
+
 /** Finds the session of a token. Synchronous: the owner is an actor in this process. */
 export interface SessionLookup {
   /**
    * Checks that the token's session is live, records its use and charges the scope in one call. Undefined for an
-   * unknown, expired or ended session, which is charged nothing. `audience`: the path of the resource that the token
-   * must be issued for (RFC 8707); null or absent: a session that is bound to none.
+   * unknown, expired or ended session, which is charged nothing.
    */
   authenticate(
     token: string,
     kind: SessionKind,
     charge: { scope: ScopeCode; cost: number } | undefined,
     client: ClientInfo,
-    audience?: string | null,
+    terms?: SessionTerms,
   ): AuthenticatedSession | undefined;
 }
 
@@ -114,6 +121,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly upgradeContext: UpgradeContext | undefined;
   readonly session: Session;
   readonly client: ClientInfo;
+  /** Of a path of contact sync: a 401 names the scheme of devices, which no browser sees. */
+  readonly asksForBasic: boolean;
   /** The peer is a trusted proxy that sends files itself when the answer names one (`SendfileBehind`). */
   readonly proxySendsFiles: boolean;
   /** Lower-case name. A repeated header reads as undefined and is listed in `repeatedHeaders`. */
@@ -218,6 +227,8 @@ interface RouteDefinition<
   A extends AuthRule = AuthRule,
 > {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | AskedMethod;
+  /** The route has every method of its path; the API description shows `method`. */
+  readonly everyMethod?: true;
   /** `:name` marks a parameter. */
   readonly path: string;
   /** People type the address: with a slash at its end it is the same. */
@@ -275,6 +286,8 @@ interface RouteDefinition<
   asksFor?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */
   isPublic?(rawPath: string): boolean;
+  /** Undecoded paths on which a contact sync token counts (`Authorization: Basic`). */
+  takesBasic?(rawPath: string): boolean;
   /** With `eitherOptional`: parameters with which a bearer of no live session is ignored (spec 4.7 rule 3). */
   ignoresStaleBearer?(params: Readonly<Record<string, string>>): boolean;
   /** Former names of fields in query and body; both names are read. */

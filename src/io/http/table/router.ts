@@ -52,6 +52,8 @@ interface PathEntry {
   /** Undefined: any text except the empty one. */
   readonly segments: readonly (string | undefined)[];
   readonly routes: Map<string, ReadyRoute>;
+  /** Takes the methods that no route of the path has. */
+  every?: ReadyRoute;
 }
 
 export interface Router {
@@ -72,9 +74,10 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
     const patterned = route.path.includes('/:') ? parameterized : fixed;
     const group = route.serves === undefined ? patterned : open;
     const shape = route.path.replace(/\/:[^/]+/g, '/:');
-    const entry = group.get(shape) ?? { segments: shapeOf(route.path), routes: new Map() };
+    const entry: PathEntry = group.get(shape) ?? { segments: shapeOf(route.path), routes: new Map() };
     if (entry.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
     entry.routes.set(route.method, ready);
+    if (route.everyMethod === true) entry.every = ready;
     group.set(shape, entry);
     if (route.slashToo === true)
       group.set(`${shape}/`, { segments: shapeOf(`${route.path}/`), routes: entry.routes });
@@ -125,7 +128,7 @@ function bodyMaxBytesOf({ body, bodyMaxBytes }: AnyRoute): number {
 }
 
 function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>, path = ''): Match {
-  const ready = entry.routes.get(method) ?? (method === 'HEAD' ? entry.routes.get('GET') : undefined);
+  const ready = entry.routes.get(method) ?? (method === 'HEAD' ? entry.routes.get('GET') : entry.every);
   if (ready !== undefined && ready.route.asksFor?.(path) !== false) return { found: 'route', ready, params };
   const routes = [...entry.routes.values()].map(({ route }) => route);
   const offered = routes.filter((route) => route.notOffered !== true && route.asksFor?.(path) !== false);

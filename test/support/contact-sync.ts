@@ -1,0 +1,114 @@
+/** Accounts with contact sync before a module on node:http, which says what reached it. */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ASKED_METHODS } from '../../src/domain/config/configuration.ts';
+import { createModuleClient } from '../../src/io/modules/client.ts';
+import type { ModuleRules } from '../../src/io/proxy/reach.ts';
+import type { WebSockets } from '../../src/io/proxy/web-sockets.ts';
+import { createContactSyncRoutes } from '../../src/io/routes/contact-sync.ts';
+import { createProxyRoutes, type ProxyDeps } from '../../src/io/routes/proxy.ts';
+import {
+  type Account,
+  type AccountFixture,
+  type AccountFixtureOptions,
+  type Answer,
+  cookie,
+  startAccounts,
+} from './account.ts';
+import { connectRaw, type RawAnswer, requestText } from './http.ts';
+
+export interface Reached {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface ContactSyncFixture extends AccountFixture {
+  /** What the module was asked, in its order. */
+  readonly reached: Reached[];
+  send(method: string, path: string, headers?: Record<string, string>, body?: string): Promise<RawAnswer>;
+  /** Allows the account's key, or takes that back. */
+  allow(account: Account, cardDavAccess?: boolean, keyId?: string): Promise<Answer>;
+  add(account: Account, body?: object): Promise<Answer>;
+  /** A token of an allowed key. */
+  token(account: Account, keyId?: string): Promise<{ readonly id: string; readonly token: string }>;
+}
+
+interface Options extends AccountFixtureOptions {
+  /** Of the module `people`. */
+  readonly rules?: ModuleRules;
+}
+
+export function basic(username: string, token: string): Record<string, string> {
+  return { Authorization: `Basic ${Buffer.from(`${username}:${token}`).toString('base64')}` };
+}
+
+export async function startContactSync(options: Options = {}): Promise<ContactSyncFixture> {
+  const reached: Reached[] = [];
+  const backend = http.createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      const { method = '', url = '', headers } = request;
+      reached.push({ method, url, headers, body: Buffer.concat(parts).toString() });
+      response.writeHead(207, { 'content-type': 'application/xml', DAV: '1, addressbook' }).end('<ok/>');
+    });
+  });
+  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
+  const address = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  const { rules = { contactSync: true, methods: ASKED_METHODS.slice(0, 4) }, ...accountOptions } = options;
+  let closeModules: () => Promise<void> = async () => undefined;
+  const accounts = startAccounts({
+    ...accountOptions,
+    routes: (_actors, bounds) => {
+      const modules = createModuleClient({ clock: Date.now, bounds });
+      closeModules = () => modules.close();
+      const deps: ProxyDeps = {
+        modules,
+        sockets: {} as WebSockets,
+        moduleAddresses: new Map([
+          ['people', address],
+          ['core', address],
+        ]),
+        moduleRules: new Map<string, ModuleRules>([
+          ['core', {}],
+          ['people', rules],
+        ]),
+        catalog: { current: { policy: { personalReads: true } } } as ProxyDeps['catalog'],
+      };
+      return [...createContactSyncRoutes(deps), ...createProxyRoutes(deps)];
+    },
+  });
+  const send: ContactSyncFixture['send'] = async (method, path, headers = {}, body) => {
+    const connection = connectRaw(accounts.http.port);
+    connection.send(requestText(method, path, headers, body));
+    try {
+      return await connection.answer(method === 'HEAD');
+    } finally {
+      connection.close();
+    }
+  };
+  const add: ContactSyncFixture['add'] = (account, body = { keyId: account.keyId, name: 'Phone' }) =>
+    accounts.post('/auth/v1/contact_sync/token', body, cookie(account.sid));
+  const allow: ContactSyncFixture['allow'] = (account, cardDavAccess = true, keyId = account.keyId) =>
+    accounts.post('/auth/v1/keys/update_key', { keyId, cardDavAccess }, cookie(account.sid));
+  return {
+    ...accounts,
+    reached,
+    send,
+    allow,
+    add,
+    async token(account, keyId = account.keyId) {
+      const { result, error } = await add(account, { keyId });
+      if (error !== undefined) throw new Error(JSON.stringify(error));
+      return result as { id: string; token: string };
+    },
+    async close() {
+      await accounts.close();
+      await closeModules();
+      backend.closeAllConnections();
+      await new Promise((resolve) => backend.close(resolve));
+    },
+  };
+}
