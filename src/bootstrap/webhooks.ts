@@ -52,7 +52,9 @@ export function createWebhookPort({ eventLog, delivery, mayPublish, log }: Webho
     async tell({ type, ownerId, data }) {
       try {
         if (!mayPublish()) throw new GatewayError('NotWithCluster');
-        await (await eventLog()).publish({ type, userId: ownerId, data });
+        const { appId } = data;
+        const isForApp = type === 'AppApprovalChanged' && typeof appId === 'string';
+        await (await eventLog()).publish({ type, userId: ownerId, ...(isForApp && { appId }), data });
         return { ok: true, value: null };
       } catch (error) {
         log.write('webhookEventLost', { err: error, type });

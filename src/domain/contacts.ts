@@ -11,6 +11,9 @@ export interface Contact {
   readonly address: string;
 }
 
+/** Contacts of one account, at most. */
+export const CONTACTS_MAX = 5;
+
 /** ITU-T E.164: a plus sign, a country code that does not begin with 0, at most 15 digits in all. */
 const PHONE = /^\+[1-9][0-9]{6,14}$/;
 /** RFC 5321 4.5.3.1: 64 characters before the sign, 254 in all (with the angle brackets of a path 256). */
@@ -42,6 +45,16 @@ export function parseEmail(text: string): Contact | undefined {
 /** Only A to Z: the general mapping turns some other letters (the Kelvin sign) into ASCII ones. */
 function lowerAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+export function hasContact(contacts: readonly Contact[], contact: Contact): boolean {
+  const key = contactKey(contact);
+  return contacts.some((each) => contactKey(each) === key);
+}
+
+export function withoutContact(contacts: readonly Contact[], contact: Contact): readonly Contact[] {
+  const key = contactKey(contact);
+  return contacts.filter((each) => contactKey(each) !== key);
 }
 
 /** Name in the index of contacts. */

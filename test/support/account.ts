@@ -17,6 +17,7 @@ import type { Site } from '../../src/domain/site.ts';
 import type { Challenges } from '../../src/io/accounts/challenges.ts';
 import { createSessionLookup } from '../../src/io/http/checks/session-lookup.ts';
 import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
+import { accountRoutes as profileRoutes } from '../../src/io/routes/account.ts';
 import { createAuthRoutes, type LoginDeps } from '../../src/io/routes/auth.ts';
 import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import { createKeyRoutes } from '../../src/io/routes/keys.ts';
@@ -38,6 +39,7 @@ function accountRoutes(deps: LoginDeps): AnyRoute[] {
     loginEmail,
     ...createKeyRoutes(deps),
     mcpLogin,
+    ...profileRoutes,
     endSessions,
     loginLog,
     logout,

@@ -19,6 +19,9 @@ export type LogEventName =
   | 'host_revoked'
   | 'contact_sync_added'
   | 'token_reused'
+  | 'contact_added'
+  | 'contact_removed'
+  | 'sessions_ended_by_admin'
   | 'key_added_by_admin'
   | 'key_changed_by_admin'
   | 'key_removed_by_admin';
@@ -59,6 +62,12 @@ export function hostLogged(
   const { keyId, appId, loginType } = host;
   const kind = event === 'host_refused' ? 'browser' : 'mcp';
   return logged(event, isRefusal ? row : null, { kind, loginType, keyId, appId }, origin, turn, reason);
+}
+
+/** The event of a change of the account, of the session that asked for it. */
+export function accountLogged(event: LogEventName, by: LogSubject, origin: LogOrigin, turn: Turn) {
+  const { kind, loginType, keyId, appId } = by;
+  return logged(event, null, { kind, loginType, keyId, appId }, origin, turn);
 }
 
 /** `row`: of a refusal. */

@@ -1,5 +1,5 @@
 /** Logins with a one-time code: sessions without a key, and the account that the first one of a contact creates. */
-import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
+import { type ContactChannel, contactKey, hasContact } from '../../domain/contacts.ts';
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';
 import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
@@ -42,6 +42,8 @@ export function codeLogin(
   const { channel, origin, previous } = command;
   if (state.blocked) return blocked(state, command, turn);
   const newAccount = state.createdMs === null;
+  // It was removed, or went with the account, since the index was read.
+  if (!newAccount && !hasContact(state.contacts, command)) return refuse('ChallengeExpired');
   const own = previous !== undefined && previous.userId === state.userId;
   const { change, session, token } = openSession(
     state,

@@ -2,7 +2,7 @@
  * Contact sync tokens of one account: adding and removal. A token is a session of the kind `contactSync`, so that it ends
  * with its key, the flag of the key and a block as other sessions do, in the same commit.
  */
-import { contactKey, parseEmail, parsePhone } from '../../domain/contacts.ts';
+import { hasContact, parseEmail, parsePhone } from '../../domain/contacts.ts';
 import { hasFlag, KeyFlag } from '../../domain/keys.ts';
 import { CONTACT_SYNC_TOKENS_MAX } from '../../domain/sessions.ts';
 import { audited, type Origin, outcome, type UserOutcome } from '../change.ts';
@@ -69,8 +69,8 @@ export function contactSyncTokens({ sessions }: UserState): SessionRecord[] {
 }
 
 /** Is it the user id or a proven contact of the account, in any spelling that a log-in takes? */
-export function isNamed({ userId, contact }: UserState, username: string): boolean {
+export function isNamed({ userId, contacts }: UserState, username: string): boolean {
   if (username === userId) return true;
   const named = parsePhone(username) ?? parseEmail(username);
-  return named !== undefined && contact !== null && contactKey(named) === contactKey(contact);
+  return named !== undefined && hasContact(contacts, named);
 }

@@ -120,10 +120,10 @@ function refusedBrowserChange(
  */
 function isLastBrowserKey(state: UserState, key: UserKey): boolean {
   const others = activeKeys(state).filter((each) => each.id !== key.id && mayLogIn(each));
-  return state.contact === null && mayLogIn(key) && others.length === 0;
+  return state.contacts.length === 0 && mayLogIn(key) && others.length === 0;
 }
 
-function mayLogIn(key: UserKey): boolean {
+export function mayLogIn(key: UserKey): boolean {
   return !hasFlag(key.flags, KeyFlag.NoBrowserLogin);
 }
 

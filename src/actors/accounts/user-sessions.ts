@@ -18,6 +18,7 @@ import {
 import { type Claim, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
+import { accountLogged } from './login-log.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { endOf, isExpired, outdated } from './session-expiry.ts';
 import type { EndSession } from './user-messages.ts';
@@ -219,8 +220,19 @@ export function closeSessions(
       : chosen.some((session) => session.grantId === id),
   );
   if (chosen.length === 0 && grants.length === 0) return { reply };
-  const audit = audited(state, turn, 'sessions_closed', command.origin, { count: chosen.length });
-  return outcome([endGrants(state, grants, chosen), audit], reply);
+  const ended = endGrants(state, grants, chosen);
+  return outcome([ended, ...sessionsEnded(state, command.origin, chosen.length, turn)], reply);
+}
+
+/** An admin's act is an event of its own in the audit log; the owner reads in the login log that it was one. */
+function sessionsEnded(state: UserState, origin: Origin, count: number, turn: Turn): Change[] {
+  if (origin.by === undefined) return [audited(state, turn, 'sessions_closed', origin, { count })];
+  const subject = { kind: 'browser', loginType: null, keyId: null, appId: null } as const;
+  const nowhere = { ip: '', userAgent: '' };
+  return [
+    { events: [accountLogged('sessions_ended_by_admin', subject, nowhere, turn)] },
+    audited(state, turn, 'sessions_ended_by_admin', origin, { count }),
+  ];
 }
 
 /** Blocking ends every session before the answer is sent. */

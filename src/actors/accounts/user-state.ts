@@ -3,6 +3,7 @@
  * it. Secrets are in none of them: a session is known by the SHA-256 of its token.
  */
 
+import { hasContact, withoutContact } from '../../domain/contacts.ts';
 import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
 import { ownText } from '../runtime/journal/own-strings.ts';
 import { withAccess, withApp } from './access-list.ts';
@@ -28,7 +29,8 @@ export function initialUser(userId: string): UserState {
     createdMs: null,
     handle: '',
     blocked: false,
-    contact: null,
+    nickname: null,
+    contacts: NONE,
     keys: NONE,
     sessions: NONE,
     log: NONE,
@@ -58,9 +60,11 @@ export function restoredUser(state: UserState, userId: string): UserState {
 export function evolveUser(state: UserState, event: UserEvent): UserState {
   switch (event.type) {
     case 'accountCreated':
-      return changed(state, { createdMs: event.utcMs, handle: event.handle, contact: event.contact ?? null });
     case 'contactLinked':
-      return changed(state, { contact: state.contact ?? event.contact });
+    case 'contactAdded':
+    case 'contactRemoved':
+    case 'nicknameSet':
+      return changed(state, changedProfile(state, event));
     case 'keyAdded':
       return changed(state, { keys: withRecord(state.keys, keptKey(event.key, state.userId)) });
     case 'keyProven':
@@ -132,6 +136,27 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
   }
 }
 
+type ProfileEvent = Extract<
+  UserEvent,
+  { type: 'accountCreated' | 'contactLinked' | 'contactAdded' | 'contactRemoved' | 'nicknameSet' }
+>;
+
+function changedProfile({ contacts }: UserState, event: ProfileEvent): Partial<UserState> {
+  switch (event.type) {
+    case 'accountCreated': {
+      const { utcMs: createdMs, handle, contact } = event;
+      return { createdMs, handle, contacts: contact === undefined ? NONE : [contact] };
+    }
+    case 'contactLinked':
+    case 'contactAdded':
+      return hasContact(contacts, event.contact) ? {} : { contacts: [...contacts, event.contact] };
+    case 'contactRemoved':
+      return { contacts: withoutContact(contacts, event.contact) };
+    case 'nicknameSet':
+      return { nickname: event.nickname };
+  }
+}
+
 function opened(state: UserState, session: SessionRecord, as: SessionOpening): UserState {
   const kept = keptSession(session, state.keys);
   const { keyId, createdMs } = kept;
@@ -156,7 +181,8 @@ function changed(state: UserState, change: Partial<UserState>): UserState {
     createdMs: state.createdMs,
     handle: state.handle,
     blocked: state.blocked,
-    contact: state.contact,
+    nickname: state.nickname,
+    contacts: state.contacts,
     keys: state.keys,
     sessions: state.sessions,
     log: state.log,

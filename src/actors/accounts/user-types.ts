@@ -92,8 +92,10 @@ export interface UserState {
   /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
   readonly handle: string;
   readonly blocked: boolean;
-  /** Where one-time codes are sent, of an account that was created by one. */
-  readonly contact: Contact | null;
+  /** What the person wants to be called. */
+  readonly nickname: string | null;
+  /** Addresses that one-time codes log in from, in the order of their adding. */
+  readonly contacts: readonly Contact[];
   /** In the order of their adding, removed ones included (spec 3: the record is kept). */
   readonly keys: readonly UserKey[];
   /** In the order of their opening. */
@@ -124,6 +126,9 @@ export type UserEvent =
     }
   /** Of version 1 alone: a contact of an account that was there already. */
   | { readonly type: 'contactLinked'; readonly contact: Contact }
+  | { readonly type: 'contactAdded'; readonly contact: Contact }
+  | { readonly type: 'contactRemoved'; readonly contact: Contact }
+  | { readonly type: 'nicknameSet'; readonly nickname: string | null }
   | { readonly type: 'keyAdded'; readonly key: UserKey }
   | { readonly type: 'keyProven'; readonly keyId: string }
   | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }

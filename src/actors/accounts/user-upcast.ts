@@ -1,7 +1,7 @@
 /**
- * Accounts of versions 1 to 8 in the present form; the shape of a field says whether it is old. 1: sessions by id, lists of
- * contacts, bare ids of applications. 2: keys by id. 7: one former refresh token of a host. Without: 3 used challenges, 4
- * Idempotency-Keys, 5 connected hosts, 6 entries that sessions and grants came in by (stay without), 8 contact sync tokens.
+ * Accounts of versions 1 to 8 in the present form; the shape of a field says whether it is old. 1: sessions by id, bare ids
+ * of applications. 2: keys by id. 7: one former refresh token of a host. 2 to 8: one contact, no nickname. Without: 3 used
+ * challenges, 4 Idempotency-Keys, 5 hosts, 6 entries of sessions and grants (stay without), 8 contact sync tokens.
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
@@ -36,6 +36,7 @@ interface Earlier {
   readonly usedChallenges?: readonly UsedChallenge[];
   readonly contact?: Contact | null;
   readonly contacts?: readonly Contact[];
+  readonly nickname?: string | null;
   readonly apps?: readonly AppEntry[];
   readonly appsPlaced?: number;
   readonly appIds?: readonly string[];
@@ -58,8 +59,8 @@ function listed<T extends { readonly id: string }>(
 }
 
 function upcastState(earlier: Earlier & UserState): UserState {
-  const { contacts, appIds, ...kept } = earlier;
-  const { sessions, keys, usedChallenges, contact, apps, appsPlaced, appAccess, hostGrants } =
+  const { contact, appIds, ...kept } = earlier;
+  const { sessions, keys, usedChallenges, contacts, nickname, apps, appsPlaced, appAccess, hostGrants } =
     earlier as Earlier;
   // Names and addresses of those were kept nowhere: their own actors did not exist yet.
   const entries = apps ?? (appIds ?? []).map((appId): AppEntry => ({ appId, name: '', url: '' }));
@@ -75,7 +76,8 @@ function upcastState(earlier: Earlier & UserState): UserState {
     keys: listed(keys),
     sessions: listed(sessions),
     usedChallenges: usedChallenges ?? [],
-    contact: contact ?? contacts?.[0] ?? null,
+    nickname: nickname ?? null,
+    contacts: contacts ?? (contact ? [contact] : []),
     apps: entries,
     appsPlaced: appsPlaced ?? entries.length,
     appAccess: access,

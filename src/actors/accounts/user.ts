@@ -4,6 +4,7 @@
  */
 
 import type { SealedKey } from '../../domain/apps.ts';
+import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import { grantEndMs } from '../../domain/oauth/grants.ts';
 import type { RemovedApp, SettledApp } from '../apps/app-messages.ts';
@@ -30,6 +31,7 @@ import {
   contactSyncTokens,
   removeContactSync,
 } from './user-contact-sync.ts';
+import { addContact, type ProfileCommand, removeContact, setNickname } from './user-contacts.ts';
 import { type AddedKey, activeKeys, decideEnrollment, type EnrollmentCommand } from './user-enrollment.ts';
 import {
   decideConsent,
@@ -98,6 +100,7 @@ type UserCommand =
   | AppsCommand
   | GrantCommand
   | ContactSyncCommand
+  | ProfileCommand
   | UserMessage
   | UserTimer;
 
@@ -126,6 +129,8 @@ export interface AccountView {
   readonly keys: readonly UserKey[];
   /** Null: there is no such account. */
   readonly createdMs: number | null;
+  readonly nickname: string | null;
+  readonly contacts: readonly Contact[];
   /** Applications that the user registered, and those that may act for the user or no longer may. */
   readonly apps: readonly AppEntry[];
   readonly appAccess: readonly AppAccess[];
@@ -138,6 +143,7 @@ function frees(command: UserCommand): boolean {
     case 'closeSessions':
     case 'removeKey':
     case 'loseKey':
+    case 'removeContact':
     case 'revokeAppAccess':
     case 'removeApp':
     case 'appSettled':
@@ -184,6 +190,9 @@ interface UserReplies {
   readonly endGrant: EndedGrant;
   readonly addContactSync: AddedContactSync;
   readonly removeContactSync: null;
+  readonly addContact: readonly Contact[];
+  readonly removeContact: readonly Contact[];
+  readonly setNickname: string | null;
   readonly endSession: number;
   readonly closeSessions: ClosedSessions;
   readonly touchSession: null;
@@ -268,6 +277,9 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     endGrant,
     addContactSync,
     removeContactSync,
+    addContact,
+    removeContact,
+    setNickname,
     setBlocked,
     sweep,
   },
@@ -288,8 +300,19 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
 });
 
 function accountOf(state: UserState): AccountView {
-  const { createdMs, handle, blocked, apps, appAccess } = state;
-  return { exists: createdMs !== null, createdMs, handle, blocked, keys: activeKeys(state), apps, appAccess };
+  const { createdMs, handle, blocked, nickname, contacts, apps, appAccess } = state;
+  const keys = activeKeys(state);
+  return {
+    exists: createdMs !== null,
+    createdMs,
+    handle,
+    blocked,
+    nickname,
+    contacts,
+    keys,
+    apps,
+    appAccess,
+  };
 }
 
 function liveSessions(

@@ -3,7 +3,7 @@
 import { type AppView, GATEWAY_OWNER_ID } from '../../domain/apps.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { formatIndexEntry } from './app-access-index.ts';
-import { appRecord, toUser } from './app-change.ts';
+import { appRecord, approvalNotices, toUser } from './app-change.ts';
 import {
   type AppEvent,
   type AppFlags,
@@ -65,7 +65,10 @@ export function administer(
         onConflict: 'InternalError',
       },
     ],
-    send: notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick, over })),
+    send: [
+      ...notified.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick, over })),
+      ...approvalNotices(state, next),
+    ],
     audit: [
       appRecord(turn, 'app_administered', by, { appId: state.id, address, ...Object.fromEntries(values) }),
     ],

@@ -17,7 +17,7 @@ import {
 import type { Protocol } from '../runtime/protocol.ts';
 import { formatIndexEntry } from './app-access-index.ts';
 import { type AdministerApp, administer } from './app-administration.ts';
-import { appRecord, toUser } from './app-change.ts';
+import { appRecord, approvalNotices, toUser } from './app-change.ts';
 import { type AppKeyCommand, endKeyOverlap, rotateKey } from './app-keys.ts';
 import {
   APP,
@@ -170,7 +170,11 @@ function configure(state: AppState, command: ConfigureApp, turn: Turn): Decision
   return {
     events,
     claims,
-    send: [settled(ownerId, commandId, reply), ...closing.send],
+    send: [
+      settled(ownerId, commandId, reply),
+      ...closing.send,
+      ...(created ? [] : approvalNotices(state, after)),
+    ],
     audit:
       events.length === 0 ? [] : [appRecord(turn, created ? 'app_created' : 'app_updated', ownerId, fields)],
   };

@@ -11,9 +11,9 @@ import type {
   WebhookNotice,
 } from '../../domain/webhooks/types.ts';
 import type { AuditRecord, Handlers, Message, Outcome, Turn } from '../runtime/actor.ts';
-import { messageTo, type Protocol } from '../runtime/protocol.ts';
-import { appRecord } from './app-change.ts';
-import { APP, type TellOwner } from './app-messages.ts';
+import type { Protocol } from '../runtime/protocol.ts';
+import { appRecord, notice } from './app-change.ts';
+import type { TellOwner } from './app-messages.ts';
 import {
   type AppEvent,
   type AppState,
@@ -181,14 +181,10 @@ function settle(
     [...judged.events, { type: 'attemptLogged' }],
     [
       lineMessage(state.id, { ...record, number: delivery.attempts + 1 }),
-      ...notices.map((notice) => toOneself(state, notice)),
+      ...notices.map((each) => notice(state, each)),
     ],
     audit,
   );
-}
-
-function toOneself(state: AppState, notice: WebhookNotice): Message {
-  return messageTo(APP, state.id, { type: 'tell', notice });
 }
 
 function disabledRecord(state: AppState, after: DeliveryState, turn: Turn): AuditRecord {
@@ -200,7 +196,7 @@ function noteGap(state: AppState, { after, until }: NoteGap, turn: Turn): Decisi
   const { cursor } = state.delivery;
   if (cursor !== null && cursor.sequence >= until) return unchanged(state);
   const fields = { appId: state.id, after, until };
-  const notice: WebhookNotice = {
+  const gap: WebhookNotice = {
     type: 'WebhookGap',
     ownerId: state.ownerId,
     data: { appId: state.id, name: state.name, after, until },
@@ -212,7 +208,7 @@ function noteGap(state: AppState, { after, until }: NoteGap, turn: Turn): Decisi
   return changed(
     state,
     [moved],
-    [toOneself(state, notice)],
+    [notice(state, gap)],
     [appRecord(turn, 'webhook_gap', state.ownerId, fields)],
   );
 }

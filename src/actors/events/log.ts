@@ -122,7 +122,7 @@ export class JournalEventLog implements EventLog {
     if (journal.full()) throw new GatewayError('StorageFull');
     const tick = administration.tick();
     const wire = wireOf(OWN_MODULE, tick, event.type, JSON.stringify(event.data));
-    const row = journal.pack(ownRow(tick, event.type, event.userId, wire, clock()));
+    const row = journal.pack(ownRow(tick, event, wire, clock()));
     this.#own += 1;
     await administration.write([{ op: 'eventPublish', row }], journal.sizeBytes(row));
   }

@@ -1,6 +1,6 @@
 /** The form in which the journal keeps an event: an array, because a million of them are there. */
 
-import { OWN_MODULE, type StoredEvent } from '../../domain/events/events.ts';
+import { OWN_MODULE, type OwnEvent, type StoredEvent } from '../../domain/events/events.ts';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
 import type { EventRow } from '../runtime/journal/port.ts';
 
@@ -10,9 +10,14 @@ export function rowOf(event: IncomingEvent, acceptedMs: number): EventRow {
   return [module, tick, type, userId, appId, currency, netType, wire, acceptedMs, identity];
 }
 
-/** An event of the gateway itself, for one user. It needs no identity, because it is never sent twice. */
-export function ownRow(tick: string, type: string, userId: string, wire: string, nowMs: number): EventRow {
-  return [OWN_MODULE, tick, type, userId, null, null, null, wire, nowMs, null];
+/** An event of the gateway itself, for one user and perhaps one application. It needs no identity, because it is never sent twice. */
+export function ownRow(
+  tick: string,
+  { type, userId, appId = null }: Pick<OwnEvent, 'type' | 'userId'> & { readonly appId?: string | null },
+  wire: string,
+  nowMs: number,
+): EventRow {
+  return [OWN_MODULE, tick, type, userId, appId, null, null, wire, nowMs, null];
 }
 
 export function eventOf(sequence: number, row: EventRow): StoredEvent {

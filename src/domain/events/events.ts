@@ -30,6 +30,8 @@ export interface StoredEvent {
 export interface OwnEvent {
   readonly type: string;
   readonly userId: string;
+  /** The webhook of this application gets it too. */
+  readonly appId?: string;
   readonly data: Readonly<Record<string, string | number | boolean | null>>;
 }
 
@@ -48,7 +50,8 @@ export interface EventLog {
   /** Calls back after new events are readable. Returns the way to stop that. */
   subscribe(listener: () => void): () => void;
   /**
-   * Adds an event of the gateway's own, module `gateway`. It reaches the browsers of its user and no webhook. Resolves
+   * Adds an event of the gateway's own, module `gateway`. It reaches the browsers of its user, and the webhook
+   * of the application that it names. Resolves
    * when it is on disk. Rejects with `GatewayError`: `StorageFull`, `Stopping`, `JournalUnavailable`.
    */
   publish(event: OwnEvent): Promise<void>;

@@ -33,8 +33,9 @@ export interface Consent {
  * `consent`: it depends on what the person of the event decided; ask, then `allowedBy`.
  */
 export function routeOf(event: RoutedEvent, app: Subscriber): 'yes' | 'no' | 'consent' {
-  if (event.module === OWN_MODULE || event.acceptedMs < app.sinceMs || !passesFilters(event, app))
-    return 'no';
+  if (event.acceptedMs < app.sinceMs || !passesFilters(event, app)) return 'no';
+  // The gateway's own events are for browsers, but for those about the application itself.
+  if (event.module === OWN_MODULE) return event.appId === app.appId ? 'yes' : 'no';
   if (event.userId === undefined || event.userId === app.ownerId) return 'yes';
   return app.approved ? 'consent' : 'no';
 }

@@ -120,14 +120,15 @@ export interface WebhookStatus {
   readonly resends: readonly Resend[];
 }
 
-/** Sent to the owner's browsers. */
+/** Sent to the owner's browsers; `AppApprovalChanged` to the webhook of its application too. */
 export interface WebhookNotice {
   readonly type:
+    | 'AppApprovalChanged'
     | 'WebhookFailing'
     | 'WebhookRecovered'
     | 'WebhookDisabled'
     | 'WebhookEventParked'
     | 'WebhookGap';
   readonly ownerId: string;
-  readonly data: Readonly<Record<string, string | number | null>>;
+  readonly data: Readonly<Record<string, string | number | boolean | null>>;
 }

@@ -86,12 +86,7 @@ export async function codeLogin(
   challengeId: string | number,
   code: string,
 ): Promise<CodeLoggedIn> {
-  if (!CODE.test(code)) throw new GatewayError('InvalidInput', `code: expected ${CODE_DIGITS} digits`);
-  const { channel, address, newUserId, newHandle } = await redeem(
-    context,
-    readChallengeId(challengeId),
-    code,
-  );
+  const { channel, address, newUserId, newHandle } = await redeem(context, challengeId, code);
   const userId = context.actors.lookup('contact', contactKey({ channel, address }));
   const command: CodeLogin = {
     type: 'codeLogin',
@@ -105,11 +100,17 @@ export async function codeLogin(
   return countingSignUps(deps, context, () => context.actors.ask(user, newUserId, command));
 }
 
-async function redeem(context: RouteContext, id: number, code: string): Promise<RedeemedCode> {
+/** Uses the code up. Throws `InvalidInput`, `ChallengeExpired`, `InvalidCode`. */
+export async function redeem(
+  context: RouteContext,
+  challengeId: string | number,
+  code: string,
+): Promise<RedeemedCode> {
+  if (!CODE.test(code)) throw new GatewayError('InvalidInput', `code: expected ${CODE_DIGITS} digits`);
   const { actors, session } = context;
   const command: RedeemCode = {
     type: 'redeemCode',
-    id,
+    id: readChallengeId(challengeId),
     code,
     sessionId: session?.id ?? null,
     origin: originOf(context),

@@ -6,6 +6,7 @@ import type { AnyRoute } from '../http/table/route.ts';
 import type { McpDeps } from '../mcp/dispatcher.ts';
 import type { StreamHub } from '../sse/hub.ts';
 import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';
+import { accountRoutes } from './account.ts';
 import { type AdminDeps, createAdminRoutes } from './admin/index.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
@@ -58,6 +59,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     sessions,
     endSessions,
     loginLog,
+    ...accountRoutes,
     connectedHosts,
     endConnectedHost,
     ...createAppRoutes(deps.apiKeys),

@@ -48,6 +48,9 @@ t.test('routing: events of the owner and of all users pass, those of other users
   t.equal(routeOf({ ...EVENT, userId: '101' }, unapproved), 'yes', 'approval is not needed for the owner');
   t.equal(routeOf({ ...EVENT, userId: '102', appId: '77' }, unapproved), 'no');
   t.equal(routeOf({ ...EVENT, module: 'gateway', userId: '101' }, APP), 'no', "the gateway's own");
+  const ownOfApp = { ...EVENT, module: 'gateway', userId: '101', appId: '77' };
+  t.equal(routeOf(ownOfApp, unapproved), 'yes', 'the gateway speaks of the application itself');
+  t.equal(routeOf({ ...ownOfApp, appId: '78' }, APP), 'no', 'the gateway speaks of another one');
   t.equal(routeOf({ ...EVENT, acceptedMs: 999 }, APP), 'no', 'from before the webhook was set');
 });
 
@@ -94,11 +97,8 @@ t.test('routing: any event that gets through satisfies a rule that names it', as
           app.currencies.length > 0 &&
           !app.currencies.some((code) => code.toUpperCase() === each.currency?.toUpperCase())) ||
         (each.netType !== undefined && app.netTypes.length > 0 && !app.netTypes.includes(each.netType));
-      const expected =
-        each.module !== 'gateway' &&
-        each.acceptedMs >= app.sinceMs &&
-        !filtered &&
-        (own || (app.approved && allowed));
+      const isFor = each.module === 'gateway' ? each.appId === app.appId : own || (app.approved && allowed);
+      const expected = each.acceptedMs >= app.sinceMs && !filtered && isFor;
       return passes === expected;
     }),
     runs(20_000),

@@ -3,8 +3,9 @@ import t, { type Test } from 'tap';
 import { CALLER_CLASSES } from '../../../src/domain/access.ts';
 import { BOUND_NAMES } from '../../../src/domain/limits/bounds.ts';
 import { toIso } from '../../../src/domain/time.ts';
+import type { WebhookNotice } from '../../../src/domain/webhooks/types.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
-import { type Answer, cookie, makeKey, mcpProof } from '../../support/account.ts';
+import { type Answer, cookie, makeKey, mcpProof, sidOf } from '../../support/account.ts';
 import { START_MS } from '../../support/actors/actors.ts';
 import { SHOP, startAdmin } from '../../support/admin.ts';
 import { routeTable } from '../../support/route-table.ts';
@@ -35,7 +36,7 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const { owner, get, post } = await start(t);
   const routes = routeTable().filter(({ path }) => path.startsWith('/ProxyAdmin/'));
   const guarded = routes.filter(({ path }) => path !== '/ProxyAdmin/api/claim');
-  t.equal(guarded.length, 36);
+  t.equal(guarded.length, 37);
   const differing: unknown[] = [];
   for (const { method, path, auth } of guarded) {
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);
@@ -405,3 +406,75 @@ t.test('admin: a reload needs a login of the last 15 minutes', async (t) => {
   refused(t, await fixture.change('reload', {}), 403, /Fresh login required/);
   t.equal(reloads, 0);
 });
+
+t.test('admin: sessions of an account end without a block, one or all', async (t) => {
+  const { admin, owner, change, login, get, ask } = await start(t);
+  await login(owner.key);
+  await login(owner.key);
+  const listed = rowsOf(await ask(`sessions?userId=${owner.userId}`));
+  t.equal(listed.length, 3);
+  const { userId } = owner;
+  const sessionIds = [String(listed[1]?.['id'])];
+  t.match((await change('sessions/end', { userId, sessionIds })).result, { sessionsClosed: 1 });
+  refused(t, await change('sessions/end', { userId, sessionIds }), 404, /no such session/, 'it has ended');
+  t.equal((await get('/auth/v1/sessions', cookie(owner.sid))).status, 200, 'the others go on');
+  t.match((await change('sessions/end', { userId })).result, { sessionsClosed: 2 });
+  t.equal((await get('/auth/v1/sessions', cookie(owner.sid))).status, 401);
+  const again = await login(owner.key);
+  t.equal(again.status, 200, 'the account is not blocked');
+  const log = rowsOf(await get('/auth/v1/login_log', cookie(sidOf(again))));
+  t.match(log[1], { event: 'sessions_ended_by_admin', ip: '' });
+  const audit = rowsOf(await ask('audit?event=sessions_ended_by_admin'));
+  t.match(audit[0], { event: 'sessions_ended_by_admin', userId, fields: { by: admin.userId, count: 2 } });
+  refused(t, await change('sessions/end', { userId: '5' }), 404, /no such user/);
+});
+
+t.test('admin: support ends sessions, but none of an account with a role', async (t) => {
+  const { admin, owner, change, signUp, actors } = await start(t);
+  const helper = await signUp();
+  await change('staff', { userId: helper.userId, role: 'support' });
+  t.match((await change('sessions/end', { userId: owner.userId }, helper)).result, { sessionsClosed: 1 });
+  refused(t, await change('sessions/end', { userId: admin.userId }, helper), 403, /Access denied/);
+  t.match((await change('sessions/end', { userId: helper.userId }, helper)).status, 200, 'their own');
+  actors.clock.nowMs += FRESH_MS + 1;
+  refused(t, await change('sessions/end', { userId: owner.userId }), 403, /Fresh login required/);
+});
+
+t.test(
+  'admin: approved=false lists applications that wait, and their owner hears of a decision',
+  async (t) => {
+    const notices: WebhookNotice[] = [];
+    const webhookPort = {
+      changed: () => undefined,
+      tell: async (notice: WebhookNotice) => {
+        notices.push(notice);
+        return { ok: true, value: null } as const;
+      },
+    };
+    const { actors, ask, administer, owner, register } = await start(t, { webhookPort });
+    const first = await register();
+    const second = await register({ name: 'Other', url: 'https://other.example' });
+    const waiting = async () => rowsOf(await ask('apps?approved=false')).map(({ id }) => id);
+    t.same(await waiting(), [first, second]);
+    await administer(first, { approved: true });
+    t.same(await waiting(), [second]);
+    t.same(
+      rowsOf(await ask('apps?approved=true')).map(({ id }) => id),
+      [first],
+    );
+    await administer(first, { mcpEnabled: true });
+    await administer(second, { disabled: true });
+    await administer(first, { approved: false });
+    await actors.settle();
+    const about = (appId: string, name: string, flags: object) => ({
+      type: 'AppApprovalChanged',
+      ownerId: owner.userId,
+      data: { appId, name, ...flags },
+    });
+    t.same(notices, [
+      about(first, 'Shop', { approved: true, disabled: false }),
+      about(second, 'Other', { approved: false, disabled: true }),
+      about(first, 'Shop', { approved: false, disabled: false }),
+    ]);
+  },
+);

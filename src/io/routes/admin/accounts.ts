@@ -15,8 +15,14 @@ import {
   type Static,
   utcText,
 } from '../../../domain/schema.ts';
+import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
-import { listSessions, sessionSchema } from '../../accounts/account.ts';
+import {
+  closedSessionsSchema,
+  closeSessionsSchema,
+  listSessions,
+  sessionSchema,
+} from '../../accounts/account.ts';
 import { originOf, requireId } from '../../accounts/login-parts.ts';
 import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { endedHostSchema, endHost, hostSchema, listHosts } from '../../connect/hosts.ts';
@@ -42,7 +48,14 @@ export interface AdminAccountDeps extends Pick<StaffDeps, 'staff'> {
 }
 
 export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
-  return [usersRoute(deps.administration), blockRoute(deps.staff), sessionsRoute, hostsRoute, endHostRoute];
+  return [
+    usersRoute(deps.administration),
+    blockRoute(deps.staff),
+    sessionsRoute,
+    endSessionsRoute(deps.staff),
+    hostsRoute,
+    endHostRoute,
+  ];
 }
 
 function usersRoute(administration: Administration): AnyRoute {
@@ -91,9 +104,7 @@ function blockRoute(staff: StaffDeps['staff']): AnyRoute {
       const userId = requireId(body.userId, 'userId');
       if (blocked && userId === session.userId)
         throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
-      // Otherwise a support account could block every admin.
-      if (session.role !== 'admin' && staff.effectiveRoleOf(userId) !== undefined)
-        throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins to block');
+      requireRank(staff, session, userId);
       const origin = { ...originOf(context), by: session.userId };
       const command = { type: 'setBlocked' as const, blocked, origin };
       const reply = await actors.ask(user, userId, command);
@@ -120,6 +131,53 @@ const sessionsRoute = defineRoute({
     return listSessions({ ...call, session: { ...call.session, userId } });
   },
 });
+
+function endSessionsRoute(staff: StaffDeps['staff']): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/sessions/end',
+    role: 'support',
+    summary: 'End sessions of an account: the listed ones, or all',
+    docs: {
+      description:
+        'Without `sessionIds` connected hosts are disconnected too. Unlike a block, the person may log in again. Only admins end sessions of accounts with a role. Needs a recent login.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: object({
+      userId: ofUser.properties.userId,
+      sessionIds: closeSessionsSchema.properties.sessionIds,
+    }),
+    result: closedSessionsSchema,
+    errors: ['NotFound', 'FreshLoginRequired'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, session, body } = context;
+      const userId = requireId(body.userId, 'userId');
+      await requireAccount(actors, userId);
+      requireRank(staff, session, userId);
+      const { sessionIds } = body;
+      const { sessionsClosed } = await actors.ask(user, userId, {
+        type: 'closeSessions',
+        currentSessionId: session.id,
+        ...(sessionIds === undefined ? {} : { sessionIds }),
+        origin: { ...originOf(context), by: session.userId },
+      });
+      return { sessionsClosed };
+    },
+  });
+}
+
+/** Otherwise a support account could lock out every admin. */
+function requireRank(
+  staff: StaffDeps['staff'],
+  { role, userId: own }: Pick<SessionContext, 'role' | 'userId'>,
+  userId: string,
+): void {
+  if (role !== 'admin' && userId !== own && staff.effectiveRoleOf(userId) !== undefined)
+    throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins');
+}
 
 const hostsRoute = defineRoute({
   method: 'GET',

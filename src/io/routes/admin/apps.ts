@@ -57,11 +57,14 @@ function appsRoute({ administration, webhooks }: AdminAppDeps): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/apps',
     summary: 'Applications of all accounts in the order of their ids, a page at a time',
-    docs: { description: 'As their owners see them, with the owner and how long the oldest event waits.' },
+    docs: {
+      description:
+        'As their owners see them, with the owner and how long the oldest event waits. `approved` false shows those that wait for an approval, or lost it.',
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],
-    query: pageQuery,
+    query: object({ ...pageQuery.properties, approved: optional(boolean()) }),
     result: array(adminAppItem),
     handle: ({ actors, query, nowMs }) =>
       pageOf(
@@ -69,7 +72,8 @@ function appsRoute({ administration, webhooks }: AdminAppDeps): AnyRoute {
         (after, limit) => administration.ids('app', after, limit),
         async (id) => {
           const view = await viewApp(actors, id);
-          return view === undefined ? undefined : adminItem(view, webhooks, nowMs);
+          const isShown = query.approved === undefined || view?.approved === query.approved;
+          return view === undefined || !isShown ? undefined : adminItem(view, webhooks, nowMs);
         },
       ),
   });

@@ -1,0 +1,208 @@
+/** Nickname and contacts of an account over the pipeline, with real actors and codes that a chat module gets. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
+import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
+import { CONTACTS_MAX } from '../../../src/domain/contacts.ts';
+import { type Answer, cookie, sidOf, startAccounts } from '../../support/account.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
+import { startChat, wrongCode } from '../../support/codes.ts';
+
+const PHONE = '+491701234567';
+
+function start(t: Test, settings = {}) {
+  const chat = startChat();
+  const accounts = startAccounts({
+    settings: { OneTimeCodesPerIpHour: 1_000, ...settings },
+    codes: chat.port,
+  });
+  t.teardown(() => accounts.close());
+  const { post, get, actors } = accounts;
+  const ask = async (body: { phone: string } | { email: string }, sid?: string) => {
+    const path = 'phone' in body ? '/auth/v1/login_phone' : '/auth/v1/login_email';
+    const answer = await post(path, body, cookie(sid));
+    await actors.settle();
+    if (answer.status !== 200) throw new Error(JSON.stringify(answer));
+    return (answer.result as { challengeId: number }).challengeId;
+  };
+  const add = (sid: string, challengeId: number, code = chat.last().code) =>
+    post('/auth/v1/account/contacts/add', { challengeId, code }, cookie(sid));
+  const addNew = async (sid: string, body: { phone: string } | { email: string }) =>
+    add(sid, await ask(body, sid));
+  const remove = (sid: string, body: object) => post('/auth/v1/account/contacts/remove', body, cookie(sid));
+  const profile = async (sid: string) => (await get('/auth/v1/account', cookie(sid))).result;
+  const codeLogin = async (phone: string) => {
+    const challengeId = await ask({ phone });
+    return post('/auth/v1/login', { challengeId, code: chat.last().code });
+  };
+  return { ...accounts, chat, ask, add, addNew, remove, profile, codeLogin };
+}
+
+function refusal({ status, error }: Answer): string {
+  return `${status}/${error?.code} ${error?.message}`;
+}
+
+// covers R123
+t.test('account: a nickname is set, shown and taken away, also over a restart', async (t) => {
+  const { signUp, post, profile, actors } = start(t);
+  const { sid, userId } = await signUp();
+  t.match(await profile(sid), {
+    userId,
+    nickname: null,
+    contacts: [],
+    createdUtc: '2026-01-01T00:00:00.000Z',
+  });
+  const set = (nickname: string | null) => post('/auth/v1/account', { nickname }, cookie(sid));
+  t.match((await set('Ada')).result, { nickname: 'Ada' });
+  await actors.restart();
+  t.match(await profile(sid), { nickname: 'Ada' });
+  t.match(refusal(await set('')), /^400\/1001/);
+  t.match((await set(null)).result, { nickname: null });
+  t.match(refusal(await set('x'.repeat(65))), /^400\/1001/);
+  t.match(refusal(await post('/auth/v1/account', { nickname: 'Ada' })), /^401\/1101/, 'without a session');
+});
+
+// covers R123
+t.test('contacts: a phone that a code proves logs in to the account of a key', async (t) => {
+  const { signUp, addNew, profile, codeLogin, get, actors } = start(t);
+  const { sid, userId } = await signUp();
+  const added = await addNew(sid, { phone: PHONE });
+  t.same(added.result, [{ channel: 'phone', address: PHONE }]);
+  await addNew(sid, { email: 'Ada@Mail.Example' });
+  await actors.settle();
+  await actors.restart();
+  t.match(await profile(sid), {
+    contacts: [
+      { channel: 'phone', address: PHONE },
+      { channel: 'email', address: 'ada@mail.example' },
+    ],
+  });
+  await actors.advance(60_000);
+  const login = await codeLogin(PHONE);
+  t.match(login.result, { userId, newAccount: false, keyId: null });
+  const log = await get('/auth/v1/login_log', cookie(sidOf(login)));
+  t.match(log.result, [
+    { event: 'login' },
+    { event: 'contact_added' },
+    { event: 'contact_added' },
+    { event: 'sign_up' },
+  ]);
+  t.equal(actors.system.count('contact'), 2);
+});
+
+t.test('contacts: a wrong code adds nothing, a code counts once', async (t) => {
+  const { signUp, ask, add, addNew, profile, chat } = start(t);
+  const { sid } = await signUp();
+  const challengeId = await ask({ phone: PHONE }, sid);
+  t.equal(refusal(await add(sid, challengeId, wrongCode(chat.last().code))), '401/1109 Invalid code');
+  t.match(refusal(await add(sid, challengeId, '12')), /^400\/1001/);
+  t.match(await profile(sid), { contacts: [] });
+  t.equal((await add(sid, challengeId)).status, 200);
+  t.equal(refusal(await add(sid, challengeId)), '401/1104 Challenge expired');
+  const again = await addNew(sid, { email: 'a@b.example' });
+  t.equal(again.status, 200);
+});
+
+t.test('contacts: a code that another session asked for adds nothing', async (t) => {
+  const { signUp, ask, add } = start(t);
+  const one = await signUp();
+  const other = await signUp();
+  const challengeId = await ask({ phone: PHONE }, one.sid);
+  t.equal(refusal(await add(other.sid, challengeId)), '401/1104 Challenge expired');
+});
+
+t.test('contacts: one of another account is refused, and stays there', async (t) => {
+  const { signUp, addNew, codeLogin, actors } = start(t);
+  const one = await signUp();
+  const other = await signUp();
+  await addNew(one.sid, { phone: PHONE });
+  await actors.advance(60_000);
+  t.equal(refusal(await addNew(other.sid, { phone: PHONE })), '409/1117 Contact already registered');
+  await actors.advance(60_000);
+  t.match((await codeLogin(PHONE)).result, { userId: one.userId });
+});
+
+t.test('contacts: one more than fits is refused', async (t) => {
+  const { signUp, addNew } = start(t);
+  const { sid } = await signUp();
+  for (let number = 0; number < CONTACTS_MAX; number += 1)
+    t.equal((await addNew(sid, { email: `ada${number}@mail.example` })).status, 200);
+  t.equal(refusal(await addNew(sid, { phone: PHONE })), '409/1118 Contact limit reached');
+});
+
+t.test('contacts: a removed one logs in no more, and its next code creates another account', async (t) => {
+  const { signUp, addNew, remove, codeLogin, actors } = start(t);
+  const { sid, userId } = await signUp();
+  await addNew(sid, { phone: PHONE });
+  t.match(refusal(await remove(sid, { phone: '+15550100' })), /^404\/1004/);
+  t.match(refusal(await remove(sid, {})), /^400\/1001/);
+  t.match(refusal(await remove(sid, { phone: PHONE, email: 'a@b.example' })), /^400\/1001/);
+  t.same((await remove(sid, { phone: PHONE })).result, []);
+  await actors.advance(60_000);
+  const { newAccount, userId: next } = (await codeLogin(PHONE)).result as {
+    newAccount: boolean;
+    userId: string;
+  };
+  t.ok(newAccount);
+  t.not(next, userId);
+});
+
+t.test('contacts: the last way to log in is not removed', async (t) => {
+  const { codeLogin, addNew, remove } = start(t);
+  const sid = sidOf(await codeLogin(PHONE)) ?? '';
+  t.equal(refusal(await remove(sid, { phone: PHONE })), '403/1103 Access denied');
+  await addNew(sid, { email: 'a@b.example' });
+  t.equal((await remove(sid, { phone: PHONE })).status, 200);
+  t.equal(refusal(await remove(sid, { email: 'a@b.example' })), '403/1103 Access denied');
+});
+
+t.test('contacts: where key changes need a fresh login, contacts do too', async (t) => {
+  const { signUp, addNew, remove, actors } = start(t, { KeyChangeFreshLoginSeconds: 60 });
+  const { sid } = await signUp();
+  await addNew(sid, { phone: PHONE });
+  await actors.advance(61_000);
+  t.equal(refusal(await addNew(sid, { email: 'a@b.example' })), '403/1110 Fresh login required');
+  t.equal(refusal(await remove(sid, { phone: PHONE })), '403/1110 Fresh login required');
+});
+
+interface Golden {
+  readonly userId: string;
+  readonly nowMs: number;
+  readonly sid: string;
+  readonly events: readonly unknown[];
+  readonly state: { readonly sessions: readonly SessionRecord[] };
+}
+
+/** An account as version 8 left it: opened by a phone, with a key beside. */
+const GOLDEN: Golden = JSON.parse(
+  readFileSync(new URL('../../../../test/fixtures/rows-8.json', import.meta.url), 'utf8'),
+);
+
+for (const form of ['snapshot', 'events'] as const) {
+  t.test(`accounts of version 8: their one contact is the first of a list, from ${form}`, async (t) => {
+    const { actors, addNew, codeLogin, profile } = start(t);
+    const { userId: id, nowMs, sid, events, state } = GOLDEN;
+    const row = (content: unknown[]) => actors.journal.pack([8, ...content, [], []]);
+    const rows: Operation[] = state.sessions.map(({ kind, hash, id: sessionId }) => {
+      const owner = sessionOwner({ userId: id, sessionId });
+      return { op: 'index', index: sessionIndex(kind), key: hash, owner };
+    });
+    rows.push({ op: 'index', index: 'contact', key: `phone:${PHONE}`, owner: id });
+    if (form === 'snapshot')
+      rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
+    else
+      for (const [index, event] of events.entries())
+        rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([[event]]) });
+    await actors.settle();
+    await commitRows(actors.journal, rows);
+    actors.clock.nowMs = nowMs;
+    t.match(await profile(sid), { userId: id, nickname: null, contacts: [{ address: PHONE }] });
+    await addNew(sid, { email: 'a@b.example' });
+    await actors.settle();
+    await actors.restart();
+    t.match(await profile(sid), { contacts: [{ address: PHONE }, { address: 'a@b.example' }] });
+    t.match((await codeLogin(PHONE)).result, { userId: id, newAccount: false });
+    t.same(actors.bugs, []);
+  });
+}
