@@ -5,6 +5,8 @@ import { writeFileSync } from 'node:fs';
 import https from 'node:https';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import t, { type Test } from 'tap';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
@@ -12,7 +14,7 @@ import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { checkHeader } from '../../../src/io/http/exchange/reply.ts';
 import { findFreePort } from '../../../src/io/http/listen/free-port.ts';
 import { createServer } from '../../../src/io/http/listen/server.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/table/route.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/table/router.ts';
 import { seededNumbers } from '../../support/actors/actors.ts';
 import { makeCertificate } from '../../support/certificate.ts';
@@ -448,6 +450,32 @@ t.test('front: TLS requests take the same pipeline, and plain HTTP on that port 
 });
 
 // covers S15
+t.test('front: an answered request lets go of its abort listeners', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const answered: RouteContext[] = [];
+  const listeners: WeakRef<() => void>[] = [];
+  const route = defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/listening',
+    auth: 'none',
+    async handle(context) {
+      const listener = () => undefined;
+      context.onAbort(listener);
+      answered.push(context);
+      listeners.push(new WeakRef(listener));
+      return 'done';
+    },
+  });
+  const { port } = start(t, { routes: [route] });
+  await outcome(port, `GET /listening HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`);
+  // A reference that was read stays alive until the turn is over.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  t.same([answered.length, listeners.map((listener) => listener.deref())], [1, [undefined]]);
+});
+
 t.test('front: the writer refuses everything that could end a header line', async (t) => {
   for (const code of [0, 10, 13, 27, 127, 0xe4, 0x2028]) {
     const value = `a${String.fromCharCode(code)}b`;

@@ -227,8 +227,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   get onAbort(): (listener: () => void) => void {
     return (listener) => {
       if (this.#isAbandoned) listener();
-      else if (this.#abortListeners === undefined) this.#abortListeners = [listener];
-      else this.#abortListeners.push(listener);
+      else this.#abortListeners = [...(this.#abortListeners ?? []), listener];
     };
   }
 
@@ -278,6 +277,8 @@ export class Exchange implements RouteContext, InFlightRequest {
     if (reply.error !== undefined) this.error = reply.error;
     if (this.isOver) return false;
     this.status = reply.status;
+    // They hold what made the answer, a call to a module, as long as the exchange lives.
+    this.#abortListeners = undefined;
     const options = responseOptions(this, close);
     const short = !options.headOnly && isShort(reply);
     if (options.bodyPending && short) {
@@ -289,10 +290,8 @@ export class Exchange implements RouteContext, InFlightRequest {
     if (options.staysPending) this.#answerPending(reply, { ...options, close: true }, short);
     else {
       // uWS corks its own callbacks; after a promise an explicit cork makes it one system call.
-      this.sentBytes =
-        this.running || this.#phase === 'decided'
-          ? this.#corked(reply, options)
-          : writeAnswer(this.#response, reply, options);
+      const isLater = this.running || this.#phase === 'decided';
+      this.sentBytes = isLater ? this.#corked(reply, options) : writeAnswer(this.#response, reply, options);
       this.#phase = 'ended';
     }
     return true;
@@ -373,6 +372,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       },
       ended: (sentBytes: number) => {
         this.sentBytes = sentBytes;
+        this.#abortListeners = undefined;
         const closes = this.#phase === 'headersSent' && stays;
         if (closes) this.#closer = ConnectionCloser.of(this.#response, this.#remaining);
         if (this.#phase === 'headersSent') this.#phase = 'ended';
