@@ -37,7 +37,7 @@ import { checkJournal, checkPages } from './journal.ts';
 import { dropReceipt } from './journal-copy.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import { moduleAddresses, startSandbox } from './modules.ts';
+import { moduleAddresses, moduleRules, startSandbox } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
 import { openCatalog } from './served-catalog.ts';
@@ -133,7 +133,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     drafts: openDrafts({ actors, settings, files, fileCodes }),
     ...staff,
     moduleAddresses: addresses,
-    moduleRules: new Map(Object.entries(configuration.modules)),
+    moduleRules: moduleRules(configuration, sandbox),
     ...catalogs,
     ...openLiveConnections({ ...base, actors, bounds, cluster }),
     ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),

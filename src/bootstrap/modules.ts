@@ -1,17 +1,32 @@
 /** Addresses of the configured and simulated modules. */
 
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
-import type { Configuration } from '../domain/config/configuration.ts';
+import { CONTACT_SYNC_METHODS, type Configuration } from '../domain/config/configuration.ts';
 import type { Log } from '../io/observability/log.ts';
+import type { ModuleRules } from '../io/proxy/reach.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';
 import { type SupervisedSandbox, superviseSandbox } from '../sandbox/supervisor.ts';
 import { JournalUnusable } from './data-directory.ts';
 
+/** Devices sync contacts with the sandbox where no module of the configuration has them. */
+const CONTACTS: SandboxModuleName = 'contacts';
+
 /** The modules of the sandbox that the configuration does not name. */
-function sandboxNames(configuration: Configuration): SandboxModuleName[] {
-  return configuration.sandbox
-    ? SANDBOX_MODULES.filter((name) => configuration.modules[name] === undefined)
-    : [];
+function sandboxNames({ sandbox, modules }: Configuration): SandboxModuleName[] {
+  if (!sandbox) return [];
+  const isSynced = Object.values(modules).some(({ contactSync }) => contactSync);
+  return SANDBOX_MODULES.filter((name) => modules[name] === undefined && !(name === CONTACTS && isSynced));
+}
+
+/** What paths of a module allow beyond those of others. */
+export function moduleRules(
+  configuration: Configuration,
+  sandbox: SupervisedSandbox | undefined,
+): Map<string, ModuleRules> {
+  const rules = new Map<string, ModuleRules>(Object.entries(configuration.modules));
+  if (sandbox?.modules[CONTACTS] !== undefined)
+    rules.set(CONTACTS, { contactSync: true, methods: CONTACT_SYNC_METHODS });
+  return rules;
 }
 
 export async function startSandbox(

@@ -1,6 +1,6 @@
 /**
  * Errors of the sandbox modules (docs/sandbox.md), in the envelope `{"error":{"code","message"}}`. Codes: 2001
- * common, 2100 wallet, 2200 chat, 2300 markets, 2400 payments.
+ * common, 2100 wallet, 2200 chat, 2300 markets, 2400 payments, 2500 contacts.
  */
 
 interface SandboxErrorRow {
@@ -67,6 +67,8 @@ export const SANDBOX_ERRORS = {
   BadCard: { code: 2409, status: 400, message: 'Bad card' },
   CardDeclined: { code: 2410, status: 402, message: 'The card was declined' },
   BadTxHash: { code: 2411, status: 400, message: 'Bad transaction hash' },
+  CardChanged: { code: 2501, status: 412, message: 'The card is there already, or is another one by now' },
+  TooManyCards: { code: 2502, status: 409, message: 'Too many contacts' },
   TxHashUsed: { code: 2412, status: 409, message: 'The transaction has paid another order' },
 } as const satisfies Record<string, SandboxErrorRow>;
 

@@ -4,6 +4,7 @@
  */
 import { compileJsonSchema } from '../domain/schema.ts';
 import type { ModuleCall } from './call-arguments.ts';
+import type { DavAnswer, DavCall } from './dav.ts';
 import { SandboxError } from './errors.ts';
 import type { EventList } from './events.ts';
 import type { SandboxRecord } from './record-log.ts';
@@ -41,6 +42,8 @@ export interface SandboxModule {
   /** An account was created at the gateway: what the module keeps for each user begins, once. */
   signedUp?(call: ModuleCall): void;
   apply(record: SandboxRecord): void;
+  /** Answers every path of the module, in place of endpoints. Synchronous, throws `SandboxError`. */
+  dav?(call: DavCall): DavAnswer;
 }
 
 type Handle = (call: ModuleCall) => unknown;

@@ -1,6 +1,7 @@
 /** The sandbox modules together: they share the wallet's books, so that all money is booked once. */
 import { type ChatModule, createChat } from './chat/chat.ts';
 import { CHAT_SCHEMAS } from './chat/interface.ts';
+import { createContacts } from './contacts/contacts.ts';
 import { createCore } from './core/core.ts';
 import { CORE_SCHEMAS } from './core/interface.ts';
 import { MARKETS_SCHEMAS } from './markets/interface.ts';
@@ -14,7 +15,7 @@ import { Ledger } from './wallet/ledger.ts';
 import { createWallet } from './wallet/wallet.ts';
 
 /** Names of the sandbox modules. */
-export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core'] as const;
+export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core', 'contacts'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
 /** Schemas by their names in docs/modules.openapi.json. */
@@ -41,6 +42,7 @@ export function createModules(): SandboxModules {
     markets: createMarkets(ledger),
     payments: createPayments(ledger),
     core: createCore(),
+    contacts: createContacts(),
   };
   return { byName: new Map(Object.entries(modules)), chat };
 }

@@ -3,7 +3,13 @@
  * endpoints, so that either `{url}` or `{url}/at/<module>` serves as the address of a module; `/at/<module>/events`
  * are its events; `/sandbox/v1/…` is the sandbox's own.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ECHO_PATH, Echo } from './echo.ts';
@@ -17,6 +23,8 @@ const CONNECTIONS_MAX = 1_024;
 const KEEP_ALIVE_MS = 60_000;
 const MODULE_PREFIX = /^\/at\/([a-z]+)(\/.*)$/;
 const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]+)?$/;
+
+const NO_FIELDS: Readonly<Record<string, unknown>> = {};
 
 interface RunningServer {
   readonly url: string;
@@ -71,10 +79,14 @@ class RequestHandler {
       return;
     }
     try {
-      const body = await readBody(request);
-      if (body === undefined) return;
+      const text = await readBody(request);
+      if (text === undefined) return;
+      const isDav = this.#store.speaksDav(path);
+      const body = isDav ? NO_FIELDS : objectOf(request, text);
       if (fault.mode === 'error') throw new SandboxError('InjectedFault');
-      const answer = await this.#answer(request, module, path, new Map(target.searchParams), body);
+      const answer = await (isDav
+        ? this.#answerDav(request, module, path, text)
+        : this.#answer(request, module, path, new Map(target.searchParams), body));
       if (fault.mode === 'slow') holdBack(response, answer, fault.delayMs);
       else if (fault.mode === 'cut') cutOff(response, answer);
       else reply(response, answer);
@@ -106,8 +118,7 @@ class RequestHandler {
     query: ReadonlyMap<string, string>,
     body: Readonly<Record<string, unknown>>,
   ): Promise<SandboxAnswer> {
-    // A web page that points its own name at this address must not read the outbox (DNS rebinding).
-    if (!LOOPBACK_HOST.test(request.headers.host ?? '')) throw new SandboxError('Forbidden', 'foreign Host');
+    requireOwnHost(request);
     const method = request.method ?? '';
     if (path === '/events' && method === 'GET')
       return this.#store.events(module ?? query.get('module') ?? '', query);
@@ -115,9 +126,7 @@ class RequestHandler {
       return this.#store.outbox();
     if (module === undefined && path === '/sandbox/v1/fault' && method === 'POST')
       return { status: 200, body: JSON.stringify({ result: this.#faults.set(body, this.#modules) }) };
-    const served = this.#store.moduleOf(path);
-    if (served === undefined || !this.#modules.includes(served)) throw new SandboxError('NotFound');
-    if (module !== undefined && module !== served) throw new SandboxError('NotFound', 'another module');
+    this.#requireServed(module, path);
     return this.#store.handle({
       method,
       path,
@@ -128,6 +137,36 @@ class RequestHandler {
       body,
     });
   }
+
+  #answerDav(
+    request: IncomingMessage,
+    module: string | undefined,
+    path: string,
+    body: string,
+  ): Promise<SandboxAnswer> {
+    requireOwnHost(request);
+    this.#requireServed(module, path);
+    return this.#store.dav({
+      method: request.method ?? '',
+      path,
+      body,
+      crm: headerOf(request, 'x-crm'),
+      depth: headerOf(request, 'depth'),
+      ifMatch: headerOf(request, 'if-match'),
+      ifNoneMatch: headerOf(request, 'if-none-match'),
+    });
+  }
+
+  #requireServed(module: string | undefined, path: string): void {
+    const served = this.#store.moduleOf(path);
+    if (served === undefined || !this.#modules.includes(served)) throw new SandboxError('NotFound');
+    if (module !== undefined && module !== served) throw new SandboxError('NotFound', 'another module');
+  }
+}
+
+/** A web page that points its own name at this address must not read the outbox (DNS rebinding). */
+function requireOwnHost(request: IncomingMessage): void {
+  if (!LOOPBACK_HOST.test(request.headers.host ?? '')) throw new SandboxError('Forbidden', 'foreign Host');
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {
@@ -142,10 +181,10 @@ function targetOf(request: IncomingMessage): URL {
   return URL.canParse(target, base) ? new URL(target, base) : new URL(base);
 }
 
-/** The JSON object of a request with a body, `{}` for one without; undefined when the caller went away meanwhile. */
-async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | undefined> {
+/** The body of a request, '' without one; undefined when the caller went away meanwhile. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
-  if (length === undefined && coding === undefined) return {};
+  if (length === undefined && coding === undefined) return '';
   const parts: Buffer[] = [];
   let sizeBytes = 0;
   try {
@@ -159,10 +198,15 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
     throw error;
   }
   if (sizeBytes > BODY_MAX_BYTES) throw new SandboxError('BodyTooLarge');
-  if (sizeBytes === 0) return {};
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** The JSON object of a body, `{}` without one. */
+function objectOf(request: IncomingMessage, text: string): Readonly<Record<string, unknown>> {
+  if (text === '') return NO_FIELDS;
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new SandboxError('UnsupportedMediaType');
-  return parseObject(Buffer.concat(parts).toString('utf8'));
+  return parseObject(text);
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {
@@ -176,9 +220,18 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
   throw new SandboxError('BadRequest', 'the body is no JSON object');
 }
 
+function fieldsOf({ status, contentType, headers }: SandboxAnswer, body: Buffer): OutgoingHttpHeaders {
+  const type = contentType ?? (headers === undefined ? 'application/json' : undefined);
+  return {
+    ...(type === undefined ? {} : { 'content-type': type }),
+    ...Object.fromEntries(headers ?? []),
+    ...(status === 204 ? {} : { 'content-length': body.length }),
+  };
+}
+
 function reply(response: ServerResponse, answer: SandboxAnswer): void {
   const body = Buffer.from(answer.body);
-  response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': body.length });
+  response.writeHead(answer.status, fieldsOf(answer, body));
   response.end(body);
 }
 
@@ -189,7 +242,7 @@ function holdBack(response: ServerResponse, answer: SandboxAnswer, delayMs: numb
 
 function cutOff(response: ServerResponse, answer: SandboxAnswer): void {
   const body = Buffer.from(answer.body);
-  response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': body.length });
+  response.writeHead(answer.status, fieldsOf(answer, body));
   response.write(body.subarray(0, body.length >> 1), () => response.destroy());
 }
 

@@ -6,6 +6,7 @@ import { parseId, TickSource } from '../domain/ids.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ModuleCall } from './call-arguments.ts';
 import type { ChatModule } from './chat/chat.ts';
+import type { DavAnswer, DavRequest } from './dav.ts';
 import { errorBody, SandboxError } from './errors.ts';
 import type { ModuleEndpoint, SandboxModule } from './module.ts';
 import { createModules } from './modules.ts';
@@ -26,8 +27,10 @@ interface SandboxRequest {
 
 export interface SandboxAnswer {
   readonly status: number;
-  /** JSON text. */
   readonly body: string;
+  /** Absent: `application/json`, and nothing where `headers` are given. */
+  readonly contentType?: string;
+  readonly headers?: DavAnswer['headers'];
 }
 
 export class SandboxStore {
@@ -77,6 +80,26 @@ export class SandboxStore {
   async handle(request: SandboxRequest): Promise<SandboxAnswer> {
     const records: SandboxRecord[] = [];
     const answer = this.#run(request, records);
+    await (records.length > 0 ? this.#log.append(records) : this.#log.settled());
+    return answer;
+  }
+
+  /** Does the module that serves the path speak WebDAV? */
+  speaksDav(path: string): boolean {
+    return this.#modules.get(this.moduleOf(path) ?? '')?.dav !== undefined;
+  }
+
+  /** As `handle`. */
+  async dav(request: DavRequest): Promise<SandboxAnswer> {
+    const records: SandboxRecord[] = [];
+    const answer = refusable(() => {
+      const userId = request.crm === undefined ? undefined : parseId(request.crm);
+      const facts = { userId: userId ?? null, deviceGuid: null, query: new Map(), body: {} };
+      const { tick, commit } = this.#callOf(facts, records);
+      const module = this.#modules.get(this.moduleOf(request.path) ?? '');
+      if (module?.dav === undefined) throw new SandboxError('NotFound');
+      return module.dav({ ...request, userId: facts.userId, tick, commit });
+    });
     await (records.length > 0 ? this.#log.append(records) : this.#log.settled());
     return answer;
   }
@@ -163,9 +186,10 @@ function holdsCode({ crm, scopes }: SandboxRequest, wanted: string): boolean {
 }
 
 /** Runs something that may refuse. What was committed before a refusal stays. */
-function refusable(run: () => string): SandboxAnswer {
+function refusable(run: () => string | DavAnswer): SandboxAnswer {
   try {
-    return { status: 200, body: run() };
+    const answer = run();
+    return typeof answer === 'string' ? { status: 200, body: answer } : answer;
   } catch (error) {
     if (error instanceof SandboxError) return { status: error.row.status, body: errorBody(error) };
     throw error;
