@@ -13,7 +13,7 @@ import type { AnyProtocol, Tagged, Typed, TypeIn } from './runtime/protocol.ts';
  * alone, whose memory holds what they need.
  */
 const VOLATILE: Readonly<Record<string, Readonly<Record<string, 'replica' | 'owner'>>>> = {
-  user: { enterSession: 'replica', checkSession: 'replica' },
+  user: { enterSession: 'replica', checkSession: 'replica', upstreamCredential: 'replica' },
   upload: { findPosition: 'owner' },
   draft: { isFree: 'owner' },
 };

@@ -1,4 +1,4 @@
-/** Composes the authorization server for hosts that connect by URL. */
+/** Composes the authorization server for hosts that connect by URL, and logins of people at other MCP servers. */
 
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
@@ -16,6 +16,7 @@ import { policyOf } from '../io/connect/policy.ts';
 import { createResources, mcpResource } from '../io/connect/resources.ts';
 import { openSealers } from '../io/connect/sealed.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
+import { type CredentialDeps, UpstreamCredentials } from '../io/mcp/credentials/credentials.ts';
 import type { ConnectDeps } from '../io/routes/connect.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
 import { untilServed } from './actors.ts';
@@ -64,4 +65,29 @@ export async function openConnect(options: ConnectOptions): Promise<Connect> {
 /** A full disk must not stop the start: hosts without an application are refused until the next one. */
 function unlessFull(error: unknown): void {
   if (!(error instanceof GatewayError) || error.row !== 'StorageFull') throw error;
+}
+
+interface CredentialOptions extends Pick<CredentialDeps, 'actors' | 'cipher' | 'site'> {
+  readonly served: { readonly configured: ReturnType<CredentialDeps['servers']> };
+  readonly settings: SettingsReader;
+  readonly bounds: SharedBounds;
+}
+
+/** What it uses opens later: no call comes before. */
+export function openUpstreamCredentials({
+  settings,
+  bounds,
+  served,
+  ...parts
+}: CredentialOptions): UpstreamCredentials {
+  const elapsed = () => performance.now();
+  return new UpstreamCredentials({
+    ...parts,
+    servers: () => served.configured,
+    ports: () => settings.get('WebhookPorts'),
+    resolve: createResolver(elapsed),
+    elapsed,
+    clock: Date.now,
+    bound: bounds.of('upstreamLogins'),
+  });
 }

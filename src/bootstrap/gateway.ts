@@ -24,7 +24,7 @@ import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { enterCluster, openActorJournal, startActors } from './actors.ts';
 import { openAdminNodes } from './admin-nodes.ts';
 import type { OpenedCluster } from './cluster/open.ts';
-import { openConnect } from './connect.ts';
+import { openConnect, openUpstreamCredentials } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openLiveConnections } from './event-streams.ts';
 import { type EventDelivery, startEventDelivery } from './events.ts';
@@ -107,7 +107,10 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const logId = cluster?.pgLog.logId;
-  const { ports, codeSecret, eventLog } = openPorts({ ...base, ...calls, ownership: work, features, logId });
+  const late = { actors: () => actors, cipher: () => cipher, site: () => site };
+  const credentials = openUpstreamCredentials({ ...base, ...late, bounds });
+  const opening = { ...base, ...calls, ownership: work, features, logId, upstreams: credentials.port };
+  const { ports, codeSecret, eventLog } = openPorts(opening);
   const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
   await cluster?.join();
   await codeSecret();
@@ -129,7 +132,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   followOwners(cluster, events, delivery, log);
   const deps: HttpDeps = {
     ...{ configuration, cluster, options, settings, actors, cipher, workers, modules, files, fileCodes },
-    ...{ events, webhooks: delivery, connect, site, features },
+    ...{ events, webhooks: delivery, connect, site, features, credentials },
     drafts: openDrafts({ actors, settings, files, fileCodes }),
     ...staff,
     moduleAddresses: addresses,

@@ -14,6 +14,7 @@ import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import type { Server } from '../io/http/listen/server.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
+import type { UpstreamCredentials } from '../io/mcp/credentials/credentials.ts';
 import type { ListChanges } from '../io/mcp/list-changes.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
@@ -56,6 +57,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   readonly catalog: LiveCatalog;
   readonly served: ServedCatalog;
+  readonly credentials: UpstreamCredentials;
   readonly listChanges: ListChanges;
   readonly sockets: WebSockets;
   readonly reload: Reload;

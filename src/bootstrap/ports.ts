@@ -2,7 +2,7 @@
 import type { JournalEventLog } from '../actors/events/log.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
-import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
+import type { Ports, UpstreamPort, WorkerPort } from '../actors/runtime/ports.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { OfferedFeatures } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
@@ -27,6 +27,7 @@ interface PortDeps {
   /** Undefined until delivery starts. */
   readonly webhooks: () => WebhookDelivery | undefined;
   readonly ownership: Ownership;
+  readonly upstreams: UpstreamPort;
   readonly features: () => OfferedFeatures;
   /** Of a cluster: the present life of its log. */
   readonly logId: string | undefined;
@@ -47,7 +48,8 @@ export function openPorts(deps: PortDeps): OpenedPorts {
   const mayPublish = () => !deps.features().missing.has('events');
   const codes = codePorts(chatUrl, { secret: codeSecret, modules, project, newRequestId });
   const webhooks = createWebhookPort({ eventLog, delivery: deps.webhooks, mayPublish, log });
-  return { ports: { workers, ...files.ports, ...codes, webhooks }, codeSecret, eventLog };
+  const { upstreams } = deps;
+  return { ports: { workers, ...files.ports, ...codes, webhooks, upstreams }, codeSecret, eventLog };
 }
 
 /** All calls get the same promise. */

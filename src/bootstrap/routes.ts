@@ -53,6 +53,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       onCall,
     },
     connect: deps.connect,
+    upstreams: deps,
     admin: {
       settings: { settings, reload: settingsReload(deps.actors, settings), bounds },
       accounts: { administration, staff },

@@ -17,12 +17,13 @@ import type { EventLog } from '../domain/events/events.ts';
 import type { Fault } from '../domain/schema.ts';
 import { yieldToLoop } from '../io/mcp/batch.ts';
 import { type Catalog, type CatalogResult, LiveCatalog, loadCatalog } from '../io/mcp/catalog.ts';
+import type { CallTokens } from '../io/mcp/credentials/credentials.ts';
 import { pointer } from '../io/mcp/input-schema.ts';
 import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
-import { laterNames, type Offer } from '../io/mcp/upstreams/offers.ts';
+import { laterNames, type PersonalUpstream } from '../io/mcp/upstreams/offers.ts';
 import { actorPins } from '../io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
-import type { UpstreamTool } from '../io/mcp/upstreams/types.ts';
+import type { Offer, UpstreamTool } from '../io/mcp/upstreams/types.ts';
 import type { Log } from '../io/observability/log.ts';
 import { SANDBOX_MODULES } from '../sandbox/modules.ts';
 
@@ -112,10 +113,11 @@ function catalogOf(
   started: Started,
   upstream: readonly UpstreamTool[] = [],
   offers: readonly Offer[] = [],
+  personal: readonly PersonalUpstream[] = [],
 ): CatalogResult {
   const { mcpTools: tools, mcpResources: resources, mcpProfiles: profiles, mcpServers } = configuration;
   const later = laterNames(Object.entries(mcpServers).map(([name, { prefix }]) => ({ name, prefix })));
-  const rows = { tools, resources, profiles, upstream, offers, later };
+  const rows = { tools, resources, profiles, upstream, offers, personal, later };
   return loadCatalog(BUILT_IN, rows, started.addresses, accessPolicy(configuration, started));
 }
 
@@ -140,6 +142,7 @@ interface CatalogParts {
   readonly actors: GatewayActors;
   readonly eventLog: Pick<EventLog, 'publish'>;
   readonly staff: { admins(): readonly string[] };
+  readonly credentials: CallTokens;
 }
 
 /** `parts` is asked once links are open. */
@@ -201,9 +204,19 @@ export class ServedCatalog {
       yieldToLoop,
       pins: actorPins(() => parts().actors),
       owner: () => ownerOf(configuration.dataPath),
+      tokens: {
+        find: (...of) => parts().credentials.find(...of),
+        renew: (...of) => parts().credentials.renew(...of),
+      },
+      isAdmin: (userId) => parts().staff.admins().includes(userId),
       onTools: () => this.#rebuild(),
       onFound: (server, tools) => announce(parts(), server, tools),
     });
+  }
+
+  /** `McpServers` as they are now. */
+  get configured(): Configuration['mcpServers'] {
+    return this.#configuration.mcpServers;
   }
 
   /** Opens the links to other MCP servers. Nothing waits for them. */
@@ -227,7 +240,13 @@ export class ServedCatalog {
 
   #rebuild(): void {
     const { servers } = this;
-    const result = catalogOf(this.#configuration, this.#started, servers.tools(), servers.offers());
+    const result = catalogOf(
+      this.#configuration,
+      this.#started,
+      servers.tools(),
+      servers.offers(),
+      servers.personal(),
+    );
     const faults = this.live.reload(result);
     if (faults.length > 0) throw new Error(`the catalog was checked before: ${JSON.stringify(faults)}`);
   }

@@ -1,4 +1,4 @@
-/** Faults of `McpServers` that depend on several keys: two servers with one prefix, two ways to one, the gateway itself. */
+/** Faults of `McpServers` that depend on several keys: prefixes, two ways to one server, the gateway itself, credentials of people. */
 import { DEFAULTS } from '../domain/config/configuration.ts';
 import { defaultPrefix } from '../domain/config/mcp-servers.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
@@ -23,6 +23,7 @@ export function mcpServerFaults(file: unknown): Fault[] {
     faults.push(...wayFaults(server).map((message) => ({ path: `McpServers.${name}`, message })));
     if (typeof url === 'string' && isOwnAddress(url, file))
       faults.push({ path: `McpServers.${name}.url`, message: 'is an address of this gateway' });
+    faults.push(...authFaults(`McpServers.${name}`, server));
   }
   return faults;
 }
@@ -30,8 +31,39 @@ export function mcpServerFaults(file: unknown): Fault[] {
 function wayFaults(server: Readonly<Record<string, unknown>>): string[] {
   const has = (key: string) => server[key] !== undefined;
   if (has('url') === has('command')) return ['needs either url or command'];
-  const other = has('url') ? 'env' : 'headers';
-  return has(other) ? [`has ${other}, which goes with ${has('url') ? 'command' : 'url'}`] : [];
+  const others = has('url') ? ['env'] : ['headers', 'auth'];
+  return others
+    .filter(has)
+    .map((other) => `has ${other}, which goes with ${has('url') ? 'command' : 'url'}`);
+}
+
+/** A public key is no secret: a session that proved nothing never uses the credentials of a person. */
+function authFaults(path: string, server: Readonly<Record<string, unknown>>): Fault[] {
+  const { auth, headers, tools, prompts, resources } = server;
+  if (auth === undefined)
+    return ['authClient', 'authNetworks']
+      .filter((key) => server[key] !== undefined)
+      .map((key) => ({ path: `${path}.${key}`, message: 'has no effect without auth' }));
+  const rows = isRecord(tools) && isRecord(tools['rows']) ? tools['rows'] : {};
+  const access: [string, unknown][] = [
+    ...Object.entries(rows).map(([tool, row]): [string, unknown] => [`tools.rows.${tool}`, row]),
+    ['prompts', prompts],
+    ['resources', resources],
+  ];
+  const opened = access.filter(([, row]) => {
+    const restricted = isRecord(row) ? row['restricted'] : undefined;
+    return Array.isArray(restricted) && !restricted.includes('McpBasic');
+  });
+  const own = isRecord(headers) ? Object.keys(headers) : [];
+  return [
+    ...opened.map(([key]) => ({
+      path: `${path}.${key}.restricted`,
+      message: 'must name McpBasic: with auth, calls use credentials of a person',
+    })),
+    ...own
+      .filter((field) => field.toLowerCase() === 'authorization')
+      .map((field) => ({ path: `${path}.headers.${field}`, message: 'is set by auth' })),
+  ];
 }
 
 /** A gateway that calls itself would multiply each call. */

@@ -109,6 +109,7 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Modules.*.url', isUrl],
   ['McpServers.!', isServerName],
   ['McpServers.*.url', isUrl],
+  ['McpServers.*.authNetworks.*', isRange],
   ['McpServers.*.headers.!', isFieldName],
   ['McpServers.*.headers.*', isFieldValue],
   ['McpServers.*.command.*', isArgument],

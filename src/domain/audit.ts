@@ -66,6 +66,9 @@ export const AUDIT_EVENTS = {
   host_revoked: 'accounts',
   contact_sync_added: 'accounts',
   contact_sync_removed: 'accounts',
+  upstream_connected: 'accounts',
+  upstream_disconnected: 'accounts',
+  upstream_ended: 'accounts',
   webhook_enabled: 'accounts',
   webhook_resend: 'accounts',
   // Sessions that were opened and ended.

@@ -181,6 +181,13 @@ export const ERRORS = {
   ),
   /** RFC 6455 4.4. */
   UpgradeRequired: error(1034, 426, 'Upgrade required', 'A WebSocket handshake of another version than 13'),
+  /** The detail says where the person connects the server. */
+  UpstreamLoginRequired: error(
+    1035,
+    403,
+    'Login at the server required',
+    'A call of another MCP server that needs credentials of the person, and has none that it takes',
+  ),
   SessionNotFound: error(
     1101,
     401,

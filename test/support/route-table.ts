@@ -31,6 +31,7 @@ export function routeTable(): AnyRoute[] {
     downloads: none,
     mcp: { signals: new NodeSignals() },
     connect: none,
+    upstreams: none,
     admin,
     proxy: { moduleRules: new Map() },
   };

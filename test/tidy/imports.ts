@@ -26,9 +26,12 @@ const OWNERS: Record<string, string[]> = {
   'crc-32': ['src/workers/crc32.ts'],
   '@node-rs/crc32': ['src/workers/crc32.ts'],
   pg: ['src/io/cluster/database.ts'],
-  '@modelcontextprotocol/client': ['link', 'ways', 'stdio/connection'].map(
-    (name) => `src/io/mcp/upstreams/${name}.ts`,
-  ),
+  '@modelcontextprotocol/client': [
+    ...['link', 'lists', 'personal-link', 'ways', 'stdio/connection'].map(
+      (name) => `src/io/mcp/upstreams/${name}.ts`,
+    ),
+    'src/io/mcp/credentials/oauth.ts',
+  ],
   lmdb: ['lmdb', 'backup', 'keys', 'owner', 'tables', 'pages/walk'].map(journalFile),
   msgpackr: [
     ...['owner', 'row-checksum', 'tables', 'pages/walk'].map(journalFile),

@@ -10,6 +10,7 @@ import { withAccess, withApp } from './access-list.ts';
 import { withUsed } from './challenges.ts';
 import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended } from './login-log.ts';
+import { evolveUpstreams, isUpstreamEvent } from './upstream-state.ts';
 import { withoutRequest } from './user-app-request.ts';
 import { entryOf, keptKey, keptSession } from './user-records.ts';
 import type {
@@ -39,6 +40,7 @@ export function initialUser(userId: string): UserState {
     appsPlaced: 0,
     appAccess: NONE,
     hostGrants: NONE,
+    upstreams: null,
     sweepDueMs: null,
   };
 }
@@ -58,6 +60,7 @@ export function restoredUser(state: UserState, userId: string): UserState {
 }
 
 export function evolveUser(state: UserState, event: UserEvent): UserState {
+  if (isUpstreamEvent(event)) return changed(state, { upstreams: evolveUpstreams(state.upstreams, event) });
   switch (event.type) {
     case 'accountCreated':
     case 'contactLinked':
@@ -191,6 +194,7 @@ function changed(state: UserState, change: Partial<UserState>): UserState {
     appsPlaced: state.appsPlaced,
     appAccess: state.appAccess,
     hostGrants: state.hostGrants,
+    upstreams: state.upstreams,
     sweepDueMs: state.sweepDueMs,
   };
   return Object.assign(copy, change);

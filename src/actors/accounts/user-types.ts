@@ -6,9 +6,11 @@ import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import type { HostKind } from '../../domain/oauth/clients.ts';
 import type { FormerToken } from '../../domain/oauth/grants.ts';
+import type { UpstreamAccounts } from '../../domain/oauth/upstream-credentials.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
 import type { EntryTicks } from '../apps/app-access-index.ts';
 import type { LogEntry } from './login-log.ts';
+import type { UpstreamEvent } from './upstream-state.ts';
 
 export interface SessionRecord {
   readonly id: string;
@@ -110,6 +112,8 @@ export interface UserState {
   readonly appAccess: readonly AppAccess[];
   /** Connected hosts, in the order of their opening. */
   readonly hostGrants: readonly HostGrant[];
+  /** Credentials for other MCP servers. */
+  readonly upstreams: UpstreamAccounts | null;
   /** When the timer that clears expired sessions is due; null without one. */
   readonly sweepDueMs: number | null;
 }
@@ -118,6 +122,7 @@ export interface UserState {
 export type SessionOpening = 'login' | 'sign_up' | 'host_connected' | 'contact_sync_added' | 'refresh';
 
 export type UserEvent =
+  | UpstreamEvent
   | {
       readonly type: 'accountCreated';
       readonly utcMs: number;

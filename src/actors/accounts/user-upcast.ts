@@ -1,11 +1,12 @@
 /**
- * Accounts of versions 1 to 8 in the present form; the shape of a field says whether it is old. 1: sessions by id, bare ids
- * of applications. 2: keys by id. 7: one former refresh token of a host. 2 to 8: one contact, no nickname. Without: 3 used
- * challenges, 4 Idempotency-Keys, 5 hosts, 6 entries of sessions and grants (stay without), 8 contact sync tokens.
+ * Accounts of versions 1 to 9; the shape of a field says whether it is old. 1: sessions by id, bare ids of applications.
+ * 2: keys by id. 7: one former refresh token of a host. 2 to 8: one contact, no nickname. Without: 3 used challenges,
+ * 4 Idempotency-Keys, 5 hosts, 6 entries of sessions and grants (stay without), 8 contact sync tokens, 9 upstreams.
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import { type FormerToken, withFormer } from '../../domain/oauth/grants.ts';
+import type { UpstreamAccounts } from '../../domain/oauth/upstream-credentials.ts';
 import { withRecord } from './id-list.ts';
 import type {
   AppAccess,
@@ -41,6 +42,7 @@ interface Earlier {
   readonly appsPlaced?: number;
   readonly appIds?: readonly string[];
   readonly hostGrants?: readonly (HostGrant | EarlierGrant)[];
+  readonly upstreams?: UpstreamAccounts | null;
   readonly appAccess?: readonly (Pick<AppAccess, 'appId' | 'grantedMs'> & Partial<AppAccess>)[];
 }
 
@@ -82,6 +84,7 @@ function upcastState(earlier: Earlier & UserState): UserState {
     appsPlaced: appsPlaced ?? entries.length,
     appAccess: access,
     hostGrants: (hostGrants ?? []).map(upcastGrant),
+    upstreams: (earlier as Earlier).upstreams ?? null,
   };
 }
 

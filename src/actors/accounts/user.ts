@@ -7,6 +7,7 @@ import type { SealedKey } from '../../domain/apps.ts';
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import { grantEndMs } from '../../domain/oauth/grants.ts';
+import type { UpstreamCredential, UpstreamLogin } from '../../domain/oauth/upstream-credentials.ts';
 import type { RemovedApp, SettledApp } from '../apps/app-messages.ts';
 import { defineActor, type QueryView } from '../runtime/actor.ts';
 import type { Protocol } from '../runtime/protocol.ts';
@@ -87,6 +88,18 @@ import type {
   UserTimer,
 } from './user-types.ts';
 import { upcastUser } from './user-upcast.ts';
+import {
+  type CallCredential,
+  connectUpstream,
+  disconnectUpstream,
+  type FindUpstreamCredential,
+  findCredential,
+  openUpstreamLogin,
+  renewUpstream,
+  takeUpstreamLogin,
+  type UpstreamCommand,
+  upstreamRefreshed,
+} from './user-upstreams.ts';
 
 type UserCommand =
   | SignUpCommand
@@ -101,6 +114,7 @@ type UserCommand =
   | GrantCommand
   | ContactSyncCommand
   | ProfileCommand
+  | UpstreamCommand
   | UserMessage
   | UserTimer;
 
@@ -120,7 +134,9 @@ type UserQuery =
   /** Live connected hosts with their sessions, `LiveGrant[]`, the oldest first. */
   | { readonly type: 'grants' }
   /** The newest first, `LogEntry[]`. */
-  | { readonly type: 'logins' };
+  | { readonly type: 'logins' }
+  /** Credentials for other MCP servers, `UpstreamCredential[]`, the oldest first. */
+  | { readonly type: 'upstreams' };
 
 export interface AccountView {
   readonly exists: boolean;
@@ -153,6 +169,7 @@ function frees(command: UserCommand): boolean {
     case 'appGone':
     case 'endGrant':
     case 'removeContactSync':
+    case 'disconnectUpstream':
     case 'sweep':
       return true;
     case 'updateKey':
@@ -193,6 +210,12 @@ interface UserReplies {
   readonly addContact: readonly Contact[];
   readonly removeContact: readonly Contact[];
   readonly setNickname: string | null;
+  readonly openUpstreamLogin: null;
+  readonly takeUpstreamLogin: UpstreamLogin;
+  readonly connectUpstream: null;
+  readonly renewUpstream: CallCredential;
+  readonly upstreamRefreshed: CallCredential;
+  readonly disconnectUpstream: null;
   readonly endSession: number;
   readonly closeSessions: ClosedSessions;
   readonly touchSession: null;
@@ -215,11 +238,13 @@ interface UserResults {
   readonly contactSync: readonly SessionRecord[];
   readonly grants: readonly LiveGrant[];
   readonly logins: readonly LogEntry[];
+  readonly upstreams: readonly UpstreamCredential[];
 }
 
 interface UserVolatileReplies {
   readonly enterSession: CheckedSession | undefined;
   readonly checkSession: boolean;
+  readonly upstreamCredential: CallCredential | undefined;
 }
 
 export type UserProtocol = Protocol<
@@ -227,13 +252,13 @@ export type UserProtocol = Protocol<
   UserReplies,
   UserQuery,
   UserResults,
-  AuthenticateSession | CheckSession,
+  AuthenticateSession | CheckSession | FindUpstreamCredential,
   UserVolatileReplies
 >;
 
 export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: USER,
-  version: 9,
+  version: 10,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,
@@ -280,11 +305,21 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     addContact,
     removeContact,
     setNickname,
+    openUpstreamLogin,
+    takeUpstreamLogin,
+    connectUpstream,
+    renewUpstream,
+    upstreamRefreshed,
+    disconnectUpstream,
     setBlocked,
     sweep,
   },
 
-  decideNow: { enterSession: authenticateSession, checkSession },
+  decideNow: {
+    enterSession: authenticateSession,
+    checkSession,
+    upstreamCredential: (state, _volatile, command) => findCredential(state, command),
+  },
 
   query: {
     account: accountOf,
@@ -296,6 +331,7 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
       contactSyncTokens(state).map((token) => ({ ...token, lastSeenMs: lastSeen(volatile, token) })),
     grants: (state, _query, volatile, view) => liveGrants(state, volatile, view),
     logins: ({ log }) => keptLog(log).toReversed(),
+    upstreams: ({ upstreams }) => upstreams?.credentials ?? [],
   },
 });
 

@@ -1,4 +1,5 @@
 /** What actors may ask of the outside. Types only: io implements them, the entry plugs them in. */
+import type { SealedKey } from '../../domain/apps.ts';
 import type { ContactChannel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../domain/files/files.ts';
@@ -120,6 +121,21 @@ export interface WebhookPort {
   tell(notice: WebhookNotice): Promise<PortResult<null>>;
 }
 
+/** A credential for another MCP server after its refresh. */
+export interface RenewedUpstream {
+  readonly sealed: SealedKey;
+  readonly expiresMs: number | null;
+}
+
+export interface UpstreamPort {
+  /** `UpstreamLoginRequired`: the grant is over. After any other failure the refresh token may work, or may be used up. */
+  refresh(given: {
+    readonly server: string;
+    readonly url: string;
+    readonly sealed: SealedKey;
+  }): Promise<PortResult<RenewedUpstream>>;
+}
+
 export interface Ports {
   readonly workers: WorkerPort;
   /** Absent only in tests without files. */
@@ -130,4 +146,6 @@ export interface Ports {
   readonly chatFiles?: ChatFilePort;
   /** Absent: nothing is delivered. */
   readonly webhooks?: WebhookPort;
+  /** Absent only in tests: nothing is refreshed. */
+  readonly upstreams?: UpstreamPort;
 }

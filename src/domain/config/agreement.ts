@@ -40,10 +40,14 @@ function contactSyncOf(modules: Configuration['modules']): object {
 /** Each node may have tokens of its own, and programs in other folders. */
 function withoutHeaders(servers: Configuration['mcpServers']): object {
   return Object.fromEntries(
-    Object.entries(servers).map(([name, { command, environment, ...server }]) => {
+    Object.entries(servers).map(([name, { command, environment, title, login, ...server }]) => {
       const headers = Object.keys(server.headers).sort();
-      // Of a server by address, as of versions that had no others.
-      return [name, command === undefined ? { ...server, headers } : { ...server, isCommand: true }];
+      const own = login === null ? {} : { title, login: { ...login, client: login.client?.id ?? null } };
+      // Of a server by address without logins, as of versions that had no others.
+      return [
+        name,
+        command === undefined ? { ...server, headers, ...own } : { ...server, isCommand: true },
+      ];
     }),
   );
 }

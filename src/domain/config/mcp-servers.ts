@@ -64,6 +64,41 @@ export const mcpServerSchema = object(
         description: 'Headers of every request to it, such as a token; best as env:NAME.',
       }),
     ),
+    auth: optional(
+      oneOf(
+        ['user'],
+        'Each person calls it with credentials of their own, which they connect on the home page. Left out: `headers` alone.',
+      ),
+    ),
+    title: optional(
+      text({
+        minLength: 1,
+        maxLength: 64,
+        description: 'Its name for people. Left out: the name of the server.',
+      }),
+    ),
+    authClient: optional(
+      object(
+        {
+          id: text({ minLength: 1, maxLength: 1024, description: 'Client id that the server gave out.' }),
+          secret: optional(
+            text({ minLength: 1, maxLength: 4096, description: 'Its secret; best as env:NAME.' }),
+          ),
+        },
+        {
+          ...closed,
+          description:
+            'With `auth`: the OAuth client, for a server that takes neither metadata documents nor registrations.',
+        },
+      ),
+    ),
+    authNetworks: optional(
+      array(text({ maxLength: 64 }), {
+        maxItems: 32,
+        description:
+          'With `auth`: networks in which its login may be although they are not public, such as that of an own identity provider. Left out: none.',
+      }),
+    ),
     prefix: optional(
       text({
         pattern: '^[A-Za-z0-9_-]{0,32}$',
@@ -99,12 +134,24 @@ interface McpServerToolAccess {
   readonly rateLimit?: { readonly rps: number };
 }
 
+/** How people get credentials of a server. */
+export interface McpServerLogin {
+  readonly url: string;
+  readonly client: { readonly id: string; readonly secret?: string } | null;
+  /** Ranges that are exempt from the rules on addresses that the server names. */
+  readonly networks: readonly string[];
+}
+
 export interface McpServerConfiguration {
   /** Undefined for a server by command. */
   readonly url: string | undefined;
   readonly command: readonly string[] | undefined;
   /** All variables of the command. */
   readonly environment: Readonly<Record<string, string>>;
+  /** For people. */
+  readonly title: string;
+  /** Each caller has credentials of its own; null: `headers` are those of all. */
+  readonly login: McpServerLogin | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly prefix: string;
   /** Undefined: all. */
@@ -127,7 +174,20 @@ const INHERITED = ['HOME', 'LANG', 'LOGNAME', 'PATH', 'TMPDIR', 'TZ', 'USER'];
 
 export function resolveMcpServer(
   name: string,
-  { url, command, env, headers = {}, prefix, tools = {}, prompts, resources }: Static<typeof mcpServerSchema>,
+  {
+    url,
+    command,
+    env,
+    headers = {},
+    auth,
+    title = name,
+    authClient,
+    authNetworks = [],
+    prefix,
+    tools = {},
+    prompts,
+    resources,
+  }: Static<typeof mcpServerSchema>,
   variables: Readonly<Record<string, string | undefined>>,
 ): McpServerConfiguration {
   const rows = Object.entries(tools.rows ?? {}).map(
@@ -141,6 +201,11 @@ export function resolveMcpServer(
     url,
     command,
     environment: command === undefined ? {} : { ...Object.fromEntries(inherited), ...env },
+    title,
+    login:
+      auth === undefined || url === undefined
+        ? null
+        : { url, client: authClient ?? null, networks: authNetworks },
     headers,
     prefix: prefix ?? defaultPrefix(name),
     allow: tools.allow,

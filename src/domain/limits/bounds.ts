@@ -140,6 +140,14 @@ export const BOUNDS = {
     error: 'AccessRateLimit',
     summary: 'Client-id metadata documents that are fetched: each for at most 3 s.',
   },
+  upstreamLogins: {
+    unit: 'logins',
+    maximum: 32,
+    user: 2,
+    network: { part: 1 / 4 },
+    error: 'AccessRateLimit',
+    summary: 'Logins at other MCP servers that wait for these: each for at most 15 s.',
+  },
 } as const satisfies Record<string, Bound>;
 
 export type BoundName = keyof typeof BOUNDS;

@@ -30,6 +30,8 @@ interface IssuedKey {
 
 export interface ApiKeyCipher {
   issue(): IssuedKey;
+  /** Seals another secret under the same key. */
+  seal(text: string): SealedKey;
   /** The clear text of a sealed key. Throws when another cipher sealed it, or when it was changed. */
   open(key: SealedKey): string;
   /** The same; undefined where `open` throws. */
@@ -105,14 +107,18 @@ export function createApiKeyCipher(secret: Uint8Array, dataKeys: readonly Uint8A
     throw new RangeError(`the secret of an API-key cipher has ${SECRET_BYTES} bytes`);
   const [sealing = secret] = dataKeys;
   // API keys from before the seal key was configured are sealed under the secret.
+  const sealText = (text: string) => {
+    const keyId = randomBytes(8).toString('base64url');
+    return { keyId, sealed: seal(sealing, keyId, text) };
+  };
   const tryOpen = ({ keyId, sealed }: SealedKey) => openAny([...dataKeys, secret], keyId, sealed);
   return {
     tryOpen,
     issue() {
       const apiKey = PREFIX + randomBytes(SECRET_BYTES).toString('base64url');
-      const keyId = randomBytes(8).toString('base64url');
-      return { apiKey, sealed: { keyId, sealed: seal(sealing, keyId, apiKey) } };
+      return { apiKey, sealed: sealText(apiKey) };
     },
+    seal: sealText,
     open(key) {
       const apiKey = tryOpen(key);
       if (apiKey === undefined)

@@ -41,8 +41,8 @@ import {
   toolFaults,
   within,
 } from './tool.ts';
-import { type Offer, type OfferKind, Offers, upstreamEndpoint } from './upstreams/offers.ts';
-import type { UpstreamTool } from './upstreams/types.ts';
+import { Offers, type PersonalUpstream, upstreamEndpoint } from './upstreams/offers.ts';
+import type { Offer, OfferKind, UpstreamTool } from './upstreams/types.ts';
 
 /** `gateway:/…` endpoints are served by the gateway itself; only built-in rows have them. */
 const GATEWAY_ENDPOINT = /^gateway:\//;
@@ -99,6 +99,8 @@ export interface Catalog {
   readonly profiles: ReadonlyMap<string, CatalogView>;
   /** The result of tools/list for the tools that one request asks for. It is not kept. */
   toolListOf(caller: CallerClass, hasTool: (name: string) => boolean): RepeatedResult;
+  /** A list with one person's own items behind the others. It is not kept. */
+  listWith(kind: OfferKind, caller: CallerClass, subset: Subset, own: readonly Offer[]): RepeatedResult;
   /** The policy that the catalog was built with. */
   readonly policy: AccessPolicy;
 }
@@ -117,6 +119,8 @@ export interface ConfiguredRows {
   readonly upstream?: readonly UpstreamTool[];
   /** The same of their prompts, resources and templates. */
   readonly offers?: readonly Offer[];
+  /** Servers at which each caller is someone else. */
+  readonly personal?: readonly PersonalUpstream[];
   /** What those servers may list later: a profile may name it. */
   readonly later?: LaterNames;
 }
@@ -163,7 +167,7 @@ export function loadCatalog(
   }
   for (const tool of configured.upstream ?? [])
     if (!tools.has(tool.name)) tools.set(tool.name, upstreamEntry(tool, policy));
-  const offers = new Offers(configured.offers ?? [], policy);
+  const offers = new Offers(configured.offers ?? [], policy, configured.personal);
   faults.push(
     ...profileFaults(configured.profiles, tools.keys(), resources.keys(), configured.later ?? NOTHING_LATER),
   );
@@ -310,15 +314,15 @@ function assemble(
     const shown = toolsOf(caller, hasTool).map(({ json }) => json);
     return `{"tools":[${shown.join(',')}]}`;
   };
-  const resourcesText = (caller: CallerClass, subset: Subset) => {
+  const resourcesText = (caller: CallerClass, subset: Subset, own: readonly string[] = []) => {
     const shown = resourceJson.filter(
       ({ entry }) => mayReadResource(entry.row, caller, policy) && subset.hasResource(entry.uri),
     );
-    const items = [...shown.map(({ json }) => json), ...offers.itemsFor('resources', caller, subset)];
+    const items = [...shown.map(({ json }) => json), ...offers.itemsFor('resources', caller, subset), ...own];
     return `{"resources":[${items.join(',')}]}`;
   };
-  const offersText = (kind: OfferKind, caller: CallerClass, subset: Subset) =>
-    `{"${kind}":[${offers.itemsFor(kind, caller, subset).join(',')}]}`;
+  const offersText = (kind: OfferKind, caller: CallerClass, subset: Subset, own: readonly string[] = []) =>
+    `{"${kind}":[${[...offers.itemsFor(kind, caller, subset), ...own].join(',')}]}`;
   const viewOf = (subset: Subset, { title, instructions }: ProfileRow = {}): CatalogView => ({
     ...subset,
     toolLists: perClass((caller) => toolsText(caller, subset.hasTool)),
@@ -336,6 +340,12 @@ function assemble(
     whole: viewOf({ hasTool: () => true, hasResource: () => true }),
     profiles: new Map(profiles.map(([name, row]) => [name, viewOf(profileSubset(row), row)])),
     toolListOf: (caller, hasTool) => new RepeatedResult(toolsText(caller, hasTool)),
+    listWith(kind, caller, subset, own) {
+      const items = new Offers(own, policy).itemsFor(kind, caller, subset);
+      const text =
+        kind === 'resources' ? resourcesText(caller, subset, items) : offersText(kind, caller, subset, items);
+      return new RepeatedResult(text);
+    },
     policy,
   };
 }

@@ -30,6 +30,8 @@ import {
 import type { McpSessionIds } from './session-ids.ts';
 import { type CallOptions, ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
+import { OFFER_KINDS, OFFERED } from './upstreams/offers.ts';
+import type { OfferKind } from './upstreams/types.ts';
 
 /** The reported version (spec 9), whatever version a client requests. */
 export const PROTOCOL_VERSION = '2024-11-05';
@@ -49,6 +51,11 @@ export interface McpDeps {
 }
 
 type Answer = RpcAnswer | Promise<RpcAnswer>;
+
+/** Lists that each person has of their own at some servers. */
+const OFFERED_BY: Readonly<Record<string, OfferKind>> = Object.fromEntries(
+  OFFERED.map((kind) => [OFFER_KINDS[kind].method, kind]),
+);
 type RpcNotification = Extract<RpcMessage, { kind: 'notification' }>;
 
 export class McpDispatcher {
@@ -168,10 +175,19 @@ export class McpDispatcher {
     request: RpcRequest,
     { caller, context }: RequestContext,
     membersOf: ((caller: CallerClass) => string) | undefined,
-  ): RpcText {
+  ): RpcText | Promise<RpcText> {
     const which = callerClass(caller);
-    const list = this.#listOf(request.method, which, context);
-    return (membersOf === undefined ? list : list.withMembers(membersOf(which))).answer(request.id);
+    const answer = (list: RepeatedResult) =>
+      (membersOf === undefined ? list : list.withMembers(membersOf(which))).answer(request.id);
+    const kind = OFFERED_BY[request.method];
+    const personal = kind === undefined ? [] : this.#catalog.current.offers.personalFor(kind, which);
+    if (kind === undefined || personal.length === 0 || caller.kind !== 'session')
+      return answer(this.#listOf(request.method, which, context));
+    const { userId } = caller.session;
+    return Promise.all(personal.map((sessions) => sessions.offers(userId, kind))).then((own) => {
+      const catalog = this.#catalog.current;
+      return answer(catalog.listWith(kind, which, viewAt(catalog, context), own.flat()));
+    });
   }
 
   #listOf(method: string, caller: CallerClass, context: RouteContext): RepeatedResult {

@@ -41,6 +41,7 @@ import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure 
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
+import { offerAnswer, toolAnswer } from './upstreams/answers.ts';
 import { callUpstream } from './upstreams/calls.ts';
 import type { OfferEntry } from './upstreams/offers.ts';
 import type { UpstreamTool } from './upstreams/types.ts';
@@ -156,16 +157,12 @@ export class ToolCalls {
     call: ToolCall,
   ): Answer {
     const { server, ownName } = tool;
-    const asked = { server, ownName, endpoint, timeoutMs, request, call };
-    return callUpstream(this.#options, asked).then((outcome) => {
-      if (outcome.kind === 'failed') return this.#failed(outcome.result, call, TOOL_RESULT);
-      const isError = outcome.kind === 'refused' || outcome.isError;
-      audit(call, call.record, isError ? 'error' : 'ok');
-      if (outcome.kind === 'answer') return resultEnvelope(call.id, outcome.text);
-      const { code, message } = outcome;
-      const text = JSON.stringify({ error: { code, message } });
-      return resultEnvelope(call.id, toolResult(text, true, call.members));
-    });
+    const asked = { server, ownName, endpoint, timeoutMs, request, call, tool };
+    return callUpstream(this.#options, asked).then((outcome) =>
+      outcome.kind === 'failed'
+        ? this.#failed(outcome.result, call, TOOL_RESULT)
+        : toolAnswer(outcome, server, call),
+    );
   }
 
   /** Prompts are those of other MCP servers. */
@@ -191,12 +188,11 @@ export class ToolCalls {
     call: ToolCall,
   ): Answer {
     const asked = { server, ownName, endpoint, timeoutMs: TIMEOUT_MS, request, call };
-    return callUpstream(this.#options, asked).then((outcome) => {
-      if (outcome.kind === 'failed') return this.#failed(outcome.result, call, TOOL_RESULT);
-      audit(call, call.record, outcome.kind === 'answer' ? 'ok' : 'error');
-      if (outcome.kind === 'answer') return resultEnvelope(call.id, outcome.text);
-      throw new GatewayError(REFUSALS[outcome.code] ?? 'ToolFailed', outcome.message.slice(0, REASON_MAX));
-    });
+    return callUpstream(this.#options, asked).then((outcome) =>
+      outcome.kind === 'failed'
+        ? this.#failed(outcome.result, call, TOOL_RESULT)
+        : offerAnswer(outcome, server, call),
+    );
   }
 
   #readResource(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
@@ -377,14 +373,6 @@ export class ToolCalls {
 
 /** Bytes of an answer that is judged, wrapped and written in one tick. Every answer that is too large to parse is longer. */
 const WHOLE_BYTES_MAX = 32 * 1024;
-
-/** Codes of a server that does not have what was asked for, or not with these arguments. */
-const REFUSALS: Readonly<Record<number, 'ResourceNotFound' | 'InvalidParams'>> = {
-  [-32002]: 'ResourceNotFound',
-  [-32602]: 'InvalidParams',
-};
-/** Characters of the message of a server. */
-const REASON_MAX = 500;
 
 type Sendable = Extract<Outgoing, { ok: true }>;
 

@@ -27,6 +27,7 @@ import { mcpLogin } from './mcp-login.ts';
 import { createMcpProfilesRoute } from './mcp-profiles.ts';
 import { createProxyRoutes, type ProxyDeps } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
+import { createUpstreamRoutes, type UpstreamDeps } from './upstreams.ts';
 
 /** The dependencies of each group of routes. */
 export interface RouteDeps {
@@ -40,6 +41,7 @@ export interface RouteDeps {
   readonly downloads: DownloadDeps;
   readonly mcp: McpDeps;
   readonly connect: ConnectDeps;
+  readonly upstreams: UpstreamDeps;
   readonly admin: AdminDeps;
   readonly proxy: ProxyDeps;
 }
@@ -62,6 +64,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     ...accountRoutes,
     connectedHosts,
     endConnectedHost,
+    ...createUpstreamRoutes(deps.upstreams),
     ...createAppRoutes(deps.apiKeys),
     createEventStreamRoute(deps.eventStreams),
     ...createV1UploadRoutes(deps.v1Uploads),

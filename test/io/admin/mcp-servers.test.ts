@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { actorPins } from '../../../src/io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../../../src/io/mcp/upstreams/servers.ts';
 import { startAdmin } from '../../support/admin.ts';
-import { configurationOf } from '../../support/upstreams/gateway.ts';
+import { configurationOf, NO_TOKENS } from '../../support/upstreams/gateway.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
 const tool = (name: string, description = name) => ({ name, description, inputSchema: { type: 'object' } });
@@ -36,6 +36,8 @@ async function start(t: Test) {
         timer: () => () => undefined,
         yieldToLoop: () => setImmediate(),
         pins: actorPins(() => actors.system),
+        tokens: NO_TOKENS,
+        isAdmin: () => false,
         onFound: () => undefined,
         onTools: () => changed(),
       });

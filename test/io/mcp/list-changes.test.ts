@@ -4,8 +4,8 @@ import t, { type Test } from 'tap';
 import { resolveMcpServer } from '../../../src/domain/config/mcp-servers.ts';
 import { type ConfiguredRows, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
-import { type OfferKind, readOffers } from '../../../src/io/mcp/upstreams/offers.ts';
-import type { UpstreamServer } from '../../../src/io/mcp/upstreams/types.ts';
+import { readOffers } from '../../../src/io/mcp/upstreams/offers.ts';
+import type { OfferKind, UpstreamServer } from '../../../src/io/mcp/upstreams/types.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { type McpFixture, type McpFixtureOptions, sessionOf, startMcp, TOKENS } from '../../support/mcp.ts';
 
@@ -120,6 +120,7 @@ t.test(
     t.strictSame(await stream.next(), acknowledged(filter));
     const server: UpstreamServer = {
       name: 'other',
+      title: 'other',
       url: { origin: 'http://127.0.0.1:1', pathname: '/mcp', search: '' },
       headers: {},
       pipe: undefined,

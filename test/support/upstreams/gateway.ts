@@ -3,7 +3,9 @@ import { setImmediate } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { mcpServer } from '../../../src/actors/admin/mcp-server.ts';
 import { DEFAULT_TOOL_ACCESS, type McpServerConfiguration } from '../../../src/domain/config/mcp-servers.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
+import type { CallTokens } from '../../../src/io/mcp/credentials/credentials.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { actorPins } from '../../../src/io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../../../src/io/mcp/upstreams/servers.ts';
@@ -16,6 +18,16 @@ interface LoggedLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** Of people without credentials. */
+export const NO_TOKENS: CallTokens = {
+  find() {
+    throw new GatewayError('UpstreamLoginRequired');
+  },
+  async renew() {
+    throw new GatewayError('UpstreamLoginRequired');
+  },
+};
+
 export const OPEN = { restricted: [] } as const;
 
 export function configurationOf(
@@ -24,7 +36,7 @@ export function configurationOf(
 ): McpServerConfiguration {
   const access = { promptAccess: DEFAULT_TOOL_ACCESS, resourceAccess: DEFAULT_TOOL_ACCESS };
   const way = { url, command: undefined, environment: {}, headers: {} };
-  return { ...way, prefix: 'up_', allow: undefined, rows: {}, ...access, ...given };
+  return { ...way, title: 'Other', login: null, prefix: 'up_', allow: undefined, rows: {}, ...access, ...given };
 }
 
 export async function startGateway(
@@ -32,6 +44,7 @@ export async function startGateway(
   configured: Readonly<Record<string, McpServerConfiguration>>,
   options: McpFixtureOptions = {},
   actors = createTestActors({ kinds: [mcpServer] }),
+  tokens: CallTokens = NO_TOKENS,
 ) {
   const mcp = await startMcp(options);
   const lines: LoggedLine[] = [];
@@ -64,10 +77,13 @@ export async function startGateway(
     yieldToLoop: () => setImmediate(),
     pins: actorPins(() => actors.system),
     owner: () => `test-${process.pid}`,
+    tokens,
+    isAdmin: () => true,
     onFound: (server, names) => found.push([server, ...names]),
     onTools() {
       const upstream = servers.tools();
-      const rows = { tools: {}, resources: {}, upstream, offers: servers.offers() };
+      const personal = servers.personal();
+      const rows = { tools: {}, resources: {}, upstream, offers: servers.offers(), personal };
       const policy = { personalReads: true };
       mcp.catalog.reload(loadCatalog(BUILT_IN, rows, new Map([['wallet', mcp.backendUrl]]), policy));
       noted();

@@ -28,6 +28,12 @@ export interface UpstreamFixture {
   respond: Respond;
   /** Answers tools/list in place of the list. */
   onList: ((response: http.ServerResponse, id: string) => void) | undefined;
+  /** Opened so far. */
+  connections: number;
+  /** Answers a request itself, and says so. */
+  onRequest:
+    | ((request: http.IncomingMessage, response: http.ServerResponse, body: string) => boolean)
+    | undefined;
   /** Called in place of the answer to initialize, which `open` gives. */
   onOpen: ((open: () => void) => void) | undefined;
   /** Statuses of requests with an unknown session. */
@@ -65,6 +71,9 @@ export async function startUpstream(tools: unknown[]): Promise<UpstreamFixture> 
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => serve(fixture, known, request, response, Buffer.concat(chunks).toString('utf8')));
   });
+  server.on('connection', () => {
+    fixture.connections += 1;
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const fixture: UpstreamFixture = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
@@ -74,6 +83,8 @@ export async function startUpstream(tools: unknown[]): Promise<UpstreamFixture> 
     respond: echo,
     onList: undefined,
     onOpen: undefined,
+    onRequest: undefined,
+    connections: 0,
     lostStatus: 404,
     onAsked: undefined,
     asked: [],
@@ -101,6 +112,7 @@ function serve(
   response: http.ServerResponse,
   body: string,
 ): void {
+  if (fixture.onRequest?.(request, response, body) === true) return;
   const session = String(request.headers['mcp-session-id'] ?? '');
   if (request.method === 'DELETE') {
     if (known.delete(session)) fixture.sessions.ended += 1;

@@ -3,6 +3,7 @@
  * session. The caller's bearer and identity never go there.
  */
 import { performance } from 'node:perf_hooks';
+import { GatewayError } from '../../../domain/errors.ts';
 import type { Endpoint } from '../../http-client/endpoint.ts';
 import type { ModuleAnswer, ModuleResult } from '../../http-client/types.ts';
 import type { ModuleClient } from '../../modules/client.ts';
@@ -20,7 +21,13 @@ import {
   UpstreamStream,
   withMembers,
 } from './message.ts';
-import type { UpstreamServer, UpstreamSession } from './types.ts';
+import type {
+  PersonalServer,
+  PersonalSessions,
+  UpstreamServer,
+  UpstreamSession,
+  UpstreamTool,
+} from './types.ts';
 
 const IS_EVENTS = /^text\/event-stream\s*(?:;|$)/i;
 /** A server that keeps a stream open behind the response is waited for so long; then the connection is closed. */
@@ -39,25 +46,64 @@ interface UpstreamCall {
   readonly timeoutMs: number;
   readonly request: RpcRequest;
   readonly call: ToolCall;
+  /** Of tools/call. */
+  readonly tool?: UpstreamTool;
 }
 
 type Failure = Extract<ModuleResult, { ok: false }>;
-type UpstreamOutcome =
+export type UpstreamOutcome =
   /** `text`: the JSON of the result. */
   | { readonly kind: 'answer'; readonly text: string; readonly isError: boolean }
   /** An error of the server. */
   | { readonly kind: 'refused'; readonly code: number; readonly message: string }
-  | { readonly kind: 'failed'; readonly result: Failure };
+  | { readonly kind: 'failed'; readonly result: Failure }
+  /** The server takes no credentials that the caller has, or there are none. */
+  | { readonly kind: 'loginRequired' }
+  /** Another definition of the tool waits for an admin. */
+  | { readonly kind: 'unapproved' };
 
 /** The ids of calls differ from the numbers that the client library counts in the same session. */
 let calls = 0;
 
 export function callUpstream(backend: BackendCalls, given: UpstreamCall): Promise<UpstreamOutcome> {
+  const { personal } = given.server;
+  return personal === undefined ? callServer(backend, given) : callAsPerson(backend, given, personal);
+}
+
+/** A refused token is renewed, and the call, which was not executed, is repeated once. */
+async function callAsPerson(
+  backend: BackendCalls,
+  given: UpstreamCall,
+  personal: PersonalSessions,
+): Promise<UpstreamOutcome> {
+  const { caller } = given.call;
+  if (caller.kind !== 'session') return { kind: 'loginRequired' };
+  const { userId } = caller.session;
+  try {
+    const server = await personal.enter(userId);
+    try {
+      if (given.tool !== undefined && server.differs(given.tool)) return { kind: 'unapproved' };
+      const { token } = server;
+      const outcome = await callServer(backend, { ...given, server });
+      if (outcome.kind !== 'loginRequired') return outcome;
+      if (server.token.keyId === token.keyId) await personal.renew(userId, token);
+      return await callServer(backend, { ...given, server });
+    } finally {
+      server.leave();
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    if (error.row === 'UpstreamLoginRequired') return { kind: 'loginRequired' };
+    return failed('ModuleUnavailable', `no session: ${error.row}`);
+  }
+}
+
+function callServer(backend: BackendCalls, given: UpstreamCall): Promise<UpstreamOutcome> {
   const { session } = given.server;
   if (session === undefined) return Promise.resolve(failed('ModuleUnavailable', 'no session'));
   const startedMs = performance.now();
   return attempt(backend, given, session, given.timeoutMs).then((ended) => {
-    if (!isLost(ended, session)) return outcomeOf(ended, given.call);
+    if (!isLost(ended, session)) return outcomeOf(ended, given);
     return repeated(backend, given, session, startedMs);
   });
 }
@@ -74,7 +120,7 @@ async function repeated(
   const leftMs = given.timeoutMs - (performance.now() - startedMs);
   if (leftMs <= 0) return failed('ModuleTimedOut', 'deadline');
   const ended = await attempt(backend, given, session, Math.ceil(leftMs));
-  return outcomeOf(ended, given.call);
+  return outcomeOf(ended, given);
 }
 
 /** Meanwhile the call can be cancelled as while it runs. */
@@ -195,11 +241,19 @@ function isLost({ id, result }: Ended, session: UpstreamSession): boolean {
   return body.length > WHOLE_BYTES_MAX || readResponse(body.toString('utf8'), id).kind !== 'error';
 }
 
-function outcomeOf({ id, result }: Ended, call: ToolCall): UpstreamOutcome | Promise<UpstreamOutcome> {
+function outcomeOf(
+  { id, result }: Ended,
+  { call, server }: UpstreamCall,
+): UpstreamOutcome | Promise<UpstreamOutcome> {
   if (!result.ok) return { kind: 'failed', result };
   const { answer } = result;
+  if (answer.status === 401 && isPersonal(server)) return { kind: 'loginRequired' };
   if (answer.body.length > WHOLE_BYTES_MAX) return inSlices(id, answer, call);
   return read(readResponse(answer.body.toString('utf8'), id), answer, call);
+}
+
+function isPersonal(server: UpstreamServer): server is PersonalServer {
+  return 'token' in server;
 }
 
 async function inSlices(id: string, answer: ModuleAnswer, call: ToolCall): Promise<UpstreamOutcome> {

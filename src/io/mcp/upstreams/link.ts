@@ -8,14 +8,15 @@ import { SECOND_MS } from '../../../domain/time.ts';
 import type { Target } from '../../http-client/endpoint.ts';
 import type { ModuleResult } from '../../http-client/types.ts';
 import type { YieldToLoop } from '../batch.ts';
-import { isObject } from '../input-schema.ts';
+import type { CallTokens } from '../credentials/credentials.ts';
 import { type LeftOut, type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
-import { OFFER_KINDS, OFFERED, type Offer, type OfferKind, readOffers } from './offers.ts';
+import { listOffers, listTools, noEffect, REQUEST_MS, reasonOf } from './lists.ts';
+import { OFFERED } from './offers.ts';
+import { PersonalLinks } from './personal-links.ts';
 import type { Pins, SettledTools } from './pins.ts';
-import type { UpstreamPipe, UpstreamServer, UpstreamSession } from './types.ts';
+import type { Offer, UpstreamPipe, UpstreamServer, UpstreamSession } from './types.ts';
 import { openWay, targetOf, type Way, type WayDeps } from './ways.ts';
 
-const REQUEST_MS = 10 * SECOND_MS;
 /** Between two lists without a notice of a change: many servers send none. */
 const LIST_INTERVAL_MS = 60 * SECOND_MS;
 /** A server that says without end that its list has changed is asked so often. */
@@ -26,11 +27,6 @@ const RENEW_INTERVAL_MS = SECOND_MS;
 const FOLLOW_MS = 100;
 const RETRY_FIRST_MS = SECOND_MS;
 const RETRY_MAX_MS = 60 * SECOND_MS;
-const PAGES_MAX = 64;
-const REASON_MAX = 200;
-const ANY_RESULT = {
-  '~standard': { version: 1, vendor: 'gatehouse', validate: (value: unknown) => ({ value }) },
-} as const;
 
 export interface LinkDeps extends WayDeps {
   /** Version of the gateway, which it names to servers. */
@@ -39,6 +35,9 @@ export interface LinkDeps extends WayDeps {
   readonly random: () => number;
   readonly yieldToLoop: YieldToLoop;
   readonly pins: Pins;
+  readonly tokens: CallTokens;
+  /** The first list of a server with `auth: "user"` is approved if an admin's credentials got it. */
+  readonly isAdmin: (userId: string) => boolean;
   /** The tools are other ones, or the state is. */
   readonly onChange: (link: ServerLink) => void;
   /** Tools that wait for an admin from now on. */
@@ -54,6 +53,7 @@ const TIMES_MAX = 512;
 
 export class ServerLink implements UpstreamServer {
   readonly name: string;
+  readonly title: string;
   readonly url: Target;
   readonly pipe: UpstreamPipe | undefined;
   readonly headers: Readonly<Record<string, string>>;
@@ -64,6 +64,8 @@ export class ServerLink implements UpstreamServer {
   reason: string | undefined;
   /** What is made of the list: until there is one, of what is approved. */
   settled: Omit<SettledTools, 'found'> = { served: [], hidden: [], leftOut: [] };
+  /** With `auth: "user"`. */
+  readonly personal: PersonalLinks | undefined;
   /** Prompts and resources of the last lists. */
   offers: readonly Offer[] = [];
   readonly #deps: LinkDeps;
@@ -78,6 +80,9 @@ export class ServerLink implements UpstreamServer {
   #timed = 0;
   /** Of the last list. */
   #read: ReadTools = { tools: [], leftOut: [] };
+  /** With `auth: "user"`: definitions of people's lists that are not approved, and what was left out of the last one. */
+  readonly #waiting = new Map<string, SettledTools['hidden'][number]>();
+  #personalLeftOut: readonly LeftOut[] = [];
   #listing = false;
   #isListed = false;
   #settling: Promise<void> = Promise.resolve();
@@ -91,6 +96,7 @@ export class ServerLink implements UpstreamServer {
 
   constructor(name: string, configuration: McpServerConfiguration, deps: LinkDeps) {
     this.name = name;
+    this.title = configuration.title;
     this.configuration = configuration;
     this.url = targetOf(name, configuration);
     // Of the process that runs now.
@@ -104,6 +110,12 @@ export class ServerLink implements UpstreamServer {
     const headers = Object.entries(configuration.headers);
     this.headers = Object.fromEntries(headers.map(([field, value]) => [field.toLowerCase(), value]));
     this.#deps = deps;
+    const { onLeftOut, onTools } = this.#personalLists();
+    const { login } = configuration;
+    this.personal =
+      login === null
+        ? undefined
+        : new PersonalLinks({ ...deps, server: this, address: login.url, onTools, onLeftOut });
   }
 
   get session(): UpstreamSession | undefined {
@@ -113,7 +125,8 @@ export class ServerLink implements UpstreamServer {
   /** `before`: the end of the process that this link replaces. */
   start(before?: Promise<void>): void {
     this.settle().catch((error: unknown) => this.#failed(error));
-    if (before === undefined) void this.#opened();
+    if (this.personal !== undefined) this.#become('up', undefined);
+    else if (before === undefined) void this.#opened();
     else void before.then(() => this.#opened());
   }
 
@@ -137,7 +150,11 @@ export class ServerLink implements UpstreamServer {
       const definitions = Object.values(approved).map((text): unknown => JSON.parse(text));
       const { tools } = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
       // Meanwhile it may have answered.
-      if (!this.#isListed && !this.#isClosed) this.settled = { served: tools, hidden: [], leftOut: [] };
+      const hidden = [...this.#waiting.values()].filter(
+        ({ tool: { ownName, text } }) => !Object.hasOwn(approved, ownName) || approved[ownName] !== text,
+      );
+      if (!this.#isListed && !this.#isClosed)
+        this.settled = { served: tools, hidden, leftOut: this.#personalLeftOut };
     }
     if (!this.#isClosed) this.#deps.onChange(this);
   }
@@ -164,7 +181,8 @@ export class ServerLink implements UpstreamServer {
 
   /** Asks for the tools at once. */
   relist(): void {
-    if (this.#session === undefined) void this.#opened();
+    if (this.personal !== undefined) this.personal.relist();
+    else if (this.#session === undefined) void this.#opened();
     else this.#list();
   }
 
@@ -174,7 +192,27 @@ export class ServerLink implements UpstreamServer {
     this.#stopTimer?.();
     this.#stopFollowing?.();
     this.#session = undefined;
+    await this.personal?.close();
     await this.#end();
+  }
+
+  /** One person's list serves nothing: what is approved is served to all, and what is not is shown to admins. */
+  #personalLists() {
+    return {
+      onTools: async (userId: string, read: ReadTools) => {
+        const { pins, isAdmin, onFound } = this.#deps;
+        const { served, hidden, found, leftOut } = await pins.settle(this.name, read.tools, isAdmin(userId));
+        for (const { ownName } of served) this.#waiting.delete(ownName);
+        for (const each of hidden) this.#waiting.set(each.tool.ownName, each);
+        for (const ownName of [...this.#waiting.keys()].slice(0, -TOOLS_MAX)) this.#waiting.delete(ownName);
+        this.#personalLeftOut = [...read.leftOut, ...leftOut];
+        await this.settle();
+        if (found.length > 0 && !this.#isClosed) onFound(this, found);
+      },
+      onLeftOut: (leftOut: readonly LeftOut[]) => {
+        if (leftOut.length > 0) this.#personalLeftOut = leftOut;
+      },
+    };
   }
 
   /** One attempt for all that wait. */
@@ -224,7 +262,6 @@ export class ServerLink implements UpstreamServer {
     if (this.#opening === undefined && !this.#listing) this.#failed(new Error(reason));
   }
 
-  /** Tells the server that the session ends. Its answer, which has little time, changes nothing. */
   async #end(): Promise<void> {
     const [client, way] = [this.#client, this.#way];
     this.#client = undefined;
@@ -265,14 +302,14 @@ export class ServerLink implements UpstreamServer {
   }
 
   async #readList(client: Client): Promise<void> {
-    this.#way?.renew();
-    const hasTools = client.getServerCapabilities()?.tools !== undefined;
-    const definitions = hasTools ? await listed(client, 'tools/list', 'tools') : [];
-    const read = await readTools(this, this.configuration, definitions, this.#deps.yieldToLoop);
+    const { configuration } = this;
+    const { yieldToLoop } = this.#deps;
+    const source = { client, server: this, configuration, renew: () => this.#way?.renew(), yieldToLoop };
+    const read = await listTools(source);
     const leftOut: LeftOut[] = [];
     const offers: Offer[] = [];
     for (const kind of OFFERED) {
-      const found = await this.#readOffers(client, kind);
+      const found = await listOffers(source, kind);
       offers.push(...found.offers);
       leftOut.push(...found.leftOut);
     }
@@ -280,21 +317,6 @@ export class ServerLink implements UpstreamServer {
     this.#read = { tools: read.tools, leftOut: [...read.leftOut, ...leftOut] };
     this.#isListed = true;
     await this.#settle(this.#read);
-  }
-
-  /** A list that fails leaves out what it would have: the tools are served all the same. */
-  async #readOffers(client: Client, kind: OfferKind): Promise<ReturnType<typeof readOffers>> {
-    const { method, capability } = OFFER_KINDS[kind];
-    if (client.getServerCapabilities()?.[capability] === undefined) return { offers: [], leftOut: [] };
-    this.#way?.renew();
-    try {
-      const items = await listed(client, method, kind);
-      await this.#deps.yieldToLoop();
-      return readOffers(this, this.configuration, kind, items);
-    } catch (error) {
-      if (isObject(error) && error['code'] === METHOD_NOT_FOUND) return { offers: [], leftOut: [] };
-      return { offers: [], leftOut: [{ name: method, reason: reasonOf(error) }] };
-    }
   }
 
   /** One after the other: a decision counts although a list is compared at the same time. */
@@ -338,38 +360,4 @@ export class ServerLink implements UpstreamServer {
     this.#stopTimer?.();
     if (!this.#isClosed) this.#stopTimer = this.#deps.timer(delayMs, run);
   }
-}
-
-/** JSON-RPC: of a server that has resources and no templates. */
-const METHOD_NOT_FOUND = -32601;
-
-/** All pages. One item too many shows that there are more. */
-async function listed(client: Client, method: string, member: string): Promise<unknown[]> {
-  const items: unknown[] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX && items.length <= TOOLS_MAX; page += 1) {
-    const params = cursor === undefined ? {} : { cursor };
-    const result: unknown = await client.request({ method, params }, ANY_RESULT, {
-      timeout: REQUEST_MS,
-    });
-    const list = isObject(result) ? result[member] : undefined;
-    if (!isObject(result) || !Array.isArray(list)) throw new TypeError(`${method} has no list`);
-    items.push(...list.slice(0, TOOLS_MAX + 1));
-    const next = result['nextCursor'];
-    if (typeof next !== 'string') return items;
-    cursor = next;
-  }
-  return items;
-}
-
-/** Of the innermost cause, which says more: a connection refused is only "fetch failed" at the top. */
-function reasonOf(error: unknown): string {
-  const { cause } = error instanceof Error ? error : { cause: undefined };
-  const named = cause instanceof Error && cause.message !== '' ? cause : error;
-  const text = named instanceof Error ? named.message : String(named);
-  return text.replace(/[^\x20-\x7e]/g, ' ').slice(0, REASON_MAX);
-}
-
-function noEffect(): void {
-  // Reported to its own caller, or of no interest: the server is gone.
 }

@@ -24,7 +24,7 @@ import type { Endpoint } from '../../http-client/endpoint.ts';
 import { isObject } from '../input-schema.ts';
 import type { LaterNames, Subset } from '../subsets.ts';
 import { isDeeper, type LeftOut, shownName, UPSTREAM_NAME, unseenIn } from './definitions.ts';
-import type { UpstreamServer } from './types.ts';
+import type { Offer, OfferKind, PersonalSessions, UpstreamServer } from './types.ts';
 
 /** Items of one list of one server. */
 const OFFERS_MAX = 512;
@@ -76,20 +76,8 @@ export const OFFER_KINDS = {
     shape: compileSchema(object(about)),
     members: ['name', 'title', 'description', 'mimeType', 'annotations'],
   },
-} as const;
-export type OfferKind = keyof typeof OFFER_KINDS;
+} as const satisfies Record<OfferKind, object>;
 export const OFFERED = Object.keys(OFFER_KINDS) as OfferKind[];
-
-/** One item. `name`: its name or URI at the gateway, which is `ownName` behind the prefix of its server. */
-export interface Offer {
-  readonly server: UpstreamServer;
-  readonly kind: OfferKind;
-  readonly ownName: string;
-  readonly name: string;
-  /** JSON text of the item of a list. */
-  readonly json: string;
-  readonly access: ToolAccess;
-}
 
 interface ReadOffers {
   readonly offers: readonly Offer[];
@@ -175,8 +163,10 @@ export class Offers {
   readonly #entries: readonly OfferEntry[];
   readonly #byName: Readonly<Record<'prompts' | 'resources', ReadonlyMap<string, OfferEntry>>>;
   readonly #templates: readonly OfferEntry[];
+  readonly #personal: readonly PersonalOffers[];
 
-  constructor(offers: readonly Offer[], policy: AccessPolicy) {
+  constructor(offers: readonly Offer[], policy: AccessPolicy, personal: readonly PersonalUpstream[] = []) {
+    this.#personal = personal.map((each) => personalOffers(each, policy));
     const entries = offers.map((offer) => offerEntry(offer, policy));
     const ofKind = (kind: OfferKind) => entries.filter(({ offer }) => offer.kind === kind);
     const named = (kind: OfferKind) => new Map(ofKind(kind).map((entry) => [entry.offer.name, entry]));
@@ -186,14 +176,34 @@ export class Offers {
   }
 
   prompt(name: string): OfferEntry | undefined {
-    return this.#byName.prompts.get(name);
+    return this.#byName.prompts.get(name) ?? this.#personalOffer('prompts', name);
   }
 
   /** One that is listed, or whose URI begins as a template does before its first variable: its server judges the rest. */
   resource(uri: string): OfferEntry | undefined {
     const template = () =>
       this.#templates.find(({ offer: { name } }) => uri.startsWith(name.slice(0, literalLength(name))));
-    return this.#byName.resources.get(uri) ?? template();
+    return this.#byName.resources.get(uri) ?? template() ?? this.#personalOffer('resources', uri);
+  }
+
+  /** Sessions of people at the servers whose items a class of callers may use. */
+  personalFor(kind: OfferKind, caller: CallerClass): PersonalSessions[] {
+    return this.#personal.flatMap(({ sessions, prompts, resources }) =>
+      (kind === 'prompts' ? prompts : resources).callers.has(caller) ? [sessions] : [],
+    );
+  }
+
+  /** Of a server at which each caller is someone else: it judges the name, and has its own list for each. */
+  #personalOffer(kind: 'prompts' | 'resources', name: string): OfferEntry | undefined {
+    if (!(kind === 'prompts' ? UPSTREAM_NAME : URI).test(name)) return undefined;
+    const found = this.#personal.find(
+      ({ [kind]: { prefix } }) => name.length > prefix.length && name.startsWith(prefix),
+    );
+    if (found === undefined) return undefined;
+    const { [kind]: kinds, server } = found;
+    const ownName = name.slice(kinds.prefix.length);
+    const offer: Offer = { server, kind, ownName, name, json: '', access: kinds.access };
+    return { offer, callers: kinds.callers, endpoint: kinds.endpoint };
   }
 
   /** True for names that a server listed: others are no labels of metrics. */
@@ -202,7 +212,7 @@ export class Offers {
   }
 
   get hasPrompts(): boolean {
-    return this.#byName.prompts.size > 0;
+    return this.#byName.prompts.size > 0 || this.#personal.length > 0;
   }
 
   /** Items of a list, as JSON texts. */
@@ -219,14 +229,56 @@ function literalLength(template: string): number {
   return at < 0 ? template.length : at;
 }
 
-/** The breaker is that of the prompts, or of the resources, of a server. */
 function offerEntry(offer: Offer, policy: AccessPolicy): OfferEntry {
-  const kind = offer.kind === 'prompts' ? 'prompts' : 'resources';
-  const callers = CALLER_CLASSES.filter((caller) => mayCallTool(offer.access, caller, policy));
+  const { access, kind, server } = offer;
+  return { offer, ...reachOf(server, kind === 'prompts' ? 'prompts' : 'resources', access, policy) };
+}
+
+/** The breaker is that of the prompts, or of the resources, of a server. */
+function reachOf(
+  server: UpstreamServer,
+  kind: 'prompts' | 'resources',
+  access: ToolAccess,
+  policy: AccessPolicy,
+): Pick<OfferEntry, 'callers' | 'endpoint'> {
+  const callers = CALLER_CLASSES.filter((caller) => mayCallTool(access, caller, policy));
+  return { callers: new Set(callers), endpoint: upstreamEndpoint(server, `mcp:${server.name}/${kind}`) };
+}
+
+/** A server with `auth: "user"`, as the catalog sees it. */
+export interface PersonalUpstream {
+  readonly server: UpstreamServer;
+  readonly sessions: PersonalSessions;
+  readonly configuration: McpServerConfiguration;
+}
+
+interface PersonalKind extends Pick<OfferEntry, 'callers' | 'endpoint'> {
+  readonly prefix: string;
+  readonly access: ToolAccess;
+}
+
+interface PersonalOffers {
+  readonly server: UpstreamServer;
+  readonly sessions: PersonalSessions;
+  readonly prompts: PersonalKind;
+  readonly resources: PersonalKind;
+}
+
+function personalOffers(
+  { server, sessions, configuration }: PersonalUpstream,
+  policy: AccessPolicy,
+): PersonalOffers {
+  const { prefix, promptAccess, resourceAccess } = configuration;
+  const kindOf = (kind: 'prompts' | 'resources', own: string, access: ToolAccess): PersonalKind => ({
+    prefix: own,
+    access,
+    ...reachOf(server, kind, access, policy),
+  });
   return {
-    offer,
-    callers: new Set(callers),
-    endpoint: upstreamEndpoint(offer.server, `mcp:${offer.server.name}/${kind}`),
+    server,
+    sessions,
+    prompts: kindOf('prompts', prefix, promptAccess),
+    resources: kindOf('resources', uriPrefix(server.name), resourceAccess),
   };
 }
 

@@ -32,8 +32,8 @@ export interface SettledTools {
 export interface Pins {
   /** What is stored of a server. */
   stored(server: string): Definitions;
-  /** Stores what is new of the tools that a server lists now. */
-  settle(server: string, tools: readonly UpstreamTool[]): Promise<SettledTools>;
+  /** Stores what is new of the tools that a server lists now. `approvesFirst`: the first list of all is approved. */
+  settle(server: string, tools: readonly UpstreamTool[], approvesFirst?: boolean): Promise<SettledTools>;
 }
 
 export function actorPins(actors: () => Pick<ActorSystem, 'ask'> & Pick<RunningSystem, 'stored'>): Pins {
@@ -59,8 +59,9 @@ export function actorPins(actors: () => Pick<ActorSystem, 'ask'> & Pick<RunningS
   };
   return {
     stored,
-    async settle(server, tools) {
+    async settle(server, tools, approvesFirst = true) {
       const before = stored(server);
+      if (!approvesFirst && !before.isOpened) await actors().ask(mcpServer, server, { type: 'open' });
       const served: UpstreamTool[] = [];
       const hidden: HiddenTool[] = [];
       const found: string[] = [];
@@ -76,7 +77,7 @@ export function actorPins(actors: () => Pick<ActorSystem, 'ask'> & Pick<RunningS
         else hidden.push({ tool, state: seen.state });
         if (seen?.isFound === true) found.push(name);
       }
-      if (!before.isOpened) await actors().ask(mcpServer, server, { type: 'open' });
+      if (approvesFirst && !before.isOpened) await actors().ask(mcpServer, server, { type: 'open' });
       return { served, hidden, found, leftOut };
     },
   };

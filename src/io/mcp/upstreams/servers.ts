@@ -4,9 +4,9 @@ import type { Definitions } from '../../../actors/admin/mcp-server.ts';
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import type { Log } from '../../observability/log.ts';
 import { type LinkDeps, ServerLink } from './link.ts';
-import type { Offer } from './offers.ts';
+import type { PersonalUpstream } from './offers.ts';
 import { endMarked } from './stdio/leftovers.ts';
-import type { UpstreamTool } from './types.ts';
+import type { Offer, UpstreamTool } from './types.ts';
 
 type Configured = Readonly<Record<string, McpServerConfiguration>>;
 
@@ -69,6 +69,14 @@ export class UpstreamServers implements UpstreamAdministration {
 
   offers(): readonly Offer[] {
     return [...this.#links.values()].flatMap(({ offers }) => offers);
+  }
+
+  /** Servers at which each caller is someone else. */
+  personal(): PersonalUpstream[] {
+    return [...this.#links.values()].flatMap((server) => {
+      const { personal: sessions, configuration } = server;
+      return sessions === undefined ? [] : [{ server, sessions, configuration }];
+    });
   }
 
   get links(): readonly ServerLink[] {

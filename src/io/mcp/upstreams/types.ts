@@ -1,8 +1,10 @@
 /** Another MCP server behind the gateway, as the catalog and calls see it (docs/upstreams.md). */
 
+import type { ToolAccess } from '../../../domain/access.ts';
 import type { Target } from '../../http-client/endpoint.ts';
 import type { CallChannel, ModuleResult } from '../../http-client/types.ts';
 import type { ProgressReport } from '../../modules/streamed-answer.ts';
+import type { CallToken } from '../credentials/credentials.ts';
 import type { ToolRow } from '../tool.ts';
 
 /** The answer of `initialize`, which the head of every further request repeats. */
@@ -24,6 +26,8 @@ export interface UpstreamPipe {
 /** A configured server. */
 export interface UpstreamServer {
   readonly name: string;
+  /** For people. */
+  readonly title: string;
   readonly url: Target;
   /** Of a server by command; undefined for one by address. */
   readonly pipe: UpstreamPipe | undefined;
@@ -31,10 +35,30 @@ export interface UpstreamServer {
   readonly headers: Readonly<Record<string, string>>;
   /** Undefined while there is none: calls are refused at once. */
   readonly session: UpstreamSession | undefined;
+  /** Set: callers have sessions of their own, and the server itself has none. */
+  readonly personal?: PersonalSessions | undefined;
   /** A call found this session lost. Resolves with the next one, which is opened once for all; undefined without. */
   renewed(lost: UpstreamSession): Promise<UpstreamSession | undefined>;
   /** Of every finished call, for the figures of the server. */
   noteCall(result: ModuleResult): void;
+}
+
+/** A server at which each caller is someone else (`auth: "user"`). */
+export interface PersonalSessions {
+  /** The caller's own session, to be left after use. Rejects with `UpstreamLoginRequired` or another row of the error table. */
+  enter(userId: string): Promise<PersonalServer>;
+  /** The server refused this token. Rejects with `UpstreamLoginRequired`. */
+  renew(userId: string, refused: Pick<CallToken, 'keyId'>): Promise<void>;
+  /** Prompts, resources or templates that the server lists to this person; none without credentials. */
+  offers(userId: string, kind: OfferKind): Promise<readonly Offer[]>;
+}
+
+export interface PersonalServer extends UpstreamServer {
+  readonly token: CallToken;
+  offers(kind: OfferKind): Promise<readonly Offer[]>;
+  /** The person's list has another definition of the tool than the one that is approved. */
+  differs(tool: UpstreamTool): boolean;
+  leave(): void;
 }
 
 /** A tool of a server under the name that the gateway gives it. */
@@ -46,4 +70,17 @@ export interface UpstreamTool {
   readonly row: ToolRow;
   /** Its definition as it is approved: name, title, description, schemas and annotations as sorted JSON. */
   readonly text: string;
+}
+
+export type OfferKind = 'prompts' | 'resources' | 'resourceTemplates';
+
+/** One item. `name`: its name or URI at the gateway, which is `ownName` behind the prefix of its server. */
+export interface Offer {
+  readonly server: UpstreamServer;
+  readonly kind: OfferKind;
+  readonly ownName: string;
+  readonly name: string;
+  /** JSON text of the item of a list. */
+  readonly json: string;
+  readonly access: ToolAccess;
 }

@@ -38,7 +38,7 @@ interface Server {
 }
 
 /** Revision of a server that names none. */
-const OLDEST_REVISION = '2025-03-26';
+export const OLDEST_REVISION = '2025-03-26';
 
 /** The origin of a server by command names it in bounds and traces; nothing is sent there. */
 export function targetOf(name: string, { url }: McpServerConfiguration): Target {

@@ -1,0 +1,148 @@
+/**
+ * Sessions of people at one server with `auth: "user"`: opened by the first call of a person, ended when idle. A token that the
+ * server refuses is renewed once for all calls that have it.
+ */
+import { GatewayError } from '../../../domain/errors.ts';
+import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
+import type { CallToken } from '../credentials/credentials.ts';
+import { type PersonalDeps, PersonalLink, Unauthorized } from './personal-link.ts';
+import type { Offer, OfferKind, PersonalServer, PersonalSessions } from './types.ts';
+
+/** People with a session at one server, of this node. */
+const LINKS_MAX = 1_000;
+const IDLE_MS = 10 * MINUTE_MS;
+/** A list waits so long for the items of one server. */
+const LIST_MS = 5 * SECOND_MS;
+const SWEEP_MS = MINUTE_MS;
+
+export class PersonalLinks implements PersonalSessions {
+  readonly #deps: PersonalDeps;
+  /** In the order of their last use. */
+  readonly #links = new Map<string, PersonalLink>();
+  #stopSweep: (() => void) | undefined;
+  /** Calls that found no room for another session. */
+  refused = 0;
+
+  constructor(deps: PersonalDeps) {
+    this.#deps = deps;
+  }
+
+  get size(): number {
+    return this.#links.size;
+  }
+
+  async enter(userId: string): Promise<PersonalServer> {
+    const token = await this.#token(userId);
+    const link = this.#linkOf(userId, token);
+    link.users += 1;
+    try {
+      await link.open().catch((error: unknown) => this.#reopen(userId, link, error));
+      return link;
+    } catch (error) {
+      link.leave();
+      throw error;
+    }
+  }
+
+  async renew(userId: string, { keyId }: Pick<CallToken, 'keyId'>): Promise<void> {
+    const link = this.#links.get(userId);
+    const token = await this.#renewed(userId, keyId);
+    if (link !== undefined && link.token.connectedMs === token.connectedMs) link.token = token;
+  }
+
+  /** Of the person's own list; none without credentials, or of a server that takes too long. */
+  offers(userId: string, kind: OfferKind): Promise<readonly Offer[]> {
+    let stop: (() => void) | undefined;
+    const late = new Promise<readonly Offer[]>((resolve) => {
+      stop = this.#deps.timer(LIST_MS, () => resolve([]));
+    });
+    return Promise.race([this.#offers(userId, kind), late]).finally(() => stop?.());
+  }
+
+  async #offers(userId: string, kind: OfferKind): Promise<readonly Offer[]> {
+    try {
+      const link = await this.enter(userId);
+      try {
+        return await link.offers(kind);
+      } catch (error) {
+        if (!(error instanceof Unauthorized)) throw error;
+        await this.renew(userId, link.token);
+        return await link.offers(kind);
+      } finally {
+        link.leave();
+      }
+    } catch (error) {
+      // The other items of the list are there all the same, and a call says what is missing.
+      if (error instanceof GatewayError || error instanceof Unauthorized) return [];
+      throw error;
+    }
+  }
+
+  relist(): void {
+    for (const link of this.#links.values()) link.relist();
+  }
+
+  async close(): Promise<void> {
+    this.#stopSweep?.();
+    const links = [...this.#links.values()];
+    this.#links.clear();
+    await Promise.all(links.map((link) => link.close()));
+  }
+
+  async #reopen(userId: string, link: PersonalLink, error: unknown): Promise<void> {
+    if (!(error instanceof Unauthorized)) throw error;
+    try {
+      await link.openWith(await this.#renewed(userId, link.token.keyId));
+    } catch (again) {
+      throw again instanceof Unauthorized ? new GatewayError('UpstreamLoginRequired') : again;
+    }
+  }
+
+  #token(userId: string): CallToken | Promise<CallToken> {
+    const { server, address, tokens } = this.#deps;
+    return tokens.find(userId, server.name, address);
+  }
+
+  #renewed(userId: string, overKeyId: string): Promise<CallToken> {
+    const { server, address, tokens } = this.#deps;
+    return tokens.renew(userId, server.name, address, overKeyId);
+  }
+
+  /** Another login is another person there: its session is never used with the token of the former one. */
+  #linkOf(userId: string, token: CallToken): PersonalLink {
+    const found = this.#links.get(userId);
+    this.#links.delete(userId);
+    if (found !== undefined && found.token.connectedMs === token.connectedMs) {
+      found.token = token;
+      this.#links.set(userId, found);
+      return found;
+    }
+    void found?.close();
+    if (this.#links.size >= LINKS_MAX) this.#makeRoom();
+    const link = new PersonalLink(userId, token, this.#deps);
+    this.#links.set(userId, link);
+    this.#stopSweep ??= this.#deps.timer(SWEEP_MS, () => this.#sweep());
+    return link;
+  }
+
+  #makeRoom(): void {
+    for (const [userId, link] of this.#links) {
+      if (link.users > 0) continue;
+      this.#links.delete(userId);
+      void link.close();
+      return;
+    }
+    this.refused += 1;
+    throw new GatewayError('Overloaded');
+  }
+
+  #sweep(): void {
+    const idleMs = this.#deps.monotonicMs() - IDLE_MS;
+    for (const [userId, link] of this.#links) {
+      if (link.users > 0 || link.usedMs > idleMs) continue;
+      this.#links.delete(userId);
+      void link.close();
+    }
+    this.#stopSweep = this.#links.size === 0 ? undefined : this.#deps.timer(SWEEP_MS, () => this.#sweep());
+  }
+}

@@ -1,0 +1,283 @@
+/** Another MCP server that each person connects (`auth: "user"`), behind the real program. */
+import t, { type Test } from 'tap';
+import { expectOk, newKey, request, rpc } from '../../../kit/agent.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { startOAuthUpstream } from '../../support/upstreams/oauth.ts';
+import {
+  ask,
+  beginLogin,
+  type Connecting,
+  comeBack,
+  connect,
+  newPerson,
+  ofTool,
+} from '../../support/upstreams/people.ts';
+
+t.setTimeout(240_000);
+
+const WHOSE = { name: 'whose', description: 'Says whose it is.', inputSchema: { type: 'object' } };
+const list = (method: string) => ({ jsonrpc: '2.0', id: 1, method });
+
+/** A gateway with the server `notes`, and its admin, who has connected it: so its tools are approved. */
+async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8'] as string[] } = {}) {
+  const upstream = await startOAuthUpstream([WHOSE]);
+  t.teardown(() => upstream.close());
+  const key = newKey();
+  const gateway = await launch({
+    configuration: {
+      Admin: { publicKeys: [key.publicKey] },
+      Settings: NO_LIMITS,
+      McpServers: {
+        notes: { url: upstream.url, auth: 'user', title: 'Notes', authNetworks: networks, ...server },
+        ...more,
+      },
+    },
+  });
+  t.teardown(() => gateway.stop());
+  const { url } = gateway;
+  const audit = async (admin: Connecting) => {
+    const answer = await request(`${url}/ProxyAdmin/api/audit?limit=1000`, {
+      headers: { Cookie: admin.cookie },
+    });
+    return expectOk('audit', answer).text;
+  };
+  return { upstream, gateway, url, audit, admin: await newPerson(url, key) };
+}
+
+/** The same; the tools are approved. */
+async function startConnected(t: Test, options: Parameters<typeof start>[1] = {}) {
+  const started = await start(t, options);
+  const { url, admin, upstream, gateway } = started;
+  await connect(url, admin, upstream, 'root');
+  await ofTool(url, admin).catch(() => '');
+  await rpc(url, admin.bearer, list('prompts/list'));
+  await gateway.said(/"server":"notes","tools":1,.*"mcp server up"/);
+  return started;
+}
+
+t.test(
+  'personal server: from the list to a call, with a login there; disconnected, calls are refused',
+  async (t) => {
+    const { url, upstream, audit, admin } = await startConnected(t);
+    const anna = await newPerson(url);
+    const item = { server: 'notes', title: 'Notes', connected: false, kind: null, connectedUtc: null };
+    t.same((await ask(url, anna, '')).json, { result: [item] });
+    const refused = await ofTool(url, anna);
+    t.match(refused, /"isError":true/);
+    t.match(refused, /1035.*connect Notes at http:\/\/localhost:\d+\/#servers\/notes/);
+    const address = await beginLogin(url, anna, 'notes');
+    const asked = new URL(address).searchParams;
+    t.equal(asked.get('resource'), upstream.url);
+    t.equal(asked.get('scope'), 'read');
+    t.equal(asked.get('code_challenge_method'), 'S256');
+    t.match(upstream.registered.at(-1), {
+      token_endpoint_auth_method: 'none',
+      redirect_uris: [/\/auth\/v1\/upstreams\/callback$/],
+    });
+    const back = upstream.allow(address, 'anna');
+    t.equal(await comeBack(url, anna, back), '/#servers/notes/connected');
+    t.equal(await comeBack(url, anna, back), '/#servers/-/expired', 'a state is good once');
+    t.match((await ask(url, anna, '')).json, { result: [{ connected: true, kind: 'oauth' }] });
+    t.match(await ofTool(url, anna), /"text":"anna"/);
+    const read = { ...list('resources/read'), params: { uri: 'up+notes:memo://mine' } };
+    t.match((await rpc(url, anna.bearer, read)).text, /"text":"anna"/);
+    const get = { ...list('prompts/get'), params: { name: 'notes_any' } };
+    t.match((await rpc(url, anna.bearer, get)).text, /"text":"anna"/);
+    t.match((await rpc(url, anna.bearer, list('prompts/list'))).text, /"name":"notes_of-anna"/);
+    t.match((await rpc(url, anna.bearer, list('resources/list'))).text, /"uri":"up\+notes:memo:\/\/anna"/);
+    t.match(await ofTool(url, admin), /"text":"root"/);
+    expectOk('disconnect', await ask(url, anna, '/disconnect', { server: 'notes' }));
+    t.equal((await ask(url, anna, '/disconnect', { server: 'notes' })).status, 404);
+    t.match(await ofTool(url, anna), /1035/);
+    t.match((await rpc(url, anna.bearer, get)).json, { error: { code: -32000, message: /./ } });
+    t.notMatch((await rpc(url, anna.bearer, list('prompts/list'))).text, /of-anna/);
+    const records = await audit(admin);
+    t.match(records, /"upstream_connected"/);
+    t.match(records, /"upstream_disconnected"/);
+    for (const token of [...upstream.tokens.keys()])
+      t.notOk(records.includes(token), 'no token in the audit log');
+  },
+);
+
+t.test('personal server: a token by form; one that the server refuses is a refused call', async (t) => {
+  const { url, upstream } = await startConnected(t);
+  const person = await newPerson(url);
+  upstream.tokens.set('personal-1', 'paul');
+  t.match((await ask(url, person, '/token', { server: 'notes', token: 'personal-1' })).json, {
+    result: { server: 'notes', connected: true, kind: 'token' },
+  });
+  t.match(await ofTool(url, person), /"text":"paul"/);
+  upstream.tokens.delete('personal-1');
+  t.match(await ofTool(url, person), /1035/);
+  expectOk('token', await ask(url, person, '/token', { server: 'notes', token: 'nothing' }));
+  t.match(await ofTool(url, person), /1035/, 'nor does it open a session');
+  for (const [body, status] of [
+    [{ server: 'notes', token: 'two words' }, 400],
+    [{ server: 'notes', token: '' }, 400],
+    [{ server: 'nowhere', token: 'x' }, 404],
+  ] as const)
+    t.equal((await ask(url, person, '/token', body)).status, status);
+});
+
+t.test(
+  'personal server: ten calls with a token that is over are one refresh, whichever side knows',
+  async (t) => {
+    const { url, upstream } = await startConnected(t);
+    const person = await newPerson(url);
+    const ten = () => Promise.all(Array.from({ length: 10 }, () => ofTool(url, person)));
+    const refreshes = () =>
+      upstream.askedTokens.filter((asked) => asked.get('grant_type') === 'refresh_token').length;
+    await connect(url, person, upstream, 'paula');
+    await ofTool(url, person);
+    upstream.expireTokens();
+    t.same(new Set((await ten()).map((text) => /"text":"(\w+)"/.exec(text)?.[1])), new Set(['paula']));
+    t.equal(refreshes(), 1, 'the server refused the token');
+    upstream.expiresInSeconds = 1;
+    await connect(url, person, upstream, 'paula');
+    upstream.expiresInSeconds = 3600;
+    t.same(new Set((await ten()).map((text) => /"text":"(\w+)"/.exec(text)?.[1])), new Set(['paula']));
+    t.equal(refreshes(), 2, 'its time is over');
+    upstream.expireTokens();
+    upstream.endGrants();
+    t.same(new Set((await ten()).map((text) => /1035/.test(text))), new Set([true]));
+    t.equal(refreshes(), 3, 'the grant is over');
+    t.match((await ask(url, person, '')).json, { result: [{ connected: false }] });
+    await connect(url, person, upstream, 'paula');
+    await ofTool(url, person);
+    upstream.expireTokens();
+    upstream.onRefresh = (_answer, response) => {
+      response.statusCode = 503;
+      response.end();
+    };
+    t.match(await ofTool(url, person), /"code":-32000/, 'a failing token endpoint is a failed call');
+    upstream.onRefresh = undefined;
+    t.match(await ofTool(url, person), /"text":"paula"/, 'and ends nothing');
+  },
+);
+
+t.test(
+  'personal server: 1,000 interleaved calls, reads, prompts and lists of two accounts stay apart',
+  async (t) => {
+    const { url, upstream } = await startConnected(t);
+    const people = [await newPerson(url), await newPerson(url)];
+    const accounts = ['ada', 'bob'];
+    for (const [at, person] of people.entries()) await connect(url, person, upstream, accounts[at] ?? '');
+    const messages = [
+      { ...list('tools/call'), params: { name: 'notes_whose' } },
+      { ...list('resources/read'), params: { uri: 'up+notes:memo://mine' } },
+      { ...list('prompts/get'), params: { name: 'notes_x' } },
+      list('prompts/list'),
+      list('resources/list'),
+    ];
+    const wrong: string[] = [];
+    let right = 0;
+    const one = async (n: number) => {
+      const at = n % 2;
+      const { text } = await rpc(url, people[at]?.bearer, messages[n % messages.length]);
+      const own = accounts[at] ?? '';
+      const other = accounts[1 - at] ?? '';
+      if (text.includes(own) && !text.includes(other)) right += 1;
+      else wrong.push(text);
+      // Now and then every token is over.
+      if (n % 250 === 249) upstream.expireTokens();
+    };
+    for (let n = 0; n < 1000; n += 20) await Promise.all(Array.from({ length: 20 }, (_, k) => one(n + k)));
+    t.same(wrong, []);
+    t.equal(right, 1000);
+  },
+);
+
+t.test('personal server: a callback of another session, issuer or person connects nothing', async (t) => {
+  const { url, upstream } = await startConnected(t);
+  const [anna, mallory] = [await newPerson(url), await newPerson(url)];
+  const back = () => beginLogin(url, anna, 'notes').then((address) => upstream.allow(address, 'anna'));
+  t.equal(await comeBack(url, mallory, await back()), '/#servers/-/expired');
+  t.equal(await comeBack(url, { cookie: '' }, await back()), '/#servers/-/session');
+  const mixed = await back();
+  mixed.searchParams.set('iss', 'https://other.example');
+  t.equal(await comeBack(url, anna, mixed), '/#servers/-/failed', 'the issuer is another one');
+  const without = await back();
+  without.searchParams.delete('iss');
+  t.equal(await comeBack(url, anna, without), '/#servers/-/failed', 'the server said that it names it');
+  const refused = await back();
+  refused.searchParams.delete('code');
+  refused.searchParams.set('error', 'access_denied');
+  t.equal(await comeBack(url, anna, refused), '/#servers/-/refused');
+  const twice = await back();
+  twice.searchParams.append('state', 'x');
+  t.equal(await comeBack(url, anna, twice), '/#servers/-/expired');
+  const [before] = [upstream.askedTokens.length];
+  t.match((await ask(url, anna, '')).json, { result: [{ connected: false }] });
+  t.match((await ask(url, mallory, '')).json, { result: [{ connected: false }] });
+  t.equal(before, 1, 'the code of the admin alone was sent');
+  t.equal((await request(`${url}/auth/v1/upstreams`)).status, 401);
+});
+
+// Each address that a server may name, by the member that names it.
+t.test('personal server: metadata that names inner addresses reaches none', async (t) => {
+  const { url, upstream } = await start(t, { networks: [] });
+  const inner = await startOAuthUpstream([]);
+  t.teardown(() => inner.close());
+  const person = await newPerson(url);
+  const port = new URL(inner.url).port;
+  const hosts = [
+    `http://127.0.0.1:${port}`,
+    `http://localhost:${port}`,
+    `https://localhost:${port}`,
+    `http://[::1]:${port}`,
+    `http://2130706433:${port}`,
+    `http://[::ffff:127.0.0.1]:${port}`,
+    'https://169.254.169.254',
+    'https://10.0.0.1',
+    'file:///etc',
+  ];
+  for (const host of hosts) {
+    upstream.resourceMetadata = { authorization_servers: [host] };
+    const answer = await ask(url, person, '/connect', { server: 'notes' });
+    t.equal(answer.status, 502, host);
+    t.notMatch(answer.text, /127\.0\.0\.1|169\.254/, 'nor does the answer say what it is');
+  }
+  t.equal(inner.connections, 0);
+});
+
+t.test('personal server: each endpoint of the metadata is judged, not the issuer alone', async (t) => {
+  // The login is at 127.0.0.1, which the operator allows; what it names beyond that is not allowed.
+  const { url, upstream } = await start(t, { networks: ['127.0.0.1'] });
+  const person = await newPerson(url);
+  for (const metadata of [
+    { registration_endpoint: 'https://10.0.0.1/register' },
+    { authorization_endpoint: 'https://10.0.0.1/authorize' },
+    { authorization_endpoint: 'javascript:alert(1)' },
+    { authorization_endpoint: 'https://name.invalid/authorize' },
+    { issuer: 'https://other.example' },
+    { registration_endpoint: undefined },
+  ]) {
+    upstream.metadata = metadata;
+    t.equal((await ask(url, person, '/connect', { server: 'notes' })).status, 502, JSON.stringify(metadata));
+  }
+  upstream.metadata = { token_endpoint: 'https://10.0.0.1/token' };
+  const back = upstream.allow(await beginLogin(url, person, 'notes'), 'x');
+  t.equal(await comeBack(url, person, back), '/#servers/-/failed');
+  upstream.metadata = {};
+  upstream.resourceMetadata = { resource: 'https://other.example/mcp' };
+  t.equal(
+    (await ask(url, person, '/connect', { server: 'notes' })).status,
+    502,
+    'a token of another resource',
+  );
+  upstream.resourceMetadata = undefined;
+  await connect(url, person, upstream, 'old');
+  t.match((await ask(url, person, '')).json, { result: [{ connected: true }] }, 'a server of 2025-03-26');
+});
+
+t.test(
+  'personal server: tools of the first list are approved if an admin has connected, else they wait',
+  async (t) => {
+    const { url, upstream, gateway } = await start(t);
+    const person = await newPerson(url);
+    await connect(url, person, upstream, 'first');
+    await rpc(url, person.bearer, list('prompts/list'));
+    await gateway.said(/mcp tools wait for approval/);
+    t.notMatch((await rpc(url, person.bearer, list('tools/list'))).text, /notes_whose/);
+  },
+);
