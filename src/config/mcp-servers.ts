@@ -32,9 +32,7 @@ function wayFaults(server: Readonly<Record<string, unknown>>): string[] {
   const has = (key: string) => server[key] !== undefined;
   if (has('url') === has('command')) return ['needs either url or command'];
   const others = has('url') ? ['env'] : ['headers', 'auth'];
-  return others
-    .filter(has)
-    .map((other) => `has ${other}, which goes with ${has('url') ? 'command' : 'url'}`);
+  return others.filter(has).map((other) => `has ${other}, which goes with ${has('url') ? 'command' : 'url'}`);
 }
 
 /** A public key is no secret: a session that proved nothing never uses the credentials of a person. */

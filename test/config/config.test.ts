@@ -122,6 +122,45 @@ t.test('configuration: McpServers: a server has either an address or a command',
   ]);
 });
 
+// covers R122
+t.test(
+  'configuration: McpServers: with auth, no session without proof calls, and no other bearer is sent',
+  async (t) => {
+    const url = 'https://mcp.example/mcp';
+    const { load, faults } = serverLoads(t);
+    const own = { url, auth: 'user', title: 'Notes', authClient: { id: 'x', secret: 'env:TOKEN' } };
+    const loaded = load({ McpServers: { a: own } });
+    t.match(loaded.ok && loaded.configuration.mcpServers['a'], {
+      title: 'Notes',
+      login: { url, client: { id: 'x', secret: 'x' }, networks: [] },
+    });
+    const open = { restricted: [] };
+    for (const [server, message] of [
+      [
+        { tools: { rows: { x: open } } },
+        '.tools.rows.x.restricted: must name McpBasic: with auth, calls use credentials of a person',
+      ],
+      [
+        { prompts: open },
+        '.prompts.restricted: must name McpBasic: with auth, calls use credentials of a person',
+      ],
+      [
+        { resources: open },
+        '.resources.restricted: must name McpBasic: with auth, calls use credentials of a person',
+      ],
+      [{ headers: { authorization: 'x' } }, '.headers.authorization: is set by auth'],
+    ] as const)
+      t.same(faults({ McpServers: { a: { url, auth: 'user', ...server } } }), [`McpServers.a${message}`]);
+    t.same(faults({ McpServers: { a: { url, authNetworks: ['10.0.0.0/8'] } } }), [
+      'McpServers.a.authNetworks: has no effect without auth',
+    ]);
+    t.same(faults({ McpServers: { a: { command: ['x'], auth: 'user' } } }), [
+      'McpServers.a: has auth, which goes with url',
+    ]);
+    t.match(faults({ McpServers: { a: { url, auth: 'user', authNetworks: ['x'] } } }), [/authNetworks\.0/]);
+  },
+);
+
 t.test('configuration: McpServers: defaults of a server, and every fault by its key', async (t) => {
   const url = 'https://mcp.example/mcp';
   const { load, faults } = serverLoads(t);
@@ -138,6 +177,8 @@ t.test('configuration: McpServers: defaults of a server, and every fault by its 
   });
   t.same(loaded.ok && loaded.configuration.mcpServers, {
     a: {
+      title: 'a',
+      login: null,
       url,
       command: undefined,
       environment: {},

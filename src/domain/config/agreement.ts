@@ -44,10 +44,7 @@ function withoutHeaders(servers: Configuration['mcpServers']): object {
       const headers = Object.keys(server.headers).sort();
       const own = login === null ? {} : { title, login: { ...login, client: login.client?.id ?? null } };
       // Of a server by address without logins, as of versions that had no others.
-      return [
-        name,
-        command === undefined ? { ...server, headers, ...own } : { ...server, isCommand: true },
-      ];
+      return [name, command === undefined ? { ...server, headers, ...own } : { ...server, isCommand: true }];
     }),
   );
 }

@@ -12,6 +12,7 @@ import { FilesPart } from './files.js';
 import { HostsPart } from './hosts.js';
 import { KeysPart } from './keys.js';
 import { keepAgentOf } from './mcp-client.js';
+import { ServersPart } from './servers.js';
 import { SessionsPart } from './sessions.js';
 import { ToolsPart } from './tools.js';
 import { Welcome } from './welcome.js';
@@ -20,6 +21,7 @@ import { Welcome } from './welcome.js';
 const PARTS = [
   { name: 'agent', title: 'Connect an agent', part: AgentPart },
   { name: 'hosts', title: 'Connected hosts', part: HostsPart },
+  { name: 'servers', title: 'Connected servers', part: ServersPart },
   { name: 'tools', title: 'Try tools', part: ToolsPart },
   { name: 'files', title: 'Files', part: FilesPart, feature: 'files' },
   { name: 'events', title: 'Live events', part: EventsPart, feature: 'streams' },
@@ -37,7 +39,8 @@ const partsOf = (info) =>
 
 function partOf(hash, parts) {
   if (isAgentLink(hash)) return ENROLL;
-  return parts.find(({ name }) => `#${name}` === hash) ?? parts[0];
+  // Behind a slash stands what a part shows.
+  return parts.find(({ name }) => `#${name}` === hash.split('/')[0]) ?? parts[0];
 }
 
 function useHash() {

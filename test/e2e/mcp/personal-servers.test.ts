@@ -55,6 +55,7 @@ async function startConnected(t: Test, options: Parameters<typeof start>[1] = {}
   return started;
 }
 
+// covers R122
 t.test(
   'personal server: from the list to a call, with a login there; disconnected, calls are refused',
   async (t) => {
@@ -119,6 +120,7 @@ t.test('personal server: a token by form; one that the server refuses is a refus
     t.equal((await ask(url, person, '/token', body)).status, status);
 });
 
+// covers R122
 t.test(
   'personal server: ten calls with a token that is over are one refresh, whichever side knows',
   async (t) => {
@@ -155,6 +157,7 @@ t.test(
   },
 );
 
+// covers S202
 t.test(
   'personal server: 1,000 interleaved calls, reads, prompts and lists of two accounts stay apart',
   async (t) => {
@@ -187,6 +190,7 @@ t.test(
   },
 );
 
+// covers S204
 t.test('personal server: a callback of another session, issuer or person connects nothing', async (t) => {
   const { url, upstream } = await startConnected(t);
   const [anna, mallory] = [await newPerson(url), await newPerson(url)];
@@ -213,7 +217,7 @@ t.test('personal server: a callback of another session, issuer or person connect
   t.equal((await request(`${url}/auth/v1/upstreams`)).status, 401);
 });
 
-// Each address that a server may name, by the member that names it.
+// covers S203
 t.test('personal server: metadata that names inner addresses reaches none', async (t) => {
   const { url, upstream } = await start(t, { networks: [] });
   const inner = await startOAuthUpstream([]);
@@ -240,6 +244,7 @@ t.test('personal server: metadata that names inner addresses reaches none', asyn
   t.equal(inner.connections, 0);
 });
 
+// covers S203
 t.test('personal server: each endpoint of the metadata is judged, not the issuer alone', async (t) => {
   // The login is at 127.0.0.1, which the operator allows; what it names beyond that is not allowed.
   const { url, upstream } = await start(t, { networks: ['127.0.0.1'] });

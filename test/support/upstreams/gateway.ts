@@ -36,7 +36,16 @@ export function configurationOf(
 ): McpServerConfiguration {
   const access = { promptAccess: DEFAULT_TOOL_ACCESS, resourceAccess: DEFAULT_TOOL_ACCESS };
   const way = { url, command: undefined, environment: {}, headers: {} };
-  return { ...way, title: 'Other', login: null, prefix: 'up_', allow: undefined, rows: {}, ...access, ...given };
+  return {
+    ...way,
+    title: 'Other',
+    login: null,
+    prefix: 'up_',
+    allow: undefined,
+    rows: {},
+    ...access,
+    ...given,
+  };
 }
 
 export async function startGateway(

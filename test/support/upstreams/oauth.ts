@@ -64,7 +64,10 @@ export async function startOAuthUpstream(tools: unknown[]): Promise<OAuthUpstrea
   upstream.onRequest = (request, response, body) => {
     const path = request.url ?? '';
     if (path === '/mcp') return isRefused(request, response, body);
-    if (path === '/token') answerToken(fixture, codes, grants, new URLSearchParams(body), response);
+    if (path.startsWith('/authorize?')) {
+      const { href } = fixture.allow(origin + path, 'visitor');
+      response.writeHead(302, { location: href }).end();
+    } else if (path === '/token') answerToken(fixture, codes, grants, new URLSearchParams(body), response);
     else if (path === '/register') {
       const asked = JSON.parse(body) as Record<string, unknown>;
       fixture.registered.push(asked);

@@ -105,9 +105,7 @@ export class UpstreamCredentials implements CallTokens {
       beginLogin(outside, login, gatewayClient(this.#deps.site()), state),
     );
     const opened = { stateHash: digest(state), server, url: login.url, flow: this.#flows.seal(flow) };
-    await this.#deps
-      .actors()
-      .ask(user, userId, { type: 'openUpstreamLogin', login: opened, sessionId });
+    await this.#deps.actors().ask(user, userId, { type: 'openUpstreamLogin', login: opened, sessionId });
     return address;
   }
 
@@ -178,11 +176,8 @@ export class UpstreamCredentials implements CallTokens {
       if (!login || login.url !== url || secret === undefined || !('refresh' in secret))
         return { ok: false, error: 'UpstreamLoginRequired' };
       try {
-        const { secret: next, expiresMs } = await withOutside(
-          this.#deps,
-          url,
-          login.networks,
-          (outside) => refreshTokens(outside, secret, this.#deps.clock()),
+        const { secret: next, expiresMs } = await withOutside(this.#deps, url, login.networks, (outside) =>
+          refreshTokens(outside, secret, this.#deps.clock()),
         );
         return { ok: true, value: { sealed: this.#secrets.seal(next), expiresMs } };
       } catch (error) {

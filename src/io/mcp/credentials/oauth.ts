@@ -38,9 +38,7 @@ export async function beginLogin(
   return explained(async () => {
     const { startAuthorization } = await library();
     const { server, resource, scope, metadata } = await discover(outside, url);
-    const client = given
-      ? clientOf(given)
-      : await ownClient(outside, metadata, server, gateway, scope);
+    const client = given ? clientOf(given) : await ownClient(outside, metadata, server, gateway, scope);
     const { authorizationUrl, codeVerifier } = await startAuthorization(server.address, {
       metadata,
       clientInformation: client,
