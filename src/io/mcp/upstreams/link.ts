@@ -192,8 +192,7 @@ export class ServerLink implements UpstreamServer {
     this.#stopTimer?.();
     this.#stopFollowing?.();
     this.#session = undefined;
-    await this.personal?.close();
-    await this.#end();
+    await Promise.all([this.#end(), this.personal?.close()]);
   }
 
   /** One person's list serves nothing: what is approved is served to all, and what is not is shown to admins. */
