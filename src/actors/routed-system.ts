@@ -15,7 +15,6 @@ import type { AnyProtocol, Tagged, Typed, TypeIn } from './runtime/protocol.ts';
 const VOLATILE: Readonly<Record<string, Readonly<Record<string, 'replica' | 'owner'>>>> = {
   user: { enterSession: 'replica', checkSession: 'replica', upstreamCredential: 'replica' },
   upload: { findPosition: 'owner' },
-  draft: { isFree: 'owner' },
 };
 
 /** What a repeat of a command is recognised by: the options of an ask that travel. Observers stay on their node. */

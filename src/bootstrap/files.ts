@@ -208,7 +208,8 @@ function openStorage(
   workers: WorkerPort,
   log: Log,
 ): FileStorage {
-  const { fileServers, sendfileBehind } = configuration;
+  const { fileServers, sendfileBehind, cluster } = configuration;
+  const isShared = cluster !== undefined;
   const full = {
     onFull: (message: string) => log.write('storageFull', { detail: message }),
     elapsed: performance.now.bind(performance),
@@ -218,9 +219,11 @@ function openStorage(
     full,
     onFault: (message: string) => log.write('storageFault', { detail: message }),
   };
-  if (isRemote(configuration)) return new RemoteStorage({ servers: fileServers, staging: folder, ...deps });
+  if (isRemote(configuration))
+    return new RemoteStorage({ servers: fileServers, staging: folder, isShared, ...deps });
   return new LocalStorage({
     root: folder,
+    isShared,
     readers: sendfileBehind === undefined ? 'own' : 'group',
     ...deps,
   });

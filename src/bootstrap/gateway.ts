@@ -9,6 +9,7 @@ import { isNoRoom } from '../domain/disk-faults.ts';
 import { featuresOf } from '../domain/features.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
+import { HOUR_MS } from '../domain/time.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
 import { answerCommand } from '../io/admin/mcp-servers.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
@@ -28,7 +29,7 @@ import { openConnect, openUpstreamCredentials } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openLiveConnections } from './event-streams.ts';
 import { type EventDelivery, startEventDelivery } from './events.ts';
-import { openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
+import { type FileTransport, openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
 import { FolderRequests } from './folder-requests.ts';
 import { createPipelines, degradedParts, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
@@ -123,7 +124,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const cipher = await openApiKeyCipher(actors.administration, configuration);
   const connect = await openConnect({ ...base, actors, cipher, bounds, site });
   const fileCodes = openFileCodes(cipher);
-  if (cluster === undefined) await files.recover();
+  await recoverFiles(files, cluster, log);
   const node = cluster && { admits: () => cluster.view.admits, leaseMs: cluster.leaseMs };
   const own = { actors, eventLog: await eventLog(), bounds, sandbox, modules, ownership: work, node };
   const deliveryDeps = { ...base, ...own, local, cluster, sink: requests.sink, cipher, telemetry };
@@ -152,6 +153,20 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   telemetry.exportMetrics(() => metrics.snapshot());
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
   return assemblyOf(deps, pipelines, folder, renewCertificate);
+}
+
+/** A node recovers beside requests: its log has all that was acknowledged, and other nodes serve meanwhile. */
+async function recoverFiles(
+  files: FileTransport,
+  cluster: OpenedCluster | undefined,
+  log: Log,
+): Promise<void> {
+  if (cluster === undefined) {
+    await files.recover();
+    return;
+  }
+  const node = { ownership: cluster.view, keepSinceMs: Date.now() - HOUR_MS };
+  files.recover(node).catch((error: unknown) => log.write('uploadsNotRecovered', { err: error }));
 }
 
 /** Of a cluster: work that has an owner moves with its partition. */

@@ -13,20 +13,22 @@ export interface OfferedFeatures {
   readonly missing: ReadonlySet<Feature>;
 }
 
-const WITHOUT_CLUSTER = allBut();
-const WITH_CLUSTER = allBut('files');
-const WITH_EARLIER_MEMBERS = allBut(...FEATURES);
+const EVENT_FEATURES = ['events', 'streams', 'webhooks'] as const;
+
+interface FeatureFacts {
+  readonly cluster: { readonly sharedFiles: boolean } | undefined;
+}
 
 /**
  * The only place that decides: routes name their feature, and background work asks here before it starts.
  * `membersReadEvents`: every member of the cluster can apply rows with events; an older program would stop at them.
  */
-export function featuresOf(
-  { cluster }: { readonly cluster: unknown },
-  membersReadEvents = true,
-): OfferedFeatures {
-  if (cluster === undefined) return WITHOUT_CLUSTER;
-  return membersReadEvents ? WITH_CLUSTER : WITH_EARLIER_MEMBERS;
+export function featuresOf({ cluster }: FeatureFacts, membersReadEvents = true): OfferedFeatures {
+  if (cluster === undefined) return allBut();
+  return allBut(
+    ...(cluster.sharedFiles ? [] : ['files' as const]),
+    ...(membersReadEvents ? [] : EVENT_FEATURES),
+  );
 }
 
 function allBut(...missing: readonly Feature[]): OfferedFeatures {

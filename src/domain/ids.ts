@@ -66,6 +66,11 @@ export function tickAt(utcMs: number): bigint {
   return BigInt(Math.trunc(utcMs)) << COUNTER_BITS;
 }
 
+/** When an id was given, by the clock that gave it. Unix milliseconds. */
+export function msOfId(id: string): number {
+  return Number(BigInt(id) >> COUNTER_BITS);
+}
+
 /** An id of that moment that is computed and not counted. The lowest 19 bits of `bits` go in: none of the ticks is the same. */
 export function derivedId(utcMs: number, bits: number): string {
   const counter = DERIVED_COUNTER + (bits % DERIVED_COUNTER);

@@ -35,6 +35,8 @@ interface PartPlace {
 export interface MakePartTask extends PartPlace {
   /** Permissions of the folder, where it is created, and of the part. */
   readonly modes: { readonly folder: number; readonly file: number };
+  /** Bytes that the part has already stay: another node may have written them. */
+  readonly keepsBytes?: boolean;
 }
 
 export interface PublishPartTask extends PartPlace, PartBounds {
@@ -63,6 +65,7 @@ interface PublishedPart {
 export type PublishPartResult = PublishedPart | FileFault;
 
 const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+const KEEP_FLAGS = MAKE_FLAGS & ~constants.O_TRUNC;
 const PART_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 /** O_NONBLOCK: a pipe under that name must not block the thread. */
 const FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -76,13 +79,23 @@ const BEGINNING = Buffer.alloc(PREVIEW_READ_BYTES);
 /** A part that is not what it should be. */
 class PartFault extends Error {}
 
-/** Creates the owner's folder and an empty part in it; bytes of an earlier attempt are discarded. */
-export async function makePart({ root, owner, part, modes }: MakePartTask): Promise<MakePartResult> {
+/** Creates the owner's folder and an empty part in it; bytes of an earlier attempt are discarded, unless they are kept. */
+export async function makePart({
+  root,
+  owner,
+  part,
+  modes,
+  keepsBytes,
+}: MakePartTask): Promise<MakePartResult> {
   const path = join(root, owner);
   try {
     const folder = openIfPresent(path, FOLDER_FLAGS) ?? (await makeFolder(root, path, modes.folder));
     try {
-      return openSync(pathInFolder(folder, path, part), MAKE_FLAGS, modes.file);
+      return openSync(
+        pathInFolder(folder, path, part),
+        keepsBytes === true ? KEEP_FLAGS : MAKE_FLAGS,
+        modes.file,
+      );
     } finally {
       closeSync(folder);
     }

@@ -5,8 +5,14 @@
 import { createHash } from 'node:crypto';
 import { type FileRangeTask, readRange } from './file-range.ts';
 
-/** In base64url; undefined when the file ends before the range does. */
-export function sha256Range(task: FileRangeTask): string | undefined {
+export interface Sha256Task extends FileRangeTask {
+  /** Ranges of other files that follow it. */
+  readonly more?: readonly FileRangeTask[];
+}
+
+/** In base64url; undefined when a file ends before its range does. */
+export function sha256Range({ more = [], ...first }: Sha256Task): string | undefined {
   const hash = createHash('sha256');
-  return readRange(task, (bytes) => hash.update(bytes)) ? hash.digest('base64url') : undefined;
+  const isWhole = [first, ...more].every((range) => readRange(range, (bytes) => hash.update(bytes)));
+  return isWhole ? hash.digest('base64url') : undefined;
 }

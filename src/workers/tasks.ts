@@ -29,7 +29,7 @@ import {
   type PublishPartTask,
   publishPart,
 } from './part-files.ts';
-import { sha256Range } from './sha256.ts';
+import { type Sha256Task, sha256Range } from './sha256.ts';
 
 export interface WorkerTasks {
   /** Ed25519 verification with checked keys. All three are raw bytes; the result is false for wrong lengths. */
@@ -50,7 +50,7 @@ export interface WorkerTasks {
   /** Copies a range into another file; as `hashRange`, of the bytes that were copied. */
   copyRange: { input: CopyRangeTask; output: number | undefined | SystemFault };
   /** SHA-256 of the same, base64url. */
-  sha256Range: { input: FileRangeTask; output: string | undefined };
+  sha256Range: { input: Sha256Task; output: string | undefined };
   /** Creates an empty part; its open descriptor. */
   makePart: { input: MakePartTask; output: MakePartResult };
   /** Turns a part into a file, durably. */
@@ -139,9 +139,9 @@ const TASKS: { readonly [N in TaskName]: TaskDefinition<N, unknown> } = {
     pack: (task) => task,
     run: copyRange,
   }),
-  sha256Range: define<'sha256Range', FileRangeTask>({
+  sha256Range: define<'sha256Range', Sha256Task>({
     ...HASH,
-    bytes: ({ length }) => length,
+    bytes: ({ length, more = [] }) => more.reduce((sum, range) => sum + range.length, length),
     pack: (task) => task,
     run: sha256Range,
   }),

@@ -281,12 +281,12 @@ t.test('routed system: session checks are answered by the replica, of any accoun
   const remote = new RemoteActors(async () => ({ position: 0, value: undefined }));
   const place = placeOf(2);
   const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });
-  const [user, draft] = ['user', 'draft'].map((name) => KINDS.find(({ kind }) => kind === name));
-  if (user === undefined || draft === undefined) throw new TypeError('no such kind');
+  const [user, upload] = ['user', 'upload'].map((name) => KINDS.find(({ kind }) => kind === name));
+  if (user === undefined || upload === undefined) throw new TypeError('no such kind');
   routed.now(user, '1', { type: 'checkSession' } as never);
   t.same(seen, ['user 1 checkSession']);
   t.throws(
-    () => routed.now(draft, '1.0', { type: 'isFree' } as never),
+    () => routed.now(upload, '1', { type: 'findPosition' } as never),
     ownerUnavailable(),
     'the owner alone',
   );

@@ -15,7 +15,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: 'Intro',
     sentence: 'a gateway for authentication and reverse proxying, placed in front of backend modules.',
-    gap: 'With `Cluster`, files answer 1018 ([cluster.md](cluster.md)).',
+    gap: 'With `Cluster`, files answer 1018 unless all nodes share their folder ([cluster.md](cluster.md#files)).',
   },
   {
     section: '2.7',

@@ -20,6 +20,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/cluster/commands',
     'e2e/cluster/differing-nodes',
     'e2e/cluster/fault-checks',
+    'e2e/cluster/files',
     'e2e/cluster/lost-rows',
     'e2e/cluster/nodes',
     'e2e/cluster/page',

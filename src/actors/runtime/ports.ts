@@ -3,6 +3,7 @@ import type { SealedKey } from '../../domain/apps.ts';
 import type { ContactChannel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../domain/files/files.ts';
+import type { FileSegment } from '../../domain/files/segments.ts';
 import type { WebhookNotice } from '../../domain/webhooks/types.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
@@ -87,11 +88,15 @@ export interface ChatFilePort {
  * Fails with `StorageFull` or `FileStorageFailed`. Every one may be repeated.
  */
 export interface FilePort {
+  readonly isShared: boolean;
   create(key: FileKey): Promise<PortResult<null>>;
   publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<PortResult<null>>;
   /** Numbers of the chunks that have other bytes: then nothing is published. */
   publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<PortResult<readonly number[]>>;
+  /** False: the bytes are not those that were listed. */
+  publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<PortResult<boolean>>;
   remove(key: FileKey): Promise<PortResult<null>>;
+  removeSegments(key: FileKey, numbers: readonly number[]): Promise<PortResult<null>>;
   reserve(holder: string, sizeBytes: number): Promise<PortResult<null>>;
   release(holder: string): void;
   /**

@@ -325,7 +325,10 @@ export const configurationSchema = object(
             ),
           ),
           sharedFiles: optional(
-            boolean({ description: 'LocalFileStoragePath is one folder that all nodes share.' }),
+            boolean({
+              description:
+                'LocalFileStoragePath is one folder that all nodes share. Without it routes of files answer 1018.',
+            }),
           ),
         },
         {

@@ -17,10 +17,12 @@ export const FILE_HARD_CAP_BYTES = 100 * 1024 * 1024;
 const FILE_NAME_BYTES_MAX = 255;
 const CRC32_VALUES = 2 ** 32;
 
-/** Where the bytes of a file lie. Both are decimal int64, as `parseId` gives them. */
+/** Where the bytes of a file lie. Owner and id are decimal int64, as `parseId` gives them. */
 export interface FileKey {
   readonly owner: string;
   readonly fileId: string;
+  /** Number of the part among several of one file (segments.ts). Absent: its only part, or the finished file. */
+  readonly segment?: number;
 }
 
 /** What a chunk of a file should be. */

@@ -4,7 +4,7 @@
  */
 import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import type { FileKey } from '../../domain/files/files.ts';
+import { type FileKey, isUndecided } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { endpointUrl, parseEndpoint } from '../http-client/endpoint.ts';
@@ -112,8 +112,8 @@ class ChatFileCalls implements ChatFiles {
   }
 
   async complete({ fileId, userId, sizeBytes, crc32, sha256 }: CompleteFile): Promise<PortResult<null>> {
-    const blocked = await this.#isBlocked(userId);
-    if (blocked !== false) return failed(blocked === true ? 'Forbidden' : 'ChartApiFileError');
+    const refused = await this.#refusalOf(userId);
+    if (refused !== undefined) return failed(refused);
     const content = await this.#options.textOf?.({ owner: userId, fileId });
     const digest = sha256 === undefined ? {} : { sha256 };
     const body = { fileId, sizeBytes, crc32, ...digest, ...(content === undefined ? {} : { content }) };
@@ -134,13 +134,13 @@ class ChatFileCalls implements ChatFiles {
     return file === undefined ? failed('ModuleFailed') : ok(file);
   }
 
-  /** Undefined when the state is unknown: quarantined account or failing journal. */
-  async #isBlocked(userId: string): Promise<boolean | undefined> {
+  /** A state that cannot be read now, as where the owner of the account changes, decides nothing. */
+  async #refusalOf(userId: string): Promise<ErrorName | undefined> {
     try {
-      return await this.#options.isBlocked(userId);
+      return (await this.#options.isBlocked(userId)) ? 'Forbidden' : undefined;
     } catch (error) {
-      if (error instanceof GatewayError) return undefined;
-      throw error;
+      if (!(error instanceof GatewayError)) throw error;
+      return isUndecided(error.row) ? error.row : 'ChartApiFileError';
     }
   }
 

@@ -169,6 +169,11 @@ export const PROGRAM_LINES = {
   storageFault: error('file storage fault', 'Folder or storage server of files.', 'detail'),
   storageFull: warn('file storage full', 'Uploads are refused.', 'detail'),
   downloadFailed: error('download failed', 'The connection was closed.', 'detail', 'err'),
+  uploadsNotRecovered: warn(
+    'uploads not recovered',
+    'Of a node: parts that no upload uses stay until its next start.',
+    'err',
+  ),
   uploadsRecovered: info(
     'uploads recovered',
     'Uploads of an earlier run.',

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 t.setTimeout(240_000);
 
 const FAST_TIME = fileURLToPath(new URL('../../support/cluster/fast-time.cjs', import.meta.url));
-const MISSING = [...featuresOf({ cluster: {} }).missing].join(', ');
+const MISSING = [...featuresOf({ cluster: { sharedFiles: false } }).missing].join(', ');
 
 interface StartOptions {
   /** Of the section `Cluster`, over what is given here. */

@@ -28,6 +28,7 @@ async function opened(t: Test) {
     newRequestId: () => 'r1',
     isBlocked: (userId) => {
       if (userId === '13') throw new GatewayError('Quarantined');
+      if (userId === '14') throw new GatewayError('Overloaded');
       return blocked.has(userId);
     },
     textOf: async ({ owner }) => (owner === '7' ? 'the beginning' : undefined),
@@ -107,6 +108,7 @@ t.test('chat files: users outside the chat, blocked users and unknown chats are 
   blocked.add('8');
   t.same(await files.complete(complete), refused('Forbidden'), 'blocked');
   t.same(await files.complete({ ...complete, userId: '13' }), refused('ChartApiFileError'), 'unknown state');
+  t.same(await files.complete({ ...complete, userId: '14' }), refused('Overloaded'), 'its owner changes');
   blocked.clear();
   await ask('8', 'chats/leave', { chatId });
   t.same(await files.complete(complete), refused('Forbidden'), 'has left');

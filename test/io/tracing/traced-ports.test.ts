@@ -24,6 +24,9 @@ t.test(
     const ports: Ports = {
       workers: ONE_CRC,
       files: {
+        isShared: false,
+        publishSegments: async () => ({ ok: true, value: true }),
+        removeSegments: async () => ({ ok: true, value: null }),
         create: async () => ({ ok: true, value: null }),
         publish: async () => ({ ok: false, error: 'StorageFull' }),
         publishCopy: async () => ({ ok: true, value: [] }),

@@ -80,6 +80,7 @@ export class StandingThreads implements WorkerPort {
       fd: 0,
       read: unused,
       truncate: unused,
+      sync: unused,
       release: unused,
       keepFor: (task) => {
         this.#kept += 1;

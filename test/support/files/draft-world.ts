@@ -7,6 +7,7 @@ import { draft } from '../../../src/actors/files/v2/draft.ts';
 import type { ChatFilePort, FilePort, PendingFile, PortResult } from '../../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
 import type { FileKey } from '../../../src/domain/files/files.ts';
+import { type FileSegment, segmentKey, segmentRanges } from '../../../src/domain/files/segments.ts';
 import { HOUR_MS } from '../../../src/domain/time.ts';
 import { createTestActors, type TestActors } from '../actors/actors.ts';
 
@@ -76,7 +77,13 @@ export class FakeChat implements ChatFilePort {
   }
 }
 
+/** The name of a part, as a segment has one of its own. */
+function nameOf({ fileId, segment }: FileKey): string {
+  return segment === undefined ? fileId : `${fileId}.${segment}`;
+}
+
 export class FakeDisk implements FilePort {
+  readonly isShared = false;
   readonly parts = new Map<string, Buffer>();
   readonly files = new Map<string, Buffer>();
   /** Who holds room. */
@@ -148,9 +155,34 @@ export class FakeDisk implements FilePort {
     this.held.delete(holder);
   }
 
-  async hashRanges({ fileId }: FileKey, ranges: readonly { positionBytes: number; lengthBytes: number }[]) {
+  async publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<PortResult<boolean>> {
+    const ranges = segmentRanges(segments).map((range) => ({
+      ...range,
+      part: this.parts.get(nameOf(segmentKey(key, range.number))),
+    }));
+    const sizeBytes = ranges.at(-1)?.endBytes ?? 0;
+    if (ranges.every(({ part }) => part !== undefined)) {
+      const bytes = ranges.map(
+        ({ part, beginBytes, endBytes }) => part?.subarray(beginBytes, endBytes) ?? Buffer.alloc(0),
+      );
+      const whole = Buffer.concat(bytes);
+      if (whole.length !== sizeBytes || crc32(whole) !== segments.at(-1)?.crc32)
+        return { ok: true, value: false };
+      this.parts.set(key.fileId, whole);
+    }
+    const published = await this.publish(key, sizeBytes);
+    return published.ok ? { ok: true, value: true } : published;
+  }
+
+  async removeSegments(key: FileKey, numbers: readonly number[]): Promise<PortResult<null>> {
     if (this.mode === 'down') return fail('FileStorageFailed');
-    const part = this.parts.get(fileId);
+    for (const number of numbers) this.parts.delete(nameOf(segmentKey(key, number)));
+    return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
+  }
+
+  async hashRanges(key: FileKey, ranges: readonly { positionBytes: number; lengthBytes: number }[]) {
+    if (this.mode === 'down') return fail('FileStorageFailed');
+    const part = this.parts.get(nameOf(key));
     const value = ranges.map(({ positionBytes, lengthBytes }) =>
       part === undefined || part.length < positionBytes + lengthBytes
         ? undefined

@@ -48,6 +48,9 @@ export class UploadWorld {
   #files = 1000;
 
   readonly files: FilePort = {
+    isShared: false,
+    publishSegments: async () => ({ ok: false, error: 'FileStorageFailed' }),
+    removeSegments: async () => ({ ok: false, error: 'FileStorageFailed' }),
     reserve: (holder, sizeBytes) => this.#call('reserve', () => this.reserved.set(holder, sizeBytes)),
     release: (holder) => {
       this.reserved.delete(holder);

@@ -1,6 +1,8 @@
 /** Opens a v1 upload: disk space, the pending message, an empty part file; then UploadSlots is notified. */
 import type { ErrorName } from '../../../domain/errors.ts';
 import { mayHaveMessage } from '../../../domain/files/files.ts';
+import { msOfId } from '../../../domain/ids.ts';
+import { SECOND_MS } from '../../../domain/time.ts';
 import { type Message, type Outcome, runOf, type Timer, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { messageTo } from '../../runtime/protocol.ts';
@@ -8,6 +10,9 @@ import { cleanUpMessage, EXPIRY_TIMER, type ExpireUpload } from './upload-ending
 import type { OpenUpload } from './upload-messages.ts';
 import { UPLOAD_SLOTS, UPLOAD_SLOTS_ID, type UploadPrepared } from './upload-slots.ts';
 import { evolveUpload, expiryMs, LEFTOVERS_MAX, type UploadEvent, type UploadState } from './upload-state.ts';
+
+/** A call between nodes is given up after so long. */
+const WAITED_MS = 5 * SECOND_MS;
 
 /** What the ports answered; `fileId` when there is a message, `tried` when there may be one. */
 export interface Prepared {
@@ -32,7 +37,7 @@ export function openUpload(
     const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
     return { send: [notifySlots(command, error)] };
   }
-  if (runOf(command.asker) !== runOf(turn.commandId)) {
+  if (isAbandoned(command, turn)) {
     return {
       events: [{ type: 'leftBehind', uploadKey, fileId: null }],
       send: [notifySlots(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
@@ -40,6 +45,12 @@ export function openUpload(
   }
   if (leftovers.length >= LEFTOVERS_MAX) return { send: [notifySlots(command, 'ChartApiFileError')] };
   return { next: (ports) => prepare(userId, command, ports) };
+}
+
+/** The caller waits in another run: a former one, or that of another node, where it does not wait for longer than a call. */
+function isAbandoned({ asker, uploadKey }: OpenUpload, { commandId, nowMs, hasPeers }: Turn): boolean {
+  if (runOf(asker) === runOf(commandId)) return false;
+  return !hasPeers || nowMs - msOfId(uploadKey) > WAITED_MS;
 }
 
 async function prepare(userId: string, command: OpenUpload, { files, chatFiles }: Ports): Promise<Prepared> {

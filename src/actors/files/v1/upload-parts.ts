@@ -92,7 +92,7 @@ export function storeChunk(
   if (active.phase === 'open' && missingChunks(active).length === 0)
     return storeNew(state, active, command, turn);
   if (active.phase !== 'completing' || active.lastChunk !== chunkNumber)
-    return { reply: noFileYet(chunkNumber), unawaited: true };
+    return { reply: noFileYet(chunkNumber), ...unawaited(turn) };
   return waitForEnd(state, turn);
 }
 
@@ -160,7 +160,7 @@ function storeNew(
   const event: UploadEvent = { type: 'chunkStored', chunkNumber, crc32, utcMs: turn.nowMs };
   const { current } = evolveUpload(state, event);
   if (current === null || missingChunks(current).length > 0)
-    return { events: [event], reply: noFileYet(chunkNumber), unawaited: true };
+    return { events: [event], reply: noFileYet(chunkNumber), ...unawaited(turn) };
   if (wholeCrc32(current) !== active.uploadId) {
     const ended = endUpload(state, active, 'ChecksumError', turn.commandId);
     return { ...ended, events: [event, ...(ended.events ?? [])] };
@@ -171,6 +171,11 @@ function storeNew(
     send: [finishMessage(state.userId, active.uploadKey, turn.commandId)],
     reply: new Later(turn.commandId),
   };
+}
+
+/** After a crash the part's table has the chunk (decision 0145). The next owner of an upload knows what the log says. */
+function unawaited({ hasPeers }: Turn): { readonly unawaited?: true } {
+  return hasPeers ? {} : { unawaited: true };
 }
 
 function noFileYet(chunkNumber: number): StoredChunk {
@@ -234,13 +239,16 @@ async function publish(
   return result(null);
 }
 
-/** Numbers of the chunks that have other bytes than those acknowledged last. */
+/**
+ * Numbers of the chunks that have other bytes than those acknowledged last. A part that other nodes write may have a late
+ * writer at any time, so it is copied.
+ */
 async function publishBytes(
   files: FilePort,
   key: FileKey,
   { chunks, sizeBytes, replacing }: Upload,
 ): Promise<PortResult<readonly number[]>> {
-  if (replacing === undefined) {
+  if (replacing === undefined && !files.isShared) {
     const published = await files.publish(key, sizeBytes, chunkedPartBytesMax(sizeBytes));
     return published.ok ? { ok: true, value: [] } : published;
   }

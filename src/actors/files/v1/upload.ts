@@ -70,8 +70,14 @@ type UploadCommand =
   | CheckUpload
   | UploadChecked;
 
-/** What is missing (refuses like the commands); whose parts a sweep has to leave alone. */
-type UploadQuery = { readonly type: 'status'; readonly uploadId: number } | { readonly type: 'fileIds' };
+/**
+ * What is missing (refuses like the commands); whose parts a sweep has to leave alone; `findPosition` of a node that does
+ * not own the upload.
+ */
+type UploadQuery =
+  | { readonly type: 'status'; readonly uploadId: number }
+  | { readonly type: 'fileIds' }
+  | FindPosition;
 
 /**
  * Volatile: may this chunk be sent, and where does it go? Answered within the turn, also while earlier chunks are still
@@ -115,7 +121,11 @@ export type UploadProtocol = Protocol<
     readonly uploadChecked: CheckedChunks;
   },
   UploadQuery,
-  { readonly status: UploadStatus; readonly fileIds: readonly string[] },
+  {
+    readonly status: UploadStatus;
+    readonly fileIds: readonly string[];
+    readonly findPosition: ChunkPosition;
+  },
   FindPosition,
   { readonly findPosition: ChunkPosition }
 >;
@@ -145,6 +155,7 @@ export const upload = defineActor<UploadState, UploadProtocol, UploadEvent>({
   decideNow: { findPosition: (state, _volatile, command, turn) => positionOf(state, command, turn) },
   query: {
     status: statusOf,
+    findPosition: (state, query, _volatile, view) => positionOf(state, query, view),
     fileIds: ({ current }) => (current === null || current.phase === 'leaving' ? [] : [current.fileId]),
   },
   frees: ({ type }) => type === 'cancelUpload',
@@ -163,7 +174,7 @@ function cancel(
 }
 
 /** In the order of refusals: 1305, 1306; then the route judges the bytes: 1307, 1308. */
-function positionOf(state: UploadState, command: FindPosition, turn: Turn): ChunkPosition | Refusal {
+function positionOf(state: UploadState, command: FindPosition, turn: QueryView): ChunkPosition | Refusal {
   const { uploadId, chunkNumber } = command;
   const active = activeUpload(state, uploadId, turn);
   if (active === undefined) {

@@ -2,10 +2,16 @@
  * How a v2 upload ends: its bytes are published and its message completed, or both are removed. Each way is a durable
  * message of the draft to itself whose work may be repeated; a removal is tried until it has succeeded.
  */
-import { COMPLETION_RETRY_MS, completionRefusal, isUndecided } from '../../../domain/files/files.ts';
+import {
+  COMPLETION_RETRY_MS,
+  completionRefusal,
+  type FileKey,
+  isUndecided,
+} from '../../../domain/files/files.ts';
+import { type FileSegment, segmentKey, wholeSegment } from '../../../domain/files/segments.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, type Message, type Outcome, refuse, runOf, type Turn } from '../../runtime/actor.ts';
-import type { PortResult, Ports } from '../../runtime/ports.ts';
+import type { FilePort, PortResult, Ports } from '../../runtime/ports.ts';
 import { messageTo, receiver } from '../../runtime/protocol.ts';
 import type { Draft, DraftEvent, DraftState, FinishedUpload } from './draft-state.ts';
 
@@ -101,16 +107,53 @@ async function publishAndComplete(
   if (fileId === null || files === undefined) return NO_STORAGE;
   if (chatFiles === undefined) return NO_MODULE;
   const key = { owner: ownerId, fileId };
-  if (restarted) {
-    const hashed = await files.hashRanges(key, [{ positionBytes: 0, lengthBytes: receivedBytes }]);
-    if (!hashed.ok) return hashed;
-    // Undefined: the part was published before, or is too short to be.
-    const [found] = hashed.value;
-    if (found !== undefined && found !== crc32) return NO_STORAGE;
-  }
-  const published = await files.publish(key, receivedBytes);
+  const lost = restarted ? await lostBytes(files, key, draft) : undefined;
+  if (lost !== undefined) return lost;
+  const published = await publish(files, key, draft);
   if (!published.ok) return published;
-  return await chatFiles.complete({ fileId, userId: ownerId, sizeBytes: receivedBytes, crc32, ...digest });
+  const completed = await chatFiles.complete({
+    fileId,
+    userId: ownerId,
+    sizeBytes: receivedBytes,
+    crc32,
+    ...digest,
+  });
+  // The file is there whatever becomes of its parts: a sweep finds those that stay.
+  if (completed.ok && draft.segments !== undefined)
+    await files.removeSegments(key, numbersOf(draft.segments));
+  return completed;
+}
+
+/** Why the part cannot be published; undefined where it can, or where it is no part any more. */
+async function lostBytes(
+  files: FilePort,
+  key: FileKey,
+  { segments, receivedBytes, crc32 }: Draft,
+): Promise<PortResult<null> | undefined> {
+  const whole = segments === undefined ? undefined : wholeSegment(segments);
+  // Joined segments are hashed as they are copied.
+  if (segments !== undefined && whole === undefined) return undefined;
+  const part = whole === undefined ? key : segmentKey(key, whole.number);
+  const hashed = await files.hashRanges(part, [{ positionBytes: 0, lengthBytes: receivedBytes }]);
+  if (!hashed.ok) return hashed;
+  // Undefined: the part was published before, or is too short to be.
+  const [found] = hashed.value;
+  return found !== undefined && found !== crc32 ? NO_STORAGE : undefined;
+}
+
+async function publish(
+  files: FilePort,
+  key: FileKey,
+  { segments, receivedBytes }: Draft,
+): Promise<PortResult<null>> {
+  if (segments === undefined) return await files.publish(key, receivedBytes);
+  const joined = await files.publishSegments(key, segments);
+  if (!joined.ok) return joined;
+  return joined.value ? DONE : NO_STORAGE;
+}
+
+function numbersOf(segments: readonly FileSegment[]): number[] {
+  return segments.map(({ number }) => number);
 }
 
 export function draftCompleted(
@@ -162,10 +205,12 @@ export function removeDraft(
 
 /** Neither waits for the other: bytes give their room back also while the chat module is down. */
 async function removeBoth({ files, chatFiles }: Ports, draft: Draft): Promise<boolean> {
-  const { ownerId, fileId, uploadKey } = draft;
+  const { ownerId, fileId, uploadKey, segments = [] } = draft;
+  const key = fileId === null ? undefined : { owner: ownerId, fileId };
   const results = await Promise.all([
     chatFiles?.cancel(uploadKey) ?? DONE,
-    fileId === null ? DONE : (files?.remove({ owner: ownerId, fileId }) ?? DONE),
+    (key && files?.remove(key)) ?? DONE,
+    (key && segments.length > 0 ? files?.removeSegments(key, numbersOf(segments)) : undefined) ?? DONE,
   ]);
   return results.every(({ ok }) => ok);
 }

@@ -2,6 +2,7 @@
  * State of a v2 upload (spec 2.7, 4.7): its slot among the owner's drafts, the pending chat message, the bytes kept,
  * the newest stream. A slot is reused when its draft has ended, so that drafts do not accumulate.
  */
+import { type FileSegment, segmentsUpTo } from '../../../domain/files/segments.ts';
 
 /**
  * - `free`: no draft. `opening`: the chat module was asked for the pending message.
@@ -55,6 +56,8 @@ export interface Draft extends DraftFacts {
   /** Where the newest stream began, and the checksum of the bytes before it. Absent in snapshots of 0.2.0. */
   readonly lastOffsetBytes?: number;
   readonly prefixCrc32?: number;
+  /** Where the kept bytes lie, in their order. Absent: in the one part of the file. */
+  readonly segments?: readonly FileSegment[];
   /** The command that waits for the completion. */
   readonly waiter: string | null;
   /** Attempts to remove it that failed. */
@@ -86,6 +89,8 @@ export type DraftEvent =
       readonly offsetBytes: number;
       readonly crc32: number;
       readonly keeps: boolean;
+      /** Where the kept bytes lie, and last where the stream writes. */
+      readonly segments?: readonly FileSegment[];
     }
   | {
       readonly type: 'bytesKept';
@@ -93,6 +98,8 @@ export type DraftEvent =
       readonly crc32: number;
       /** The stream continues. */
       readonly more: boolean;
+      /** It does not, and still may write into its segment. */
+      readonly isLate?: true;
     }
   | {
       readonly type: 'bodyFinished';
@@ -140,13 +147,15 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
         draft: { ...draft, fileId: event.fileId, expiresMs: event.expiresMs },
       };
     case 'streamBegun': {
-      const { offsetBytes, crc32, keeps } = event;
+      const { offsetBytes, crc32, keeps, segments } = event;
+      const { segments: _, ...rest } = draft;
       return {
         ...state,
         phase: 'receiving',
         stream: state.stream + 1,
         draft: {
-          ...draft,
+          ...rest,
+          ...(segments === undefined ? {} : { segments }),
           receivedBytes: offsetBytes,
           crc32,
           keeps,
@@ -156,14 +165,16 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
       };
     }
     case 'bytesKept': {
-      const { receivedBytes, crc32, more } = event;
+      const { receivedBytes, crc32, more, isLate } = event;
       const phase = more ? state.phase : 'pending';
-      return { ...state, phase, draft: { ...draft, receivedBytes, crc32 } };
+      const segments = endingAt(draft, receivedBytes, crc32, !more && isLate !== true);
+      return { ...state, phase, draft: { ...draft, receivedBytes, crc32, ...segments } };
     }
     case 'bodyFinished': {
       const { sizeBytes, crc32, sha256, waiter } = event;
       const digest = sha256 === undefined ? {} : { sha256 };
-      const whole = { ...draft, receivedBytes: sizeBytes, crc32, ...digest, waiter };
+      const segments = endingAt(draft, sizeBytes, crc32, true);
+      const whole = { ...draft, receivedBytes: sizeBytes, crc32, ...segments, ...digest, waiter };
       return { ...state, phase: 'completing', draft: whole };
     }
     case 'draftGivenUp':
@@ -171,6 +182,16 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
     case 'removalFailed':
       return { ...state, draft: { ...draft, failures: draft.failures + 1 } };
   }
+}
+
+/** Of a file in segments. `ended`: the stream of the last one writes no more. */
+function endingAt(
+  { segments }: Draft,
+  endBytes: number,
+  crc32: number,
+  ended: boolean,
+): Pick<Draft, 'segments'> {
+  return segments === undefined ? {} : { segments: segmentsUpTo(segments, { endBytes, crc32, ended }) };
 }
 
 function openedDraft(state: DraftState, event: Extract<DraftEvent, { type: 'draftOpened' }>): DraftState {

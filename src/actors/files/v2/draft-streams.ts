@@ -3,6 +3,13 @@
  * number; a newer one of the same draft makes every later word of the older one void.
  */
 import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
+import {
+  crc32At,
+  cutRange,
+  type FileSegment,
+  segmentKey,
+  segmentsWithStream,
+} from '../../../domain/files/segments.ts';
 import { Later, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
 import { giveUp, messageOf, type UploadedFile } from './draft-ending.ts';
@@ -14,6 +21,12 @@ import {
   finishedUploadOf,
 } from './draft-state.ts';
 
+/** Streams of one draft that broke off without a word, on nodes that were paused or died. */
+const SEGMENTS_MAX = 64;
+
+/** A stream that has not said its end may still write. */
+const LATE = { isLate: true } as const;
+
 interface BeginStream {
   readonly type: 'beginStream';
   readonly ownerId: string;
@@ -23,6 +36,8 @@ interface BeginStream {
   readonly appends: boolean;
   /** What arrives is kept when the stream breaks off. */
   readonly keeps: boolean;
+  /** Streams of other nodes write too: this one writes a segment. */
+  readonly segmented?: true;
 }
 
 /** The reply to `beginStream`. Not begun: the bytes that are kept end elsewhere, or the file became complete meanwhile. */
@@ -30,7 +45,10 @@ export type StreamBegun =
   | {
       readonly begun: true;
       readonly stream: number;
+      /** Of the part that the stream writes. */
       readonly key: FileKey;
+      /** As they are at the beginning; the last one is the stream's. Absent: the file has one part. */
+      readonly segments?: readonly FileSegment[];
       /** Declared with the draft; null: not. */
       readonly sizeBytes: number | null;
       readonly offsetBytes: number;
@@ -63,6 +81,8 @@ interface KeepBytes extends FromStream {
   readonly crc32: number;
   /** The stream continues. */
   readonly more: boolean;
+  /** It does not, and a task of it that is not done in time may still write. */
+  readonly isLate?: true;
 }
 
 /** All bytes are here. Answered when the file is complete: `UploadedFile`. */
@@ -115,6 +135,9 @@ export function beginStream(
   }
   const { stream } = state;
   const key: FileKey = { owner: command.ownerId, fileId: command.fileId };
+  const segments = command.segmented === true ? segmentsOf(draft) : undefined;
+  if ((segments?.length ?? 0) >= SEGMENTS_MAX && segments?.at(-1)?.isOpen === true)
+    return refuse('UploadConflict', 'too many of its streams broke off: drop the draft');
   return {
     next: async (ports) => ({
       type: 'prefixChecked',
@@ -122,7 +145,10 @@ export function beginStream(
       uploadKey,
       stream,
       keptBytes,
-      result: await prepare(ports, key, keptBytes, offsetBytes),
+      result:
+        segments === undefined
+          ? await prepare(ports, key, keptBytes, offsetBytes)
+          : await prepareSegments(ports, key, segments, draft, offsetBytes),
     }),
   };
 }
@@ -145,6 +171,34 @@ async function prepare(
   return created.ok ? { ok: true, value: [] } : created;
 }
 
+/** A part without segments may have a writer of before: it gets no more bytes. */
+function segmentsOf({ segments, receivedBytes, crc32 }: Draft): readonly FileSegment[] {
+  if (segments !== undefined) return segments;
+  return receivedBytes === 0 ? [] : [{ number: 0, endBytes: receivedBytes, crc32, isOpen: true }];
+}
+
+/** Kept bytes of segments were synced: only where one is cut is it read. Nothing of them is changed. */
+async function prepareSegments(
+  { files }: Ports,
+  key: FileKey,
+  segments: readonly FileSegment[],
+  { crc32 }: Draft,
+  offsetBytes: number,
+): Promise<PortResult<readonly (number | undefined)[]>> {
+  if (files === undefined) return { ok: false, error: 'FileStorageFailed' };
+  const cut = cutRange(segments, offsetBytes);
+  let found: number | undefined;
+  if (cut !== undefined) {
+    const { beginBytes, number } = cut;
+    const range = { positionBytes: beginBytes, lengthBytes: offsetBytes - beginBytes };
+    const hashed = await files.hashRanges(segmentKey(key, number), [range]);
+    if (!hashed.ok) return hashed;
+    found = hashed.value[0];
+  }
+  const before = crc32At(segments, offsetBytes, found);
+  return { ok: true, value: [before === undefined ? undefined : crc32, before] };
+}
+
 export function prefixChecked(
   state: DraftState,
   checked: PrefixChecked,
@@ -159,19 +213,24 @@ export function prefixChecked(
   if (offsetBytes > 0 && keptCrc32 !== draft.crc32) {
     // A crash took bytes that had not reached the disk: from the beginning, then.
     return {
-      events: [{ type: 'bytesKept', receivedBytes: 0, crc32: 0, more: false }],
+      events: [{ type: 'bytesKept', receivedBytes: 0, crc32: 0, more: false, ...(draft.segments && LATE) }],
       reply: { begun: false, offsetBytes: 0 } satisfies StreamBegun,
     };
   }
+  const place = { number: stream + 1, endBytes: offsetBytes, crc32 };
+  const segments = command.segmented === true ? segmentsWithStream(segmentsOf(draft), place) : undefined;
+  const listed = segments === undefined ? {} : { segments };
+  const key: FileKey = { owner: ownerId, fileId };
   const reply: StreamBegun = {
     begun: true,
     stream: stream + 1,
-    key: { owner: ownerId, fileId },
+    key: segments === undefined ? key : segmentKey(key, segments.at(-1)?.number ?? 0),
+    ...listed,
     sizeBytes: draft.sizeBytes,
     offsetBytes,
     crc32,
   };
-  return { events: [{ type: 'streamBegun', offsetBytes, crc32, keeps }], reply };
+  return { events: [{ type: 'streamBegun', offsetBytes, crc32, keeps, ...listed }], reply };
 }
 
 /** A request that was under way when the file became complete gets the answer of a repeat. */
@@ -183,8 +242,9 @@ function notOpen(state: DraftState, command: BeginStream): Outcome<DraftEvent, S
 export function keepBytes(state: DraftState, command: KeepBytes): Outcome<DraftEvent, null> | Refusal {
   const fault = faultOf(state, command);
   if (fault !== undefined) return fault;
-  const { receivedBytes, crc32, more } = command;
-  return { events: [{ type: 'bytesKept', receivedBytes, crc32, more }], reply: null };
+  const { receivedBytes, crc32, more, isLate } = command;
+  const late = isLate === true ? LATE : {};
+  return { events: [{ type: 'bytesKept', receivedBytes, crc32, more, ...late }], reply: null };
 }
 
 export function finishBody(

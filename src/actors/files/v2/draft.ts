@@ -92,13 +92,14 @@ type DraftCommand =
 
 /** `draft`: the draft of this file and owner, open, being published or complete, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 type DraftQuery =
+  | IsFree
   /** What a free slot remembers of this file; null when it is nothing. */
   | { readonly type: 'finished'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'part' };
 
-/** Volatile: is this slot free, pending commits included? `forgets`: also one that remembers a complete upload. */
-export interface IsFree {
+/** Is this slot free? The opening turn decides. `forgets`: also one that remembers a complete upload. */
+interface IsFree {
   readonly type: 'isFree';
   readonly forgets: boolean;
 }
@@ -128,9 +129,8 @@ export type DraftProtocol = Protocol<
     readonly finished: FinishedUpload | null;
     readonly draft: DraftView | FinishedUpload;
     readonly part: string | null;
-  },
-  IsFree,
-  { readonly isFree: boolean }
+    readonly isFree: boolean;
+  }
 >;
 
 export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
@@ -156,6 +156,7 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
     draftRemoved,
   },
   query: {
+    isFree: ({ phase, finished }, { forgets }) => phase === 'free' && (forgets || finished === undefined),
     part: (state) => state.draft?.fileId ?? null,
     finished: (state, query) => finishedUploadOf(state, query) ?? null,
     draft(state, query) {
@@ -164,10 +165,6 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
       const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
       return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
     },
-  },
-  decideNow: {
-    isFree: ({ phase, finished }, _volatile, { forgets }) =>
-      phase === 'free' && (forgets || finished === undefined),
   },
   frees: ({ type }) => type === 'dropDraft' || type === 'endStream',
 });

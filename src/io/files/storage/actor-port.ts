@@ -8,10 +8,13 @@ import type { FileStorage, PartLease } from './port.ts';
 
 export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
   return {
+    isShared: storage.isShared,
     create: (key) => result(storage.create(key)),
     publish: (key, sizeBytes, partBytesMax) => result(storage.publish(key, sizeBytes, partBytesMax)),
     publishCopy: (key, chunks) => settled(storage.publishCopy(key, chunks)),
+    publishSegments: (key, segments) => settled(storage.publishSegments(key, segments)),
     remove: (key) => result(storage.remove(key)),
+    removeSegments: (key, numbers) => result(storage.removeSegments(key, numbers)),
     reserve: (holder, sizeBytes) => result(storage.reserve(holder, sizeBytes)),
     release: (holder) => storage.release(holder),
     readTable: (key, sizeBytes) => readTable(storage, key, sizeBytes),

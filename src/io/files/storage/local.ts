@@ -4,14 +4,22 @@
  */
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
+import type { FileSegment } from '../../../domain/files/segments.ts';
 import type { PublishPartTask } from '../../../workers/part-files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FileCalls, type OnLate } from './file-calls.ts';
 import { type FileTasks, runFileTask } from './file-tasks.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import { fileName, type OwnerFolder, OwnerFolders, ownerName, type Readers } from './owner-folders.ts';
-import { Parts, partName } from './parts.ts';
+import {
+  fileName,
+  type OwnerFolder,
+  OwnerFolders,
+  ownerName,
+  partName,
+  type Readers,
+} from './owner-folders.ts';
+import { Parts } from './parts.ts';
 import type {
   FilePreview,
   FileStorage,
@@ -23,6 +31,7 @@ import type {
   WantedFiles,
 } from './port.ts';
 import { Previews } from './previews.ts';
+import { SegmentJoins } from './segment-joins.ts';
 
 interface LocalStorageOptions {
   /** Exists and is writable. */
@@ -40,6 +49,8 @@ interface LocalStorageOptions {
   readonly keptMax?: number;
   /** Who may read new files: the gateway's account, or its group too. */
   readonly readers?: Readers;
+  /** Other nodes write into the same folder. */
+  readonly isShared?: boolean;
 }
 
 export class LocalStorage implements FileStorage {
@@ -48,20 +59,25 @@ export class LocalStorage implements FileStorage {
   readonly #faults: StorageFaults;
   readonly #folders: OwnerFolders;
   readonly #parts: Parts;
+  readonly #joins: SegmentJoins;
   readonly #files: OpenFiles;
   readonly #space: FreeSpace;
   readonly #previews = new Previews();
+  readonly isShared: boolean;
   #published = 0;
   #removed = 0;
 
-  constructor({ root, workers, calls, onFault, full, freeSpace, keptMax, readers }: LocalStorageOptions) {
+  constructor(options: LocalStorageOptions) {
+    const { root, workers, calls, onFault, full, freeSpace, keptMax, readers, isShared = false } = options;
+    this.isShared = isShared;
     this.#calls = calls ?? new FileCalls();
     this.#tasks = { workers, calls: this.#calls };
     this.#faults = new StorageFaults(onFault, full);
     this.#folders = new OwnerFolders(root, this.#calls, readers);
-    this.#parts = new Parts(this.#folders, this.#tasks, this.#faults);
+    this.#parts = new Parts(this.#folders, this.#tasks, this.#faults, isShared);
     this.#files = new OpenFiles(this.#folders, this.#calls, this.#faults, keptMax);
     this.#space = new FreeSpace(root, this.#calls, this.#faults, freeSpace);
+    this.#joins = new SegmentJoins(this.#folders, this.#parts, this.#space);
   }
 
   open(key: FileKey): Promise<StoredFile | undefined> {
@@ -105,6 +121,18 @@ export class LocalStorage implements FileStorage {
         ),
       ),
     );
+  }
+
+  publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<boolean> {
+    return this.#guard('publishing', key, () =>
+      this.#joins.publish(key, segments, ({ name, ...bounds }, late) =>
+        this.#publish(key, { part: name, ...bounds }, late),
+      ),
+    );
+  }
+
+  removeSegments(key: FileKey, numbers: readonly number[]): Promise<void> {
+    return this.#guard('removing parts of', key, () => this.#joins.remove(key, numbers));
   }
 
   async #publish(

@@ -103,6 +103,12 @@ export function fileName(key: FileKey): string {
   return fileSafe(key.fileId);
 }
 
+/** The name of a part beside it. */
+export function partName(key: FileKey): string {
+  const name = fileName(key);
+  return key.segment === undefined ? `${name}.part` : `${name}.${key.segment}.part`;
+}
+
 export function ownerName(key: FileKey): string {
   return fileSafe(key.owner);
 }

@@ -2,21 +2,22 @@
  * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Publish and remove wait for the last lease of a part, and
  * no lease is given while they wait.
  */
-import { close, constants, ftruncate, read } from 'node:fs';
+import { close, constants, fdatasync, ftruncate, read } from 'node:fs';
 import { promisify } from 'node:util';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
-import { parseId } from '../../../domain/ids.ts';
+import type { SegmentRange } from '../../../domain/files/segments.ts';
 import type { StorageFaults } from './faults.ts';
 import type { FileCalls, OnLate } from './file-calls.ts';
 import { callOnLease, type FileTasks, runFileTask } from './file-tasks.ts';
-import { entriesOf, fileName, type OwnerFolder, type OwnerFolders, ownerName } from './owner-folders.ts';
+import { type OwnerFolder, type OwnerFolders, ownerName, partName } from './owner-folders.ts';
 import { PartCopies } from './part-copies.ts';
+import { sweepParts } from './part-sweep.ts';
 import type { PartLease, SweepScope, WantedFiles } from './port.ts';
 
-const PART_SUFFIX = '.part';
 const closeDescriptor = promisify(close);
 const truncate = promisify(ftruncate);
+const syncData = promisify(fdatasync);
 const readAt = promisify(read);
 const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 
@@ -57,10 +58,13 @@ export class Parts {
   readonly #uses = new Map<string, PartUse>();
   /** Created since the start: a sweep beside new uploads keeps them. */
   readonly #made = new Set<string>();
+  readonly #isShared: boolean;
   #leases = 0;
   #kept = 0;
 
-  constructor(folders: OwnerFolders, tasks: FileTasks, faults: StorageFaults) {
+  /** `isShared`: other nodes write the same parts. None is emptied then, and none stays open: what it cached would be old. */
+  constructor(folders: OwnerFolders, tasks: FileTasks, faults: StorageFaults, isShared = false) {
+    this.#isShared = isShared;
     this.#folders = folders;
     this.#tasks = tasks;
     this.#calls = tasks.calls;
@@ -97,7 +101,7 @@ export class Parts {
 
   async #makePart(key: FileKey, late: OnLate): Promise<OpenPart> {
     const { root, modes } = this.#folders;
-    const task = { root, owner: ownerName(key), part: partName(key), modes };
+    const task = { root, owner: ownerName(key), part: partName(key), modes, keepsBytes: this.#isShared };
     const fd = await runFileTask(this.#tasks, 'makePart', task, late);
     return { fd, close: () => closeDescriptor(fd) };
   }
@@ -157,6 +161,7 @@ export class Parts {
         const call = () => readAt(handle.fd, target, 0, target.length, position);
         return (await callOnLease(this.#calls, lease, call)).bytesRead;
       },
+      sync: () => callOnLease(this.#calls, lease, () => syncData(handle.fd)),
       release: async () => {
         if (released) return;
         released = true;
@@ -259,6 +264,20 @@ export class Parts {
     });
   }
 
+  /**
+   * Runs `publish` with the name of a file that has the bytes of the ranges; see `PartCopies`. False: they are not there,
+   * and no earlier run has published them.
+   */
+  publishSegments(
+    key: FileKey,
+    ranges: readonly SegmentRange[],
+    publish: (name: string, late: OnLate) => Promise<void>,
+  ): Promise<boolean> {
+    return this.exclusively(key, (late) =>
+      this.#copies.publishSegments(key, ranges, (copy) => publish(copy, late), late),
+    );
+  }
+
   /** Closes unused descriptors. */
   async close(): Promise<void> {
     const idle = [...this.#uses.values()].filter(({ leases }) => leases === 0);
@@ -276,49 +295,22 @@ export class Parts {
     return folder.unlink(partName(key));
   }
 
-  /**
-   * Removes parts that are not wanted and not created since the start, and copies that a crash left. Resolves with the
-   * number of parts.
-   */
-  async sweep(wanted: WantedFiles, scope: SweepScope | undefined, late: OnLate): Promise<number> {
-    let removed = 0;
-    for await (const owner of entriesOf(this.#folders.root, this.#calls, late)) {
-      if (!owner.isDirectory() || parseId(owner.name) === undefined) continue;
-      if (scope?.includes(owner.name) === false) continue;
-      const { parts, copies } = await this.#leftIn(owner.name, scope?.keepSinceMs, late);
-      for (const fileId of parts) {
-        if (wanted.has(fileId) || this.#made.has(fileId)) continue;
-        const key = { owner: owner.name, fileId };
-        const gone = await this.exclusively(key, (onLate) =>
-          this.#folders.use(key.owner, (folder) => this.removeFrom(folder, key), onLate),
-        );
-        if (gone === true) removed += 1;
-      }
-      for (const name of copies) await this.#folders.use(owner.name, (folder) => folder.unlink(name), late);
-    }
-    return removed;
-  }
-
-  /** Those that were last written before `beforeMs`, or all. */
-  async #leftIn(
-    owner: string,
-    beforeMs: number | undefined,
-    late: OnLate,
-  ): Promise<{ parts: string[]; copies: string[] }> {
-    const parts: string[] = [];
-    const copies: string[] = [];
-    const look = async (folder: OwnerFolder) => {
-      for await (const { name } of folder.entries()) {
-        const fileId = name.endsWith(PART_SUFFIX) ? parseId(name.slice(0, -PART_SUFFIX.length)) : undefined;
-        const isCopy = this.#copies.isLeftOver(name);
-        if (fileId === undefined && !isCopy) continue;
-        if (beforeMs !== undefined && (await folder.writtenMs(name)) >= beforeMs) continue;
-        if (fileId === undefined) copies.push(name);
-        else parts.push(fileId);
-      }
-    };
-    await this.#folders.use(owner, look, late);
-    return { parts, copies };
+  /** Removes parts and copies that nothing uses; see `sweepParts`. */
+  sweep(wanted: WantedFiles, scope: SweepScope | undefined, late: OnLate): Promise<number> {
+    return sweepParts(
+      {
+        folders: this.#folders,
+        calls: this.#calls,
+        isWanted: (fileId) => wanted.has(fileId) || this.#made.has(fileId),
+        isLeftOverCopy: (name) => this.#copies.isLeftOver(name),
+        remove: async (key) =>
+          (await this.exclusively(key, (onLate) =>
+            this.#folders.use(key.owner, (folder) => this.removeFrom(folder, key), onLate),
+          )) === true,
+      },
+      scope,
+      late,
+    );
   }
 
   #useOf(key: FileKey): PartUse {
@@ -355,7 +347,8 @@ export class Parts {
         .catch((error: unknown) => this.#closingFailed(key, error))
         .finally(() => this.#forget(key, use));
     };
-    use.kept = setTimeout(end, this.#kept > KEPT_MAX ? 0 : KEEP_OPEN_MS).unref();
+    const isKept = !this.#isShared && this.#kept <= KEPT_MAX;
+    use.kept = setTimeout(end, isKept ? KEEP_OPEN_MS : 0).unref();
   }
 
   #closingFailed(key: FileKey, error: unknown): void {
@@ -388,10 +381,6 @@ export class Parts {
   }
 }
 
-export function partName(key: FileKey): string {
-  return `${fileName(key)}${PART_SUFFIX}`;
-}
-
-function useName({ owner, fileId }: FileKey): string {
-  return `${owner}/${fileId}`;
+function useName(key: FileKey): string {
+  return `${key.owner}/${partName(key)}`;
 }

@@ -4,6 +4,7 @@
  */
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
+import type { FileSegment } from '../../../domain/files/segments.ts';
 import type { FileCallCounters } from './file-calls.ts';
 
 /** Beginning of a finished file; `text` is undefined for files that are no text. */
@@ -35,6 +36,8 @@ export interface PartLease {
   readonly fd: number;
   /** Cuts the part off, or fills it with zeros up to there. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   truncate(sizeBytes: number): Promise<void>;
+  /** What was written before is on the disk, and other nodes see it. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
+  sync(): Promise<void>;
   /** One read into `target`; resolves with the bytes read. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   read(target: Uint8Array, position: number): Promise<number>;
   /**
@@ -69,6 +72,8 @@ export interface SweepScope {
  * threads.
  */
 export interface FileStorage {
+  /** Several nodes write into it: parts are never emptied, and their bytes are synced before they are acknowledged. */
+  readonly isShared: boolean;
   /** A finished file for reading; undefined when there is none. */
   open(key: FileKey): Promise<StoredFile | undefined>;
   /** The same within the call, for a file that is open already; otherwise undefined. Absent without a cache. */
@@ -100,8 +105,15 @@ export interface FileStorage {
    * writer has the file open. Resolves with the numbers of chunks that have other bytes; without any, the part is gone.
    */
   publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]>;
+  /**
+   * Publishes the segments of a file. The part of a single one that gets no more bytes becomes the file; others are joined
+   * in a new file, where their late writers write nothing. False when their bytes are not those that were listed.
+   */
+  publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<boolean>;
   /** Removes file and part once no lease is left. Succeeds when neither exists. */
   remove(key: FileKey): Promise<void>;
+  /** Removes parts of a file, after the leases of this process. Succeeds when none exists. */
+  removeSegments(key: FileKey, numbers: readonly number[]): Promise<void>;
 
   /**
    * Removes the finished file, durably and without waiting: a key that has a part is an upload under way and is kept.

@@ -7,11 +7,12 @@ import type { FileHandle } from 'node:fs/promises';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
 import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
+import type { FileSegment } from '../../../domain/files/segments.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FileCalls, type OnLate } from './file-calls.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
-import { fileName, type OwnerFolder, OwnerFolders, ownerName } from './owner-folders.ts';
-import { Parts, partName } from './parts.ts';
+import { fileName, type OwnerFolder, OwnerFolders, ownerName, partName } from './owner-folders.ts';
+import { Parts } from './parts.ts';
 import type {
   FileStorage,
   PartLease,
@@ -21,6 +22,7 @@ import type {
   SweepScope,
   WantedFiles,
 } from './port.ts';
+import { SegmentJoins } from './segment-joins.ts';
 import { StorageServer } from './storage-server.ts';
 
 interface RemoteStorageOptions {
@@ -37,6 +39,8 @@ interface RemoteStorageOptions {
   readonly full?: FullListener;
   /** Of the staging folder's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
+  /** Other nodes stage into the same folder. */
+  readonly isShared?: boolean;
   /** A request without progress for this time is aborted. */
   readonly stalledMs?: number;
 }
@@ -52,18 +56,32 @@ export class RemoteStorage implements FileStorage {
   readonly #folders: OwnerFolders;
   readonly #parts: Parts;
   readonly #space: FreeSpace;
+  readonly #joins: SegmentJoins;
+  readonly isShared: boolean;
   readonly #thresholds: readonly Threshold[];
   #published = 0;
   #removed = 0;
   #open = 0;
 
   constructor(options: RemoteStorageOptions) {
-    const { servers, staging, workers, calls, onFault, full, freeSpace, stalledMs } = options;
+    const {
+      servers,
+      staging,
+      workers,
+      calls,
+      onFault,
+      full,
+      freeSpace,
+      stalledMs,
+      isShared = false,
+    } = options;
+    this.isShared = isShared;
     this.#faults = new StorageFaults(onFault, full);
     this.#calls = calls ?? new FileCalls();
     this.#folders = new OwnerFolders(staging, this.#calls);
-    this.#parts = new Parts(this.#folders, { workers, calls: this.#calls }, this.#faults);
+    this.#parts = new Parts(this.#folders, { workers, calls: this.#calls }, this.#faults, isShared);
     this.#space = new FreeSpace(staging, this.#calls, this.#faults, freeSpace);
+    this.#joins = new SegmentJoins(this.#folders, this.#parts, this.#space);
     const more = stalledMs === undefined ? {} : { stalledMs };
     this.#thresholds = Object.entries(servers)
       .map(([above, { Host }]) => ({
@@ -108,6 +126,18 @@ export class RemoteStorage implements FileStorage {
         ),
       ),
     );
+  }
+
+  publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<boolean> {
+    return this.#guard('publishing', key, () =>
+      this.#joins.publish(key, segments, ({ name, ...bounds }, late) =>
+        this.#publish(key, name, bounds, late),
+      ),
+    );
+  }
+
+  removeSegments(key: FileKey, numbers: readonly number[]): Promise<void> {
+    return this.#guard('removing parts of', key, () => this.#joins.remove(key, numbers));
   }
 
   /** `name` is of the part, or of a copy of it. */

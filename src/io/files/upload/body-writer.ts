@@ -39,6 +39,11 @@ export interface ReceiveOptions {
   /** Of a chunk: written once all `maxBytes` bytes are in the part and have `expectedCrc32`. */
   readonly entry?: ChunkEntry;
   /**
+   * Another node may have stored the same chunk by then: nothing is written but a whole body of `maxBytes` bytes with
+   * `expectedCrc32`, and one that finds no free buffer is `Overloaded`.
+   */
+  readonly writesWhole?: boolean;
+  /**
    * Of bytes that replace others: `receive` waits for it once the body has all `maxBytes` bytes and `expectedCrc32`, and
    * writes afterwards. Any other body writes nothing, and one that finds no free buffer is `Overloaded`.
    */
@@ -173,7 +178,8 @@ export class BodyWriter implements IncomingSink {
     while (rest.length > 0 && !this.#isOver) {
       const sharedBuffer = this.#takeBuffer();
       if (sharedBuffer === undefined) {
-        if (this.#options.beforeWrite === undefined) this.#writeOverflow(rest);
+        const { beforeWrite, writesWhole } = this.#options;
+        if (beforeWrite === undefined && writesWhole !== true) this.#writeOverflow(rest);
         else this.#fail(new GatewayError('Overloaded'));
         return;
       }
@@ -198,10 +204,12 @@ export class BodyWriter implements IncomingSink {
     if (sharedBuffer === undefined) return;
     this.#buffer = undefined;
     const { memory, filledBytes: length } = sharedBuffer;
-    const { lease, positionBytes, beforeWrite } = this.#options;
+    const { lease, positionBytes, beforeWrite, writesWhole, maxBytes } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
     const expected = expectedCrc32 === undefined ? {} : { expectedCrc32, ...this.#entryOfBody() };
-    const input = { sharedBuffer: memory, length, fd: lease.fd, position, ...expected };
+    const mustNotWrite = writesWhole === true && (expectedCrc32 === undefined || length < maxBytes);
+    const fd = mustNotWrite ? null : lease.fd;
+    const input = { sharedBuffer: memory, length, fd, position, ...expected };
     const task =
       beforeWrite === undefined ? this.#runOnLease('writeBuffer', input) : this.#replace(input, beforeWrite);
     this.#follow(length, task, () => this.#buffers.giveBack(sharedBuffer));

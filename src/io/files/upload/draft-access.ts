@@ -2,13 +2,7 @@
  * Access to drafts: the fields of create_draft, the slot of the owner for a new draft, and the check that a draft belongs
  * to its caller (spec 4.7).
  */
-import {
-  type DraftView,
-  draft,
-  type IsFree,
-  type OpenDraft,
-  type OpenedDraft,
-} from '../../../actors/files/v2/draft.ts';
+import { type DraftView, draft, type OpenDraft, type OpenedDraft } from '../../../actors/files/v2/draft.ts';
 import { type FinishedUpload, isSlotOf, slotIdOf } from '../../../actors/files/v2/draft-state.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -89,8 +83,8 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   }
   for (const forgets of [false, true]) {
     for (const slot of slots) {
-      // Within the same event-loop tick, so that no other request takes the slot.
-      if (!actors.now(draft, slot, { type: 'isFree', forgets } satisfies IsFree)) continue;
+      if (!(await actors.query(draft, slot, { type: 'isFree', forgets }))) continue;
+      // Null where another request has taken the slot meanwhile.
       const opened = await ask(slot);
       if (opened !== null) return opened;
     }

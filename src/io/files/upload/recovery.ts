@@ -19,8 +19,8 @@ export interface RecoveryOptions {
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly storage: Pick<FileStorage, 'sweep'>;
   /**
-   * Of a node: its own uploads alone, and all of them hashed, because the node before may have stopped uncleanly. Parts
-   * that were written at or after `keepSinceMs` stay: one may be of an upload that this node has not heard of yet.
+   * Of a node: its own uploads alone, and none of them hashed, because what was acknowledged is on the disk. Parts that
+   * were written at or after `keepSinceMs` stay: one may be of an upload that this node has not heard of yet.
    */
   readonly node?: { readonly ownership: Ownership; readonly keepSinceMs: number };
 }
@@ -36,7 +36,7 @@ interface RecoveryReport {
   readonly partsSwept: number;
 }
 
-/** Before the first request: an upload must not complete before its bytes were checked. */
+/** On one machine before the first request: an upload must not complete before its bytes were checked. */
 export async function recoverUploads(options: RecoveryOptions): Promise<RecoveryReport> {
   const { actors, administration, storage, node } = options;
   const { ownership } = node ?? { ownership: OWNS_ALL };
@@ -46,15 +46,13 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const slots = all.filter(({ userId }) => ownership.owns(upload.kind, userId));
   const checked = await Promise.all(
     slots.map(({ userId, uploadKey }) => {
-      const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean };
+      const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean && node === undefined };
       return actors.ask(upload, userId, command);
     }),
   );
-  const open = await Promise.all(
-    slots.map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })),
-  );
-  // Messages under way free these slots too, but the first request must find them free.
-  const ended = slots.filter((_, at) => open[at]?.length === 0);
+  const open = await Promise.all(all.map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })));
+  const ended = node === undefined ? slots.filter((_, at) => open[at]?.length === 0) : [];
+  // Messages under way free these slots too, but the first request must find them free. Other nodes may be opening theirs.
   await Promise.all(
     ended.map(({ uploadKey, userId }) => {
       const command: FreeSlot = { type: 'freeSlot', uploadKey, userId };

@@ -21,7 +21,7 @@ import type { BodyReceiver } from './receiver.ts';
 const RECEIVED_AT_ONCE_MAX = 8;
 
 interface PartUploadsOptions {
-  readonly storage: Pick<FileStorage, 'lease'>;
+  readonly storage: Pick<FileStorage, 'lease' | 'isShared'>;
   readonly receiver: Pick<BodyReceiver, 'receive' | 'prebuffer'>;
   readonly throttle: Pick<Throttle, 'open'>;
 }
@@ -68,16 +68,30 @@ export class PartUploads {
   }
 
   async #store(part: PartRequest): Promise<StoredChunk> {
-    const first = findPosition(part);
+    const first = await this.#findPosition(part);
     if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
     if (first.known) return await this.#repeat(part, first);
     return await this.#chunks.run(`${first.uploadKey} ${part.chunkNumber}`, async () => {
       // Another request may have stored the same chunk while this one waited.
-      const position = findPosition(part);
+      const position = await this.#findPosition(part);
       if (position.known) return await this.#repeat(part, position);
       await this.#uploads.run(position.uploadKey, () => this.#receive(part, position));
       return await recordChunk(part, position);
     });
+  }
+
+  /** Within the tick where this node owns the upload for certain: no commit is waited for. */
+  #findPosition({
+    actors,
+    userId,
+    uploadId,
+    chunkNumber,
+    crc32,
+  }: PartRequest): ChunkPosition | Promise<ChunkPosition> {
+    const command: FindPosition = { type: 'findPosition', uploadId, chunkNumber, crc32 };
+    return this.#options.storage.isShared
+      ? actors.query(upload, userId, command)
+      : actors.now(upload, userId, command);
   }
 
   /** The lease is released before the actor records the chunk: publish waits for the last lease. */
@@ -97,6 +111,7 @@ export class PartUploads {
         tooLong: 'WrongPart',
         expectedCrc32: crc32,
         entry: chunkEntry(chunkNumber, fileBytes),
+        writesWhole: storage.isShared,
         beforeWrite: replaces ? () => replaceChunk(part, position) : undefined,
         throttled,
         span,
@@ -104,6 +119,7 @@ export class PartUploads {
       if (received.ended !== 'complete') throw new GatewayError('InvalidInput', 'the body was cut off');
       if (received.sizeBytes < sizeBytes) throw shortPartError(sizeBytes);
       if (received.crc32 !== crc32) throw new GatewayError('ChecksumError');
+      if (storage.isShared) await lease.sync();
     } finally {
       throttled.leave();
       await lease.release();
@@ -128,11 +144,6 @@ export class PartUploads {
   #throttled({ userId, address }: PartRequest): ThrottledStream {
     return this.#options.throttle.open('part', { userId, address });
   }
-}
-
-function findPosition({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): ChunkPosition {
-  const command: FindPosition = { type: 'findPosition', uploadId, chunkNumber, crc32 };
-  return actors.now(upload, userId, command);
 }
 
 async function replaceChunk(part: PartRequest, { uploadKey }: ChunkPosition): Promise<void> {

@@ -12,6 +12,7 @@ import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import { fileSizeMaxBytes } from '../../../domain/files/files.ts';
+import { segmentsUpTo } from '../../../domain/files/segments.ts';
 import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Clock } from '../../../domain/time.ts';
@@ -24,7 +25,7 @@ import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
 import { type DraftSlot, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
-import { checkBody, checkFile } from './draft-digests.ts';
+import { checkBody, checkFile, sha256OfPart, sha256OfSegments } from './draft-digests.ts';
 import type { PrebufferedBody } from './prebuffered-body.ts';
 import type { BodyReceiver } from './receiver.ts';
 import { repeatsEnd } from './repeated-end.ts';
@@ -34,7 +35,7 @@ import type { ProgressOptions } from './upload-progress.ts';
 interface DraftUploadDeps {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
-  readonly storage: Pick<FileStorage, 'lease' | 'reserve' | 'release'>;
+  readonly storage: Pick<FileStorage, 'create' | 'lease' | 'reserve' | 'release' | 'isShared'>;
   readonly receiver: BodyReceiver;
   readonly throttle: Throttle;
   readonly workers: WorkerPort;
@@ -183,15 +184,26 @@ export class DraftUploads {
     const actors = actorsBelow(this.#deps.actors, request.span);
     // Before the stream begins: then bytes that could not be kept do not end the draft.
     request.incoming?.check();
-    const begin = { type: 'beginStream' as const, ownerId, fileId, offsetBytes, appends, keeps };
+    const segmented = this.#deps.storage.isShared ? { segmented: true as const } : {};
+    const begin = {
+      type: 'beginStream' as const,
+      ownerId,
+      fileId,
+      offsetBytes,
+      appends,
+      keeps,
+      ...segmented,
+    };
     const begun = await actors.ask(draft, slot, begin);
     if (!begun.begun) {
       if ('finished' in begun) return await this.repeat(begun.finished, request);
       return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
     }
     const streamRef = { fileId, stream: begun.stream };
-    const keep = async (receivedBytes: number, crc32: number): Promise<UploadOutcome> => {
-      await actors.ask(draft, slot, { type: 'keepBytes', ...streamRef, receivedBytes, crc32, more: false });
+    const keep = async (receivedBytes: number, crc32: number, isLate = false): Promise<UploadOutcome> => {
+      const late = isLate && begun.segments !== undefined ? { isLate: true as const } : {};
+      const kept = { type: 'keepBytes' as const, ...streamRef, receivedBytes, crc32, more: false, ...late };
+      await actors.ask(draft, slot, kept);
       return { end: 'kept', offsetBytes: receivedBytes };
     };
     let content: PartContent;
@@ -199,7 +211,8 @@ export class DraftUploads {
       content = await this.#receiveIntoPart(request, bounds, begun, stop);
     } catch (error) {
       const isLate = error instanceof GatewayError && error.row === 'TaskTimedOut';
-      if (keeps || isLate || request.incoming?.failedUnread === true) await keep(offsetBytes, begun.crc32);
+      if (keeps || isLate || request.incoming?.failedUnread === true)
+        await keep(offsetBytes, begun.crc32, isLate);
       else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       throw error;
     }
@@ -225,12 +238,16 @@ export class DraftUploads {
     const { plan, span } = request;
     const { storage } = this.#deps;
     const workers = workersBelow(this.#deps.workers, span);
-    const { offsetBytes } = begun;
+    const { offsetBytes, segments } = begun;
+    // The owner of the draft has made the only part of a file.
+    if (segments !== undefined) await storage.create(begun.key);
     const lease = await storage.lease(begun.key);
     try {
       // Bytes behind the offset were not acknowledged, or are to be overwritten.
       if (offsetBytes > 0) await lease.truncate(offsetBytes);
       const body = await this.#receive(request, bounds, begun, lease, stop);
+      // Other nodes may continue from what is kept: it has to be on the disk.
+      if (segments !== undefined) await lease.sync();
       const sizeBytes = offsetBytes + body.sizeBytes;
       const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
       if (body.ended === 'complete') {
@@ -238,7 +255,16 @@ export class DraftUploads {
         checkBody(plan.contentDigests, body);
         const sha256 = offsetBytes === 0 ? body.sha256 : undefined;
         if (completes(plan, bounds, sizeBytes)) {
-          await checkFile(plan.fileDigests, { sizeBytes, crc32, sha256 }, { lease, workers });
+          const hash = () =>
+            segments === undefined
+              ? sha256OfPart(workers, lease, sizeBytes)
+              : sha256OfSegments(
+                  storage,
+                  workers,
+                  begun.key,
+                  segmentsUpTo(segments, { endBytes: sizeBytes, crc32, ended: true }),
+                );
+          await checkFile(plan.fileDigests, { sizeBytes, crc32, sha256 }, hash);
           return { ended: body.ended, sizeBytes, crc32, sha256: plan.fileDigests.sha256 ?? sha256 };
         }
       }
@@ -248,7 +274,12 @@ export class DraftUploads {
     }
   }
 
-  #checkpointOf({ target, span }: UploadRequest, begun: Begun, stop: AbortController): ProgressOptions {
+  #checkpointOf(
+    { target, span }: UploadRequest,
+    begun: Begun,
+    lease: PartLease,
+    stop: AbortController,
+  ): ProgressOptions {
     const actors = actorsBelow(this.#deps.actors, span);
     const { fileId, slot } = target;
     const { stream, offsetBytes } = begun;
@@ -259,6 +290,7 @@ export class DraftUploads {
         const crc32 = combineCrc32(begun.crc32, bodyCrc32, sizeBytes);
         const keep = { type: 'keepBytes' as const, fileId, stream, receivedBytes, crc32, more: true };
         try {
+          if (begun.segments !== undefined) await lease.sync();
           await actors.ask(draft, slot, keep);
           return undefined;
         } catch (error) {
@@ -290,7 +322,7 @@ export class DraftUploads {
         tooLong: bounds.tooLong,
         throttled,
         sha256,
-        checkpoint: plan.keeps ? this.#checkpointOf(request, begun, stop) : undefined,
+        checkpoint: plan.keeps ? this.#checkpointOf(request, begun, lease, stop) : undefined,
         span,
         signal: stop.signal,
       });

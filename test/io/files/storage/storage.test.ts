@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
+import type { FileSegment } from '../../../../src/domain/files/segments.ts';
 import { HOUR_MS } from '../../../../src/domain/time.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
@@ -57,8 +58,59 @@ function remoteSetting(t: Test, host: string): Setting {
   return { storage: make(), restart: make };
 }
 
+/** Two segments of `0123456789`: the first has bytes behind its end, as a late stream leaves them. */
+async function writeSegments(storage: FileStorage): Promise<readonly FileSegment[]> {
+  for (const [segment, bytes, position] of [
+    [1, '01234xxxx', 0],
+    [2, '56789', 5],
+  ] as const) {
+    await storage.create({ ...KEY, segment });
+    await writePart(storage, { ...KEY, segment }, text(bytes), position);
+  }
+  return [
+    { number: 1, endBytes: 5, crc32: crc32(text('01234')), isOpen: true },
+    { number: 2, endBytes: 10, crc32: crc32(text('0123456789')) },
+  ];
+}
+
 /** What every storage does, by what it is called in the list of tests. */
 const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
+  // covers C2
+  'segments are joined, and neither a late writer nor a repeat changes the file': async (t, setting) => {
+    const { storage } = setting;
+    const segments = await writeSegments(storage);
+    const late = await storage.lease({ ...KEY, segment: 1 });
+    t.equal(await storage.publishSegments(KEY, segments), true);
+    writeSync(late.fd, text('late'), 0, 4, 0);
+    await late.release();
+    t.same(await readStored(storage, KEY), text('0123456789'));
+    await storage.removeSegments(KEY, [1, 2]);
+    await rejectsWith(t, storage.lease({ ...KEY, segment: 1 }), 'InvalidID');
+    const next = setting.restart();
+    t.equal(await next.publishSegments(KEY, segments), true, 'an earlier run has published it');
+    t.same(await readStored(next, KEY), text('0123456789'));
+    await storage.close();
+    await next.close();
+  },
+  'segments with other bytes than listed are not published': async (t, { storage }) => {
+    const [first, last] = await writeSegments(storage);
+    if (first === undefined || last === undefined) throw new Error('there are two');
+    t.equal(await storage.publishSegments(KEY, [first, { ...last, crc32: 1 }]), false);
+    t.equal(await storage.publishSegments(KEY, [first, { ...last, endBytes: 11 }]), false, 'too short');
+    t.equal(await storage.open(KEY), undefined);
+    await storage.removeSegments(KEY, [1, 2]);
+    await rejectsWith(t, storage.publishSegments(KEY, [first, last]), 'FileStorageFailed');
+    await storage.close();
+  },
+  'a segment that is whole becomes the file, without what lies behind its end': async (t, { storage }) => {
+    await writeSegments(storage);
+    t.equal(
+      await storage.publishSegments(KEY, [{ number: 1, endBytes: 5, crc32: crc32(text('01234')) }]),
+      true,
+    );
+    t.same(await readStored(storage, KEY), text('01234'));
+    await storage.close();
+  },
   // covers R74
   'a published file is read back, at any position': async (t, { storage }) => {
     await storage.create(KEY);

@@ -54,12 +54,13 @@ t.test('recovery: a node checks the uploads of its partitions alone, also after 
   };
   const node = { ownership: { owns }, keepSinceMs: KEEP_SINCE_MS };
   const report = await recoverUploads({ ...options, node });
-  t.match(report, { clean: false, uploads: 1, chunksLost: 1 });
+  t.match(report, { clean: false, uploads: 1, chunksLost: 0 }, 'what was acknowledged is on the disk');
   t.same([...asked], ['upload']);
   const [{ wanted, scope } = { wanted: new Set(), scope: undefined }] = swept;
   t.same(
     fileIds.map((fileId) => wanted.has(fileId)),
-    [true, false],
+    [true, true],
+    'an upload of another node may move here meanwhile',
   );
   t.same(
     [OWN, FOREIGN].map((owner) => scope?.includes(owner)),

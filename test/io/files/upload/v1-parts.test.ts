@@ -49,7 +49,7 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease, buffersMax =
   const sharedBuffers = new SharedBuffers(buffersMax);
   const receiver = new BodyReceiver(workers, { folder: temporaryFolder(t), sharedBuffers });
   const parts = new PartUploads({
-    storage: lease === undefined ? storage : { lease },
+    storage: lease === undefined ? storage : { lease, isShared: false },
     receiver,
     throttle,
   });

@@ -1,0 +1,364 @@
+/**
+ * Uploads at all nodes of a cluster while one after the other is paused for two leases: what was acknowledged is never
+ * missing afterwards, and each complete file has the same bytes at every node.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
+import { type Person, signUp } from '../agent.ts';
+import { NO_FILE_LIMITS } from '../launch.ts';
+import { seededNumbers } from '../seeded-numbers.ts';
+import { crc32 as unsignedCrc32 } from '../upload-client.ts';
+import { type NodeProcess, type Nodes, startNodes } from './nodes.ts';
+import type { Postgres } from './postgres.ts';
+
+export interface FileTakeoverOptions {
+  readonly postgres: Postgres;
+  readonly seed: number;
+  /** Nodes that are paused, one after the other. */
+  readonly takeovers: number;
+  /** Complete uploads of each kind, at least. */
+  readonly uploads: number;
+  /** Of every node. */
+  readonly configuration: object;
+  readonly cluster?: object;
+}
+
+export interface FileTakeoverReport {
+  readonly takeovers: number;
+  /** Complete uploads of chunks, of one body, and of bodies that continue after they broke off. */
+  readonly chunked: number;
+  readonly whole: number;
+  readonly resumed: number;
+  /** Requests that got no answer, or a refusal that passes. */
+  readonly repeated: number;
+  /** Bodies that a pause met between their first and their last byte. */
+  readonly midBody: number;
+  readonly faults: readonly string[];
+}
+
+interface Uploader {
+  readonly person: Person;
+  readonly random: () => number;
+}
+
+type Kind = 'chunked' | 'whole' | 'resumed';
+
+const LEASE_MS = 1_000;
+const PAUSED_MS = 2 * LEASE_MS;
+const NODES = 3;
+const WRITERS: Readonly<Record<Kind, number>> = { chunked: 4, whole: 2, resumed: 4 };
+const CHUNK_BYTES = 256 * 1024;
+const CHUNKS_MAX = 12;
+const BODY_BYTES_MAX = 3 * 1024 * 1024;
+const SLOW_PIECES = 12;
+const SLOW_PIECE_MS = 80;
+const REQUEST_MS = 8_000;
+const RETRY_MS = 50;
+/** An upload that does not come through by then hangs. */
+const HANG_MS = 120_000;
+
+export async function runFileTakeovers(options: FileTakeoverOptions): Promise<FileTakeoverReport> {
+  const nodes = await startNodes({
+    postgres: options.postgres,
+    nodes: NODES,
+    configuration: { Settings: NO_FILE_LIMITS, ...options.configuration },
+    cluster: { leaseMilliseconds: LEASE_MS, ...options.cluster },
+  });
+  try {
+    return await new Takeovers(options, nodes).run();
+  } finally {
+    await nodes.stop();
+  }
+}
+
+class Takeovers {
+  readonly #options: FileTakeoverOptions;
+  readonly #nodes: Nodes;
+  readonly #random: () => number;
+  readonly #done: Record<Kind, number> = { chunked: 0, whole: 0, resumed: 0 };
+  readonly #faults: string[] = [];
+  #takeovers = 0;
+  #repeated = 0;
+  #midBody = 0;
+  #bodies = 0;
+
+  constructor(options: FileTakeoverOptions, nodes: Nodes) {
+    this.#options = options;
+    this.#nodes = nodes;
+    this.#random = seededNumbers(options.seed);
+  }
+
+  async run(): Promise<FileTakeoverReport> {
+    const [first] = this.#nodes.nodes;
+    if (first === undefined) throw new Error('no node was started');
+    const writers: Promise<void>[] = [];
+    for (const [kind, count] of Object.entries(WRITERS) as [Kind, number][])
+      for (let at = 0; at < count; at += 1) {
+        const person = await signUp(first.url);
+        writers.push(
+          this.#write(kind, { person, random: seededNumbers(this.#options.seed + writers.length) }),
+        );
+      }
+    await Promise.all([this.#pauseNodes(), ...writers]);
+    return {
+      takeovers: this.#takeovers,
+      ...this.#done,
+      repeated: this.#repeated,
+      midBody: this.#midBody,
+      faults: this.#faults,
+    };
+  }
+
+  get #isOver(): boolean {
+    const { takeovers, uploads } = this.#options;
+    const isEnough = Object.values(this.#done).every((done) => done >= uploads);
+    return this.#faults.length > 0 || (isEnough && this.#takeovers >= takeovers);
+  }
+
+  async #pauseNodes(): Promise<void> {
+    const { nodes } = this.#nodes;
+    for (; this.#takeovers < this.#options.takeovers && this.#faults.length === 0; this.#takeovers += 1) {
+      await wait(300 + this.#random() * 500);
+      const node = nodes[Math.floor(this.#random() * nodes.length)];
+      if (node === undefined) continue;
+      if (this.#bodies > 0) this.#midBody += 1;
+      node.gateway.process.kill('SIGSTOP');
+      await Promise.all([wait(PAUSED_MS), this.#nodes.isOut(node)]);
+      node.gateway.process.kill('SIGCONT');
+      await this.#nodes.allServe();
+    }
+  }
+
+  async #write(kind: Kind, uploader: Uploader): Promise<void> {
+    while (!this.#isOver) {
+      try {
+        const { fileId, bytes } = await this.#upload(kind, uploader);
+        await this.#compare(kind, uploader, fileId, bytes);
+        this.#done[kind] += 1;
+      } catch (error) {
+        this.#faults.push(`${kind} of ${uploader.person.userId}: ${String(error)}`);
+      }
+    }
+  }
+
+  #upload(kind: Kind, uploader: Uploader): Promise<{ readonly fileId: string; readonly bytes: Buffer }> {
+    if (kind === 'chunked') return this.#uploadChunks(uploader);
+    return kind === 'whole' ? this.#uploadWhole(uploader) : this.#uploadResumed(uploader);
+  }
+
+  /** Each chunk at any node; every acknowledged one is stored as any node tells it. */
+  async #uploadChunks(uploader: Uploader): Promise<{ readonly fileId: string; readonly bytes: Buffer }> {
+    const { random } = uploader;
+    const bytes = randomBytes(
+      CHUNK_BYTES * Math.floor(random() * CHUNKS_MAX) + 1 + Math.floor(random() * 9_999),
+    );
+    const uploadId = unsignedCrc32(bytes);
+    const body = JSON.stringify({ FileName: 'a.bin', FileSize: bytes.length, CRC32: uploadId });
+    const headers = { 'Content-Type': 'application/json' };
+    // A repeat of an answer that was lost finds its own upload (1302).
+    await this.#ask(uploader, '/auth/v1/file/init_upload', { method: 'POST', body, headers }, [200, 409]);
+    const acknowledged = new Set<number>();
+    let fileId: string | null = null;
+    const count = Math.ceil(bytes.length / CHUNK_BYTES);
+    for (let at = 0; at < count; at += 1) {
+      const chunk = bytes.subarray(at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES);
+      const query = `uploadId=${uploadId}&chunkNumber=${at}&chunkCrc32=${unsignedCrc32(chunk)}`;
+      const sent = await this.#ask(uploader, `/auth/v1/file/upload_part?${query}`, {
+        method: 'POST',
+        body: chunk,
+      });
+      acknowledged.add(at);
+      fileId = (JSON.parse(sent.text) as { result: { fileId: string | null } }).result.fileId;
+      if (at < count - 1 && random() < 0.3) await this.#checkChunks(uploader, uploadId, acknowledged);
+    }
+    if (fileId === null) throw new Error('no file after the last chunk');
+    return { fileId, bytes };
+  }
+
+  async #checkChunks(uploader: Uploader, uploadId: number, acknowledged: ReadonlySet<number>): Promise<void> {
+    const told = await this.#ask(uploader, `/auth/v1/file/upload_status?uploadId=${uploadId}`, {});
+    const { missing } = (JSON.parse(told.text) as { result: { missing: number[] } }).result;
+    const lost = missing.filter((at) => acknowledged.has(at));
+    if (lost.length > 0) throw new Error(`acknowledged chunks are missing: ${lost.join(' ')}`);
+  }
+
+  async #draft(uploader: Uploader, sizeBytes: number): Promise<string> {
+    const path = `/auth/v2/file/create_draft?fileName=a.bin&fileSize=${sizeBytes}`;
+    const { text } = await this.#ask(uploader, path, { method: 'POST' });
+    return (JSON.parse(text) as { result: string }).result.replace(/:.*/, '');
+  }
+
+  /** One body; where its answer does not come, the same draft once more, or a new one. */
+  async #uploadWhole(uploader: Uploader): Promise<{ readonly fileId: string; readonly bytes: Buffer }> {
+    const bytes = randomBytes(1 + Math.floor(uploader.random() * BODY_BYTES_MAX));
+    const endMs = performance.now() + HANG_MS;
+    for (;;) {
+      const fileId = await this.#draft(uploader, bytes.length);
+      while (performance.now() < endMs) {
+        const status = await this.#body(uploader, fileId, bytes, {});
+        if (status === 200) return { fileId, bytes };
+        if (status === 404) break;
+        await wait(RETRY_MS);
+      }
+      if (performance.now() >= endMs) throw new Error(`${fileId} does not come through`);
+    }
+  }
+
+  /** A slow body that continues elsewhere from the offset that a node tells; never before the one that was told. */
+  async #uploadResumed(uploader: Uploader): Promise<{ readonly fileId: string; readonly bytes: Buffer }> {
+    const bytes = randomBytes(1 + Math.floor(uploader.random() * BODY_BYTES_MAX));
+    const fileId = await this.#draft(uploader, bytes.length);
+    const endMs = performance.now() + HANG_MS;
+    let toldBytes = 0;
+    while (performance.now() < endMs) {
+      const { headers } = await this.#ask(
+        uploader,
+        `/auth/v2/file/stream_upload/${fileId}`,
+        { method: 'HEAD' },
+        [204],
+      );
+      if (headers.get('Upload-Complete') === '?1') return { fileId, bytes };
+      const offset = Number(headers.get('Upload-Offset'));
+      if (offset < toldBytes) throw new Error(`${fileId}: offset ${offset} after ${toldBytes}`);
+      // Some requests keep a piece, the others end the file.
+      const isPiece = uploader.random() < 0.5 && bytes.length - offset > 2;
+      const end = isPiece
+        ? offset + 1 + Math.floor(uploader.random() * (bytes.length - offset - 2))
+        : bytes.length;
+      const range = { 'Upload-Offset': String(offset), 'Upload-Complete': isPiece ? '?0' : '?1' };
+      const status = await this.#body(uploader, fileId, bytes.subarray(offset, end), range);
+      if (status === 200 && !isPiece) return { fileId, bytes };
+      if (status === 200) toldBytes = end;
+      else toldBytes = Math.max(toldBytes, offset);
+    }
+    throw new Error(`${fileId} does not come through`);
+  }
+
+  /** Sends a body slowly; its status, undefined where no answer comes. */
+  async #body(
+    uploader: Uploader,
+    fileId: string,
+    bytes: Buffer,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<number | undefined> {
+    this.#bodies += 1;
+    const step = Math.max(1, Math.ceil(bytes.length / SLOW_PIECES));
+    let at = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        if (at >= bytes.length) {
+          controller.close();
+          return;
+        }
+        controller.enqueue(bytes.subarray(at, at + step));
+        at += step;
+        await wait(SLOW_PIECE_MS);
+      },
+    });
+    try {
+      const answer = await fetch(`${this.#node(uploader).url}/auth/v2/file/stream_upload/${fileId}`, {
+        method: headers['Upload-Offset'] === undefined || headers['Upload-Offset'] === '0' ? 'POST' : 'PATCH',
+        headers: { Cookie: uploader.person.cookie, ...headers },
+        body,
+        duplex: 'half',
+        signal: AbortSignal.timeout(REQUEST_MS),
+      } as RequestInit);
+      await answer.text();
+      if (![200, 404, 409, 503].includes(answer.status)) throw new UnexpectedStatus(answer.status);
+      return answer.status;
+    } catch (error) {
+      if (error instanceof UnexpectedStatus) throw error;
+      return undefined;
+    } finally {
+      this.#bodies -= 1;
+    }
+  }
+
+  #node({ random }: Uploader): NodeProcess {
+    const { nodes } = this.#nodes;
+    const node = nodes[Math.floor(random() * nodes.length)];
+    if (node === undefined) throw new Error('no node was started');
+    return node;
+  }
+
+  /** At any node, until one answers with a status that is expected. */
+  async #ask(
+    uploader: Uploader,
+    path: string,
+    init: {
+      readonly method?: string;
+      readonly body?: string | Buffer;
+      readonly headers?: Record<string, string>;
+    },
+    expected: readonly number[] = [200],
+  ): Promise<{ readonly status: number; readonly text: string; readonly headers: Headers }> {
+    const endMs = performance.now() + HANG_MS;
+    let last = '';
+    while (performance.now() < endMs) {
+      try {
+        const answer = await fetch(`${this.#node(uploader).url}${path}`, {
+          ...init,
+          headers: { Cookie: uploader.person.cookie, ...init.headers },
+          signal: AbortSignal.timeout(REQUEST_MS),
+        } as RequestInit);
+        const text = await answer.text();
+        if (expected.includes(answer.status)) return { status: answer.status, text, headers: answer.headers };
+        last = `${answer.status} ${text}`;
+        if (![409, 503].includes(answer.status))
+          throw new UnexpectedStatus(answer.status, `${path}: ${text}`);
+      } catch (error) {
+        if (error instanceof UnexpectedStatus) throw error;
+        last = String(error);
+      }
+      this.#repeated += 1;
+      await wait(RETRY_MS);
+    }
+    throw new Error(`${path}: no answer, last ${last}`);
+  }
+
+  /** At every node. */
+  async #compare(kind: Kind, uploader: Uploader, fileId: string, bytes: Buffer): Promise<void> {
+    const version = kind === 'chunked' ? 'v1' : 'v2';
+    const hashes = new Map<string, string>();
+    for (const node of this.#nodes.nodes) {
+      const pinned = { ...uploader, random: () => this.#nodes.nodes.indexOf(node) / NODES };
+      const found = await this.#ask(pinned, `/auth/${version}/file/${fileId}`, { method: 'HEAD' });
+      hashes.set(node.name, String(found.headers.get('Content-Length')));
+      const body = await this.#download(pinned, `/auth/${version}/file/${fileId}`);
+      if (sha256(body) !== sha256(bytes))
+        throw new Error(`${fileId} at ${node.name}: other bytes, CRC ${crc32(body)} for ${crc32(bytes)}`);
+    }
+    if (new Set(hashes.values()).size !== 1)
+      throw new Error(`${fileId}: sizes ${[...hashes.values()].join(' ')}`);
+  }
+
+  async #download(uploader: Uploader, path: string): Promise<Buffer> {
+    const endMs = performance.now() + HANG_MS;
+    while (performance.now() < endMs) {
+      try {
+        const answer = await fetch(`${this.#node(uploader).url}${path}`, {
+          headers: { Cookie: uploader.person.cookie },
+          signal: AbortSignal.timeout(REQUEST_MS),
+        });
+        const body = Buffer.from(await answer.arrayBuffer());
+        if (answer.status === 200) return body;
+        if (answer.status !== 503) throw new UnexpectedStatus(answer.status, path);
+      } catch (error) {
+        if (error instanceof UnexpectedStatus) throw error;
+      }
+      await wait(RETRY_MS);
+    }
+    throw new Error(`${path}: no answer`);
+  }
+}
+
+class UnexpectedStatus extends Error {
+  constructor(status: number, detail = '') {
+    super(`HTTP ${status} ${detail}`);
+  }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

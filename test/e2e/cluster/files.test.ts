@@ -1,0 +1,44 @@
+/** Files at any node: uploads whose requests go to all nodes, while nodes are paused and taken over. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
+import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { withPostgres } from '../../support/cluster/postgres.ts';
+import { count, depth } from '../../support/depth.ts';
+
+const TAKEOVERS = 20;
+/** Of each kind. */
+const UPLOADS = 60;
+
+t.setTimeout(600_000);
+
+function sharedFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-shared-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function takeovers(t: Test, postgres: Postgres, configuration: object): Promise<void> {
+  const report = await runFileTakeovers({
+    postgres,
+    seed: depth.seed,
+    takeovers: count(TAKEOVERS),
+    uploads: count(UPLOADS),
+    configuration,
+    cluster: { sharedFiles: true },
+  });
+  t.comment(JSON.stringify(report));
+  t.same(report.faults, []);
+  t.equal(report.takeovers, count(TAKEOVERS));
+  for (const done of [report.chunked, report.whole, report.resumed]) t.ok(done >= count(UPLOADS));
+  t.ok(report.midBody > 0, 'bodies were under way');
+}
+
+await withPostgres(t, (postgres) => {
+  // covers C2
+  t.test('files over a shared folder: every byte is equal at every node across takeovers', (t) =>
+    takeovers(t, postgres, { LocalFileStoragePath: sharedFolder(t) }),
+  );
+});
