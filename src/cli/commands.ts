@@ -34,6 +34,9 @@ const OPTIONS = {
   '--use-older-commit': 'if the newest commit is damaged, return to the commit before it',
   '--json': 'print the status, or the list, in full, as JSON',
   '--seconds N': 'how long the profile samples, 1 to 60; 10 unless given',
+  '--module NAME': 'the module of the rows, in Modules',
+  '--tag TAG': 'operations with this tag; several times for several tags',
+  '--only ID,…': 'operations with these names',
   '--from-database': 'recover: the log in the database counts, not the journal of the data folder',
 } as const;
 const FOLDER = ['--data DIR', '--config FILE'] as const;
@@ -133,6 +136,15 @@ export const COMMANDS = {
     help: 'list, diff SERVER [TOOL], approve or hide SERVER TOOL DIGEST: tools of other MCP servers (docs/upstreams.md)',
     options: [...FOLDER, '--json'],
     run: runMcpServers,
+  },
+  'import-openapi': {
+    usage: 'FILE|URL',
+    help: 'print rows of McpTools for the operations of an OpenAPI document, to review and keep (docs/upstreams.md)',
+    options: ['--module NAME', '--tag TAG', '--only ID,…'],
+    async run(args) {
+      const { importedText } = await import('./openapi/import.ts');
+      print(await importedText(args));
+    },
   },
   'print-schema': {
     usage: '',

@@ -20,6 +20,7 @@ const COMMANDS = [
   'profile',
   'admin',
   'cluster',
+  'import-openapi',
   'print-schema',
   'version',
   'help',

@@ -64,6 +64,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'io-files': ['io/files/'],
   'io-http': ['io/http/'],
   'io-mcp': [
+    'cli/',
     'io/connect/',
     'io/http-client/',
     'io/mcp/',

@@ -47,6 +47,7 @@ const OWNERS: Record<string, string[]> = {
   'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
   'jsonc-parser': ['src/config/source.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
+  yaml: ['src/cli/openapi/documents.ts'],
   ws: ['src/io/http-client/module-socket.ts', 'src/sandbox/echo.ts'],
 };
 

@@ -36,6 +36,7 @@ const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>>
     'HTTP server for Node 22 and 24 with glibc 2.38; the newest that loads is used',
     'start',
   ],
+  yaml: ['OpenAPI documents in YAML; only `import-openapi` loads it', 'first use'],
   ws: ['WebSockets to modules: handshake, frames and masks of the client side', 'start'],
 };
 

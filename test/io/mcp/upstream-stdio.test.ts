@@ -8,7 +8,7 @@ import { depth } from '../../support/depth.ts';
 import { TOKENS } from '../../support/mcp.ts';
 import { configurationOf, OPEN, startGateway } from '../../support/upstreams/gateway.ts';
 
-t.setTimeout(240_000);
+t.setTimeout(900_000);
 
 const FILE = fileURLToPath(new URL('../../support/upstreams/stdio-server.js', import.meta.url));
 const FAILED = { error: { code: -32000 } };
