@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { type Person, signUp } from '../agent.ts';
+import { type Person, signUp, untilAvailable } from '../agent.ts';
 import { NO_FILE_LIMITS } from '../launch.ts';
 import { seededNumbers } from '../seeded-numbers.ts';
 import { crc32 as unsignedCrc32 } from '../upload-client.ts';
@@ -19,9 +19,6 @@ export interface FileTakeoverOptions {
   readonly takeovers: number;
   /** Complete uploads of each kind, at least. */
   readonly uploads: number;
-  /** Of every node. */
-  readonly configuration: object;
-  readonly cluster?: object;
 }
 
 export interface FileTakeoverReport {
@@ -62,8 +59,9 @@ export async function runFileTakeovers(options: FileTakeoverOptions): Promise<Fi
   const nodes = await startNodes({
     postgres: options.postgres,
     nodes: NODES,
-    configuration: { Settings: NO_FILE_LIMITS, ...options.configuration },
-    cluster: { leaseMilliseconds: LEASE_MS, ...options.cluster },
+    sharedFiles: true,
+    configuration: { Settings: NO_FILE_LIMITS },
+    cluster: { leaseMilliseconds: LEASE_MS },
   });
   try {
     return await new Takeovers(options, nodes).run();
@@ -95,7 +93,7 @@ class Takeovers {
     const writers: Promise<void>[] = [];
     for (const [kind, count] of Object.entries(WRITERS) as [Kind, number][])
       for (let at = 0; at < count; at += 1) {
-        const person = await signUp(first.url);
+        const person = await untilAvailable(() => signUp(first.url));
         writers.push(
           this.#write(kind, { person, random: seededNumbers(this.#options.seed + writers.length) }),
         );

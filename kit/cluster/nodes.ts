@@ -28,6 +28,8 @@ export interface NodesOptions {
   readonly configuration?: object;
   /** Of the section `Cluster`, beside url, name, listen, advertise and secret. */
   readonly cluster?: object;
+  /** All nodes have one folder of files; default false: routes of files answer 1018. */
+  readonly sharedFiles?: boolean;
   /** One sandbox serves all nodes; default true. */
   readonly sandbox?: boolean;
   /** The sandbox is polled for its events; default false. */
@@ -192,7 +194,9 @@ class Node implements NodeProcess {
     this.logFile = join(folder, `${name}.log`);
     this.database = database;
     this.links = links;
+    const files = options.sharedFiles === true ? { LocalFileStoragePath: join(folder, 'files') } : {};
     const Cluster = {
+      ...(options.sharedFiles === true ? { sharedFiles: true } : {}),
       ...options.cluster,
       url: throughProxy(databaseUrl, database.port),
       name,
@@ -202,6 +206,7 @@ class Node implements NodeProcess {
     };
     const configuration = {
       Modules: modulesOf(sandbox, options.polled ?? false),
+      ...files,
       ...options.configuration,
       Cluster,
     };

@@ -35,6 +35,11 @@ export function clusterFaults(file: unknown, sandbox: boolean): readonly Fault[]
       message:
         'the sandbox of one process cannot serve other nodes: name a configuration with --config, leave out --sandbox, and name the modules in Modules',
     });
+  if (cluster['sharedFiles'] === true && isRecord(file) && file['LocalFileStoragePath'] === undefined)
+    faults.push({
+      path: 'Cluster.sharedFiles',
+      message: 'needs LocalFileStoragePath: the folder that all nodes share',
+    });
   const { listen, advertise, tls, plain } = cluster;
   const address = typeof listen === 'string' ? parseHostPort(listen) : undefined;
   if (address !== undefined && !isLoopback(address.host) && tls === undefined && plain !== true)

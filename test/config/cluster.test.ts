@@ -70,6 +70,7 @@ t.test(
         GATEHOUSE_CLUSTER_LOG_HOURS: '24',
         GATEHOUSE_CLUSTER_AUDIT: 'table',
         GATEHOUSE_CLUSTER_SHARED_FILES: 'true',
+        GATEHOUSE_LOCAL_FILE_STORAGE_PATH: '/srv/files',
       },
     );
     t.same(cluster, {
@@ -103,6 +104,10 @@ t.test('cluster configuration: each bad value is one sentence at its key', async
     [{ logHours: 0 }, /^Cluster\.logHours: /],
     [{ audit: 'log' }, /^Cluster\.audit: /],
     [{ unknown: 1 }, /^Cluster\.unknown: /],
+    [
+      { sharedFiles: true },
+      'Cluster.sharedFiles: needs LocalFileStoragePath: the folder that all nodes share',
+    ],
     [
       { listen: '10.0.0.1:8090' },
       'Cluster.tls: is needed, as Cluster.listen is not a loopback address; a private network may set Cluster.plain',

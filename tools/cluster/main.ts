@@ -146,6 +146,7 @@ async function run({ nodes: count, port }: Options): Promise<number> {
       postgres,
       nodes: count,
       polled: true,
+      sharedFiles: true,
       configuration,
       launch,
       logFiles: true,

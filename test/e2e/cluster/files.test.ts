@@ -1,7 +1,4 @@
 /** Files at any node: uploads whose requests go to all nodes, while nodes are paused and taken over. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
@@ -14,20 +11,12 @@ const UPLOADS = 60;
 
 t.setTimeout(600_000);
 
-function sharedFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-shared-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-async function takeovers(t: Test, postgres: Postgres, configuration: object): Promise<void> {
+async function takeovers(t: Test, postgres: Postgres): Promise<void> {
   const report = await runFileTakeovers({
     postgres,
     seed: depth.seed,
     takeovers: count(TAKEOVERS),
     uploads: count(UPLOADS),
-    configuration,
-    cluster: { sharedFiles: true },
   });
   t.comment(JSON.stringify(report));
   t.same(report.faults, []);
@@ -39,6 +28,6 @@ async function takeovers(t: Test, postgres: Postgres, configuration: object): Pr
 await withPostgres(t, (postgres) => {
   // covers C2
   t.test('files over a shared folder: every byte is equal at every node across takeovers', (t) =>
-    takeovers(t, postgres, { LocalFileStoragePath: sharedFolder(t) }),
+    takeovers(t, postgres),
   );
 });

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { type Answer, expectOk, logIn, request, signUp } from '../../../kit/agent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { plainEnvironment } from '../../../kit/launch.ts';
+import { uploadAll } from '../../../kit/upload-client.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);
@@ -102,11 +103,15 @@ await withPostgres(t, () => {
       const person = await signUp(url);
       const keys = () => request(`${url}/auth/v1/keys/user_keys`, { headers: { Cookie: person.cookie } });
       expectOk('keys', await keys());
+      const bytes = Buffer.from('the bytes of a file');
+      const { fileCode } = await uploadAll({ url, cookie: person.cookie }, bytes);
       const [first = 0] = nodes;
       process.kill(first, 'SIGKILL');
       await said(/\n {2}a +ended +out +0 of 256/);
       t.equal((await untilAnswered(keys)).status, 200, 'the session holds');
       t.equal((await untilAnswered(() => logIn(url, person.key))).status, 200, 'a log-in works');
+      const file = await untilAnswered(() => request(`${url}/auth/v2/file/${fileCode}`));
+      t.equal(file.text, String(bytes), 'a file is read at the nodes that are left');
       child.stdin?.write('r a\n');
       const [again = ''] = await said(/\n {2}a +ended[\s\S]*\n {2}a +(\d+) +in /);
       t.not(Number(again), first, 'the command starts it again');
