@@ -101,7 +101,7 @@ export function connectUpstream(
   state: UserState,
   { credential: given, sessionId, origin }: Of<'connectUpstream'>,
   turn: Turn,
-): Outcome<UserEvent, null, UserTimer, CallCredential> | Refusal {
+): Outcome<UserEvent, null, UserTimer, CallCredential | null> | Refusal {
   if (findById(state.sessions, sessionId) === undefined || state.blocked) return refuse('SessionNotFound');
   const { server, kind } = given;
   if (isFull(state, server)) return refuse('AppLimitReached', LIMIT);
@@ -111,8 +111,7 @@ export function connectUpstream(
       { events: [{ type: 'upstreamConnected', credential }] },
       audited(state, turn, 'upstream_connected', origin, { server, kind }),
     ]),
-    answers: answersOf(find(state, server), { reply: callCredential(credential) }),
-    reply: null,
+    answers: [atAllNodes(turn), ...answersOf(find(state, server), { reply: callCredential(credential) })],
   };
 }
 
@@ -120,7 +119,7 @@ export function disconnectUpstream(
   state: UserState,
   { server, origin }: Of<'disconnectUpstream'>,
   turn: Turn,
-): Outcome<UserEvent, null, UserTimer, CallCredential> | Refusal {
+): Outcome<UserEvent, null, UserTimer, CallCredential | null> | Refusal {
   const credential = find(state, server);
   if (credential === undefined) return refuse('NotFound', 'not connected');
   const { kind } = credential;
@@ -129,8 +128,7 @@ export function disconnectUpstream(
       { events: [{ type: 'upstreamEnded', server }] },
       audited(state, turn, 'upstream_disconnected', origin, { server, kind }),
     ]),
-    answers: answersOf(credential, { refusal: refuse('UpstreamLoginRequired') }),
-    reply: null,
+    answers: [atAllNodes(turn), ...answersOf(credential, { refusal: refuse('UpstreamLoginRequired') })],
   };
 }
 
@@ -216,6 +214,11 @@ function isFull({ upstreams }: UserState, server: string): boolean {
 
 function find({ upstreams }: UserState, server: string): UpstreamCredential | undefined {
   return upstreams?.credentials.find((credential) => credential.server === server);
+}
+
+/** An answer waits until all nodes of a cluster have applied the turn; a reply would not. */
+function atAllNodes({ commandId }: Turn): Answer<null> {
+  return { commandId, reply: null };
 }
 
 function answersOf(

@@ -1,9 +1,9 @@
 /** Another MCP server behind three nodes: one owner stores what is new, and a decision is in force at every node. */
-import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { callTool, rpc } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import {
+  configureServers,
   newAgent,
   resultOf,
   type ThreeNodes,
@@ -21,17 +21,6 @@ interface View {
   readonly hidden: readonly { readonly tool: string; readonly digest: string }[];
 }
 
-/** `McpServers` of every node from now on. */
-async function configure(three: ThreeNodes, cookie: string, servers: object): Promise<void> {
-  for (const { gateway } of three.nodes) {
-    const { spawnargs } = gateway.process;
-    const file = spawnargs[spawnargs.indexOf('--config') + 1] ?? '';
-    const configuration = JSON.parse(readFileSync(file, 'utf8')) as object;
-    writeFileSync(file, JSON.stringify({ ...configuration, McpServers: servers }));
-  }
-  await resultOf(three.nodes[0], cookie, '/ProxyAdmin/api/reload', {});
-}
-
 /** Resolves when each node has said that it serves so many tools. */
 async function serving({ nodes }: ThreeNodes, tools: number): Promise<void> {
   for (const { gateway } of nodes)
@@ -43,7 +32,7 @@ async function approveOnce(t: Test, three: ThreeNodes): Promise<void> {
   const cookie = await three.adminOf(a);
   const upstream = await startUpstream([tool('a'), tool('b'), tool('c')]);
   t.teardown(async () => {
-    await configure(three, cookie, {});
+    await configureServers(three, cookie, {});
     await upstream.close();
   });
   const streamed = new Promise<void>((resolve) => {
@@ -51,7 +40,7 @@ async function approveOnce(t: Test, three: ThreeNodes): Promise<void> {
       if (upstream.streams.size === 3) resolve();
     };
   });
-  await configure(three, cookie, { weather: { url: upstream.url } });
+  await configureServers(three, cookie, { weather: { url: upstream.url } });
   await serving(three, 3);
   await streamed;
   const bearer = await verifiedBearer(b, await newAgent(b));

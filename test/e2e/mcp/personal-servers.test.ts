@@ -66,6 +66,8 @@ t.test(
     const refused = await ofTool(url, anna);
     t.match(refused, /"isError":true/);
     t.match(refused, /1035.*connect Notes at http:\/\/localhost:\d+\/#servers\/notes/);
+    const document = (await request(`${url}/connect/client.json`)).json;
+    t.match(document, { client_id: /\/connect\/client\.json$/, token_endpoint_auth_method: 'none' });
     const address = await beginLogin(url, anna, 'notes');
     const asked = new URL(address).searchParams;
     t.equal(asked.get('resource'), upstream.url);

@@ -2,6 +2,7 @@
  * One cluster of three nodes for the test files of a suite, behind a proxy that gives each request to the next node, as a
  * load balancer does. Its people are an administrator and whom the tests sign up.
  */
+import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
@@ -163,4 +164,15 @@ export async function verifiedBearer(node: NodeProcess, { key }: Pick<Person, 'k
 export function outcomeOf({ status, json }: Answer): string {
   const code = json['error']?.['code'];
   return code === undefined ? String(status) : `${status}/${String(code)}`;
+}
+
+/** `McpServers` of every node from now on. */
+export async function configureServers(three: ThreeNodes, cookie: string, servers: object): Promise<void> {
+  for (const { gateway } of three.nodes) {
+    const { spawnargs } = gateway.process;
+    const file = spawnargs[spawnargs.indexOf('--config') + 1] ?? '';
+    const configuration = JSON.parse(readFileSync(file, 'utf8')) as object;
+    writeFileSync(file, JSON.stringify({ ...configuration, McpServers: servers }));
+  }
+  await resultOf(three.nodes[0], cookie, '/ProxyAdmin/api/reload', {});
 }

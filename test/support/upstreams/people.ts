@@ -69,3 +69,10 @@ export async function ofTool(url: string, { bearer }: Connecting, name = 'notes_
   });
   return text;
 }
+
+/** resources/read of what the person has there. It needs no list. */
+export async function readMemo(url: string, { bearer }: Connecting): Promise<string> {
+  const params = { uri: 'up+notes:memo://mine' };
+  const { text } = await rpc(url, bearer, { jsonrpc: '2.0', id: 1, method: 'resources/read', params });
+  return text;
+}

@@ -11,7 +11,10 @@ interface Problem {
 
 /** The used part of the two packages. */
 interface Linter {
-  createConfig(rules: { extends: readonly string[] }): Promise<unknown>;
+  createConfig(rules: {
+    extends: readonly string[];
+    rules: Readonly<Record<string, 'off'>>;
+  }): Promise<unknown>;
   lintFromString(given: { source: string; absoluteRef: string; config: unknown }): Promise<Problem[]>;
 }
 interface SchemaValidator {
@@ -37,7 +40,9 @@ const describe = () =>
 
 /** Violations of the linter's strict rules with their location. */
 async function lint(document: object): Promise<string[]> {
-  const config = await createConfig({ extends: ['recommended-strict'] });
+  // A route that a browser follows answers with a redirect alone.
+  const rules = { 'operation-2xx-response': 'off' } as const;
+  const config = await createConfig({ extends: ['recommended-strict'], rules });
   const problems = await lintFromString({
     source: JSON.stringify(document),
     absoluteRef: 'openapi.json',
