@@ -75,9 +75,22 @@ export class PartUploads {
       // Another request may have stored the same chunk while this one waited.
       const position = await this.#findPosition(part);
       if (position.known) return await this.#repeat(part, position);
-      await this.#uploads.run(position.uploadKey, () => this.#receive(part, position));
+      try {
+        await this.#uploads.run(position.uploadKey, () => this.#receive(part, position));
+      } catch (error) {
+        return await this.#repeatOrThrow(part, error);
+      }
       return await recordChunk(part, position);
     });
+  }
+
+  /** The same chunk may have completed the upload at another node meanwhile: then its part is gone, and its answer repeated. */
+  async #repeatOrThrow(part: PartRequest, error: unknown): Promise<StoredChunk> {
+    const isGone = error instanceof GatewayError && error.row === 'InvalidID';
+    if (!isGone || !this.#options.storage.isShared) throw error;
+    const position = await this.#findPosition(part);
+    if (!position.known) throw error;
+    return await this.#repeat(part, position);
   }
 
   /** Within the tick where this node owns the upload for certain: no commit is waited for. */

@@ -3,9 +3,18 @@
  * charges of the bandwidth limiter.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readdirSync, readFileSync, truncateSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { GatewayError } from '../../../../src/domain/errors.ts';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { filePort } from '../../../../src/io/files/storage/actor-port.ts';
@@ -29,14 +38,21 @@ interface SetUpOptions {
   readonly quota?: number;
   readonly lease?: FileStorage['lease'];
   readonly buffersMax?: number;
+  /** Other nodes write into the same folder. */
+  readonly isShared?: boolean;
 }
 
 /** The actors of uploads over a real folder. */
-async function setUp(t: Test, file: SampleFile, { quota = 0, lease, buffersMax = 8 }: SetUpOptions = {}) {
+async function setUp(
+  t: Test,
+  file: SampleFile,
+  { quota = 0, lease, buffersMax = 8, isShared = false }: SetUpOptions = {},
+) {
   const folder = temporaryFolder(t);
   const storage = new LocalStorage({
     workers: inlineWorkers().workers,
     root: folder,
+    isShared,
     onFault: () => undefined,
   });
   const { workers } = inlineWorkers();
@@ -49,7 +65,7 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease, buffersMax =
   const sharedBuffers = new SharedBuffers(buffersMax);
   const receiver = new BodyReceiver(workers, { folder: temporaryFolder(t), sharedBuffers });
   const parts = new PartUploads({
-    storage: lease === undefined ? storage : { lease, isShared: false },
+    storage: lease === undefined ? storage : { lease, isShared },
     receiver,
     throttle,
   });
@@ -352,5 +368,45 @@ t.test(
       answered.toSorted((a, b) => a - b),
     );
     t.match(throttle.counters(), { streams: 0, waiting: 0, chargedBytes: 5 * CHUNK_BYTES });
+  },
+);
+
+// covers C2
+t.test(
+  'part uploads: the last chunk that another node stores meanwhile is answered with the file',
+  async (t) => {
+    const file = new SampleFile(1, 1);
+    const atOtherNode = async () => {
+      const [name = ''] = names();
+      writeFileSync(join(folder, ADA, name), bytesOf(file, 0));
+      const { uploadKey } = await uploads.announce(ADA, file, 0);
+      await uploads.store(ADA, uploadKey, file, 0, file.crcOf(0));
+      throw new GatewayError('InvalidID', 'its part is gone');
+    };
+    const { uploads, store, names, folder } = await setUp(t, file, { isShared: true, lease: atOtherNode });
+    const stored = await store(0, sent(file, 0));
+    t.same(names(), [stored.fileId], 'the file alone is left');
+  },
+);
+
+// covers C2
+t.test(
+  'part uploads: beside other nodes a body that is cut off or wrong leaves the bytes alone',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { store, names, folder, receiving } = await setUp(t, file, { isShared: true });
+    t.same(await store(0, sent(file, 0)), { chunkNumber: 0, fileId: null });
+    const [name = ''] = names();
+    const before = readFileSync(join(folder, ADA, name));
+    const cut = new FakeBody(bytesOf(file, 1).length);
+    const lost = store(1, cut);
+    await receiving(1);
+    cut.send(randomBytes(1000));
+    cut.lose();
+    await rejectsWith(t, lost, 'InvalidInput');
+    await rejectsWith(t, store(1, wholeBody(randomBytes(bytesOf(file, 1).length))), 'ChecksumError');
+    t.ok(readFileSync(join(folder, ADA, name)).equals(before));
+    const { fileId } = await store(1, sent(file, 1));
+    t.ok(readFileSync(join(folder, ADA, String(fileId))).equals(Buffer.concat(file.chunks)));
   },
 );
