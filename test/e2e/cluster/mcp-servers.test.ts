@@ -1,4 +1,5 @@
 /** Another MCP server behind three nodes: one owner stores what is new, and a decision is in force at every node. */
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { callTool, rpc } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
@@ -22,9 +23,28 @@ interface View {
 }
 
 /** Resolves when each node has said that it serves so many tools. */
-async function serving({ nodes }: ThreeNodes, tools: number): Promise<void> {
+async function serving({ nodes }: ThreeNodes, tools: number, server = 'weather'): Promise<void> {
   for (const { gateway } of nodes)
-    await gateway.said(new RegExp(`"server":"weather","tools":${tools},.*"mcp server up"`));
+    await gateway.said(new RegExp(`"server":"${server}","tools":${tools},.*"mcp server up"`));
+}
+
+/** Each node has a process of its own, which serves the callers of this node. */
+async function commandEverywhere(t: Test, three: ThreeNodes): Promise<void> {
+  const [a, ...others] = three.nodes;
+  const cookie = await three.adminOf(a);
+  const file = fileURLToPath(new URL('../../support/upstreams/stdio-server.js', import.meta.url));
+  const notes = { command: [process.execPath, file], tools: { allow: ['environment'] } };
+  await configure(three, cookie, { notes });
+  await serving(three, 1, 'notes');
+  const bearer = await verifiedBearer(a, await newAgent(a));
+  const markAt = async ({ url }: NodeProcess) => {
+    const { text } = await callTool(url, bearer, 'notes_environment', {});
+    return /GATEHOUSE_MCP_SERVER[^,}]*?([0-9]+-[0-9]+\/[0-9]+)/.exec(text)?.[1];
+  };
+  const marks = await Promise.all([a, ...others].map(markAt));
+  t.equal(new Set(marks).size, three.nodes.length, marks.join());
+  t.ok(marks.every((mark) => mark !== undefined));
+  await configure(three, cookie, {});
 }
 
 async function approveOnce(t: Test, three: ThreeNodes): Promise<void> {
@@ -81,4 +101,5 @@ await withThreeNodes(t, (three) => {
   t.test('a definition of another MCP server is found at one node, and approved for all', (t) =>
     approveOnce(t, three),
   );
+  t.test('an MCP server by command is a process of each node', (t) => commandEverywhere(t, three));
 });
