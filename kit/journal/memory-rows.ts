@@ -69,6 +69,21 @@ export class MemoryRows {
     return [version, this.damage.require('journal', name, events), ring, timers];
   }
 
+  /** JSON of rows, names, messages and timers, to search for what must not be there. */
+  searchText(): string {
+    const shelves = [...this.#shelves].map(([actor, { snapshot, rows }]) => [
+      actor,
+      snapshot,
+      [...rows.values()],
+    ]);
+    const tables = [this.#indexes, this.#mail, this.#timers, this.#dead, this.#meta].map((table) => [
+      ...table,
+    ]);
+    return JSON.stringify([shelves, tables], (_key, value: unknown) =>
+      typeof value === 'bigint' ? String(value) : value,
+    );
+  }
+
   has(kind: string, id: string): boolean {
     return this.#shelves.has(`${kind}\0${id}`);
   }

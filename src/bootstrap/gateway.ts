@@ -111,7 +111,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };
   const credentials = openUpstreamCredentials({ ...base, ...late, bounds });
   const opening = { ...base, ...calls, ownership: work, features, logId, upstreams: credentials.port };
-  const { ports, codeSecret, eventLog } = openPorts(opening);
+  const { ports, accountEvents, codeSecret, eventLog } = openPorts(opening);
   const { local, actors } = startActors({ ...base, ...opened, cluster, ports, onFatal: options.onFatal });
   await cluster?.join();
   await codeSecret();
@@ -133,7 +133,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   followOwners(cluster, events, delivery, log);
   const deps: HttpDeps = {
     ...{ configuration, cluster, options, settings, actors, cipher, workers, modules, files, fileCodes },
-    ...{ events, webhooks: delivery, connect, site, features, credentials },
+    ...{ events, accountEvents, webhooks: delivery, connect, site, features, credentials },
     drafts: openDrafts({ actors, settings, files, fileCodes }),
     ...staff,
     moduleAddresses: addresses,

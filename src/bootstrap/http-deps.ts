@@ -16,6 +16,7 @@ import type { Server } from '../io/http/listen/server.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { UpstreamCredentials } from '../io/mcp/credentials/credentials.ts';
 import type { ListChanges } from '../io/mcp/list-changes.ts';
+import type { AccountEvents } from '../io/modules/account-events.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import type { ModuleRules } from '../io/proxy/reach.ts';
@@ -43,6 +44,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly cluster: OpenedCluster | undefined;
   readonly cipher: ApiKeyCipher;
   readonly events: EventDelivery;
+  readonly accountEvents: AccountEvents;
   readonly webhooks: WebhookDelivery;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;

@@ -14,6 +14,7 @@ import type { Server } from '../io/http/listen/server.ts';
 import type { FinishedRequest, Pipeline } from '../io/http/pipeline.ts';
 import type { ServerLink } from '../io/mcp/upstreams/link.ts';
 import type { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
+import type { AccountEvents } from '../io/modules/account-events.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import { type LineSink, openLineSink } from '../io/observability/log.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
@@ -40,6 +41,7 @@ export interface MetricSources {
   readonly drafts: DraftDeps;
   readonly publicServer: Server;
   readonly events: Pick<EventDelivery, 'streams' | 'counters'>;
+  readonly accountEvents: Pick<AccountEvents, 'counters'>;
   readonly webhooks: { counters(): WebhookCounters };
   readonly sockets: Pick<WebSockets, 'counters'>;
   readonly served: { readonly servers: Pick<UpstreamServers, 'links'> };
@@ -337,9 +339,10 @@ function socketReadings({ sockets }: MetricSources) {
   } satisfies Partial<MetricReadings>;
 }
 
-function webhookReadings({ webhooks }: MetricSources) {
+function webhookReadings({ accountEvents, webhooks }: MetricSources) {
   const counters = webhooks.counters();
   return {
+    gatehouse_account_notices_total: accountEvents.counters(),
     gatehouse_webhook_applications: counters.applications,
     gatehouse_webhook_applications_pending: counters.pending,
     gatehouse_webhook_applications_failing: counters.failing,

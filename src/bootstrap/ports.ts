@@ -6,6 +6,7 @@ import type { Ports, UpstreamPort, WorkerPort } from '../actors/runtime/ports.ts
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { OfferedFeatures } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
+import { type AccountEvents, createAccountEvents } from '../io/modules/account-events.ts';
 import { codePorts, openCodeSecret } from '../io/modules/chat.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -35,6 +36,7 @@ interface PortDeps {
 
 interface OpenedPorts {
   readonly ports: Ports;
+  readonly accountEvents: AccountEvents;
   /** Opens at the first call, as does the log: messages of an earlier run may need both before the start does. */
   readonly codeSecret: () => Promise<Uint8Array>;
   readonly eventLog: () => Promise<JournalEventLog>;
@@ -48,8 +50,20 @@ export function openPorts(deps: PortDeps): OpenedPorts {
   const mayPublish = () => !deps.features().missing.has('events');
   const codes = codePorts(chatUrl, { secret: codeSecret, modules, project, newRequestId });
   const webhooks = createWebhookPort({ eventLog, delivery: deps.webhooks, mayPublish, log });
-  const { upstreams } = deps;
-  return { ports: { workers, ...files.ports, ...codes, webhooks, upstreams }, codeSecret, eventLog };
+  const accountEvents = createAccountEvents({
+    modules,
+    addresses: accountEventModules(configuration),
+    project,
+    newRequestId,
+    onGaveUp: (userId, module) => log.write('accountRemovalUntold', { userId, module }),
+  });
+  const ports = { workers, ...files.ports, ...codes, accountEvents, webhooks, upstreams: deps.upstreams };
+  return { ports, accountEvents, codeSecret, eventLog };
+}
+
+function accountEventModules({ modules }: Configuration): Map<string, string> {
+  const wanting = Object.entries(modules).filter(([, { accountEvents }]) => accountEvents);
+  return new Map(wanting.map(([name, { url }]) => [name, url]));
 }
 
 /** All calls get the same promise. */

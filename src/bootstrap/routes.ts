@@ -29,6 +29,10 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       openBound: bounds.of('challenges'),
       onSignedUp: (userId) => deps.sandbox?.signedUp(userId),
     },
+    account: {
+      ...{ modules, moduleAddresses, staff },
+      onBug: (error, requestId) => deps.options.log.write('requestFailed', { err: error, requestId }),
+    },
     apiKeys: cipher,
     webhooks: ownerApi,
     eventStreams: events.streams,

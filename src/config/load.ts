@@ -301,10 +301,12 @@ function resolveModules(file: ConfigurationFile): Record<string, ModuleConfigura
       methods = [],
       encodedSlashes = false,
       contactSync = false,
+      accountEvents = false,
     } = given;
     const url = withoutTrailing(given.url, '/');
     const asked = contactSync ? [...new Set([...methods, ...CONTACT_SYNC_METHODS])] : methods;
-    return [name, { url, key, poll, public: open, methods: asked, encodedSlashes, contactSync }] as const;
+    const flags = { encodedSlashes, contactSync, accountEvents };
+    return [name, { url, key, poll, public: open, methods: asked, ...flags }] as const;
   });
   return Object.fromEntries(modules);
 }

@@ -53,6 +53,8 @@ export const AUDIT_EVENTS = {
   key_removed: 'accounts',
   key_proven: 'accounts',
   key_taken_over: 'accounts',
+  account_removed: 'accounts',
+  account_removal_untold: 'accounts',
   contact_added: 'accounts',
   contact_removed: 'accounts',
   app_created: 'accounts',

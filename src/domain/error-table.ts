@@ -259,6 +259,7 @@ export const ERRORS = {
   /** Told to the caller who proved to have the contact, and to no other. */
   ContactRegistered: error(1117, 409, 'Contact already registered', 'Another account has the contact'),
   ContactLimitReached: error(1118, 409, 'Contact limit reached', '5 contacts of the account'),
+  LastAdmin: error(1119, 409, 'Last admin', 'The account of the last admin cannot be removed'),
   MaxFileSize: error(1301, 413, 'Max file size', { '7.4': 'The file is empty or above the limit of 20 MB' }),
   /** The same number for a size of zero: no other size limit would help (design of the file transport). */
   EmptyFile: error(1301, 400, 'File is empty', 'Size zero'),

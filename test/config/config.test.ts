@@ -381,6 +381,7 @@ t.test('configuration: a module of any name, from the file and by the environmen
     methods: [],
     encodedSlashes: false,
     contactSync: false,
+    accountEvents: false,
   };
   t.strictSame(result.configuration.modules, {
     'my-shop2': { ...defaults, url, poll: true, public: ['/my-shop2/v1/news'] },

@@ -7,7 +7,7 @@ import { NO_LIMITS } from '../../kit/launch.ts';
 import { keyOwner } from '../../src/actors/accounts/owners.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
-import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
+import type { AccountEventPort, CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
 import type { Protocol } from '../../src/actors/runtime/protocol.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import type { Role } from '../../src/domain/roles.ts';
@@ -17,7 +17,7 @@ import type { Site } from '../../src/domain/site.ts';
 import type { Challenges } from '../../src/io/accounts/challenges.ts';
 import { createSessionLookup } from '../../src/io/http/checks/session-lookup.ts';
 import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
-import { accountRoutes as profileRoutes } from '../../src/io/routes/account.ts';
+import { type AccountDeps, createAccountRoutes } from '../../src/io/routes/account.ts';
 import { createAuthRoutes, type LoginDeps } from '../../src/io/routes/auth.ts';
 import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import { createKeyRoutes } from '../../src/io/routes/keys.ts';
@@ -32,14 +32,14 @@ import type { TaskName } from '../../src/workers/tasks.ts';
 import { createTestActors, type TestActors } from './actors/actors.ts';
 import { connectRaw, type HttpFixture, makeChallenges, requestText, startHttp } from './http.ts';
 
-function accountRoutes(deps: LoginDeps): AnyRoute[] {
+function accountRoutes(deps: LoginDeps, account: AccountDeps): AnyRoute[] {
   return [
     ...createAuthRoutes(deps),
     loginPhone,
     loginEmail,
     ...createKeyRoutes(deps),
     mcpLogin,
-    ...profileRoutes,
+    ...createAccountRoutes(account),
     endSessions,
     loginLog,
     logout,
@@ -151,6 +151,10 @@ export interface AccountFixtureOptions {
   ) => readonly AnyRoute[];
   /** What delivers one-time codes; without it no module does. */
   readonly codes?: CodePort;
+  /** Of the routes of the account; without it there are no staff and no modules. */
+  readonly account?: Partial<AccountDeps>;
+  /** What is notified of removed accounts. */
+  readonly accountEvents?: AccountEventPort;
   /** What hears of changed applications. */
   readonly webhookPort?: WebhookPort;
   /** Roles beside those of keys. */
@@ -200,10 +204,11 @@ export const planter = defineActor<
 export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const gate: { wait?: () => Promise<void> } = {};
-  const { codes, webhookPort } = options;
+  const { accountEvents, codes, webhookPort } = options;
   const ports: Ports = {
     ...inlineWorkers(gate),
     ...(codes === undefined ? {} : { codes }),
+    ...(accountEvents === undefined ? {} : { accountEvents }),
     ...(webhookPort === undefined ? {} : { webhooks: webhookPort }),
   };
   const actors = createTestActors({ kinds: [...KINDS, planter], ports, settings, seed: options.seed ?? 1 });
@@ -218,10 +223,17 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     staff: options.staff,
     onTouchFailed: (error) => touchFailures.push(error),
   });
-  const accounts = accountRoutes({
+  const login = {
     challenges: currentChallenges(actors),
     openBound: bounds.of('challenges'),
     onSignedUp: () => undefined,
+  };
+  const accounts = accountRoutes(login, {
+    staff: { leave: async () => undefined },
+    modules: { call: async () => ({ ok: false, error: 'ModuleUnavailable', reason: 'test', elapsedMs: 0 }) },
+    moduleAddresses: new Map(),
+    onBug: (error) => http.bugs.push(error),
+    ...options.account,
   });
   const http = startHttp({
     routes: [...accounts, ...(options.routes?.(actors, bounds, sessionLookup) ?? [])],

@@ -45,6 +45,7 @@ const BUILT = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map(), { p
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
 export interface AdminFixture extends AccountFixture {
+  readonly staff: LiveStaff;
   readonly admin: Account;
   readonly owner: Account;
   /** A request to `/ProxyAdmin/api/…` with the session of an account: the admin's unless given. */
@@ -80,6 +81,10 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
     ...options,
     site,
     staff: { roleOf: (userId) => staff?.roleOf(userId) },
+    account: {
+      staff: { leave: async (userId, address) => staff?.leave(userId, address) },
+      ...options.account,
+    },
     routes: (actors, bounds, sessions) => {
       const { administration } = actors.system;
       const webhooks = { ...NO_WEBHOOKS, ...options.webhooks };
@@ -128,12 +133,18 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
   });
   const admin = await fixture.signUp(key);
   const owner = await fixture.signUp();
+  if (staff === undefined) throw new Error('the routes were not made');
+  return { ...fixture, staff, admin, owner, ...createStaffCalls(fixture, admin, owner) };
+}
+
+function createStaffCalls(
+  fixture: AccountFixture,
+  admin: Account,
+  owner: Account,
+): Pick<AdminFixture, 'ask' | 'change' | 'register' | 'administer' | 'stop'> {
   const change: AdminFixture['change'] = (path, body, account = admin) =>
     fixture.post(`/ProxyAdmin/api/${path}`, body, cookie(account.sid));
   return {
-    ...fixture,
-    admin,
-    owner,
     ask: (path, account = admin) => fixture.get(`/ProxyAdmin/api/${path}`, cookie(account.sid)),
     change,
     async register(body = SHOP, account = owner) {

@@ -22,6 +22,7 @@ export function routeTable(): AnyRoute[] {
   };
   const deps: Record<keyof RouteDeps, object> = {
     health: none,
+    account: none,
     accounts: none,
     apiKeys: none,
     webhooks: none,

@@ -104,6 +104,7 @@ const TABLE = [
         'actor_commands_refused_total',
         'actor_messages_refused_total',
         'actor_messages_dead_lettered_total',
+        'account_notices_total',
       ]),
       panel('Actors in memory, and those that left or failed', [
         'actors_resident',

@@ -9,6 +9,7 @@ import { audited, type Change, type Origin, outcome, type UserOutcome } from '..
 import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { messageTo } from '../runtime/protocol.ts';
 import type { AppClosed, AppGone } from './user-messages.ts';
+import { isRemoved } from './user-removal.ts';
 import { endGrants, endSessions } from './user-sessions.ts';
 import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-types.ts';
 
@@ -132,6 +133,7 @@ export function grantAppAccess(
   { appId, indexEntry, origin }: Extract<AppAccessCommand, { type: 'grantAppAccess' }>,
   turn: Turn,
 ): Decision<AppAccess> {
+  if (isRemoved(state)) return refuse('SessionNotFound');
   const present = accessOf(state, appId);
   const own = owns(state, indexEntry);
   const known = own ? state.apps.some((entry) => entry.appId === appId) : indexEntry?.openedTick != null;

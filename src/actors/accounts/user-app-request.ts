@@ -1,13 +1,20 @@
 /**
- * The Idempotency-Key with which an application was registered, kept with the sealed API key for an hour: a repeat gets
- * the key again, also when the first answer was lost with the process (decision 0125).
+ * The lists of applications of one user, and the Idempotency-Key of a registration: it is kept with the sealed API key for
+ * an hour, so that a repeat gets the key again, also when the first answer was lost with the process (decision 0125).
  */
 
 import type { SealedKey } from '../../domain/apps.ts';
 import { HOUR_MS } from '../../domain/time.ts';
 import type { UserOutcome } from '../change.ts';
 import type { Timer, Turn } from '../runtime/actor.ts';
-import type { AppEntry, AppRequest, ForgetAppRequest, RequestKey, UserState } from './user-types.ts';
+import type {
+  AppAccess,
+  AppEntry,
+  AppRequest,
+  ForgetAppRequest,
+  RequestKey,
+  UserState,
+} from './user-types.ts';
 
 const KEEP_MS = HOUR_MS;
 
@@ -55,4 +62,20 @@ export function withoutRequest(apps: readonly AppEntry[], appId: string): AppEnt
     const { request: _request, ...rest } = entry;
     return rest;
   });
+}
+
+type Lists = Pick<UserState, 'apps' | 'appsPlaced' | 'appAccess'>;
+
+/** Who registers an application lets it act for them. One that is there already gets another name or address. */
+export function withApp({ apps, appsPlaced, appAccess }: Lists, entry: AppEntry, utcMs: number): Lists {
+  const index = apps.findIndex(({ appId }) => appId === entry.appId);
+  if (index >= 0) return { apps: apps.with(index, entry), appsPlaced, appAccess };
+  const { appId } = entry;
+  const access: AppAccess = { appId, grantedMs: utcMs, source: 'registration', revokedMs: null };
+  return { apps: [...apps, entry], appsPlaced: appsPlaced + 1, appAccess: [...appAccess, access] };
+}
+
+export function withAccess(list: readonly AppAccess[], access: AppAccess): AppAccess[] {
+  const index = list.findIndex(({ appId }) => appId === access.appId);
+  return index < 0 ? [...list, access] : list.with(index, access);
 }

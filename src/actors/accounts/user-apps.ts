@@ -33,6 +33,7 @@ import { messageTo } from '../runtime/protocol.ts';
 import { type AppAccessCommand, NO_APP, sessionsOfApp } from './user-app-access.ts';
 import { type KeptEntry, registeredWith, requestOf, requestTimers } from './user-app-request.ts';
 import type { AppSettled } from './user-messages.ts';
+import { isRemoved } from './user-removal.ts';
 import { endSessions } from './user-sessions.ts';
 import type { AppEntry, AppOverdue, RequestKey, UserEvent, UserState } from './user-types.ts';
 
@@ -71,6 +72,7 @@ export function appOverdue(_state: UserState, { commandId }: AppOverdue): UserOu
 }
 
 export function upsertApp(state: UserState, command: UpsertApp, turn: Turn): Decision<SettledApp> {
+  if (isRemoved(state)) return refuse('SessionNotFound');
   const { patch, key, request, origin } = command;
   const first = request === undefined ? undefined : registeredWith(state, request.key, turn.nowMs);
   if (first !== undefined) return decideRepeat(state, first, command, turn);

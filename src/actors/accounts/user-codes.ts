@@ -7,6 +7,7 @@ import { loginRefused } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { endingElsewhere } from './user-login.ts';
 import type { CodeRefused } from './user-messages.ts';
+import { isRemoved } from './user-removal.ts';
 import { openSession } from './user-sessions.ts';
 import type { UserEvent, UserState } from './user-types.ts';
 
@@ -43,7 +44,8 @@ export function codeLogin(
   if (state.blocked) return blocked(state, command, turn);
   const newAccount = state.createdMs === null;
   // It was removed, or went with the account, since the index was read.
-  if (!newAccount && !hasContact(state.contacts, command)) return refuse('ChallengeExpired');
+  if (isRemoved(state) || (!newAccount && !hasContact(state.contacts, command)))
+    return refuse('ChallengeExpired');
   const own = previous !== undefined && previous.userId === state.userId;
   const { change, session, token } = openSession(
     state,

@@ -92,7 +92,7 @@ function contactClaim({ userId }: UserState, contact: Contact) {
 }
 
 /** Their names are free: the next code of one creates an account. */
-function releasedContacts({ userId }: UserState, contacts: Contacts): Change {
+export function releasedContacts({ userId }: UserState, contacts: Contacts): Change {
   return {
     events: [],
     claims: contacts.map((contact) => ({

@@ -32,7 +32,7 @@ import type {
   UserState,
 } from './user-types.ts';
 
-const SWEEP_TIMER = 'sweep';
+export const SWEEP_TIMER = 'sweep';
 
 export type SessionCommand =
   /** The listed ones, all but the current one, or (neither given) all. */

@@ -8,6 +8,7 @@ import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
 import { enroll } from './user-enrollment.ts';
 import { newPasskey, type PasskeyOffer } from './user-passkeys.ts';
+import { isRemoved } from './user-removal.ts';
 import { openSession } from './user-sessions.ts';
 import type { UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import { type Finding, isFinding, type Proof, verifyAttestation, verifyEnrollment } from './verification.ts';
@@ -92,7 +93,7 @@ function createAccount(
   turn: Turn,
 ): UserOutcome<SignedUp> | Refusal {
   // The challenge made it, or another one of which the same id was derived.
-  if (state.createdMs !== null) return refuse('ChallengeExpired');
+  if (state.createdMs !== null || isRemoved(state)) return refuse('ChallengeExpired');
   const offered =
     command.offer === undefined
       ? { ...command, proven: true }

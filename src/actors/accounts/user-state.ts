@@ -6,12 +6,11 @@
 import { hasContact, withoutContact } from '../../domain/contacts.ts';
 import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
 import { ownText } from '../runtime/journal/own-strings.ts';
-import { withAccess, withApp } from './access-list.ts';
 import { withUsed } from './challenges.ts';
 import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended } from './login-log.ts';
 import { evolveUpstreams, isUpstreamEvent } from './upstream-state.ts';
-import { withoutRequest } from './user-app-request.ts';
+import { withAccess, withApp, withoutRequest } from './user-app-request.ts';
 import { entryOf, keptKey, keptSession } from './user-records.ts';
 import type {
   AppAccess,
@@ -41,6 +40,7 @@ export function initialUser(userId: string): UserState {
     appAccess: NONE,
     hostGrants: NONE,
     upstreams: null,
+    removal: null,
     sweepDueMs: null,
   };
 }
@@ -67,6 +67,8 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'contactAdded':
     case 'contactRemoved':
     case 'nicknameSet':
+    case 'accountRemoved':
+    case 'removalTold':
       return changed(state, changedProfile(state, event));
     case 'keyAdded':
       return changed(state, { keys: withRecord(state.keys, keptKey(event.key, state.userId)) });
@@ -141,10 +143,10 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
 
 type ProfileEvent = Extract<
   UserEvent,
-  { type: 'accountCreated' | 'contactLinked' | 'contactAdded' | 'contactRemoved' | 'nicknameSet' }
+  { type: `account${string}` | `contact${string}` | 'nicknameSet' | 'removalTold' }
 >;
 
-function changedProfile({ contacts }: UserState, event: ProfileEvent): Partial<UserState> {
+function changedProfile({ userId, contacts, removal }: UserState, event: ProfileEvent): Partial<UserState> {
   switch (event.type) {
     case 'accountCreated': {
       const { utcMs: createdMs, handle, contact } = event;
@@ -157,6 +159,12 @@ function changedProfile({ contacts }: UserState, event: ProfileEvent): Partial<U
       return { contacts: withoutContact(contacts, event.contact) };
     case 'nicknameSet':
       return { nickname: event.nickname };
+    case 'accountRemoved':
+      return { ...initialUser(userId), removal: { utcMs: event.utcMs, modules: null, failures: 0 } };
+    case 'removalTold':
+      return removal === null
+        ? {}
+        : { removal: { ...removal, modules: event.modules, failures: removal.failures + 1 } };
   }
 }
 
@@ -195,6 +203,7 @@ function changed(state: UserState, change: Partial<UserState>): UserState {
     appAccess: state.appAccess,
     hostGrants: state.hostGrants,
     upstreams: state.upstreams,
+    removal: state.removal,
     sweepDueMs: state.sweepDueMs,
   };
   return Object.assign(copy, change);

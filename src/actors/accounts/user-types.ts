@@ -87,6 +87,15 @@ export interface HostGrant {
   readonly formers: readonly FormerToken[];
 }
 
+/** What is left of an account that its person removed: modules that are notified of it. */
+export interface Removal {
+  readonly utcMs: number;
+  /** Names of modules that have not confirmed it; null before the first try. */
+  readonly modules: readonly string[] | null;
+  /** Tries so far that not all modules confirmed. */
+  readonly failures: number;
+}
+
 export interface UserState {
   readonly userId: string;
   /** Null: there is no such account. */
@@ -114,6 +123,8 @@ export interface UserState {
   readonly hostGrants: readonly HostGrant[];
   /** Credentials for other MCP servers. */
   readonly upstreams: UpstreamAccounts | null;
+  /** Of an account that was removed; its id opens no other one. */
+  readonly removal: Removal | null;
   /** When the timer that clears expired sessions is due; null without one. */
   readonly sweepDueMs: number | null;
 }
@@ -134,6 +145,9 @@ export type UserEvent =
   | { readonly type: 'contactAdded'; readonly contact: Contact }
   | { readonly type: 'contactRemoved'; readonly contact: Contact }
   | { readonly type: 'nicknameSet'; readonly nickname: string | null }
+  | { readonly type: 'accountRemoved'; readonly utcMs: number }
+  /** `modules`: those that have not confirmed the removal; none are left when it is given up. */
+  | { readonly type: 'removalTold'; readonly modules: readonly string[] }
   | { readonly type: 'keyAdded'; readonly key: UserKey }
   | { readonly type: 'keyProven'; readonly keyId: string }
   | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
@@ -170,7 +184,7 @@ export type UserEvent =
   | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
 
 /** Commands of an account's timers. */
-export type UserTimer = AppOverdue | ForgetAppRequest | Sweep;
+export type UserTimer = AppOverdue | ForgetAppRequest | Sweep | TellRemoval;
 
 /** The application has not answered: it is quarantined, or its message became a dead letter. */
 export interface AppOverdue {
@@ -182,6 +196,11 @@ export interface AppOverdue {
 export interface ForgetAppRequest {
   readonly type: 'forgetAppRequest';
   readonly appId: string;
+}
+
+/** Tells modules that the account was removed. */
+export interface TellRemoval {
+  readonly type: 'tellRemoval';
 }
 
 /** Removes expired sessions. */

@@ -12,6 +12,7 @@ import type {
   AppAccess,
   AppEntry,
   HostGrant,
+  Removal,
   SessionRecord,
   UsedChallenge,
   UserEvent,
@@ -38,6 +39,7 @@ interface Earlier {
   readonly contact?: Contact | null;
   readonly contacts?: readonly Contact[];
   readonly nickname?: string | null;
+  readonly removal?: Removal | null;
   readonly apps?: readonly AppEntry[];
   readonly appsPlaced?: number;
   readonly appIds?: readonly string[];
@@ -62,8 +64,18 @@ function listed<T extends { readonly id: string }>(
 
 function upcastState(earlier: Earlier & UserState): UserState {
   const { contact, appIds, ...kept } = earlier;
-  const { sessions, keys, usedChallenges, contacts, nickname, apps, appsPlaced, appAccess, hostGrants } =
-    earlier as Earlier;
+  const {
+    sessions,
+    keys,
+    usedChallenges,
+    contacts,
+    nickname,
+    removal,
+    apps,
+    appsPlaced,
+    appAccess,
+    hostGrants,
+  } = earlier as Earlier;
   // Names and addresses of those were kept nowhere: their own actors did not exist yet.
   const entries = apps ?? (appIds ?? []).map((appId): AppEntry => ({ appId, name: '', url: '' }));
   const access = (appAccess ?? []).map(
@@ -79,6 +91,7 @@ function upcastState(earlier: Earlier & UserState): UserState {
     sessions: listed(sessions),
     usedChallenges: usedChallenges ?? [],
     nickname: nickname ?? null,
+    removal: removal ?? null,
     contacts: contacts ?? (contact ? [contact] : []),
     apps: entries,
     appsPlaced: appsPlaced ?? entries.length,

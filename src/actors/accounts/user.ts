@@ -55,6 +55,13 @@ import { decideLogin, type LoggedIn, type LoginCommand } from './user-login.ts';
 import { USER, type UserMessage } from './user-messages.ts';
 import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
 import {
+  type RemovalCommand,
+  type RemovedAccount,
+  removalTried,
+  removeAccount,
+  tellRemoval,
+} from './user-removal.ts';
+import {
   type AuthenticateSession,
   authenticateSession,
   type CheckedSession,
@@ -115,6 +122,7 @@ type UserCommand =
   | ContactSyncCommand
   | ProfileCommand
   | UpstreamCommand
+  | RemovalCommand
   | UserMessage
   | UserTimer;
 
@@ -160,6 +168,9 @@ function frees(command: UserCommand): boolean {
     case 'removeKey':
     case 'loseKey':
     case 'removeContact':
+    case 'removeAccount':
+    case 'tellRemoval':
+    case 'removalTried':
     case 'revokeAppAccess':
     case 'removeApp':
     case 'appSettled':
@@ -216,6 +227,7 @@ interface UserReplies {
   readonly renewUpstream: CallCredential;
   readonly upstreamRefreshed: CallCredential;
   readonly disconnectUpstream: null;
+  readonly removeAccount: RemovedAccount;
   readonly endSession: number;
   readonly closeSessions: ClosedSessions;
   readonly touchSession: null;
@@ -311,6 +323,9 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     renewUpstream,
     upstreamRefreshed,
     disconnectUpstream,
+    removeAccount,
+    tellRemoval,
+    removalTried,
     setBlocked,
     sweep,
   },

@@ -26,6 +26,16 @@ export interface SetRole {
   readonly hasKeys: boolean;
 }
 
+/** The account is about to be removed by its person. Refused to the last admin. */
+export interface LeaveStaff {
+  readonly type: 'leaveStaff';
+  readonly userId: string;
+  readonly address: string;
+  /** Admins that cannot get in. */
+  readonly blocked: readonly string[];
+  readonly hasKeys: boolean;
+}
+
 interface RoleSet {
   readonly type: 'roleSet';
   readonly userId: string;
@@ -43,8 +53,8 @@ export interface StaffRole {
 }
 
 type StaffProtocol = Protocol<
-  SetRole,
-  { readonly setRole: StaffRole },
+  SetRole | LeaveStaff,
+  { readonly setRole: StaffRole; readonly leaveStaff: StaffRole },
   StaffQuery,
   { readonly roles: StaffState['roles'] }
 >;
@@ -55,7 +65,7 @@ export const staff = defineActor<StaffState, StaffProtocol, RoleSet>({
   gated: true,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ roles: {} }),
-  decide: { setRole },
+  decide: { setRole, leaveStaff },
   evolve({ roles }, { userId, role }) {
     const { [userId]: _, ...others } = roles;
     return { roles: role === null ? others : { ...others, [userId]: role } };
@@ -78,16 +88,37 @@ function setRole({ roles }: StaffState, command: SetRole, turn: Turn): Outcome<R
   if (isLast && !command.hasKeys) return refuse('InvalidInput', 'userId: the last admin cannot step down');
   if (before === null && Object.keys(roles).length >= STAFF_MAX)
     return refuse('InvalidInput', `userId: at most ${STAFF_MAX} accounts have a role`);
+  return roleGiven({ userId, role, before, by: command.by, address: command.address }, turn);
+}
+
+function leaveStaff(
+  { roles }: StaffState,
+  { userId, address, blocked, hasKeys }: LeaveStaff,
+  turn: Turn,
+): Outcome<RoleSet, StaffRole> | Refusal {
+  const before = roles[userId] ?? null;
+  if (before === null) return { reply: { userId, role: null } };
+  const others = Object.keys(roles).filter(
+    (id) => id !== userId && roles[id] === 'admin' && !blocked.includes(id),
+  );
+  if (before === 'admin' && others.length === 0 && !hasKeys) return refuse('LastAdmin');
+  return roleGiven({ userId, role: null, before, by: userId, address }, turn);
+}
+
+interface GivenRole extends StaffRole {
+  readonly before: Role | null;
+  readonly by: string;
+  readonly address: string;
+}
+
+function roleGiven(
+  { userId, role, before, by, address }: GivenRole,
+  { nowMs }: Turn,
+): Outcome<RoleSet, StaffRole> {
+  const fields = { subject: userId, before, after: role, address };
   return {
     events: [{ type: 'roleSet', userId, role }],
-    audit: [
-      {
-        utcMs: turn.nowMs,
-        event: 'roleChanged',
-        userId: command.by,
-        fields: { subject: userId, before, after: role, address: command.address },
-      },
-    ],
+    audit: [{ utcMs: nowMs, event: 'roleChanged', userId: by, fields }],
     reply: { userId, role },
   };
 }

@@ -248,6 +248,7 @@ function remove(
       ...state.participants.map((userId) => toUser(userId, gone)),
       ...clearMessages(state.id, state.delivery.attempts),
     ],
+    erases: true,
     audit: [appRecord(turn, 'app_removed', ownerId, { appId: state.id, ip: origin.ip })],
   };
 }

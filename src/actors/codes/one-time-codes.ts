@@ -18,6 +18,7 @@ import {
 } from '../runtime/actor.ts';
 import type { PortResult } from '../runtime/ports.ts';
 import { messageTo, type Protocol } from '../runtime/protocol.ts';
+import { type ForgetContacts, ONE_TIME_CODES } from './code-messages.ts';
 import { senderOf } from './code-sender.ts';
 import {
   CODE_DIGITS,
@@ -32,9 +33,6 @@ import {
   RESEND_AFTER_MS,
   recentlySent,
 } from './state.ts';
-
-/** The one instance. */
-export const ONE_TIME_CODES_ID = 'all';
 
 export interface IssueCode extends Contact {
   readonly type: 'issueCode';
@@ -60,7 +58,7 @@ export interface RedeemCode {
   readonly origin: Origin;
 }
 
-type CodeCommand = IssueCode | RedeemCode | CodeCompared;
+type CodeCommand = IssueCode | RedeemCode | CodeCompared | ForgetContacts;
 
 interface CodeCompared {
   readonly type: 'codeCompared';
@@ -103,12 +101,12 @@ export type CodeProtocol = Protocol<
 >;
 
 export const oneTimeCodes = defineActor<OneTimeCodesState, CodeProtocol, CodeEvent>({
-  kind: 'codeDesk',
-  version: 1,
+  kind: ONE_TIME_CODES,
+  version: 2,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
   initial: initialCodes,
   evolve: evolveCodes,
-  decide: { issueCode: issue, redeemCode: redeem, codeCompared: compared },
+  decide: { issueCode: issue, redeemCode: redeem, codeCompared: compared, forgetContacts },
 });
 
 function issue(
@@ -250,6 +248,11 @@ function wrong(
     audit: [{ utcMs: turn.nowMs, event: 'login_refused', userId: holder, fields }],
     reply: { right: false, row } satisfies WrongCode,
   };
+}
+
+/** Also the row of this event, which names them. */
+function forgetContacts(_state: OneTimeCodesState, { contacts }: ForgetContacts): Outcome<CodeEvent, null> {
+  return { events: [{ type: 'contactsForgotten', contacts }], erases: true };
 }
 
 function freshId(state: OneTimeCodesState, turn: Turn): number {

@@ -2,7 +2,7 @@
  * State of OneTimeCodes: codes that may still be entered, codes sent within the hour, the number sent today. Durable and
  * bounded by the daily cap. It contains no code: a code is the HMAC of its seed under a key that the actors never see.
  */
-import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
+import { type Contact, type ContactChannel, contactKey, hasContact } from '../../domain/contacts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
 
 /** Digits of new codes. */
@@ -68,7 +68,9 @@ export type CodeEvent =
       readonly utcMs: number;
     }
   | { readonly type: 'codeTried'; readonly id: number }
-  | { readonly type: 'codeUsed'; readonly id: number };
+  | { readonly type: 'codeUsed'; readonly id: number }
+  /** Since version 2. */
+  | { readonly type: 'contactsForgotten'; readonly contacts: readonly Contact[] };
 
 export function evolveCodes(state: OneTimeCodesState, event: CodeEvent): OneTimeCodesState {
   switch (event.type) {
@@ -82,6 +84,14 @@ export function evolveCodes(state: OneTimeCodesState, event: CodeEvent): OneTime
     }
     case 'codeUsed':
       return { ...state, open: state.open.filter(({ id }) => id !== event.id) };
+    case 'contactsForgotten': {
+      const keys = new Set(event.contacts.map(contactKey));
+      return {
+        ...state,
+        open: state.open.filter((code) => !hasContact(event.contacts, code)),
+        sendings: state.sendings.filter(({ contact }) => !keys.has(contact)),
+      };
+    }
   }
 }
 

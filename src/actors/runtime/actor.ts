@@ -115,6 +115,11 @@ export interface Outcome<Event, Reply = null, FollowUp extends Typed = never, An
    * next group, after 50 ms at most. Only for events; their number must be bounded while commits are slow.
    */
   readonly unawaited?: true;
+  /**
+   * In the same commit a snapshot of the new state takes the place of all rows of the actor, and first replies to
+   * Idempotency-Keys are forgotten: nothing remains of what the events took out of the state.
+   */
+  readonly erases?: true;
   /** Slow work. Starts after the commit; what it resolves with comes back as a command. It never rejects. */
   readonly next?: (ports: Ports) => Promise<FollowUp>;
   /** A volatile notification: called once after the commit, lost in a crash, followed by no turn. */

@@ -154,6 +154,13 @@ export class Cell {
     for (const change of timers) this.timers = withTimer(this.timers, change);
   }
 
+  /** A snapshot of the state has taken the place of all rows. */
+  erased(): void {
+    this.snapshotSeq = this.seq;
+    this.tail = 0;
+    this.ring = undefined;
+  }
+
   snapshotRow(): SnapshotRow {
     return [this.kind.version, this.seq, this.state, this.ring?.entries() ?? [], timerPairs(this.timers)];
   }

@@ -141,6 +141,14 @@ export interface UpstreamPort {
   }): Promise<PortResult<RenewedUpstream>>;
 }
 
+/** Modules that want to know of removed accounts. */
+export interface AccountEventPort {
+  /** Tells these, all while it is null. Resolves with those that did not confirm it. */
+  tellRemoval(userId: string, modules: readonly string[] | null): Promise<readonly string[]>;
+  /** They are not asked again. */
+  gaveUp(userId: string, modules: readonly string[]): void;
+}
+
 export interface Ports {
   readonly workers: WorkerPort;
   /** Absent only in tests without files. */
@@ -149,6 +157,8 @@ export interface Ports {
   readonly codes?: CodePort;
   /** Absent: no module keeps messages of files. */
   readonly chatFiles?: ChatFilePort;
+  /** Absent: no module is notified. */
+  readonly accountEvents?: AccountEventPort;
   /** Absent: nothing is delivered. */
   readonly webhooks?: WebhookPort;
   /** Absent only in tests: nothing is refreshed. */

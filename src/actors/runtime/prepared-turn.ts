@@ -6,9 +6,17 @@ import { type AnyOutcome, type Claim, Later, type Refusal } from './actor.ts';
 import { auditOperation } from './audit/operation.ts';
 import type { AskWaiter, Cell, Chain } from './cell.ts';
 import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
-import type { Journal, JournalTurn, MailRow, Operation, RingEntry, TimerChange } from './journal/port.ts';
+import type {
+  Journal,
+  JournalTurn,
+  MailRow,
+  Operation,
+  RingEntry,
+  SnapshotRow,
+  TimerChange,
+} from './journal/port.ts';
 import type { Entry } from './mailbox.ts';
-import { dueOf } from './timer-list.ts';
+import { dueOf, type TimerList, timerPairs, withTimer } from './timer-list.ts';
 
 interface TurnInput {
   readonly cell: Cell;
@@ -62,6 +70,7 @@ export function prepareTurn(input: TurnInput): PreparedTurn {
     seq += 1;
     const row = pack([cell.kind.version, events, ring, timers]);
     operations.push({ op: 'append', kind: cell.kind.kind, id: cell.id, seq, row });
+    if (outcome.erases === true) operations.push(erasure(cell, { state, seq, timers }, pack));
   }
   const mail: MailRow[] = [];
   for (const { toKind, toId, command } of outcome.send ?? NONE) {
@@ -150,6 +159,17 @@ function presentDue(cell: Cell, changes: readonly TimerChange[], name: string): 
     if (change?.[0] === name) return change[1];
   }
   return dueOf(cell.timers, name) ?? null;
+}
+
+/** The snapshot that takes the place of all rows, this turn's included. */
+function erasure(
+  { kind, id, snapshotSeq, timers: before }: Cell,
+  { state, seq, timers }: Pick<PreparedTurn, 'state' | 'seq' | 'timers'>,
+  pack: (value: unknown) => unknown,
+): Operation {
+  const after = timers.reduce<TimerList | undefined>(withTimer, before);
+  const row = pack([kind.version, seq, state, [], timerPairs(after)] satisfies SnapshotRow);
+  return { op: 'snapshot', kind: kind.kind, id, seq, fromSeq: snapshotSeq + 1, row };
 }
 
 /** The replies that this turn gives to commands with an Idempotency-Key. */

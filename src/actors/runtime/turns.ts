@@ -219,6 +219,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     cell.seq = prepared.seq;
     cell.tail += prepared.events;
     cell.remember(prepared.ring, prepared.timers);
+    if (prepared.outcome.erases === true) cell.erased();
     if (cell.tail >= cell.kind.limits.snapshotEvery && !cell.gone) this.snapshot(cell);
     if (written !== undefined) {
       written.writtenBy(cell, prepared.outcome.unawaited !== true);

@@ -78,6 +78,7 @@ export interface ModuleConfiguration {
   readonly url: string;
   readonly key: string | undefined;
   readonly poll: boolean;
+  readonly accountEvents: boolean;
   readonly public: readonly string[];
   readonly methods: readonly AskedMethod[];
   readonly encodedSlashes: boolean;

@@ -45,6 +45,9 @@ export const moduleSchema = object(
       }),
     ),
     poll: optional(boolean({ description: 'Fetch the events of the module by polling.' })),
+    accountEvents: optional(
+      boolean({ description: 'Tell the module of each account that its person removed, until it confirms.' }),
+    ),
     public: optional(
       array(text({ pattern: '^/', form: 'a path that begins with /' }), {
         description: 'Path prefixes that are proxied without a session.',

@@ -5,9 +5,9 @@
 
 import { user } from '../../actors/accounts/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../../actors/accounts/user-codes.ts';
+import { ONE_TIME_CODES_ID } from '../../actors/codes/code-messages.ts';
 import {
   type IssueCode,
-  ONE_TIME_CODES_ID,
   oneTimeCodes,
   type RedeemCode,
   type RedeemedCode,

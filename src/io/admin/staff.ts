@@ -2,7 +2,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { parseKeyOwner } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
-import { type SetRole, STAFF_ID, staff } from '../../actors/admin/staff.ts';
+import { type LeaveStaff, type SetRole, STAFF_ID, staff } from '../../actors/admin/staff.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { RunningSystem } from '../../actors/runtime/system.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -102,6 +102,16 @@ export class LiveStaff {
     // Not from the answer: those of two nodes may come in another order than their changes.
     this.reload();
     return answer;
+  }
+
+  /** Takes the role of an account away, which its person removes. Fails with `LastAdmin`. */
+  async leave(userId: string, address: string): Promise<void> {
+    if (this.roleOf(userId) === undefined) return;
+    const blocked = await this.#blockedAdmins();
+    const hasKeys = this.#adminPublicKeys.size > 0;
+    const command: LeaveStaff = { type: 'leaveStaff', userId, address, blocked, hasKeys };
+    await this.#actors.ask(staff, STAFF_ID, command);
+    this.reload();
   }
 }
 

@@ -299,6 +299,12 @@ export const PROGRAM_LINES = {
   ),
   webhookFailed: error('webhook delivery failed', 'A bug: retried later.', 'err', 'appId'),
   webhooksFailed: error('webhooks failed to start', 'Nothing is delivered until a restart.', 'err'),
+  accountRemovalUntold: error(
+    'module not told of a removed account',
+    'A module with `accountEvents` did not confirm the removal for a week, and is not asked again. Remove what it has of the account by hand.',
+    'userId',
+    'module',
+  ),
   webhookEventLost: warn(
     'webhook event not published',
     'An event about the state of a webhook.',

@@ -317,6 +317,7 @@ const streams = {
   gatehouse_stream_ring_bytes: gauge('bytes', 'Bytes of the events in the ring.'),
 };
 
+const NOTICES = 'Modules told of a removed account; `dead`: not confirmed for a week.';
 const webhooks = {
   gatehouse_webhook_applications: gauge('applications', 'Applications with a webhook.'),
   gatehouse_webhook_applications_pending: gauge('applications', 'Applications with events to deliver.'),
@@ -331,10 +332,8 @@ const webhooks = {
   ),
   gatehouse_webhook_events_delivered_total: counter('events', 'Events that were delivered.'),
   gatehouse_webhook_turns_deferred_total: counter('turns', 'Actor turns that were refused and repeated.'),
-  gatehouse_webhook_oldest_pending_seconds: gauge(
-    'seconds',
-    'Age of the event that waits longest; 0: none waits.',
-  ),
+  gatehouse_webhook_oldest_pending_seconds: gauge('seconds', 'Age of the oldest event that waits, or 0.'),
+  gatehouse_account_notices_total: counter('calls', NOTICES, label('outcome', ['told', 'failed', 'dead'])),
 };
 
 /** Read from the parts of the gateway at each scrape. */

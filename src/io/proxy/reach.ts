@@ -15,7 +15,7 @@ const ROOT_PATH = /^\/[^/]+\/[^/]+\/$/;
  * send messages as the gateway, or complete a file without its bytes. Matched against `plainPath`, also after decoding.
  */
 const GATEWAY_ONLY =
-  /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
+  /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver|accounts\/removed)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
 
 /** Most times that a path is decoded in search of `GATEWAY_ONLY`. */
 const DECODINGS_MAX = 4;

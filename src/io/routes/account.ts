@@ -1,8 +1,10 @@
-/** The account itself: profile, nickname, and contacts that one-time codes log in from. */
+/** The account itself: profile, nickname, contacts that one-time codes log in from, export and removal. */
+import { user } from '../../actors/accounts/user.ts';
 import { parseEmail, parsePhone } from '../../domain/contacts.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';
-import { nameText, nullable, object, optional, text } from '../../domain/schema.ts';
-import { challengeIdSchema } from '../accounts/login-parts.ts';
+import { idText, integer, nameText, nullable, object, optional, text, unknown } from '../../domain/schema.ts';
+import { type ExportDeps, exportOf, PiecesSource } from '../accounts/export.ts';
+import { challengeIdSchema, originOf } from '../accounts/login-parts.ts';
 import {
   addContact,
   contactsSchema,
@@ -12,7 +14,12 @@ import {
   removeContact,
   setNickname,
 } from '../accounts/profile.ts';
-import { type AnyRoute, defineRoute } from '../http/table/route.ts';
+import { requireFresh } from '../admin/pagination.ts';
+import type { LiveStaff } from '../admin/staff.ts';
+import { clearSid } from '../http/checks/sid-cookie.ts';
+import { StreamReply } from '../http/exchange/stream.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
+import { accountCall } from './sessions.ts';
 
 const account = defineRoute({
   method: 'GET',
@@ -95,4 +102,75 @@ const removeContactRoute = defineRoute({
   },
 });
 
-export const accountRoutes: readonly AnyRoute[] = [account, nickname, addContactRoute, removeContactRoute];
+export interface AccountDeps extends ExportDeps {
+  readonly staff: Pick<LiveStaff, 'leave'>;
+  /** What was thrown while a file was sent, and no refusal. */
+  readonly onBug: (error: unknown, requestId: string) => void;
+}
+
+export function createAccountRoutes(deps: AccountDeps): AnyRoute[] {
+  return [account, nickname, addContactRoute, removeContactRoute, exportRoute(deps), removeRoute(deps.staff)];
+}
+
+function exportRoute(deps: AccountDeps): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v1/account/export',
+    summary: 'Everything that the gateway has of the account, as one JSON file',
+    docs: {
+      description:
+        'Profile, keys, sessions, contact sync tokens, applications, access, connected hosts, logins, and files as the chat module lists them; without secrets. `filesMissing` says why files may be missing. Needs a login of the last 15 minutes.',
+      answers: {
+        200: {
+          description: 'The file',
+          type: 'application/json',
+          schema: unknown({ description: 'A list for each kind of record', examples: [{ keys: [] }] }),
+        },
+      },
+      sends: ['Content-Disposition', 'Cache-Control'],
+    },
+    group: 'auth',
+    auth: 'session',
+    ownPagesOnly: true,
+    limits: [],
+    errors: ['FreshLoginRequired'],
+    handle(context) {
+      requireFresh(context);
+      const pieces = exportOf(deps, context, accountCall(context));
+      const headers = [
+        ['Content-Disposition', `attachment; filename="account-${context.session.userId}.json"`],
+        ['Cache-Control', 'no-store'],
+      ] as const;
+      const source = new PiecesSource(pieces, (error) => deps.onBug(error, context.requestId));
+      return new StreamReply(200, source, { contentType: 'application/json', headers });
+    },
+  });
+}
+
+function removeRoute(staff: AccountDeps['staff']): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v1/account/remove',
+    summary: 'Remove the account for good',
+    docs: {
+      description:
+        'Keys, contacts, sessions, applications, uploads and drafts end at once; the id opens no other account. Modules with `accountEvents` are notified. The last admin is refused. Needs a login of the last 15 minutes.',
+      sends: ['Set-Cookie'],
+    },
+    group: 'auth',
+    auth: 'session',
+    limits: [],
+    result: object({ userId: idText(), sessionsClosed: integer() }),
+    errors: ['FreshLoginRequired', 'LastAdmin'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, client, session, site } = context;
+      const { userId, id: sessionId } = session;
+      // The role goes first: an admin without an account would count as one.
+      await staff.leave(userId, client.address);
+      const command = { type: 'removeAccount', sessionId, origin: originOf(context) } as const;
+      const removed = await actors.ask(user, userId, command);
+      return Reply.result(removed, clearSid(site.secureCookies));
+    },
+  });
+}

@@ -6,7 +6,7 @@ import type { AnyRoute } from '../http/table/route.ts';
 import type { McpDeps } from '../mcp/dispatcher.ts';
 import type { StreamHub } from '../sse/hub.ts';
 import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';
-import { accountRoutes } from './account.ts';
+import { type AccountDeps, createAccountRoutes } from './account.ts';
 import { type AdminDeps, createAdminRoutes } from './admin/index.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
@@ -33,6 +33,7 @@ import { createUpstreamRoutes, type UpstreamDeps } from './upstreams.ts';
 export interface RouteDeps {
   readonly health: () => HealthFacts;
   readonly accounts: LoginDeps;
+  readonly account: AccountDeps;
   readonly apiKeys: ApiKeyCipher;
   readonly webhooks: WebhookOwnerApi;
   readonly eventStreams: StreamHub;
@@ -61,7 +62,7 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     sessions,
     endSessions,
     loginLog,
-    ...accountRoutes,
+    ...createAccountRoutes(deps.account),
     connectedHosts,
     endConnectedHost,
     ...createUpstreamRoutes(deps.upstreams),

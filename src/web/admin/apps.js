@@ -1,24 +1,28 @@
 /** Applications of all accounts: approval, MCP logins, webhooks and their deliveries. */
 import { get, post } from '../shared/api.js';
 import { DeliveryList } from '../shared/deliveries.js';
-import { Act, Ask, PagedTable, usePages } from '../shared/ui.js';
+import { Act, Ask, PagedTable, useLoad, usePages } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 const PAGE = 100;
+/** Applications that are counted, at most: a page of the largest size. */
+const COUNTED_MAX = 1_000;
 /** Holds every MCP host that no application describes; no account owns it, so only its switch can be changed. */
 const UNREGISTERED = '1';
 
 export function AppsPage({ info, role }) {
+  const [waitingOnly, setWaitingOnly] = useState(false);
   const pages = usePages(
-    (after) => get('/ProxyAdmin/api/apps', { after, limit: PAGE }),
+    (after) => get('/ProxyAdmin/api/apps', { after, limit: PAGE, approved: waitingOnly ? false : undefined }),
     ({ id }) => id,
     PAGE,
-    [],
+    [waitingOnly],
   );
+  const waiting = useLoad(() => get('/ProxyAdmin/api/apps', { approved: false, limit: COUNTED_MAX }), []);
   const [shown, setShown] = useState(undefined);
   const change = async (appId, flags) => {
     await post('/ProxyAdmin/api/apps/update', { appId, ...flags });
-    await pages.reload();
+    await Promise.all([pages.reload(), waiting.reload()]);
   };
   const acts = (app) => (app.id === UNREGISTERED ? unregisteredActs(app) : ownActs(app));
   const unregisteredActs = (app) =>
@@ -62,12 +66,23 @@ export function AppsPage({ info, role }) {
     { title: 'Actions', cell: (app) => role === 'admin' && acts(app) },
   ];
   const chosen = pages.rows.find(({ id }) => id === shown);
-  return html`<section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No applications yet." /></section>
+  return html`<div class="filter"><label class="row"><input type="checkbox" checked=${waitingOnly} onChange=${(event) => setWaitingOnly(event.currentTarget.checked)} /> Only those without an approval</label><p role="status">${pendingText(waiting.value)}</p></div>
+    <section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No applications yet." /></section>
     ${
       chosen !== undefined &&
       html`<section class="card"><header><h2>Deliveries of ${chosen.name}</h2></header>
       <${DeliveryList} key=${chosen.id} load=${() => get('/ProxyAdmin/api/deliveries', { appId: chosen.id })} resend=${(webhookId) => post('/ProxyAdmin/api/resend', { appId: chosen.id, webhookId })} canResend=${role !== 'viewer'} /></section>`
     }`;
+}
+
+/** Switched-off ones are decided. */
+function pendingText(apps) {
+  if (apps === undefined) return '';
+  const count = apps.filter(({ disabled, id }) => !disabled && id !== UNREGISTERED).length;
+  const more = apps.length === COUNTED_MAX ? ' or more' : '';
+  return count === 1
+    ? '1 application waits for approval.'
+    : `${count}${more} applications wait for approval.`;
 }
 
 const KINDS = { active: 'good', failing: 'warn', disabled: 'bad' };

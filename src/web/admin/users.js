@@ -129,8 +129,8 @@ export function HostsPage({ query, role }) {
   return html`<${OfUser} query=${query}>${(userId) => html`<${Hosts} userId=${userId} canEnd=${role !== 'viewer'} />`}<//>`;
 }
 
-export function SessionsPage({ query }) {
-  return html`<${OfUser} query=${query}>${(userId) => html`<${Sessions} userId=${userId} />`}<//>`;
+export function SessionsPage({ query, role }) {
+  return html`<${OfUser} query=${query}>${(userId) => html`<${Sessions} userId=${userId} canEnd=${role !== 'viewer'} />`}<//>`;
 }
 
 const SESSION_COLUMNS = [
@@ -149,12 +149,25 @@ const SESSION_COLUMNS = [
   { title: 'Ends', cell: ({ expiresUtc }) => html`<${Time} of=${expiresUtc} />` },
 ];
 
-function Sessions({ userId }) {
+function Sessions({ userId, canEnd }) {
   const sessions = useLoad(() => get('/ProxyAdmin/api/sessions', { userId }), [userId]);
-  return html`<section class="card"><${Loaded} of=${sessions}>${(list) =>
-    list.length === 0
-      ? html`<${Empty}><p>This account has no open sessions.</p><//>`
-      : html`<${Table} caption="Sessions" rows=${list} columns=${SESSION_COLUMNS} keyOf=${({ id }) => id} />`}<//></section>`;
+  const end = async (body) => {
+    await post('/ProxyAdmin/api/sessions/end', { userId, ...body });
+    await sessions.reload();
+  };
+  const action = {
+    title: 'Actions',
+    action: true,
+    cell: ({ id }) =>
+      html`<${Act} kind="danger" done="The session has ended." run=${() => end({ sessionIds: [id] })}>End<span class="hidden"> session ${id}</span><//>`,
+  };
+  const columns = canEnd ? [...SESSION_COLUMNS, action] : SESSION_COLUMNS;
+  return html`<section class="card">
+    ${canEnd && html`<header><div class="push"><${Ask} label="End all sessions" title="End all sessions?" confirm="End them" done="All sessions have ended." question=${`Account ${userId} is logged out everywhere and its connected hosts are disconnected. It is not blocked and may log in again.`} run=${() => end({})} /></div></header>`}
+    <${Loaded} of=${sessions}>${(list) =>
+      list.length === 0
+        ? html`<${Empty}><p>This account has no open sessions.</p><//>`
+        : html`<${Table} caption="Sessions" rows=${list} columns=${columns} keyOf=${({ id }) => id} />`}<//></section>`;
 }
 
 function Hosts({ userId, canEnd }) {

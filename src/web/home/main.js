@@ -4,6 +4,7 @@ import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
 import { Act, Loaded, Notices, notify } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
+import { AccountPart } from './account.js';
 import { AgentPart } from './agent.js';
 import { AppsPart } from './apps.js';
 import { EnrollPart } from './enroll.js';
@@ -28,6 +29,7 @@ const PARTS = [
   { name: 'keys', title: 'Keys', part: KeysPart },
   { name: 'sessions', title: 'Sessions', part: SessionsPart },
   { name: 'apps', title: 'Applications', part: AppsPart },
+  { name: 'account', title: 'Account', part: AccountPart },
 ];
 
 /** Not in the navigation: only the link of an agent leads there. */
@@ -85,7 +87,7 @@ function App() {
               <nav class="side" aria-label="Parts">
                 ${parts.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
               </nav>
-              <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} /></div></main>
+              <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} onLeave=${leave} /></div></main>
             </div>`
           : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main>`}
     <//>

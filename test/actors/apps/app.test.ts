@@ -205,14 +205,15 @@ t.test(
       [OWNER, 'appClosed'],
       ['102', 'appClosed'],
       ['103', 'appClosed'],
+      ['77', 'tell'],
     ]);
     t.same(told(decide(state, administer({ mcpPublicKey: KEY })).outcome), [
       ['102', 'appClosed'],
       ['103', 'appClosed'],
     ]);
     const closed = decide(state, administer({ disabled: true })).state;
-    t.same(told(decide(closed, administer({ approved: false })).outcome), [], 'it was closed before');
-    t.same(told(decide(closed, administer({ disabled: false })).outcome), []);
+    t.same(told(decide(closed, administer({ approved: false })).outcome), [['77', 'tell']], 'closed before');
+    t.same(told(decide(closed, administer({ disabled: false })).outcome), [['77', 'tell']]);
   },
 );
 

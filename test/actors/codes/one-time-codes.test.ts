@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check';
 import t from 'tap';
+import { ONE_TIME_CODES_ID } from '../../../src/actors/codes/code-messages.ts';
 import {
   type CodeProtocol,
   type IssuedCode,
-  ONE_TIME_CODES_ID,
   oneTimeCodes,
 } from '../../../src/actors/codes/one-time-codes.ts';
 import { CODE_DIGITS, CODE_TRIES_MAX } from '../../../src/actors/codes/state.ts';

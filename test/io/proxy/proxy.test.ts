@@ -276,6 +276,7 @@ t.test('proxy: a path of no module, without a version, or for the gateway alone 
     '/core/v1/capability/resolve?code=1',
     '/core/v1/%63apability/resolve',
     '/core/v1/codes/deliver',
+    '/core/v1/accounts/removed',
     '/chat/v1/files/create',
     '/chat/v2/files/complete',
     '/chat/v1/%66iles/CANCEL/',

@@ -9,14 +9,21 @@ import {
   isUndecided,
 } from '../../../domain/files/files.ts';
 import { type FileSegment, segmentKey, wholeSegment } from '../../../domain/files/segments.ts';
+import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, type Message, type Outcome, refuse, runOf, type Turn } from '../../runtime/actor.ts';
 import type { FilePort, PortResult, Ports } from '../../runtime/ports.ts';
 import { messageTo, receiver } from '../../runtime/protocol.ts';
-import type { Draft, DraftEvent, DraftState, FinishedUpload } from './draft-state.ts';
+import {
+  type Draft,
+  type DraftEvent,
+  type DraftState,
+  type FinishedUpload,
+  slotIdOf,
+} from './draft-state.ts';
 
-/** Receives its own messages alone. */
-export const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
+/** Receives its own messages, and those of its owner's account. */
+export const DRAFT = receiver<CompleteDraft | RemoveDraft | DropOwned>('draft');
 
 /** The timer that ends a draft that is not completed in time. */
 export const EXPIRY = 'expiry';
@@ -31,6 +38,11 @@ const DOUBLINGS_MAX = Math.ceil(Math.log2(HOUR_MS / RETRY_FIRST_MS));
 export interface CompleteDraft {
   readonly type: 'completeDraft';
   readonly uploadKey: string;
+}
+
+/** From the account of the owner, which was removed. */
+export interface DropOwned {
+  readonly type: 'dropOwned';
 }
 
 export interface DraftCompleted {
@@ -74,6 +86,19 @@ export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outc
     timers: [{ name: EXPIRY, dueMs: null }],
     answers,
   };
+}
+
+/** Drafts of a removed account end, whichever slots hold one. */
+export function draftsDropped(ownerId: string, settings: SettingsReader): { events: []; send: Message[] } {
+  const slots = Array.from({ length: settings.get('DraftsPerUser') }, (_, slot) => slotIdOf(ownerId, slot));
+  return { events: [], send: slots.map((slot) => messageTo(DRAFT, slot, { type: 'dropOwned' })) };
+}
+
+/** One that completes is left alone: the chat module knows of it, and of the removal of the account. */
+export function dropOwned(state: DraftState): Outcome<DraftEvent, null> {
+  const { phase } = state;
+  const isOpen = phase === 'opening' || phase === 'pending' || phase === 'receiving';
+  return isOpen ? giveUp(state) : {};
 }
 
 export function completeDraft(

@@ -13,8 +13,10 @@ import {
   DRAFT,
   type DraftCompleted,
   type DraftRemoved,
+  type DropOwned,
   draftCompleted,
   draftRemoved,
+  dropOwned,
   EXPIRY,
   giveUp,
   messageOf,
@@ -88,7 +90,8 @@ type DraftCommand =
   | CompleteDraft
   | DraftCompleted
   | RemoveDraft
-  | DraftRemoved;
+  | DraftRemoved
+  | DropOwned;
 
 /** `draft`: the draft of this file and owner, open, being published or complete, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 type DraftQuery =
@@ -154,6 +157,7 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
     draftCompleted,
     removeDraft,
     draftRemoved,
+    dropOwned,
   },
   query: {
     isFree: ({ phase, finished }, { forgets }) => phase === 'free' && (forgets || finished === undefined),
