@@ -249,7 +249,10 @@ class Node implements NodeProcess {
 function modulesOf(sandbox: RunningSandbox | undefined, poll: boolean): Record<string, object> {
   if (sandbox === undefined) return {};
   const addresses = Object.entries(sandbox.modules);
-  return Object.fromEntries(addresses.map(([name, url]) => [name, { url, key: sandbox.moduleKey, poll }]));
+  const given = { key: sandbox.moduleKey, poll };
+  return Object.fromEntries(
+    addresses.map(([name, url]) => [name, { url, ...given, contactSync: name === 'contacts' }]),
+  );
 }
 
 /** The database that a `socket:` address names, through a port of loopback. */

@@ -4,6 +4,7 @@ import { dropKey, registerSoftwareKey } from '../shared/key-store.js';
 import { passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
 import { Act, Ask, Loaded, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { ContactSync } from './contact-sync.js';
 
 const KINDS = {
   FIDO2: 'Passkey or hardware key',
@@ -31,15 +32,20 @@ export function KeysPart() {
       <${Act} done="The key was added." run=${() => then(() => registerSoftwareKey())}>Add a key for this browser<//>
       <a class="button" href="#agent">Connect an agent</a>
     </div></div>
-    <${Loaded} of=${keys}>${(list) => html`<div class="grid">${list.map((key) => html`<${Key} key=${key.id} item=${key} change=${change} remove=${remove} />`)}</div>`}<//>`;
+    <${Loaded} of=${keys}>${(
+      list,
+    ) => html`<div class="grid">${list.map((key) => html`<${Key} key=${key.id} item=${key} change=${change} remove=${remove} />`)}</div>
+      <${ContactSync} keys=${list} nameOf=${nameOf} change=${change} />`}<//>`;
 }
+
+const nameOf = ({ name, keyType }) => name ?? KINDS[keyType];
 
 function Key({ item, change, remove }) {
   const isSoftware = item.keyType !== 'FIDO2';
   const hintId = `agents-${item.id}`;
   return html`<article class="card">
     <header>
-      <h2>${item.name ?? KINDS[item.keyType]}</h2>
+      <h2>${nameOf(item)}</h2>
       ${item.current && html`<span class="tag good">current</span>`}
       ${!item.proven && html`<span class="tag warn" title="Possession of its secret is not proven yet">unproven</span>`}
     </header>

@@ -11,6 +11,7 @@ import {
   expectOk,
   logIn,
   newKey,
+  type Person,
   request,
   rpc,
   signText,
@@ -213,6 +214,34 @@ async function forbidMcp(t: Test, three: ThreeNodes): Promise<void> {
   }
 }
 
+async function endContactSync(t: Test, three: ThreeNodes): Promise<void> {
+  const nextOrder = inOrder(three);
+  const ends = {
+    removal: (node: NodeProcess, { cookie }: Person, id: string) =>
+      resultOf(node, cookie, '/auth/v1/contact_sync/remove', { id }),
+    flag: (node: NodeProcess, { cookie, keyId }: Person) =>
+      resultOf(node, cookie, '/auth/v1/keys/update_key', { keyId, cardDavAccess: false }),
+    key: (node: NodeProcess, { cookie, keyId }: Person) =>
+      resultOf(node, cookie, '/auth/v1/keys/remove_key', { keyId }),
+    block: async (node: NodeProcess, { userId }: Person) =>
+      resultOf(node, await three.adminOf(node), '/ProxyAdmin/api/users/block', { userId, blocked: true }),
+  };
+  for (const [how, end] of Object.entries(ends)) {
+    const [at, second, third] = nextOrder();
+    const person = await signUp(second.url);
+    const { keyId, cookie, userId } = person;
+    await resultOf(third, cookie, '/auth/v1/keys/update_key', { keyId, cardDavAccess: true });
+    const added = await resultOf(at, cookie, '/auth/v1/contact_sync/token', { keyId, name: 'Phone' });
+    const authorization = `Basic ${Buffer.from(`${userId}:${added['token']}`).toString('base64')}`;
+    const sync = async ({ url }: NodeProcess) =>
+      (await fetch(`${url}/contacts/v1/`, { method: 'PROPFIND', headers: { authorization } })).status;
+    for (const node of [third, second, at])
+      t.equal(await sync(node), 207, `added at ${at.name}: ${node.name}`);
+    await end(second, person, String(added['id']));
+    for (const node of [third, at, second]) t.equal(await sync(node), 401, `${how}: ${node.name}`);
+  }
+}
+
 async function blockAccounts(t: Test, three: ThreeNodes): Promise<void> {
   const nextOrder = inOrder(three);
   for (const [at, second, third] of Array.from({ length: 6 }, nextOrder)) {
@@ -282,6 +311,10 @@ await withThreeNodes(t, (three) => {
   t.test('a rotated API key is the one that every node names', (t) => rotateApiKeys(t, three));
   t.test('a key that may no longer use MCP logs in at no node, and its sessions are over', (t) =>
     forbidMcp(t, three),
+  );
+  // covers C1 R122
+  t.test('a contact sync token counts at every node at once, and at none when it ended at one', (t) =>
+    endContactSync(t, three),
   );
   t.test('an account blocked at one node is refused at the others', (t) => blockAccounts(t, three));
   // covers C4
