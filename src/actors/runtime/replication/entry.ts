@@ -7,7 +7,7 @@ import type { MemberChange } from './members.ts';
 
 /** Version of the form. A newer one stops the node: it would apply what it does not understand. */
 export const ROW_VERSION = 2;
-/** Of rows with requests of events, or with values of a partition: they are judged since then. */
+/** Of rows with requests of events, values of a partition or contact sync tokens: they are judged since then. */
 export const EVENTS_ROW_VERSION = 2;
 /** Of rows that version 0.2.0 applies as later ones do. */
 const FIRST_VERSION = 1;
@@ -47,8 +47,8 @@ export function encodeTurns(turns: readonly JournalTurn[], newestId: bigint): Ui
   return packr.pack([version, 'turns', turns.map(entryTurn), newestId]);
 }
 
-function isOfLaterVersion({ kind, id, operations }: JournalTurn): boolean {
-  if (kind !== '') return false;
+function isOfLaterVersion({ kind, id, operations, claims }: JournalTurn): boolean {
+  if (kind !== '') return claims.some(({ index }) => index === 'contactSync');
   return operations.some(
     (operation) => isEventRequest(operation) || (id !== '' && operation.op === 'metaOnce'),
   );

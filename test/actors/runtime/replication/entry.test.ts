@@ -45,3 +45,11 @@ t.test('entry: rows with events, or with a value of a partition, stop a node of 
   t.notMatch(release, { turns: [{ operations: [{ row: 1 }] }] }, 'each node has the row');
   t.throws(() => decodeEntry(packr.pack([3, 'turns', [], 1n])), EntryTooNew);
 });
+
+t.test('entry: a contact sync token stops a node of 0.2.0, which has no index of them', async (t) => {
+  const claim = { index: 'contactSync', key: 'hash', owner: '1:2', onConflict: 'InternalError' } as const;
+  const turn = { kind: 'user', id: '1', operations: [], claims: [claim] };
+  t.equal(versionOf(encodeTurns([turn], 1n)), 2);
+  const login = { ...turn, claims: [{ ...claim, index: 'sidHash' as const }] };
+  t.equal(versionOf(encodeTurns([login], 1n)), 1);
+});
