@@ -53,7 +53,7 @@ export const CHARTS = [
       growth(limited('address'), { label: 'address', color: '--warn' }),
       growth(['key', 'proven_key'].map(limited), { label: 'key', color: '--bad' }),
       growth(limited('session'), { label: 'session', color: '--ink' }),
-      growth(limited('login'), { label: 'login', color: '--ink-soft' }),
+      growth(limited('login'), { label: 'login', color: '--soft' }),
     ],
   },
   {

@@ -92,8 +92,15 @@ function tileText({ digits, unit }, value) {
   return unit === undefined ? value.toFixed(digits) : `${value.toFixed(digits)} ${unit}`;
 }
 
-/** Colors are design tokens of the page, so that charts follow light and dark mode. */
-const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Colors are design tokens of the page, so that charts follow light and dark mode; an element resolves `light-dark()`. */
+function token(name) {
+  const probe = document.createElement('i');
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
 
 function Chart({ title, samples, at, series }) {
   const box = useRef(null);
@@ -102,7 +109,7 @@ function Chart({ title, samples, at, series }) {
     const draw = () => {
       plot.current?.destroy();
       const axis = {
-        stroke: token('--ink-soft'),
+        stroke: token('--soft'),
         grid: { stroke: token('--line'), width: 1 },
         ticks: { show: false },
         font: '12px system-ui',

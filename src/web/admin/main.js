@@ -1,6 +1,8 @@
 /** The admin panel: its session and navigation. Each page is a file of its own; links between pages do not reload. */
+import { get } from '../shared/api.js';
 import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
+import { Shell } from '../shared/shell.js';
 import { Act, Loaded, Notices, useLoad } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { ActorsPage } from './actors.js';
@@ -13,26 +15,34 @@ import { UserKeysPage } from './keys.js';
 import { LogIn } from './log-in.js';
 import { loadNodes, NodesPage } from './nodes.js';
 import { EventsPage, UploadsPage } from './records.js';
+import { findIn } from './search.js';
 import { SettingsPage } from './settings.js';
 import { HostsPage, SessionsPage, UsersPage } from './users.js';
 
 /** `feature`: the page is shown where the gateway offers it. `cluster`: where there are several nodes. */
 const PAGES = [
-  { name: 'Dashboard', title: 'Dashboard', page: DashboardPage },
-  { name: 'Settings', title: 'Settings', page: SettingsPage },
-  { name: 'Users', title: 'Users', page: UsersPage },
-  { name: 'UserKeys', title: 'User keys', page: UserKeysPage },
-  { name: 'Sessions', title: 'Sessions', page: SessionsPage },
-  { name: 'Hosts', title: 'Connected hosts', page: HostsPage },
-  { name: 'Apps', title: 'Applications', page: AppsPage },
-  { name: 'Uploads', title: 'Uploads', page: UploadsPage, feature: 'files' },
-  { name: 'Events', title: 'Events', page: EventsPage, feature: 'events' },
-  { name: 'LoginLog', title: 'Login log', page: LoginLogPage },
-  { name: 'Audit', title: 'Audit', page: AuditPage },
-  { name: 'Actors', title: 'Actors', page: ActorsPage },
-  { name: 'Catalog', title: 'Catalog', page: CatalogPage },
-  { name: 'Nodes', title: 'Nodes', page: NodesPage, cluster: true },
-  { name: 'Health', title: 'Health', page: HealthPage },
+  { name: 'Dashboard', title: 'Overview', icon: 'layout-dashboard', page: DashboardPage },
+  { name: 'Catalog', title: 'Catalog', icon: 'wrench', page: CatalogPage },
+  { name: 'Users', title: 'Accounts', group: 'People', icon: 'users', page: UsersPage },
+  { name: 'UserKeys', title: 'Keys', group: 'People', icon: 'key-round', page: UserKeysPage },
+  { name: 'Sessions', title: 'Sessions', group: 'People', icon: 'monitor', page: SessionsPage },
+  { name: 'Hosts', title: 'Connected hosts', group: 'People', icon: 'plug', page: HostsPage },
+  { name: 'LoginLog', title: 'Logins', group: 'People', icon: 'log-in', page: LoginLogPage },
+  { name: 'Apps', title: 'Applications', group: 'Delivery', icon: 'app-window', page: AppsPage },
+  { name: 'Events', title: 'Events', group: 'Delivery', icon: 'radio', page: EventsPage, feature: 'events' },
+  {
+    name: 'Uploads',
+    title: 'Uploads',
+    group: 'Delivery',
+    icon: 'upload',
+    page: UploadsPage,
+    feature: 'files',
+  },
+  { name: 'Audit', title: 'Audit', group: 'System', icon: 'scroll-text', page: AuditPage },
+  { name: 'Settings', title: 'Settings', group: 'System', icon: 'settings', page: SettingsPage },
+  { name: 'Actors', title: 'Actors', group: 'System', icon: 'boxes', page: ActorsPage },
+  { name: 'Nodes', title: 'Nodes', group: 'System', icon: 'server', page: NodesPage, cluster: true },
+  { name: 'Health', title: 'Health', group: 'System', icon: 'heart-pulse', page: HealthPage },
 ];
 
 /** Pages of the links that make an admin, and the kind of each. */
@@ -82,37 +92,53 @@ function App() {
   useEffect(() => {
     if (!isIn) document.title = 'Admin · Gatehouse';
   }, [isIn]);
+  const place = info.value === undefined ? 'Admin' : `${info.value.project} admin`;
   return html`<div onClick=${go}>
-    <header class="bar">
-      <a class="brand" href="/ProxyAdmin/Dashboard"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse</a>
-      <span class="soft">${info.value === undefined ? 'Admin' : `${info.value.project} admin`}</span>
-      <div class="push"><a href="/">Home</a>${session !== null && html`<span class="tag">${session.role ?? 'no role'}</span><${Act} run=${logOut}>Log out<//>`}</div>
-    </header>
     <${Loaded} of=${info}>${() =>
       isIn
-        ? html`<${Panel} key=${session.userId} address=${address} info=${info.value} session=${session} />`
-        : html`<main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main>`}<//>
+        ? html`<${Panel} key=${session.userId} address=${address} info=${info.value} place=${place} session=${session} logOut=${logOut} />`
+        : html`<${Bar} place=${place} session=${session} logOut=${logOut} />
+          <main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main><${Notices} />`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
-    <${Notices} />
   </div>`;
 }
 
-/** Navigation and page, once it is known whether there are several nodes. */
-function Panel({ address, info, session }) {
-  const cluster = useLoad(loadNodes, []);
-  return html`<${Loaded} of=${cluster}>${({ nodes }) => html`<${Pages} address=${address} info=${info} nodes=${nodes} session=${session} />`}<//>`;
+/** Above the log-in, where there is no navigation yet. */
+function Bar({ place, session, logOut }) {
+  return html`<header class="bar">
+    <a class="brand" href="/ProxyAdmin/Dashboard"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse <small>${place}</small></a>
+    <div class="push"><a href="/">Home</a>${session !== null && html`<span class="tag">no role</span><${Act} run=${logOut}>Log out<//>`}</div>
+  </header>`;
 }
 
-function Pages({ address, info, nodes, session }) {
-  const pages = pagesOf(info, nodes);
+const LINKS_OF_ACCOUNT = [{ title: 'Home', href: '/', icon: 'user' }];
+/** Counts that stand beside a page, of the overview. */
+const COUNTS = {
+  Apps: ({ apps }) => ({ text: apps.toLocaleString('en') }),
+  Actors: ({ failingActors }) =>
+    failingActors.length === 0 ? undefined : { text: String(failingActors.length), kind: 'bad' },
+};
+
+/** Navigation and page, once it is known whether there are several nodes. */
+function Panel({ address, info, place, session, logOut }) {
+  const cluster = useLoad(loadNodes, []);
+  const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);
+  return html`<${Loaded} of=${cluster}>${({ nodes }) => html`<${Pages} address=${address} info=${info} nodes=${nodes} overview=${overview.value} place=${place} session=${session} logOut=${logOut} />`}<//>`;
+}
+
+function Pages({ address, info, nodes, overview, place, session, logOut }) {
+  const pages = pagesOf(info, nodes).map((page) => ({
+    ...page,
+    href: addressOf(page.name),
+    count: overview === undefined ? undefined : COUNTS[page.name]?.(overview),
+  }));
   const { name, page: Page, title } = pageAt(location.pathname, pages);
   useEffect(() => {
     document.title = `${title} · Gatehouse`;
   }, [title]);
-  return html`<div class="with-side">
-    <nav class="side" aria-label="Pages">${pages.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
-    <main id="content"><h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} info=${info} nodes=${nodes} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div></main>
-  </div>`;
+  return html`<${Shell} pages=${pages} current=${name} label="Pages" place=${place} home="/ProxyAdmin/Dashboard" session=${session} links=${LINKS_OF_ACCOUNT} logOut=${logOut} view=${name} find=${findIn}>
+    <h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} info=${info} nodes=${nodes} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div>
+  <//>`;
 }
 
 const root = document.getElementById('app');

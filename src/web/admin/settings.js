@@ -3,9 +3,9 @@ import { get, post } from '../shared/api.js';
 import { Act, Empty, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-export function SettingsPage({ nodes, role }) {
+export function SettingsPage({ nodes, role, query }) {
   const settings = useLoad(() => get('/ProxyAdmin/api/settings'), []);
-  const [search, setSearch] = useState('');
+  const [search, setSearch] = useState(query.get('search') ?? '');
   const word = search.trim().toLowerCase();
   return html`<p class="soft">Changes apply from the next request, survive restarts, and override the configuration file.</p>
     <div class="filter"><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>

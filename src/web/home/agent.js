@@ -2,10 +2,10 @@
 import { get, post } from '../shared/api.js';
 import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';
+import { agentSession, logInAgent, rpc } from '../shared/mcp-client.js';
 import { Act, Copy, Time, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { AddressPart } from './address.js';
-import { agentSession, logInAgent, rpc } from './mcp-client.js';
 
 /** The `mcpServers` entry of an MCP host's configuration. */
 function configurationOf(baseUrl, sessionId) {

@@ -1,8 +1,10 @@
 /** The home page: its session and navigation. Each part is a file of its own. */
 import { isAgentLink } from '../shared/agent-link.js';
 import { LoginAgain } from '../shared/login-again.js';
+import { keepAgentOf, rpc } from '../shared/mcp-client.js';
 import { useSession } from '../shared/session.js';
-import { Act, Loaded, Notices, notify } from '../shared/ui.js';
+import { Shell } from '../shared/shell.js';
+import { Loaded, Notices, notify } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { AccountPart } from './account.js';
 import { AgentPart } from './agent.js';
@@ -12,7 +14,6 @@ import { EventsPart } from './events.js';
 import { FilesPart } from './files.js';
 import { HostsPart } from './hosts.js';
 import { KeysPart } from './keys.js';
-import { keepAgentOf } from './mcp-client.js';
 import { ServersPart } from './servers.js';
 import { SessionsPart } from './sessions.js';
 import { ToolsPart } from './tools.js';
@@ -20,17 +21,24 @@ import { Welcome } from './welcome.js';
 
 /** `feature`: the part is shown where the gateway offers it. */
 const PARTS = [
-  { name: 'agent', title: 'Connect an agent', part: AgentPart },
-  { name: 'hosts', title: 'Connected hosts', part: HostsPart },
-  { name: 'servers', title: 'Connected servers', part: ServersPart },
-  { name: 'tools', title: 'Try tools', part: ToolsPart },
-  { name: 'files', title: 'Files', part: FilesPart, feature: 'files' },
-  { name: 'events', title: 'Live events', part: EventsPart, feature: 'streams' },
-  { name: 'keys', title: 'Keys', part: KeysPart },
-  { name: 'sessions', title: 'Sessions', part: SessionsPart },
-  { name: 'apps', title: 'Applications', part: AppsPart },
-  { name: 'account', title: 'Account', part: AccountPart },
-];
+  { name: 'agent', title: 'Connect an agent', group: 'Agents', icon: 'bot', part: AgentPart },
+  { name: 'hosts', title: 'Connected hosts', group: 'Agents', icon: 'plug', part: HostsPart },
+  { name: 'servers', title: 'Connected servers', group: 'Agents', icon: 'server', part: ServersPart },
+  { name: 'tools', title: 'Try tools', group: 'Agents', icon: 'wrench', part: ToolsPart },
+  { name: 'files', title: 'Files', group: 'Data', icon: 'folder', part: FilesPart, feature: 'files' },
+  {
+    name: 'events',
+    title: 'Live events',
+    group: 'Data',
+    icon: 'radio',
+    part: EventsPart,
+    feature: 'streams',
+  },
+  { name: 'apps', title: 'Applications', group: 'Data', icon: 'app-window', part: AppsPart },
+  { name: 'keys', title: 'Keys', group: 'Security', icon: 'key-round', part: KeysPart },
+  { name: 'sessions', title: 'Sessions', group: 'Security', icon: 'monitor', part: SessionsPart },
+  { name: 'account', title: 'Account', group: 'Security', icon: 'user', part: AccountPart },
+].map((part) => ({ ...part, href: `#${part.name}` }));
 
 /** Not in the navigation: only the link of an agent leads there. */
 const ENROLL = { name: 'agent-key', title: 'Allow an agent', part: EnrollPart };
@@ -42,7 +50,15 @@ const partsOf = (info) =>
 function partOf(hash, parts) {
   if (isAgentLink(hash)) return ENROLL;
   // Behind a slash stands what a part shows.
-  return parts.find(({ name }) => `#${name}` === hash.split('/')[0]) ?? parts[0];
+  return parts.find(({ href }) => href === hash.split('/', 1)[0]) ?? parts[0];
+}
+
+/** Tools by a word of their name or description, each as an address of the part that tries it. */
+async function findTools(words) {
+  const { tools } = await rpc('tools/list').catch(() => ({ tools: [] }));
+  return tools
+    .filter(({ name, title = '' }) => `${name} ${title}`.toLowerCase().includes(words))
+    .map(({ name }) => ({ group: 'Tools', title: name, icon: 'wrench', href: `/#tools/${name}` }));
 }
 
 function useHash() {
@@ -55,14 +71,21 @@ function useHash() {
   return hash;
 }
 
-function Bar({ project, signedIn, logOut }) {
+function Bar({ project }) {
   return html`<header class="bar">
-    <a class="brand" href="/"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse</a>
-    ${project !== '' && html`<span class="soft">${project}</span>`}
-    <div class="push"><a href="/docs/swagger/">API</a>
-    ${signedIn && html`<${Act} run=${logOut}>Log out<//>`}</div>
+    <a class="brand" href="/"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse <small>${project}</small></a>
+    <div class="push"><a href="/docs/swagger/">API</a></div>
   </header>`;
 }
+
+/** Of the account menu; the panel is for those with a role. */
+const linksOf = ({ role }) => [
+  { title: 'Keys', href: '#keys', icon: 'key-round' },
+  { title: 'API explorer', href: '/docs/swagger/', icon: 'scroll-text' },
+  ...(role === null || role === undefined
+    ? []
+    : [{ title: 'Admin panel', href: '/ProxyAdmin/Dashboard', icon: 'shield' }]),
+];
 
 function App() {
   const hash = useHash();
@@ -79,20 +102,16 @@ function App() {
   useEffect(() => {
     document.title = `${hasSession ? title : 'Log in'} · Gatehouse`;
   }, [title, hasSession]);
-  return html`<${Bar} project=${info.value?.project ?? ''} signedIn=${hasSession} logOut=${sayBye} />
-    <${Loaded} of=${info}>
+  const project = info.value?.project ?? '';
+  return html`<div><${Loaded} of=${info}>
       ${() =>
         hasSession
-          ? html`<div class="with-side">
-              <nav class="side" aria-label="Parts">
-                ${parts.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
-              </nav>
-              <main id="content"><div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} onLeave=${leave} /></div></main>
-            </div>`
-          : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main>`}
+          ? html`<${Shell} pages=${parts} current=${shown} label="Parts" place=${project} home="/" session=${session} links=${linksOf(session)} logOut=${sayBye} view=${shown} find=${findTools}>
+              <div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} onLeave=${leave} /></div>
+            <//>`
+          : html`<${Bar} project=${project} /><main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main><${Notices} />`}
     <//>
-    <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
-    <${Notices} />`;
+    <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} /></div>`;
 }
 
 const root = document.getElementById('app');

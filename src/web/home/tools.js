@@ -1,14 +1,16 @@
 /** Tools of the gateway: a form from the schema, the call, and the answer as an agent receives it. */
 import { sentenceOf } from '../shared/api.js';
+import { agentSession, rpc } from '../shared/mcp-client.js';
 import { Act, Confirm, Empty, Loaded, useLoad } from '../shared/ui.js';
-import { html, useState } from '../vendor/preact.js';
+import { html, useEffect, useState } from '../vendor/preact.js';
 import { pretty } from './agent.js';
-import { agentSession, rpc } from './mcp-client.js';
 
-export function ToolsPart() {
+/** `hash`: `#tools/NAME` shows that tool. */
+export function ToolsPart({ hash }) {
   const tools = useLoad(async () => (await rpc('tools/list')).tools, []);
   const [search, setSearch] = useState('');
   const [name, setName] = useState(undefined);
+  useEffect(() => setName(hash.split('/')[1]), [hash]);
   const hasAgent = agentSession() !== undefined;
   return html`<h1>Try tools</h1>
     ${!hasAgent && html`<div class="note warn"><p>This tab has no agent yet. All tools are listed, but calls are refused. <a href="#agent">Create an agent</a> first.</p></div>`}

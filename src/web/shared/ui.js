@@ -1,6 +1,13 @@
-/** Shared components of the pages: loading states, notices, buttons, dialogs, paged tables, times, copying. */
+/** Shared components of the pages: loading states, notices, buttons, dialogs, paged tables, icons, ids, times, copying. */
 import { html, useCallback, useEffect, useRef, useState } from '../vendor/preact.js';
 import { onSessionBack, sentenceOf } from './api.js';
+
+const ICONS = new URL('./icons.svg', import.meta.url).pathname;
+
+/** An icon of the sprite beside a word that says the same. */
+export function Icon({ name, kind = '' }) {
+  return html`<svg class=${`i ${kind}`} aria-hidden="true"><use href=${`${ICONS}#${name}`} /></svg>`;
+}
 
 /** Runs `load` now and whenever one of `inputs` changes; `reload` runs it again and keeps the value until it resolves. */
 export function useLoad(load, inputs) {
@@ -31,44 +38,65 @@ export function useLoad(load, inputs) {
 export function Loaded({ of: load, children }) {
   if (load.error !== undefined && load.value === undefined) {
     return html`<div class="note bad" role="alert">
-      <p>${sentenceOf(load.error)}</p>
+      <${Icon} name="circle-alert" /><p>${sentenceOf(load.error)}</p>
       <button type="button" onClick=${load.reload}>Try again</button>
     </div>`;
   }
-  if (load.value === undefined) return html`<p class="busy" role="status">Loading …</p>`;
-  return html`${load.error !== undefined && html`<div class="note bad" role="alert"><p>${sentenceOf(load.error)}</p></div>`}${children(load.value)}`;
+  if (load.value === undefined) return html`<${Skeleton} />`;
+  return html`${load.error !== undefined && html`<div class="note bad" role="alert"><${Icon} name="circle-alert" /><p>${sentenceOf(load.error)}</p></div>`}${children(load.value)}`;
 }
 
-export function Empty({ children }) {
-  return html`<div class="empty">${children}</div>`;
+/** Lines where rows will be. */
+function Skeleton() {
+  return html`<div class="skeleton" role="status"><span class="hidden">Loading …</span><i></i><i></i><i></i></div>`;
+}
+
+export function Empty({ icon, children }) {
+  return html`<div class="empty">${icon !== undefined && html`<${Icon} name=${icon} />`}${children}</div>`;
 }
 
 /** @type {Set<(notice: { id: number, kind: string, text: string }) => void>} */
 const noticeListeners = new Set();
 let noticeCount = 0;
 
-/** Shows a sentence for `NOTICE_MS`. `kind`: good, bad or warn. */
+/** The view that is shown; a change of its filter alone does not leave it. */
+const viewOf = () => location.pathname + location.hash;
+
+/** Shows a sentence for `NOTICE_MS` while its view is shown. `kind`: good, bad or warn. */
 export function notify(text, kind = 'good') {
   noticeCount += 1;
-  for (const listener of noticeListeners) listener({ id: noticeCount, kind, text });
+  for (const listener of noticeListeners) listener({ id: noticeCount, kind, text, view: viewOf() });
 }
 
-const NOTICE_MS = 7_000;
+const NOTICE_MS = 4_000;
 const NOTICES_MAX = 4;
+const NOTICE_ICONS = { good: 'circle-check', warn: 'triangle-alert', bad: 'circle-alert' };
 
-/** The notices of a page; once per page. */
+/** The notices of a page; once per page. They wait under the pointer. */
 export function Notices() {
   const [notices, setNotices] = useState([]);
+  const [isHeld, setHeld] = useState(false);
   useEffect(() => {
-    const listener = (notice) => {
-      setNotices((shown) => [...shown, notice].slice(-NOTICES_MAX));
-      setTimeout(() => setNotices((shown) => shown.filter(({ id }) => id !== notice.id)), NOTICE_MS);
-    };
+    const listener = (notice) => setNotices((shown) => [...shown, notice].slice(-NOTICES_MAX));
+    const leave = () => setNotices((shown) => shown.filter(({ view }) => view === viewOf()));
     noticeListeners.add(listener);
-    return () => noticeListeners.delete(listener);
+    addEventListener('popstate', leave);
+    addEventListener('hashchange', leave);
+    return () => {
+      noticeListeners.delete(listener);
+      removeEventListener('popstate', leave);
+      removeEventListener('hashchange', leave);
+    };
   }, []);
-  return html`<div class="notices" role="status" aria-live="polite">
-    ${notices.map(({ id, kind, text }) => html`<div key=${id} class=${`note ${kind}`}><p>${text}</p></div>`)}
+  const [oldest] = notices;
+  useEffect(() => {
+    if (oldest === undefined || isHeld) return undefined;
+    const timer = setTimeout(() => setNotices((shown) => shown.filter((each) => each !== oldest)), NOTICE_MS);
+    return () => clearTimeout(timer);
+  }, [oldest, isHeld]);
+  const shown = notices.filter(({ view }) => view === viewOf());
+  return html`<div class="notices" role="status" aria-live="polite" onPointerEnter=${() => setHeld(true)} onPointerLeave=${() => setHeld(false)}>
+    ${shown.map(({ id, kind, text }) => html`<div key=${id} class=${`note ${kind}`}><${Icon} name=${NOTICE_ICONS[kind]} /><p>${text}</p></div>`)}
   </div>`;
 }
 
@@ -160,28 +188,81 @@ export function Ask({ label, title, question, confirm, run, done, kind = 'danger
     <//>`;
 }
 
+/** Resolves with whether it was copied; a notice says why not. */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    notify('Copying failed. Select the text and copy it.', 'warn');
+    return false;
+  }
+}
+
 /** Copies a text; the button confirms it. */
 export function Copy({ text, label = 'Copy' }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      setCopied(true);
-      setTimeout(() => setCopied(false), 2_000);
-    } catch {
-      notify('Copying failed. Select the text and copy it.', 'warn');
-    }
+    if (!(await copyText(text))) return;
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2_000);
   };
   return html`<button type="button" onClick=${copy}>${copied ? 'Copied' : label}</button>`;
 }
 
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const MINUTE_MS = 60_000;
+/** The largest unit of a distance in time, and from which it is used. Farther ones are dates. */
+const UNITS = [
+  { fromMs: 30 * 24 * 60 * MINUTE_MS },
+  { fromMs: 48 * 60 * MINUTE_MS, ms: 24 * 60 * MINUTE_MS, word: 'days' },
+  { fromMs: 60 * MINUTE_MS, ms: 60 * MINUTE_MS, word: 'h' },
+  { fromMs: MINUTE_MS, ms: MINUTE_MS, word: 'min' },
+];
 
-/** A time of the API (ISO 8601) in the reader's own zone; the exact one on hover. */
+/** How far a time is from now: "2 min ago", "in 3 days", or its date. */
+export function agoText(timeMs, nowMs) {
+  const distanceMs = Math.abs(timeMs - nowMs);
+  const unit = UNITS.find(({ fromMs }) => distanceMs >= fromMs);
+  if (unit === undefined) return timeMs > nowMs ? 'in a moment' : 'just now';
+  if (unit.ms === undefined) return DATE.format(timeMs);
+  const words = `${Math.floor(distanceMs / unit.ms)} ${unit.word}`;
+  return timeMs > nowMs ? `in ${words}` : `${words} ago`;
+}
+
+/** @type {Set<() => void>} */
+const clocks = new Set();
+setInterval(() => {
+  for (const tick of clocks) tick();
+}, MINUTE_MS / 2);
+
+/** A time of the API (ISO 8601) as its distance from now, kept true; the exact one in UTC on hover. */
 export function Time({ of: iso }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const again = () => tick((count) => count + 1);
+    clocks.add(again);
+    return () => clocks.delete(again);
+  }, []);
   if (iso === undefined || iso === null) return html`<span class="soft">never</span>`;
-  const date = new Date(iso);
-  return html`<time datetime=${iso} title=${iso}>${Number.isNaN(date.getTime()) ? iso : TIME.format(date)}</time>`;
+  const timeMs = Date.parse(iso);
+  const exact = Number.isNaN(timeMs)
+    ? iso
+    : `${new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return html`<time datetime=${iso} title=${exact}>${Number.isNaN(timeMs) ? iso : agoText(timeMs, Date.now())}</time>`;
+}
+
+/** The last four digits of an id; the whole one on hover, copied at a press. */
+export function ShortId({ id }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => setCopied(await copyText(id));
+  useEffect(() => {
+    if (!copied) return undefined;
+    const timer = setTimeout(() => setCopied(false), 2_000);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const shown = copied ? 'Copied' : `…${id.slice(-4)}`;
+  return html`<button type="button" class="id" title=${id} aria-label=${`${shown}, copy the id ${id}`} onClick=${copy}>${shown}<${Icon} name=${copied ? 'circle-check' : 'copy'} /></button>`;
 }
 
 /** Bytes for people: 1,536 → 1.5 KB, by 1,024. */

@@ -34,7 +34,7 @@ async function commandEverywhere(t: Test, three: ThreeNodes): Promise<void> {
   const cookie = await three.adminOf(a);
   const file = fileURLToPath(new URL('../../support/upstreams/stdio-server.js', import.meta.url));
   const notes = { command: [process.execPath, file], tools: { allow: ['environment'] } };
-  await configure(three, cookie, { notes });
+  await configureServers(three, cookie, { notes });
   await serving(three, 1, 'notes');
   const bearer = await verifiedBearer(a, await newAgent(a));
   const markAt = async ({ url }: NodeProcess) => {
@@ -44,7 +44,7 @@ async function commandEverywhere(t: Test, three: ThreeNodes): Promise<void> {
   const marks = await Promise.all([a, ...others].map(markAt));
   t.equal(new Set(marks).size, three.nodes.length, marks.join());
   t.ok(marks.every((mark) => mark !== undefined));
-  await configure(three, cookie, {});
+  await configureServers(three, cookie, {});
 }
 
 async function approveOnce(t: Test, three: ThreeNodes): Promise<void> {

@@ -34,7 +34,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   const admin = await openPage(t, browser, setupLink, { passkeys: true });
   const { page, complaints } = admin;
   await becomeAdmin(page);
-  await linkTo(page, 'User keys').click();
+  await linkTo(page, 'Keys').click();
   await page.getByRole('heading', { name: 'Keys of all accounts' }).waitFor();
   await page.getByText('current').waitFor();
   await rowOf(page, person.key.publicKey).waitFor();

@@ -27,7 +27,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await page.getByRole('heading', { name: 'Become the first admin' }).waitFor();
   t.same(await violations(), []);
   await page.getByRole('button', { name: 'Create a passkey' }).click();
-  await page.getByRole('heading', { name: 'Dashboard' }).waitFor();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
   t.equal(new URL(page.url()).hash, '', 'the token leaves the address');
   await page.getByText('Busiest routes').waitFor();
   await page.getByRole('img', { name: /Requests per second: all/ }).waitFor();
@@ -35,14 +35,14 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await picture('admin-dashboard');
   await t.test('a setting', (t) => changeSetting(t, admin));
   for (const [name, word] of [
-    ['Users', /active/],
-    ['User keys', /current/],
+    ['Accounts', /active/],
+    ['Keys', /current/],
     ['Sessions', /Enter an account id/],
     ['Connected hosts', /Enter an account id/],
     ['Applications', /Unregistered hosts/],
     ['Uploads', /No open uploads/],
     ['Events', /Module|No events yet/],
-    ['Login log', /When|No login/],
+    ['Logins', /When|No login/],
     ['Audit', /ApiRPSLimit/],
     ['Actors', /No failing actors/],
     ['Catalog', /four bytes each/],
@@ -76,7 +76,7 @@ t.test('admin: the link of admin recover makes one more admin, and its page says
   t.equal(await page.getByText('first admin').count(), 0);
   t.same(await violations(), []);
   await becomeAdmin(page);
-  await linkTo(page, 'Users').click();
+  await linkTo(page, 'Accounts').click();
   const admins = page.getByRole('row').filter({ hasText: 'admin' });
   await page.getByText('yours', { exact: true }).waitFor();
   t.equal(await admins.count(), 2);
@@ -170,7 +170,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
     if (request.method() === 'POST' && request.url().endsWith('/api/staff'))
       sent.push(request.postDataJSON());
   });
-  await linkTo(page, 'Users').click();
+  await linkTo(page, 'Accounts').click();
   const row = page.getByRole('row', { name: new RegExp(person.userId) });
   await page.getByText('yours', { exact: true }).waitFor();
   t.equal(await page.getByRole('row').filter({ hasText: 'yours' }).getByText('Change').count(), 0);
@@ -241,7 +241,8 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   await page.setViewportSize({ width: 390, height: 844 });
   t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'fits a phone');
   await picture('admin-audit-narrow');
-  await linkTo(page, 'Users').click();
+  await page.getByRole('button', { name: 'Menu' }).click();
+  await linkTo(page, 'Accounts').click();
   await page.getByRole('row').nth(2).getByText('Change').click();
   await page.getByRole('dialog').getByLabel('New role').selectOption('admin');
   t.same(await violations(), []);

@@ -6,7 +6,7 @@ import t from 'tap';
 import { launch } from '../../../kit/launch.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
-import { openPage } from '../../support/pages/pages.ts';
+import { logOut, openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
@@ -84,7 +84,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await page.getByText('current').waitFor();
   t.same(await violations(), []);
   await picture('sessions');
-  await page.getByRole('button', { name: 'Log out' }).click();
+  await logOut(page);
   await page.getByRole('button', { name: 'Log in with a passkey' }).waitFor();
   t.equal(
     await page.evaluate("sessionStorage.getItem('gatehouse-agent')"),
@@ -248,7 +248,7 @@ t.test(
     t.match(complaints(), [/401/]);
     await page.getByRole('button', { name: "Log in with this browser's key" }).click();
     await page.getByText('current').waitFor();
-    await page.getByRole('button', { name: 'Log out' }).click();
+    await logOut(page);
     await page.getByRole('button', { name: "Log in with this browser's key" }).waitFor();
     t.same(complaints(), []);
   },
@@ -319,7 +319,7 @@ t.test('home: the field for a code offers passkeys in its autofill, and a chosen
   const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await part(page, 'Sessions').click();
-  await page.getByRole('button', { name: 'Log out' }).click();
+  await logOut(page);
   t.same(await violations(), []);
   // The virtual authenticator chooses the passkey at once.
   await page.getByText('Log in with a code').click();

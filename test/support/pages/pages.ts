@@ -128,6 +128,12 @@ export async function openPage(
   };
 }
 
+/** By the menu of the account. */
+export async function logOut(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /account menu$|Account$/ }).click();
+  await page.getByRole('button', { name: 'Log out' }).click();
+}
+
 /** Without host and port, whose digits a test would take for a status. */
 function pathOf(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : '';

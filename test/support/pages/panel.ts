@@ -18,7 +18,7 @@ export function linkTo(page: Page, name: string): Locator {
 /** Makes an admin in the browser that has opened the set-up link. */
 export async function becomeAdmin(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Create a passkey' }).click();
-  await page.getByRole('heading', { name: 'Dashboard' }).waitFor();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
 }
 
 /** No part of the page is reached by scrolling sideways alone. */

@@ -1,6 +1,6 @@
 /** MCP client of the page: the agent session of this tab, and JSON-RPC calls with it. */
-import { ApiError, call, refusalOf, send } from '../shared/api.js';
-import { loginHeaders } from '../shared/ed25519.js';
+import { ApiError, call, refusalOf, send } from './api.js';
+import { loginHeaders } from './ed25519.js';
 
 const KEPT = 'gatehouse-agent';
 const OWNER = 'gatehouse-agent-owner';
