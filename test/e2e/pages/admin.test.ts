@@ -241,7 +241,7 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   await page.setViewportSize({ width: 390, height: 844 });
   t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'fits a phone');
   await picture('admin-audit-narrow');
-  await page.getByRole('button', { name: 'Menu' }).click();
+  await page.getByRole('button', { name: 'Menu', exact: true }).click();
   await linkTo(page, 'Accounts').click();
   await page.getByRole('row').nth(2).getByText('Change').click();
   await page.getByRole('dialog').getByLabel('New role').selectOption('admin');

@@ -4,6 +4,7 @@ import { user } from '../../../actors/accounts/user.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import { GatewayError } from '../../../domain/errors.ts';
+import { ROLES } from '../../../domain/roles.ts';
 import {
   array,
   boolean,
@@ -11,8 +12,11 @@ import {
   int64,
   integer,
   named,
+  nullable,
   object,
+  oneOf,
   type Static,
+  text,
   utcText,
 } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
@@ -34,6 +38,8 @@ const userItem = named(
   'Account',
   object({
     id: idText(),
+    /** Null: it has chosen none. */
+    nickname: nullable(text({ examples: ['Ada'] })),
     createdUtc: utcText(),
     blocked: boolean(),
     keys: integer(),
@@ -42,6 +48,12 @@ const userItem = named(
   }),
 );
 const ofUser = object({ userId: int64('User id: decimal string') });
+/** One account: as a row of the list, with its role and what it has connected. */
+const accountItem = named(
+  'AccountRecord',
+  object({ ...userItem.properties, role: nullable(oneOf(ROLES)), hosts: integer() }),
+);
+export type AccountRow = Static<typeof userItem>;
 
 export interface AdminAccountDeps extends Pick<StaffDeps, 'staff'> {
   readonly administration: Administration;
@@ -50,12 +62,23 @@ export interface AdminAccountDeps extends Pick<StaffDeps, 'staff'> {
 export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
   return [
     usersRoute(deps.administration),
+    accountRoute(deps.staff),
     blockRoute(deps.staff),
     sessionsRoute,
     endSessionsRoute(deps.staff),
     hostsRoute,
     endHostRoute,
   ];
+}
+
+/** A page of accounts, for the list and its export. */
+export function pageOfAccounts(
+  actors: ActorSystem,
+  administration: Administration,
+  page: { readonly after: string; readonly limit: number },
+): Promise<AccountRow[]> {
+  const idsAfter = (after: string, limit: number) => administration.ids('user', after, limit);
+  return pageOf(page, idsAfter, (id) => viewUser(actors, id));
 }
 
 function usersRoute(administration: Administration): AnyRoute {
@@ -72,12 +95,29 @@ function usersRoute(administration: Administration): AnyRoute {
     limits: [],
     query: pageQuery,
     result: array(userItem),
-    handle: ({ actors, query }) =>
-      pageOf(
-        readPage(query),
-        (after, limit) => administration.ids('user', after, limit),
-        (id) => viewUser(actors, id),
-      ),
+    handle: ({ actors, query }) => pageOfAccounts(actors, administration, readPage(query)),
+  });
+}
+
+function accountRoute(staff: StaffDeps['staff']): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/account',
+    summary: 'One account, with its role and how much it has of keys, sessions, hosts and applications',
+    docs: { description: 'What the page of an account shows above its lists.' },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: ofUser,
+    result: accountItem,
+    errors: ['NotFound'],
+    async handle({ actors, query }) {
+      const userId = requireId(query.userId, 'userId');
+      const view = await viewUser(actors, userId);
+      if (view === undefined) throw new GatewayError('NotFound', 'no such user');
+      const hosts = await listHosts(actors, userId);
+      return { ...view, role: staff.effectiveRoleOf(userId) ?? null, hosts: hosts.length };
+    },
   });
 }
 
@@ -219,12 +259,13 @@ const endHostRoute = defineRoute({
   },
 });
 
-async function viewUser(actors: ActorSystem, id: string): Promise<Static<typeof userItem> | undefined> {
-  const { createdMs, blocked, keys, apps } = await actors.query(user, id, { type: 'account' });
+async function viewUser(actors: ActorSystem, id: string): Promise<AccountRow | undefined> {
+  const { createdMs, nickname, blocked, keys, apps } = await actors.query(user, id, { type: 'account' });
   if (createdMs === null) return undefined;
   const sessions = await actors.query(user, id, { type: 'sessions' });
   return {
     id,
+    nickname,
     createdUtc: toIso(createdMs),
     blocked,
     keys: keys.length,

@@ -2,6 +2,7 @@
 
 import { app } from '../../../actors/apps/app.ts';
 import type { AppFlags } from '../../../actors/apps/app-state.ts';
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import type { AppView } from '../../../domain/apps.ts';
 import { KEY_EXAMPLE } from '../../../domain/examples.ts';
@@ -19,7 +20,7 @@ import {
   text,
 } from '../../../domain/schema.ts';
 import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../../accounts/login-parts.ts';
-import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireFresh } from '../../admin/pagination.ts';
+import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
 import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import type { WebhookOwnerApi } from '../../webhooks/owner-api.ts';
@@ -33,6 +34,12 @@ const adminAppItem = named(
     oldestUndeliveredSeconds: nullable(integer()),
   }),
 );
+
+export type AdminAppRow = Static<typeof adminAppItem>;
+const appFilters = {
+  approved: optional(boolean()),
+  userId: optional(int64('Applications of this account')),
+};
 
 /** Missing fields stay unchanged. `mcpPublicKey` null removes the explicit key. */
 const change = object({
@@ -52,7 +59,27 @@ export function createAdminAppRoutes(deps: AdminAppDeps): AnyRoute[] {
   return [appsRoute(deps), updateRoute(deps)];
 }
 
-function appsRoute({ administration, webhooks }: AdminAppDeps): AnyRoute {
+/** A page of applications, for the list and its export. */
+export function pageOfApps(
+  deps: AdminAppDeps,
+  actors: ActorSystem,
+  page: { readonly after: string; readonly limit: number; readonly approved?: boolean | undefined },
+  nowMs: number,
+): Promise<AdminAppRow[]> {
+  const idsAfter = (after: string, limit: number) => deps.administration.ids('app', after, limit);
+  return pageOf(page, idsAfter, rowOf(deps, actors, page.approved, nowMs));
+}
+
+/** The row of an application; undefined where it is removed or the filter leaves it out. */
+const rowOf =
+  ({ webhooks }: AdminAppDeps, actors: ActorSystem, approved: boolean | undefined, nowMs: number) =>
+  async (id: string) => {
+    const view = await viewApp(actors, id);
+    const isShown = approved === undefined || view?.approved === approved;
+    return view === undefined || !isShown ? undefined : adminItem(view, webhooks, nowMs);
+  };
+
+function appsRoute(deps: AdminAppDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/apps',
@@ -64,18 +91,17 @@ function appsRoute({ administration, webhooks }: AdminAppDeps): AnyRoute {
     group: 'admin',
     auth: 'admin',
     limits: [],
-    query: object({ ...pageQuery.properties, approved: optional(boolean()) }),
+    query: object({ ...pageQuery.properties, ...appFilters }),
     result: array(adminAppItem),
-    handle: ({ actors, query, nowMs }) =>
-      pageOf(
-        readPage(query, PAGE_ROWS_MAX),
-        (after, limit) => administration.ids('app', after, limit),
-        async (id) => {
-          const view = await viewApp(actors, id);
-          const isShown = query.approved === undefined || view?.approved === query.approved;
-          return view === undefined || !isShown ? undefined : adminItem(view, webhooks, nowMs);
-        },
-      ),
+    errors: ['NotFound'],
+    async handle({ actors, query, nowMs }) {
+      const { userId, approved } = query;
+      const { after, limit } = readPage(query, PAGE_ROWS_MAX);
+      if (userId === undefined) return pageOfApps(deps, actors, { after, limit, approved }, nowMs);
+      const { apps } = await requireAccount(actors, requireId(userId, 'userId'));
+      const left = apps.map(({ appId }) => appId).filter((id) => after === '' || BigInt(id) > BigInt(after));
+      return pageOf({ after: '', limit }, () => left.splice(0), rowOf(deps, actors, approved, nowMs));
+    },
   });
 }
 
@@ -129,7 +155,7 @@ async function adminItem(
   view: AppView,
   webhooks: AdminAppDeps['webhooks'],
   nowMs: number,
-): Promise<Static<typeof adminAppItem>> {
+): Promise<AdminAppRow> {
   const oldestUndeliveredSeconds = await webhooks.oldestUndeliveredSeconds(view.id, nowMs);
   return { ...appItem(view), ownerId: view.ownerId, oldestUndeliveredSeconds };
 }

@@ -36,12 +36,17 @@ function pageRoute(deps: AuditDeps): AnyRoute {
     result: array(auditItem),
     errors: ['NotFound'],
     async handle({ query }) {
-      const { node } = query;
-      const isHere = node === undefined || node === deps.cluster?.node;
-      const { items, next } = isHere ? await auditPage(deps, query) : await pageElsewhere(deps, node, query);
+      const { items, next } = await auditPageOf(deps, query);
       return Reply.result(items, next === null ? [] : [['Link', linkTo(next)]]);
     },
   });
+}
+
+/** A page of the node that the query names, of this one without a name. */
+export function auditPageOf(deps: AuditDeps, query: AuditQuery): Promise<AuditAnswer> {
+  const { node } = query;
+  const isHere = node === undefined || node === deps.cluster?.node;
+  return isHere ? auditPage(deps, query) : pageElsewhere(deps, node, query);
 }
 
 async function pageElsewhere({ cluster }: AuditDeps, node: string, query: AuditQuery): Promise<AuditAnswer> {

@@ -5,6 +5,7 @@ import type { UpstreamAdministration } from '../../mcp/upstreams/servers.ts';
 import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
 import { type CatalogDeps, createAdminCatalogRoute, createAdminListsRoute } from './catalog.ts';
+import { createAdminExportRoutes } from './export.ts';
 import { createAdminKeyRoutes } from './keys.ts';
 import { createAdminMcpServerRoutes } from './mcp-servers.ts';
 import { createAdminNodesRoute } from './nodes.ts';
@@ -28,6 +29,8 @@ export interface AdminDeps {
 }
 
 export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
+  const { administration } = deps.accounts;
+  const audit = { log: administration, cluster: deps.records.auditCluster };
   return [
     ...createAdminSettingRoutes(deps.settings),
     ...createAdminAccountRoutes(deps.accounts),
@@ -41,5 +44,6 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
     createAdminListsRoute(deps.catalog),
     createAdminCatalogRoute(deps.catalog),
     ...createAdminMcpServerRoutes(deps.mcpServers),
+    ...createAdminExportRoutes({ apps: deps.apps, administration, audit }),
   ];
 }

@@ -1,5 +1,6 @@
 /** Admin JSON of keys over all accounts (spec 4.3, 5.1): search, add, set what a key may do, remove. */
 
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { ID_EXAMPLE, KEY_EXAMPLE } from '../../../domain/examples.ts';
@@ -22,7 +23,7 @@ import type { SessionContext } from '../../../domain/sessions.ts';
 import { userKeyItem, userKeySchema } from '../../accounts/account.ts';
 import { claimKey, removeUserKey, setKeyAccess } from '../../accounts/key-changes.ts';
 import { requireId } from '../../accounts/login-parts.ts';
-import { type KeyPosition, searchKeys } from '../../admin/keys.ts';
+import { type KeyPage, type KeyPosition, searchKeys } from '../../admin/keys.ts';
 import { PAGE_ROWS, PAGE_ROWS_MAX, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { clearSid } from '../../http/checks/sid-cookie.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
@@ -36,6 +37,7 @@ const item = named(
   'AccountKey',
   object({ userId: idText(), ...userKeySchema.properties, deleted: boolean() }),
 );
+export type AccountKeyItem = Static<typeof item>;
 const userId = int64('User id: decimal string');
 const keyId = int64('Key id: decimal string');
 const access = {
@@ -43,7 +45,7 @@ const access = {
   cardDavAccess: optional(boolean()),
   browserLogin: optional(boolean({ description: 'False: the key may only use MCP' })),
 };
-const keyQuery = object({
+export const keyQuery = object({
   userId: optional(int64('Keys of this account')),
   publicKey: optional(
     text({
@@ -63,10 +65,31 @@ const keyQuery = object({
   ),
   limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: '100 unless given' })),
 });
-type KeyQuery = Static<typeof keyQuery>;
+export type KeyQuery = Static<typeof keyQuery>;
 
 export function createAdminKeyRoutes(administration: Administration): AnyRoute[] {
   return [searchRoute(administration), addRoute, updateRoute, removeRoute];
+}
+
+/** A page of keys with where the next one begins, for the list and its export. Throws `InvalidInput`, `NotFound`. */
+export async function pageOfKeys(
+  actors: ActorSystem,
+  administration: Administration,
+  query: KeyQuery,
+): Promise<KeyPage> {
+  const { publicKey } = query;
+  const search = {
+    userId: query.userId === undefined ? undefined : requireId(query.userId, 'userId'),
+    publicKey,
+    deleted: query.deleted === true,
+    after: readPosition(query.after),
+    limit: query.limit ?? PAGE_ROWS,
+  };
+  if (publicKey !== undefined && decodeBase64url(publicKey) === undefined)
+    throw new GatewayError('InvalidInput', 'publicKey: expected base64url without padding');
+  if (search.userId !== undefined) await requireAccount(actors, search.userId);
+  const accountIds = (after: string, limit: number) => administration.ids('user', after, limit);
+  return searchKeys({ actors, accountIds }, search);
 }
 
 /** The header `Link` (RFC 8288) names the next page, because a page may read many accounts without a match. */
@@ -87,20 +110,8 @@ function searchRoute(administration: Administration): AnyRoute {
     result: array(item),
     errors: ['NotFound'],
     async handle({ actors, session, query }) {
-      const { publicKey } = query;
-      const search = {
-        userId: query.userId === undefined ? undefined : requireId(query.userId, 'userId'),
-        publicKey,
-        deleted: query.deleted === true,
-        after: readPosition(query.after),
-        limit: query.limit ?? PAGE_ROWS,
-      };
-      if (publicKey !== undefined && decodeBase64url(publicKey) === undefined)
-        throw new GatewayError('InvalidInput', 'publicKey: expected base64url without padding');
-      if (search.userId !== undefined) await requireAccount(actors, search.userId);
-      const accountIds = (after: string, limit: number) => administration.ids('user', after, limit);
-      const { rows, next } = await searchKeys({ actors, accountIds }, search);
-      const items = rows.map((row) => itemOf(row.userId, row.key, session));
+      const { rows, next } = await pageOfKeys(actors, administration, query);
+      const items = rows.map((row) => keyItem(row.userId, row.key, session));
       return Reply.result(items, next === undefined ? [] : [['Link', linkTo(query, next)]]);
     },
   });
@@ -127,7 +138,7 @@ const addRoute = defineRoute({
     requireFresh(context);
     const { body, session } = context;
     const owner = requireId(body.userId, 'userId');
-    return itemOf(owner, await claimKey(context, owner, body), session);
+    return keyItem(owner, await claimKey(context, owner, body), session);
   },
 });
 
@@ -152,7 +163,7 @@ const updateRoute = defineRoute({
     const { body, session, site } = context;
     const owner = requireId(body.userId, 'userId');
     const { key, currentClosed } = await setKeyAccess(context, body.keyId, body, owner);
-    return Reply.result(itemOf(owner, key, session), currentClosed ? clearSid(site.secureCookies) : []);
+    return Reply.result(keyItem(owner, key, session), currentClosed ? clearSid(site.secureCookies) : []);
   },
 });
 
@@ -177,7 +188,7 @@ const removeRoute = defineRoute({
   },
 });
 
-function itemOf(owner: string, key: UserKey, session: SessionContext): Static<typeof item> {
+export function keyItem(owner: string, key: UserKey, session: SessionContext): AccountKeyItem {
   const own = userKeyItem(key, session.keyId);
   return { userId: owner, ...own, deleted: hasFlag(key.flags, KeyFlag.Deleted) };
 }
@@ -192,9 +203,14 @@ function readPosition(after: string | undefined): KeyPosition | undefined {
   return key === undefined ? position : { ...position, keyId: requireId(key, 'after') };
 }
 
+/** Of the query of the next page. */
+export function afterOf({ userId, keyId }: KeyPosition): string {
+  return keyId === undefined ? userId : `${userId}.${keyId}`;
+}
+
 function linkTo(query: KeyQuery, next: KeyPosition): string {
-  const after = next.keyId === undefined ? next.userId : `${next.userId}.${next.keyId}`;
   const fields = new URLSearchParams();
-  for (const [field, value] of Object.entries({ ...query, after })) fields.set(field, String(value));
+  for (const [field, value] of Object.entries({ ...query, after: afterOf(next) }))
+    fields.set(field, String(value));
   return `<${PATH}?${fields}>; rel="next"`;
 }

@@ -1,0 +1,225 @@
+/** Lists of the panel as CSV files: accounts, keys, applications and the audit log, with the filters of their pages. */
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import { object, type TSchema, text } from '../../../domain/schema.ts';
+import type { SessionContext } from '../../../domain/sessions.ts';
+import { type AuditDeps, type AuditQuery, auditQuery } from '../../admin/audit-pages.ts';
+import { type Cell, CsvExports, EXPORT_ROWS_MAX, type RowPages } from '../../admin/csv.ts';
+import { PAGE_ROWS_MAX } from '../../admin/pagination.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
+import { type AccountRow, pageOfAccounts } from './accounts.ts';
+import { type AdminAppDeps, type AdminAppRow, pageOfApps } from './apps.ts';
+import { auditPageOf } from './audit.ts';
+import { type AccountKeyItem, afterOf, type KeyQuery, keyItem, keyQuery, pageOfKeys } from './keys.ts';
+
+type Context = RouteContext<unknown, unknown, SessionContext>;
+
+export interface ExportDeps {
+  readonly apps: AdminAppDeps;
+  readonly audit: AuditDeps;
+  readonly administration: Administration;
+}
+
+/** A list: the name of its file, its columns and its pages. */
+interface List<Row> {
+  readonly name: string;
+  readonly summary: string;
+  readonly columns: Readonly<Record<string, (row: Row) => Cell>>;
+  readonly errors: AnyRoute['errors'] & {};
+}
+
+const ACCOUNTS: List<AccountRow> = {
+  name: 'accounts',
+  summary: 'All accounts as CSV, in the order of their ids',
+  columns: {
+    id: ({ id }) => id,
+    nickname: ({ nickname }) => nickname,
+    created: ({ createdUtc }) => createdUtc,
+    blocked: ({ blocked }) => blocked,
+    keys: ({ keys }) => keys,
+    sessions: ({ sessions }) => sessions,
+    applications: ({ apps }) => apps,
+  },
+  errors: ['Overloaded'],
+};
+
+const KEYS: List<AccountKeyItem> = {
+  name: 'keys',
+  summary: 'Keys as CSV, with the filters of their list',
+  columns: {
+    account: ({ userId }) => userId,
+    id: ({ id }) => id,
+    name: ({ name }) => name ?? null,
+    kind: ({ keyType }) => keyType,
+    publicKey: ({ publicKey }) => publicKey,
+    added: ({ utcCreate }) => utcCreate,
+    used: ({ lastUsedUtc }) => lastUsedUtc ?? null,
+    mcpAccess: ({ mcpAccess }) => mcpAccess,
+    cardDavAccess: ({ cardDavAccess }) => cardDavAccess,
+    browserLogin: ({ browserLogin }) => browserLogin,
+    proven: ({ proven }) => proven,
+    removed: ({ deleted }) => deleted,
+  },
+  errors: ['Overloaded', 'NotFound'],
+};
+
+const APPS: List<AdminAppRow> = {
+  name: 'applications',
+  summary: 'All applications as CSV, in the order of their ids',
+  columns: {
+    id: ({ id }) => id,
+    name: ({ name }) => name,
+    address: ({ url }) => url,
+    owner: ({ ownerId }) => ownerId,
+    approved: ({ approved }) => approved,
+    mcpEnabled: ({ mcpEnabled }) => mcpEnabled,
+    disabled: ({ disabled }) => disabled,
+    webhook: ({ webhookUrl }) => webhookUrl ?? null,
+    delivered: (row) => row.success_count,
+    failed: (row) => row.failed_count,
+    oldestUndeliveredSeconds: (row) => row.oldestUndeliveredSeconds,
+  },
+  errors: ['Overloaded'],
+};
+
+type AuditRow = Awaited<ReturnType<typeof auditPageOf>>['items'][number];
+const AUDIT: List<AuditRow> = {
+  name: 'audit',
+  summary: 'The audit log as CSV, the newest first, with the filters of its list',
+  columns: {
+    time: ({ utc }) => utc,
+    event: ({ event }) => event,
+    ring: ({ ring }) => ring,
+    account: ({ userId }) => userId,
+    node: ({ node }) => node,
+    details: ({ fields }) => JSON.stringify(fields),
+  },
+  errors: ['Overloaded', 'NotFound'],
+};
+
+export function createAdminExportRoutes(deps: ExportDeps): AnyRoute[] {
+  const { administration } = deps;
+  const exports = new CsvExports();
+  const keyFilters = withoutPages(keyQuery);
+  const auditFilters = withoutPages(auditQuery);
+  return [
+    route(exports, ACCOUNTS, object({}), ({ actors }) =>
+      byId(
+        ({ id }) => id,
+        (page) => pageOfAccounts(actors, administration, page),
+      ),
+    ),
+    route(exports, KEYS, keyFilters, ({ actors, session, query }) =>
+      keyPages(actors, administration, query as KeyQuery, session),
+    ),
+    route(exports, APPS, object({}), ({ actors, nowMs }) =>
+      byId(
+        ({ id }) => id,
+        (page) => pageOfApps(deps.apps, actors, page, nowMs),
+      ),
+    ),
+    route(exports, AUDIT, auditFilters, ({ query }) => auditPages(deps.audit, query as AuditQuery)),
+  ];
+}
+
+/** The filters of a list, without the fields that name a page. */
+function withoutPages<T extends TSchema & { properties: Record<string, TSchema> }>(query: T) {
+  const { after: _, before: __, limit: ___, calls: ____, ...filters } = query.properties;
+  return object(filters);
+}
+
+function route<Row>(
+  exports: CsvExports,
+  { name, summary, columns, errors }: List<Row>,
+  query: ReturnType<typeof object>,
+  pagesOf: (context: Context) => AsyncGenerator<readonly Row[]>,
+): AnyRoute {
+  const titles = Object.keys(columns);
+  const cells = Object.values(columns);
+  return defineRoute({
+    method: 'GET',
+    path: `/ProxyAdmin/api/export/${name}`,
+    summary,
+    docs: {
+      description: `Streamed, at most ${EXPORT_ROWS_MAX} rows; a last line says where the list has more. A text that a spreadsheet would run as a formula begins with an apostrophe. The export is in the audit log.`,
+      answers: {
+        200: {
+          description: 'The file',
+          type: 'text/csv',
+          schema: text({ description: 'Lines of RFC 4180', examples: [`${titles.join(',')}\r\n`] }),
+        },
+      },
+      sends: ['Content-Disposition', 'Cache-Control'],
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query,
+    errors,
+    async handle(context) {
+      const pages = pagesOf(context as Context);
+      // The first page is read before the answer begins, so that a refused filter is an error of its own.
+      const first = await pages.next();
+      const reply = exports.reply(`${name}.csv`, titles, rowsOf(first, pages, cells));
+      const { nowMs, session, client, query: filter } = context;
+      const fields = { by: session.userId, address: client.address, list: name, ...(filter as object) };
+      const record = { utcMs: nowMs, event: 'list_exported', userId: session.userId, fields } as const;
+      try {
+        await context.actors.auditFirst(record);
+      } catch (error) {
+        reply.source.lost();
+        throw error;
+      }
+      return reply;
+    },
+  });
+}
+
+async function* rowsOf<Row>(
+  first: IteratorResult<readonly Row[]>,
+  rest: AsyncGenerator<readonly Row[]>,
+  cells: readonly ((row: Row) => Cell)[],
+): RowPages {
+  const shown = (rows: readonly Row[]) => rows.map((row) => cells.map((cell) => cell(row)));
+  if (first.done === true) return;
+  yield shown(first.value);
+  for await (const rows of rest) yield shown(rows);
+}
+
+/** Pages of a list in the order of ids. */
+async function* byId<Row>(
+  idOf: (row: Row) => string,
+  pageAfter: (page: { readonly after: string; readonly limit: number }) => Promise<readonly Row[]>,
+): AsyncGenerator<readonly Row[]> {
+  for (let after = ''; ; ) {
+    const rows = await pageAfter({ after, limit: PAGE_ROWS_MAX });
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE_ROWS_MAX) return;
+    after = idOf(last);
+  }
+}
+
+async function* keyPages(
+  actors: ActorSystem,
+  administration: Administration,
+  filter: KeyQuery,
+  session: SessionContext,
+): AsyncGenerator<readonly AccountKeyItem[]> {
+  let query: KeyQuery = { ...filter, limit: PAGE_ROWS_MAX };
+  for (;;) {
+    const { rows, next } = await pageOfKeys(actors, administration, query);
+    yield rows.map(({ userId, key }) => keyItem(userId, key, session));
+    if (next === undefined) return;
+    query = { ...query, after: afterOf(next) };
+  }
+}
+
+async function* auditPages(deps: AuditDeps, filter: AuditQuery): AsyncGenerator<readonly AuditRow[]> {
+  let query: AuditQuery | null = { ...filter, limit: PAGE_ROWS_MAX };
+  while (query !== null) {
+    const { items, next }: Awaited<ReturnType<typeof auditPageOf>> = await auditPageOf(deps, query);
+    yield items;
+    query = next;
+  }
+}

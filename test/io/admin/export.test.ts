@@ -1,0 +1,73 @@
+/** Exports of the panel over HTTP, and one account with its applications. */
+import t, { type Test } from 'tap';
+import { request } from 'undici';
+import { cookie } from '../../support/account.ts';
+import { SHOP, startAdmin } from '../../support/admin.ts';
+
+async function start(t: Test) {
+  const fixture = await startAdmin();
+  t.teardown(fixture.stop);
+  const csv = async (path: string) => {
+    const { statusCode, headers, body } = await request(`${fixture.http.url}/ProxyAdmin/api/export/${path}`, {
+      headers: cookie(fixture.admin.sid),
+    });
+    return { status: statusCode, headers, text: await body.text() };
+  };
+  return { ...fixture, csv };
+}
+
+const linesOf = (text: string) => text.replace('\uFEFF', '').trimEnd().split('\r\n');
+
+t.test('admin: accounts, keys and applications are exported as CSV, a formula as a text', async (t) => {
+  const { csv, admin, owner, register } = await start(t);
+  const appId = await register({ ...SHOP, name: '=1+1' });
+  const accounts = await csv('accounts');
+  t.equal(accounts.status, 200);
+  t.match(accounts.headers['content-type'], /^text\/csv; charset=utf-8/);
+  t.equal(accounts.headers['content-disposition'], 'attachment; filename="accounts.csv"');
+  t.equal(accounts.headers['cache-control'], 'no-store');
+  const [head, ...rows] = linesOf(accounts.text);
+  t.equal(head, 'id,nickname,created,blocked,keys,sessions,applications');
+  t.same(rows.map((row) => row.split(',')[0]).sort(), [admin.userId, owner.userId].sort());
+  t.match(
+    rows.find((row) => row.startsWith(owner.userId)),
+    /Z,false,1,1,1$/,
+  );
+  const apps = linesOf((await csv('applications')).text);
+  t.match(
+    apps.find((row) => row.startsWith(appId)),
+    new RegExp(`^${appId},'=1\\+1,`),
+  );
+  const keys = linesOf((await csv(`keys?userId=${owner.userId}`)).text);
+  t.equal(keys.length, 2, 'the keys of this account alone');
+  t.equal(keys[1]?.split(',')[0], owner.userId);
+});
+
+t.test('admin: the audit log is exported with its filters, and has the export itself', async (t) => {
+  const { csv, admin } = await start(t);
+  t.equal((await csv('accounts')).status, 200);
+  const [head, ...rows] = linesOf((await csv('audit?event=list_exported')).text);
+  t.equal(head, 'time,event,ring,account,node,details');
+  t.equal(rows.length, 1, 'the export before this one');
+  t.match(rows[0], new RegExp(`,list_exported,admin,${admin.userId},,"\\{.*""list"":""accounts""`));
+});
+
+t.test('admin: an export with an invalid filter is refused before the file begins', async (t) => {
+  const { csv } = await start(t);
+  t.equal((await csv('keys?userId=99')).status, 404);
+  t.equal((await csv('keys?publicKey=%21')).status, 400);
+  t.equal((await csv('audit?from=2026-02-02T00:00:00Z&to=2026-01-01T00:00:00Z')).status, 400);
+});
+
+t.test('admin: one account has its role and counts, and its applications are a list', async (t) => {
+  const { ask, admin, owner, register } = await start(t);
+  const appId = await register();
+  const { result } = await ask(`account?userId=${owner.userId}`);
+  t.match(result, { id: owner.userId, blocked: false, keys: 1, sessions: 1, apps: 1, hosts: 0, role: null, nickname: null });
+  t.match((await ask(`account?userId=${admin.userId}`)).result, { role: 'admin' });
+  t.equal((await ask('account?userId=99')).status, 404);
+  t.match((await ask(`apps?userId=${owner.userId}`)).result, [{ id: appId, ownerId: owner.userId }]);
+  t.same((await ask(`apps?userId=${owner.userId}&after=${appId}`)).result, [], 'after the last one');
+  t.same((await ask(`apps?userId=${admin.userId}`)).result, []);
+  t.equal((await ask('apps?userId=99')).status, 404);
+});
