@@ -63,7 +63,16 @@ t.test('admin: one account has its role and counts, and its applications are a l
   const { ask, admin, owner, register } = await start(t);
   const appId = await register();
   const { result } = await ask(`account?userId=${owner.userId}`);
-  t.match(result, { id: owner.userId, blocked: false, keys: 1, sessions: 1, apps: 1, hosts: 0, role: null, nickname: null });
+  t.match(result, {
+    id: owner.userId,
+    blocked: false,
+    keys: 1,
+    sessions: 1,
+    apps: 1,
+    hosts: 0,
+    role: null,
+    nickname: null,
+  });
   t.match((await ask(`account?userId=${admin.userId}`)).result, { role: 'admin' });
   t.equal((await ask('account?userId=99')).status, 404);
   t.match((await ask(`apps?userId=${owner.userId}`)).result, [{ id: appId, ownerId: owner.userId }]);

@@ -20,7 +20,14 @@ import {
   text,
 } from '../../../domain/schema.ts';
 import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../../accounts/login-parts.ts';
-import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
+import {
+  PAGE_ROWS_MAX,
+  pageOf,
+  pageQuery,
+  readPage,
+  requireAccount,
+  requireFresh,
+} from '../../admin/pagination.ts';
 import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
 import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import type { WebhookOwnerApi } from '../../webhooks/owner-api.ts';
