@@ -6,23 +6,23 @@ export const EXPORT_ROWS_MAX = 100_000;
 /** Exports of this node that run at a time. */
 export const EXPORTS_MAX = 4;
 
-export type Cell = string | number | boolean | null;
+export type CsvCell = string | number | boolean | null;
 /** Rows in pieces of at most a page, so that memory holds one page. */
-export type RowPages = AsyncIterator<readonly (readonly Cell[])[]>;
+export type RowPages = AsyncIterator<readonly (readonly CsvCell[])[]>;
 
 /** What a spreadsheet takes for a formula: these at the start, also behind a tab or a carriage return. */
 const FORMULA = /^[=+\-@\t\r]/;
 const NEEDS_QUOTES = /[",\r\n]/;
 
 /** A text that may be a formula gets an apostrophe in front; numbers and dates are written as they are. */
-export function csvCell(cell: Cell): string {
+export function csvCell(cell: CsvCell): string {
   if (cell === null) return '';
   if (typeof cell !== 'string') return String(cell);
   const text = FORMULA.test(cell) ? `'${cell}` : cell;
   return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-export const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
+export const csvLine = (cells: readonly CsvCell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
 
 /** Says at the end of a file that it is not the whole list. */
 const REST = csvLine([`The list has more rows. An export has at most ${EXPORT_ROWS_MAX}.`]);

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import {
-  type Cell,
+  type CsvCell,
   CsvExports,
   csvCell,
   csvLine,
@@ -30,7 +30,7 @@ t.test('csv: quotes, commas and line ends are within quotes; null is empty', asy
 async function* pagesOf(
   count: number,
   size: number,
-): RowPages & AsyncGenerator<readonly (readonly Cell[])[]> {
+): RowPages & AsyncGenerator<readonly (readonly CsvCell[])[]> {
   for (let at = 0; at < count; at += size)
     yield Array.from({ length: Math.min(size, count - at) }, (_, row) => [at + row]);
 }
@@ -121,7 +121,7 @@ t.test('csv: a page that fails cuts the answer, so that a part never passes for 
     [new GatewayError('JournalUnavailable'), 'JournalUnavailable'],
     [new Error('a bug'), 'InternalError'],
   ] as const) {
-    const failing = async function* (): RowPages & AsyncGenerator<readonly (readonly Cell[])[]> {
+    const failing = async function* (): RowPages & AsyncGenerator<readonly (readonly CsvCell[])[]> {
       yield [[1]];
       throw error;
     };

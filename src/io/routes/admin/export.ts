@@ -4,7 +4,7 @@ import type { Administration } from '../../../actors/runtime/administration.ts';
 import { object, type TSchema, text } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { type AuditDeps, type AuditQuery, auditQuery } from '../../admin/audit-pages.ts';
-import { type Cell, CsvExports, EXPORT_ROWS_MAX, type RowPages } from '../../admin/csv.ts';
+import { type CsvCell, CsvExports, EXPORT_ROWS_MAX, type RowPages } from '../../admin/csv.ts';
 import { PAGE_ROWS_MAX } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
 import { type AccountRow, pageOfAccounts } from './accounts.ts';
@@ -14,7 +14,7 @@ import { type AccountKeyItem, afterOf, type KeyQuery, keyItem, keyQuery, pageOfK
 
 type Context = RouteContext<unknown, unknown, SessionContext>;
 
-export interface ExportDeps {
+interface ExportDeps {
   readonly apps: AdminAppDeps;
   readonly audit: AuditDeps;
   readonly administration: Administration;
@@ -24,7 +24,7 @@ export interface ExportDeps {
 interface List<Row> {
   readonly name: string;
   readonly summary: string;
-  readonly columns: Readonly<Record<string, (row: Row) => Cell>>;
+  readonly columns: Readonly<Record<string, (row: Row) => CsvCell>>;
   readonly errors: AnyRoute['errors'] & {};
 }
 
@@ -178,7 +178,7 @@ function route<Row>(
 async function* rowsOf<Row>(
   first: IteratorResult<readonly Row[]>,
   rest: AsyncGenerator<readonly Row[]>,
-  cells: readonly ((row: Row) => Cell)[],
+  cells: readonly ((row: Row) => CsvCell)[],
 ): RowPages {
   const shown = (rows: readonly Row[]) => rows.map((row) => cells.map((cell) => cell(row)));
   if (first.done === true) return;
