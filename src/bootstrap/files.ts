@@ -31,6 +31,7 @@ import { newRequestId } from '../io/observability/request-ids.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
 import { folderFault, makeFolder } from './data-directory.ts';
+import { type FileServers, fileServersOf } from './storage/file-servers.ts';
 
 /**
  * Separate from the threads that verify logins, because a hanging disk blocks the threads that write to it. One thread
@@ -80,6 +81,7 @@ export interface FileTransport {
   };
   /** Parts of v1 uploads. */
   readonly uploads: PartUploads;
+  readonly servers: FileServers;
   /** Continues the work of an earlier run. Must resolve before the first request. `node`: see `recoverUploads`. */
   recover(node?: RecoveryOptions['node']): Promise<void>;
   /** Notes that all received bytes are complete, so the next run need not check them. */
@@ -124,16 +126,20 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
         // nginx knows no quota that is shared by a person's downloads.
         isUsed: () => settings.get(QUOTA_SETTING[direction]) === 0,
       },
+      // Chunks and checksums are headers of v1, which a storage does not send.
+      mayRedirect: () => direction === 'download' && settings.get(QUOTA_SETTING[direction]) === 0,
       onFault: (message, error) => log.write('downloadFailed', { detail: message, err: error }),
     });
   const v1 = downloadsOf('v1Download');
   const v2 = downloadsOf('download');
+  const servers = fileServersOf(storage, log);
   const uploads = new PartUploads({ storage, receiver, throttle });
   return {
     storage,
     chatFiles,
     ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
     uploads,
+    servers,
     async recover(node) {
       const actors = options.actors();
       const { administration } = actors;
@@ -158,6 +164,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       v2Downloads: v2.counters(),
     }),
     async close() {
+      servers.leave();
       throttle.close();
       await workers.close();
       await storage.close();

@@ -105,6 +105,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const dashboard = new Dashboard(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
+  await files.servers.enter();
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const logId = cluster?.pgLog.logId;

@@ -224,10 +224,11 @@ function downloadReadings({ files }: MetricSources) {
     gatehouse_download_buffers: byVersion(({ buffers: { large, small } }) => ({ large, small })),
     gatehouse_download_answers_buffered: byVersion(({ buffers }) => buffers.answers),
     gatehouse_downloads_refused_total: byVersion(({ buffers }) => buffers.refused),
-    gatehouse_downloads_total: byVersion(({ whole, streamed, handedOver }) => ({
+    gatehouse_downloads_total: byVersion(({ whole, streamed, handedOver, redirected }) => ({
       whole,
       streamed,
       handed_over: handedOver,
+      redirected,
     })),
     gatehouse_downloads_broken_total: byVersion(({ broken }) => broken),
   } satisfies Partial<MetricReadings>;

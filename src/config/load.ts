@@ -11,6 +11,7 @@ import {
   type ModuleConfiguration,
 } from '../domain/config/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
+import { resolveFileServer } from '../domain/config/file-servers.ts';
 import { keysBelow } from '../domain/config/keys.ts';
 import { resolveMcpServer } from '../domain/config/mcp-servers.ts';
 import { customRows } from '../domain/custom-rows.ts';
@@ -262,7 +263,9 @@ function resolve(
       origins: file.Fido2?.origins,
     },
     localFileStoragePath: file.LocalFileStoragePath,
-    fileServers: file.FileServers ?? {},
+    fileServers: Object.fromEntries(
+      Object.entries(file.FileServers ?? {}).map(([above, server]) => [above, resolveFileServer(server)]),
+    ),
     sendfileBehind: file.SendfileBehind,
     settings,
     webhookAllow: file.WebhookAllow ?? (production ? [] : LOOPBACK_RANGES),

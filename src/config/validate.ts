@@ -122,6 +122,7 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['Fido2.origins.*', (value) => (isPageOrigin(value) ? isOrigin(value) : undefined)],
   ['FileServers.!', isThreshold],
   ['FileServers.*.Host', isUrl],
+  ['FileServers.*.S3.Endpoint', isUrl],
   ['SendfileBehind.header', isFreeField],
   ['WebhookAllow.*', isRange],
   ['AllowedOrigins.*', isOrigin],
@@ -155,6 +156,7 @@ export function valueFaults(file: unknown): Fault[] {
     ...faults,
     ...oauthFaults(file),
     ...mcpServerFaults(file),
+    ...fileServerFaults(file),
     ...proxyFaults(file),
     ...portFaults(file),
     ...publicFaults(file),
@@ -192,6 +194,21 @@ function contactSyncFaults(file: unknown): Fault[] {
     path: `Modules.${name}.contactSync`,
     message: 'another module has it: contacts are synced with one',
   }));
+}
+
+/** A server is one thing. The host name of a bucket is below that of its endpoint, and below an address there is none. */
+function fileServerFaults(file: unknown): Fault[] {
+  return Object.entries(sectionOf(file, 'FileServers')).flatMap(([above, server]) => {
+    const path = `FileServers.${above}`;
+    if (!isRecord(server)) return [];
+    if ((server['Host'] === undefined) === (server['S3'] === undefined))
+      return [{ path, message: 'needs Host or S3, and not both' }];
+    const { Endpoint: endpoint, PathStyle: pathStyle } = sectionOf(server, 'S3');
+    const host = URL.canParse(String(endpoint)) ? new URL(String(endpoint)).hostname : '';
+    return pathStyle === true || !ipaddr.isValid(host.replace(/^\[|\]$/g, ''))
+      ? []
+      : [{ path: `${path}.S3.PathStyle`, message: 'must be true: the Endpoint is an address' }];
+  });
 }
 
 function sectionOf(file: unknown, key: string): Readonly<Record<string, unknown>> {

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { sortedJson } from '../raw-json.ts';
 import type { Configuration } from './configuration.ts';
+import { withoutKeys } from './file-servers.ts';
 
 /** SHA-256 of the agreed keys. The order of keys within an object has no effect. */
 export function agreementOf(configuration: Configuration): Uint8Array {
@@ -13,7 +14,9 @@ export function agreementOf(configuration: Configuration): Uint8Array {
     project,
     baseUrl,
     fido2,
-    fileServers,
+    fileServers: Object.fromEntries(
+      Object.entries(fileServers).map(([above, server]) => [above, withoutKeys(server)]),
+    ),
     publicKeys: [...admin.publicKeys].sort(),
     allowedOrigins: [...allowedOrigins].sort(),
     modules: Object.keys(modules).sort(),

@@ -3,6 +3,7 @@
 import { LOOPBACK_RANGES } from '../limits/networks.ts';
 import { KNOWN_PRIVATE_REDIRECTS } from '../oauth/clients.ts';
 import type { SettingName, SettingValue } from '../settings/settings.ts';
+import { BUCKET_DEFAULTS, type FileServerConfiguration } from './file-servers.ts';
 import type { McpServerConfiguration } from './mcp-servers.ts';
 
 /** Modules of the built-in tools and of the sandbox. A configuration may name others. */
@@ -50,6 +51,7 @@ export const DEFAULTS = {
   'Fido2.serverName': 'Gatehouse',
   'Fido2.timestampDriftTolerance': 300_000,
   'Fido2.serverIcon': '',
+  ...BUCKET_DEFAULTS,
   'Admin.allow': LOOPBACK_RANGES,
   'Secrets.sealKeyLost': false,
   'Cluster.listen': '127.0.0.1:0',
@@ -148,7 +150,7 @@ export interface Configuration {
     readonly origins: readonly string[] | undefined;
   };
   readonly localFileStoragePath: string | undefined;
-  readonly fileServers: Readonly<Record<string, { readonly Host: string }>>;
+  readonly fileServers: Readonly<Record<string, FileServerConfiguration>>;
   /** Undefined: the gateway sends the bytes of every download. */
   readonly sendfileBehind: { readonly header: string; readonly prefix: string } | undefined;
   readonly settings: Readonly<Partial<Record<SettingName, SettingValue>>>;

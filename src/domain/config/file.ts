@@ -16,6 +16,7 @@ import {
   unknown,
 } from '../schema.ts';
 import { ASKED_METHODS } from './configuration.ts';
+import { fileServerSchema } from './file-servers.ts';
 import { mcpServerSchema } from './mcp-servers.ts';
 import { oauthKeys } from './oauth-keys.ts';
 import { closed, logSchema, telemetrySchema, url } from './observability.ts';
@@ -187,14 +188,10 @@ export const configurationSchema = object(
       text({ minLength: 1, description: 'Folder of file bytes; wins over FileServers.' }),
     ),
     FileServers: optional(
-      record(
-        text({ pattern: '^[0-9]+$', form: 'a number' }),
-        object({ Host: url('Storage server.') }, closed),
-        {
-          description:
-            'Storage servers by threshold, `{"0": {"Host": "http://…"}}`: a file is on the server with the highest threshold below its id (spec 4.8).',
-        },
-      ),
+      record(text({ pattern: '^[0-9]+$', form: 'a number' }), fileServerSchema, {
+        description:
+          'Storage servers by threshold, `{"0": {"Host": "http://…"}}`: a file is on the server with the highest threshold below its id (spec 4.8). Each has `Host` or `S3`.',
+      }),
     ),
     SendfileBehind: optional(
       object(

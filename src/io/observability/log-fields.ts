@@ -93,6 +93,7 @@ export const LOG_FIELDS = {
   table: field('string', 'Table of the journal.'),
   tools: field('number', 'Tools that are served.'),
   traceparent: field('string', 'W3C Trace Context: of the caller, or of the span of a sampled request.'),
+  transfers: field('number', 'Transfers of files in parts.'),
   type: field('string', 'Type of the event.'),
   uploads: field('number', 'Uploads that an earlier run left open.'),
   userAgent: field('string', 'The `User-Agent` of the caller.'),

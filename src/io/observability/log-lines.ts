@@ -174,6 +174,11 @@ export const PROGRAM_LINES = {
     'Of a node: parts that no upload uses stay until its next start.',
     'err',
   ),
+  transfersEnded: info(
+    'transfers ended',
+    'Transfers to a bucket that were begun more than a day ago and never finished.',
+    'transfers',
+  ),
   uploadsRecovered: info(
     'uploads recovered',
     'Uploads of an earlier run.',

@@ -202,9 +202,9 @@ const transfers = {
   ),
   gatehouse_downloads_total: counter(
     'answers',
-    'Downloads sent: whole at once, streamed, or handed over to the proxy in front.',
+    'Downloads sent: whole at once, streamed, handed over to the proxy in front, or redirected to an object storage.',
     version,
-    label('outcome', ['whole', 'streamed', 'handed_over']),
+    label('outcome', ['whole', 'streamed', 'handed_over', 'redirected']),
   ),
   gatehouse_downloads_broken_total: counter('answers', 'Downloads that the gateway broke off.', version),
 };

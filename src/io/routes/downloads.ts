@@ -146,7 +146,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
       description:
         'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id needs a login, one that proved its key unless `McpBasicPersonalReads` is true; `FileDownloadByIdEnabled` opens ids to all.',
       reads: DOWNLOAD_READS,
-      sends: DOWNLOAD_SENDS,
+      sends: [...DOWNLOAD_SENDS, 'Location'],
       params: {
         idOrCode: text({ description: 'Code of the file, or its id', examples: ['f7Qm2Kx9Zt4Lw8Vb'] }),
       },
@@ -157,7 +157,10 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     limits: [],
     // A code opens its file for its holder (spec 4.7 rule 2).
     secretPath: true,
-    bytes: BYTES,
+    bytes: {
+      ...BYTES,
+      307: 'Location: a link of 60 s to the bytes at the object storage (RedirectDownloads)',
+    },
     errors: ['SessionNotFound', ...ERRORS],
     // A code opens its file without a session, so an expired bearer is ignored (spec 4.7 rule 3).
     ignoresStaleBearer: ({ idOrCode = '' }) => deps.fileCodes.read(idOrCode)?.by !== 'id',

@@ -25,6 +25,11 @@ import { createFileSource, type Pace, readWhole, UNREAD_MS, WHOLE_BODY_BYTES } f
 
 /** Below this the gateway sends faster than a second server opens the file. */
 const HANDED_OVER_BYTES_MIN = 64 * 1024;
+/** A link is short-lived, and opens the file for all who have it. */
+const NOT_STORED: HeaderList = [
+  ['Cache-Control', 'no-store'],
+  ['Referrer-Policy', 'no-referrer'],
+];
 /** Ranges that nginx reads as the gateway does; of malformed ones it makes 416. */
 const PLAIN_RANGE = /^bytes=(?:[0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$/;
 
@@ -36,12 +41,14 @@ interface SendingProxy {
 }
 
 interface DownloadOptions {
-  readonly storage: Pick<FileStorage, 'open' | 'openKept' | 'pathBelowRoot'>;
+  readonly storage: Pick<FileStorage, 'open' | 'openKept' | 'pathBelowRoot' | 'linkTo'>;
   readonly buffers: SendBuffers;
   /** A stream under the bandwidth limiter, one per answer. */
   readonly pace: (owner: StreamOwner) => Pace;
   /** A proxy in front that sends files itself (`SendfileBehind`). */
   readonly proxy?: SendingProxy | undefined;
+  /** Clients may be sent to the storage itself. Read for every download. */
+  readonly mayRedirect?: () => boolean;
   /** How long a client may read nothing; `UNREAD_MS` unless given. */
   readonly unreadMs?: number;
   /** A body was aborted by the gateway. */
@@ -58,10 +65,11 @@ export interface DownloadForm {
 
 export interface DownloadCounters {
   readonly buffers: SendBufferCounters;
-  /** Answers that were sent whole, those that were streamed, and those whose bytes a proxy sent. */
+  /** Answers that were sent whole, those that were streamed, and those whose bytes a proxy or the storage sent. */
   readonly whole: number;
   readonly streamed: number;
   readonly handedOver: number;
+  readonly redirected: number;
   /** Bodies that the gateway aborted. */
   readonly broken: number;
 }
@@ -92,7 +100,7 @@ type DownloadRequest = Pick<
 
 export class Downloads {
   readonly #options: DownloadOptions;
-  readonly #counters = { whole: 0, streamed: 0, handedOver: 0, broken: 0 };
+  readonly #counters = { whole: 0, streamed: 0, handedOver: 0, redirected: 0, broken: 0 };
 
   constructor(options: DownloadOptions) {
     this.#options = options;
@@ -138,10 +146,11 @@ export class Downloads {
   #reply(
     stored: StoredFile,
     request: DownloadRequest,
-    { fileId, ownerId, sizeBytes }: ChatFile,
+    file: ChatFile,
     content: Content,
   ): Reply | Promise<Reply> {
     const { status, contentType, headers, lengthBytes } = content;
+    const { fileId, ownerId, sizeBytes } = file;
     if (stored.sizeBytes !== sizeBytes) {
       stored.close();
       // Storage and chat module disagree: a fault of the deployment, which the log has to show.
@@ -150,6 +159,12 @@ export class Downloads {
     if (request.method === 'HEAD') {
       stored.close();
       return new Reply(status, null, contentType, headers, { lengthBytes });
+    }
+    const link = this.#linkFor(file, content);
+    if (link !== undefined) {
+      stored.close();
+      this.#counters.redirected += 1;
+      return new Reply(307, null, undefined, [['Location', link], ...NOT_STORED]);
     }
     const pace = this.#options.pace({ userId: request.session?.userId, address: request.client.address });
     const path = request.proxySendsFiles
@@ -162,6 +177,22 @@ export class Downloads {
     if (pace.charge(lengthBytes)) return this.#whole(stored, content, pace);
     request.onAbort(() => pace.leave());
     return pace.paid().then(() => this.#whole(stored, content, pace));
+  }
+
+  /**
+   * For an attachment that is asked for whole, without conditions: the storage sends no policy that would keep a shown file
+   * from running scripts, and judges conditions by its own validators.
+   */
+  #linkFor(file: ChatFile, { status, isPlain, contentType, headers }: Content): string | undefined {
+    const { mayRedirect, storage } = this.#options;
+    if (storage.linkTo === undefined || mayRedirect?.() !== true || status !== 200 || !isPlain)
+      return undefined;
+    const fields = new Map(headers);
+    const contentDisposition = fields.get('Content-Disposition') ?? '';
+    if (!contentDisposition.startsWith('attachment')) return undefined;
+    const cacheControl = fields.get('Cache-Control') ?? '';
+    const key = { owner: file.ownerId, fileId: file.fileId };
+    return storage.linkTo(key, { contentType, contentDisposition, cacheControl });
   }
 
   /** Where the proxy finds the file; undefined when the gateway sends it. */

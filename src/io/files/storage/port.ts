@@ -6,6 +6,7 @@ import type { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 import type { FileSegment } from '../../../domain/files/segments.ts';
 import type { FileCallCounters } from './file-calls.ts';
+import type { LinkForm } from './file-server.ts';
 
 /** Beginning of a finished file; `text` is undefined for files that are no text. */
 export interface FilePreview {
@@ -133,6 +134,15 @@ export interface FileStorage {
 
   /** At start: removes parts that are not `wanted`, except those of this run. Resolves with their number. */
   sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number>;
+  /** At start: rejects with `FileServerUnusable` when a server lacks what the gateway needs. Absent where all is local. */
+  probe?(): Promise<void>;
+  /**
+   * Ends transfers to servers that were begun before `beforeMs`, a day ago unless given, and never finished. Resolves with
+   * their number.
+   */
+  sweepServers?(beforeMs?: number): Promise<number>;
+  /** An address at which a client gets a finished file itself for a minute; undefined where clients must not. */
+  linkTo?(key: FileKey, form: LinkForm): string | undefined;
   counters(): StorageCounters;
   /** Closes cached descriptors. Holders release their leases. */
   close(): Promise<void>;

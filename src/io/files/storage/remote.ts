@@ -1,15 +1,20 @@
 /**
- * Files on HTTP servers (spec 4.8, `FileServers`): the first server whose threshold is lower than the file id has it, at
- * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent in one stream at publish (docs/decisions/0041).
+ * Files on other machines (spec 4.8, `FileServers`): the first server whose threshold is lower than the file id has it, at
+ * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent at publish (docs/decisions/0041).
  */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
+import type { FileServerConfiguration } from '../../../domain/config/file-servers.ts';
+import { GatewayError } from '../../../domain/errors.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
 import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
 import type { FileSegment } from '../../../domain/files/segments.ts';
+import { type Clock, DAY_MS } from '../../../domain/time.ts';
+import type { TaskInput } from '../../../workers/tasks.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FileCalls, type OnLate } from './file-calls.ts';
+import type { FileServer, LinkForm } from './file-server.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { fileName, type OwnerFolder, OwnerFolders, ownerName, partName } from './owner-folders.ts';
 import { Parts } from './parts.ts';
@@ -23,11 +28,16 @@ import type {
   WantedFiles,
 } from './port.ts';
 import { SegmentJoins } from './segment-joins.ts';
+import { Bucket } from './s3/bucket.ts';
+import { PartSlots } from './s3/multipart.ts';
 import { StorageServer } from './storage-server.ts';
+
+/** A transfer of parts that was begun before is none of this gateway, which sends a file in minutes. */
+const TRANSFER_MAX_MS = DAY_MS;
 
 interface RemoteStorageOptions {
   /** Threshold in decimal → server; at least one. */
-  readonly servers: Readonly<Record<string, { readonly Host: string }>>;
+  readonly servers: Readonly<Record<string, FileServerConfiguration>>;
   /** Folder of uploads under way. Exists and is writable. */
   readonly staging: string;
   /** Make the parts. */
@@ -43,14 +53,20 @@ interface RemoteStorageOptions {
   readonly isShared?: boolean;
   /** A request without progress for this time is aborted. */
   readonly stalledMs?: number;
+  /** Before a request to a bucket is repeated for the first time. */
+  readonly retryMs?: number;
+  /** Dates signatures; the system's unless given. */
+  readonly clock?: Clock;
 }
 
 interface Threshold {
   readonly above: bigint;
-  readonly server: StorageServer;
+  readonly server: FileServer;
 }
 
 export class RemoteStorage implements FileStorage {
+  readonly #clock: Clock;
+  readonly #workers: WorkerPort;
   readonly #faults: StorageFaults;
   readonly #calls: FileCalls;
   readonly #folders: OwnerFolders;
@@ -64,30 +80,19 @@ export class RemoteStorage implements FileStorage {
   #open = 0;
 
   constructor(options: RemoteStorageOptions) {
-    const {
-      servers,
-      staging,
-      workers,
-      calls,
-      onFault,
-      full,
-      freeSpace,
-      stalledMs,
-      isShared = false,
-    } = options;
+    const { servers, staging, workers, calls, onFault, full, freeSpace, isShared = false } = options;
     this.isShared = isShared;
+    this.#clock = options.clock ?? Date.now;
+    this.#workers = workers;
     this.#faults = new StorageFaults(onFault, full);
     this.#calls = calls ?? new FileCalls();
     this.#folders = new OwnerFolders(staging, this.#calls);
     this.#parts = new Parts(this.#folders, { workers, calls: this.#calls }, this.#faults, isShared);
     this.#space = new FreeSpace(staging, this.#calls, this.#faults, freeSpace);
     this.#joins = new SegmentJoins(this.#folders, this.#parts, this.#space);
-    const more = stalledMs === undefined ? {} : { stalledMs };
+    const open = openerOf(options);
     this.#thresholds = Object.entries(servers)
-      .map(([above, { Host }]) => ({
-        above: BigInt(above),
-        server: new StorageServer({ host: Host, ...more }),
-      }))
+      .map(([above, server]) => ({ above: BigInt(above), server: open(server) }))
       .sort((a, b) => (a.above < b.above ? 1 : -1));
   }
 
@@ -186,6 +191,24 @@ export class RemoteStorage implements FileStorage {
     return this.#space.freeBytes();
   }
 
+  /** Rejects with `FileServerUnusable`, whose message names the server. */
+  async probe(): Promise<void> {
+    for (const { server } of this.#thresholds) await server.probe?.();
+  }
+
+  /** Ends what was begun on servers before `beforeMs` and never finished. */
+  sweepServers(beforeMs = this.#clock() - TRANSFER_MAX_MS): Promise<number> {
+    return this.#faults.guard('sweeping the file servers', async () => {
+      let ended = 0;
+      for (const { server } of this.#thresholds) ended += (await server.sweep?.(beforeMs)) ?? 0;
+      return ended;
+    });
+  }
+
+  linkTo(key: FileKey, form: LinkForm): string | undefined {
+    return this.#findServer(key)?.linkTo?.(pathOf(key), form);
+  }
+
   sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
     return this.#faults.guard(`sweeping ${this.#folders.root}`, () =>
       this.#calls.answer((late) => this.#parts.sweep(wanted, scope, late)),
@@ -219,14 +242,23 @@ export class RemoteStorage implements FileStorage {
     if (handle === undefined) return false;
     const read = (target: Buffer, position: number) =>
       calls.run(() => handle.read(target, 0, target.length, position), late);
+    const crc32Of = (position: number, length: number) =>
+      this.#crc32Of({ fd: handle.fd, position, length }, late);
     try {
       await this.#cut(handle, bounds, late);
-      await this.#serverOf(key).put(pathOf(key), { sizeBytes: bounds.sizeBytes, read });
+      await this.#serverOf(key).put(pathOf(key), { sizeBytes: bounds.sizeBytes, read, crc32Of });
       return true;
     } finally {
       // Waits for a read that has not settled.
       await calls.free(() => handle.close(), late);
     }
+  }
+
+  async #crc32Of(range: TaskInput<'hashRange'>, late: OnLate): Promise<number> {
+    const hashed = await this.#workers.run('hashRange', range, late);
+    if (!hashed.ok) throw new GatewayError(hashed.error);
+    if (hashed.value === undefined) throw new Error('the part is shorter than the file');
+    return hashed.value;
   }
 
   /** Leaves the bytes of the file alone. Throws when the part is shorter, or longer than any table makes it. */
@@ -238,7 +270,7 @@ export class RemoteStorage implements FileStorage {
     if (stats.size > sizeBytes) await this.#calls.run(() => handle.truncate(sizeBytes), late);
   }
 
-  #stored(key: FileKey, server: StorageServer, sizeBytes: number): StoredFile {
+  #stored(key: FileKey, server: FileServer, sizeBytes: number): StoredFile {
     let closed = false;
     return {
       sizeBytes,
@@ -255,13 +287,13 @@ export class RemoteStorage implements FileStorage {
     };
   }
 
-  #serverOf(key: FileKey): StorageServer {
+  #serverOf(key: FileKey): FileServer {
     const found = this.#findServer(key);
     if (found === undefined) throw new Error('no threshold of FileServers is lower than the file id');
     return found;
   }
 
-  #findServer({ fileId }: FileKey): StorageServer | undefined {
+  #findServer({ fileId }: FileKey): FileServer | undefined {
     const id = BigInt(fileId);
     return this.#thresholds.find(({ above }) => above < id)?.server;
   }
@@ -269,6 +301,20 @@ export class RemoteStorage implements FileStorage {
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
     return this.#faults.guard(`${doing} ${key.owner}/${key.fileId}`, work);
   }
+}
+
+/** The schema lets through what has neither; the check of the configuration does not. */
+function openerOf({
+  clock = Date.now,
+  stalledMs,
+  retryMs,
+}: RemoteStorageOptions): (server: FileServerConfiguration) => FileServer {
+  const slots = new PartSlots();
+  return ({ Host: host, S3: bucket }) => {
+    if (bucket !== undefined) return new Bucket(bucket, { slots, clock, stalledMs, retryMs });
+    if (host === undefined) throw new RangeError('a file server without an address');
+    return new StorageServer({ host, stalledMs });
+  };
 }
 
 function pathOf(key: FileKey): string {

@@ -4,39 +4,34 @@
  */
 import { systemCode } from '../../../domain/disk-faults.ts';
 import { withoutTrailing } from '../../../domain/host-port.ts';
-import { SECOND_MS } from '../../../domain/time.ts';
-import { ConnectionPool } from '../../http-client/connection-pool.ts';
-import { type OutboundReader, type OutboundResult, sendRequest } from '../../http-client/outbound-request.ts';
+import type { OutboundReader } from '../../http-client/outbound-request.ts';
 import type { Method, RequestLine } from '../../http-client/request-head.ts';
 import type { ResponseHead } from '../../http-client/response-head.ts';
-import { FileBody, type ReadableFile } from './file-body.ts';
+import type { ReadableFile } from './file-body.ts';
+import type { FileServer } from './file-server.ts';
+import { type Broken, ServerRequests } from './server-requests.ts';
 
-/** A request without a byte in either direction for this time is aborted. */
-const STALLED_MS = 30 * SECOND_MS;
-const CONNECTIONS = 64;
 /** Of an answer that is not read; a longer one closes the connection. */
 const IGNORED_BYTES_MAX = 64 * 1024;
 
 interface StorageServerOptions {
   /** Base address; paths are appended to it. */
   readonly host: string;
-  readonly stalledMs?: number;
+  readonly stalledMs?: number | undefined;
 }
 
-export class StorageServer {
+export class StorageServer implements FileServer {
   readonly host: string;
-  readonly #pool: ConnectionPool;
+  readonly #requests: ServerRequests;
   readonly #origin: string;
   readonly #basePath: string;
-  readonly #stalledMs: number;
 
-  constructor({ host, stalledMs = STALLED_MS }: StorageServerOptions) {
+  constructor({ host, stalledMs }: StorageServerOptions) {
     this.host = host;
     const { origin, pathname } = new URL(host);
     this.#origin = origin;
     this.#basePath = withoutTrailing(pathname, '/');
-    this.#stalledMs = stalledMs;
-    this.#pool = new ConnectionPool(origin, CONNECTIONS, () => performance.now());
+    this.#requests = new ServerRequests(origin, stalledMs);
   }
 
   /** Bytes of a file; undefined when there is none. */
@@ -70,7 +65,7 @@ export class StorageServer {
   }
 
   close(): void {
-    this.#pool.close();
+    this.#requests.close();
   }
 
   /** One request, repeated once on a new connection when its connection broke: every method is idempotent. */
@@ -92,31 +87,17 @@ export class StorageServer {
 
   async #askOnce(
     line: RequestLine,
-    { body: source, target }: RequestOptions,
+    { body, target }: RequestOptions,
     needsNew: boolean,
   ): Promise<AnswerReader | Broken> {
-    const abort = new AbortController();
-    const stalled = () => abort.abort(new Error(`nothing moved for ${this.#stalledMs} ms`));
-    const stallTimer = setTimeout(stalled, this.#stalledMs);
-    const progress = () => stallTimer.refresh();
-    const body = source && new FileBody(source, { progress, failed: (error) => abort.abort(error) });
-    const reader = new AnswerReader(target, progress);
-    const { signal } = abort;
-    try {
-      const result = await sendRequest({ pool: this.#pool, line, body, needsNew, reader, signal });
-      if (result.kind === 'aborted') throw signal.reason;
-      return result.kind === 'broken' ? result : reader;
-    } finally {
-      clearTimeout(stallTimer);
-    }
+    const reader = new AnswerReader(target);
+    return (await this.#requests.send(line, reader, { body, needsNew })) ?? reader;
   }
 
   #fault(method: Method, reason: string, code?: string): StorageServerFault {
     return new StorageServerFault(`${method} at ${this.host}: ${reason}`, code);
   }
 }
-
-type Broken = Extract<OutboundResult, { readonly kind: 'broken' }>;
 
 interface RequestOptions {
   readonly headers?: Record<string, string>;
@@ -125,16 +106,16 @@ interface RequestOptions {
   readonly target?: RangeTarget;
 }
 
-interface RangeTarget {
+export interface RangeTarget {
   readonly bytes: Uint8Array;
   readonly position: number;
 }
 
 /** Has the code that distinguishes a full disk from other failures. */
-class StorageServerFault extends Error {
+export class StorageServerFault extends Error {
   readonly code: string | undefined;
 
-  constructor(message: string, code: string | undefined) {
+  constructor(message: string, code?: string) {
     super(message);
     this.code = code;
   }
@@ -143,18 +124,15 @@ class StorageServerFault extends Error {
 /** Copies the requested range to its target, or ignores the body. */
 class AnswerReader implements OutboundReader {
   readonly #target: RangeTarget | undefined;
-  readonly #progress: () => void;
   #head: ResponseHead | undefined;
   #sizeBytes = 0;
   #fault: string | undefined;
 
-  constructor(target: RangeTarget | undefined, progress: () => void) {
+  constructor(target: RangeTarget | undefined) {
     this.#target = target;
-    this.#progress = progress;
   }
 
   head(head: ResponseHead): boolean {
-    this.#progress();
     this.#head = head;
     if (this.#target === undefined) return true;
     const range = String(head.headers()['content-range']);
@@ -164,7 +142,6 @@ class AnswerReader implements OutboundReader {
   }
 
   data(bytes: Buffer): boolean {
-    this.#progress();
     const from = this.#sizeBytes;
     this.#sizeBytes += bytes.length;
     if (this.#target === undefined) return this.#sizeBytes <= IGNORED_BYTES_MAX;
@@ -184,7 +161,7 @@ class AnswerReader implements OutboundReader {
   }
 }
 
-function rangeOf({ bytes, position }: RangeTarget): string {
+export function rangeOf({ bytes, position }: RangeTarget): string {
   return `${position}-${position + bytes.length - 1}`;
 }
 

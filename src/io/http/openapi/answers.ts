@@ -20,6 +20,7 @@ const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
 const LIMIT_FIELDS = ['X-RateLimit', 'RateLimit', 'RateLimit-Policy'] as const;
 /** Statuses with `Content-Range` (RFC 9110 14.4). */
+const REDIRECT = '307';
 const OF_RANGES: ReadonlySet<number> = new Set([206, 416]);
 
 /** The error envelope (spec 7.1); JSON-RPC errors of /mcp fit it too. */
@@ -112,7 +113,7 @@ function bytesOf(route: AnyRoute, statuses: Readonly<Record<number, string>>): A
     const headers = headersOf(route, Number(status));
     const content = { '*/*': { schema: { type: 'string', format: 'binary' } } };
     answers[Number(status)] =
-      Number(status) === 304 ? { description, headers } : { description, headers, content };
+      status === '304' || status === REDIRECT ? { description, headers } : { description, headers, content };
   }
   return answers;
 }
@@ -121,8 +122,13 @@ function headersOf(route: AnyRoute, status: number): Record<string, object> {
   const names: ResponseFieldName[] = ['X-Request-Id'];
   if (isCounted(route)) names.push(...LIMIT_FIELDS);
   const own = route.docs?.sends ?? [];
-  names.push(...own.filter((name) => name !== 'Content-Range' || OF_RANGES.has(status)));
+  names.push(...own.filter((name) => isSentWith(name, status)));
   return references(names);
+}
+
+function isSentWith(name: ResponseFieldName, status: number): boolean {
+  if (String(status) === REDIRECT) return name === 'Location' || name === 'Cache-Control';
+  return name !== 'Location' && (name !== 'Content-Range' || OF_RANGES.has(status));
 }
 
 function isCounted({ limits, auth }: AnyRoute): boolean {

@@ -171,6 +171,10 @@ export const RESPONSE_FIELDS = {
     description: 'Whether a browser may show it, and its name (RFC 6266)',
     schema: line('attachment; filename="notes.txt"'),
   },
+  Location: {
+    description: 'A link of 60 s to the bytes at the object storage, on 307 alone',
+    schema: line('https://files.s3.example/7/1870000000000000001?X-Amz-Expires=60'),
+  },
   'X-Chunk-CRC32': {
     description: 'CRC-32 of the whole file, unsigned decimal',
     schema: line('907060870'),

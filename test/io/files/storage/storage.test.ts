@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import type { FileServerConfiguration } from '../../../../src/domain/config/file-servers.ts';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import type { FileSegment } from '../../../../src/domain/files/segments.ts';
 import { HOUR_MS } from '../../../../src/domain/time.ts';
@@ -20,6 +21,7 @@ import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
 import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
 import { startNginx } from '../../../support/programs/nginx.ts';
 import { lacking } from '../../../support/programs/tools.ts';
@@ -41,15 +43,18 @@ const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
     return { storage: make(), restart: make };
   },
   async remote(t) {
-    return remoteSetting(t, (await MemoryStorageServer.start(t)).url);
+    return remoteSetting(t, { Host: (await MemoryStorageServer.start(t)).url });
   },
   async 'remote nginx'(t) {
-    return remoteSetting(t, `${await startNginx(t)}/below/`);
+    return remoteSetting(t, { Host: `${await startNginx(t)}/below/` });
+  },
+  async S3(t) {
+    return remoteSetting(t, { S3: bucketAt((await startS3(t)).url) });
   },
 };
-function remoteSetting(t: Test, host: string): Setting {
+function remoteSetting(t: Test, server: FileServerConfiguration): Setting {
   const options = {
-    servers: { 0: { Host: host } },
+    servers: { 0: server },
     staging: temporaryFolder(t),
     workers: inlineWorkers().workers,
     onFault: () => undefined,

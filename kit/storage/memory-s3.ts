@@ -1,0 +1,304 @@
+/**
+ * An object storage in memory that speaks the part of S3 the gateway uses, for tests, load tests and tools: conditional
+ * writes, parts and their rules, lists with pages, and the ways in which such a storage fails.
+ */
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import CRC32 from 'crc-32';
+
+/**
+ * - `slow`: 503 `SlowDown`. `internal`: 500. `lost`: does the work and closes the connection without an answer. `silent`:
+ *   takes the request and never answers. `late error`: begins a completion with 200 and fails it. `full`: 507.
+ * - `cut`: closes the connection in mid-answer. `plain`: knows no ranges.
+ */
+export type S3Fault = 'slow' | 'internal' | 'lost' | 'silent' | 'late error' | 'full' | 'cut' | 'plain';
+
+export interface S3Request {
+  readonly method: string;
+  /** Without the bucket. */
+  readonly key: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage['headers'];
+  /** As it came, escaped, with the query. */
+  readonly target: string;
+  readonly body: Buffer;
+}
+
+export interface MemoryS3Options {
+  readonly bucket?: string;
+  /** Returns the fault of a signature. All are right unless given. */
+  readonly signatureFault?: (request: S3Request) => Promise<string | undefined>;
+  /** `If-None-Match: *` is understood. */
+  readonly conditions?: boolean;
+  /** Rows of a page of a list at most. */
+  readonly pageRows?: number;
+  /** Lengths and checksums of bytes are kept instead of the bytes. */
+  readonly forgets?: boolean;
+}
+
+interface Transfer {
+  readonly key: string;
+  readonly begunMs: number;
+  readonly parts: Map<number, StoredObject>;
+}
+
+interface StoredObject {
+  readonly bytes: Buffer;
+  readonly sizeBytes: number;
+  readonly etag: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer | string;
+}
+
+const PART_BYTES_MIN = 5 * 1024 * 1024;
+
+export class MemoryS3 {
+  readonly bucket: string;
+  readonly objects = new Map<string, StoredObject>();
+  readonly transfers = new Map<string, Transfer>();
+  /** `METHOD target` of each request. */
+  readonly requests: string[] = [];
+  /** Asked for each request, once its body has come. */
+  faultOf: (request: S3Request) => S3Fault | undefined = () => undefined;
+  /** Requests with a part that ran at once, at most. */
+  partsMost = 0;
+  /** Dates transfers. */
+  clock: () => number = Date.now;
+  readonly #options: MemoryS3Options;
+  readonly #server = createServer((request, response) => void this.#follow(request, response));
+  #transfersBegun = 0;
+  #parts = 0;
+
+  private constructor(options: MemoryS3Options) {
+    this.#options = options;
+    this.bucket = options.bucket ?? 'files';
+  }
+
+  static async start(options: MemoryS3Options = {}): Promise<MemoryS3> {
+    const storage = new MemoryS3(options);
+    await new Promise<void>((resolve) => storage.#server.listen(0, '127.0.0.1', resolve));
+    return storage;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Idle connections are ended without a word, as a server does that was restarted. */
+  dropConnections(): void {
+    this.#server.closeAllConnections();
+  }
+
+  stop(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #follow(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const isPart = incoming.url?.includes('partNumber=') === true;
+    if (isPart) this.#parts += 1;
+    this.partsMost = Math.max(this.partsMost, this.#parts);
+    try {
+      await this.#serve(incoming, response);
+    } finally {
+      if (isPart) this.#parts -= 1;
+    }
+  }
+
+  async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const pieces: Buffer[] = [];
+    try {
+      for await (const piece of incoming) pieces.push(piece as Buffer);
+    } catch {
+      // The client is gone, and with it what it sent.
+      return;
+    }
+    const target = incoming.url ?? '/';
+    const { pathname, searchParams } = new URL(target, this.url);
+    const [, bucket = '', ...names] = pathname.split('/');
+    const request: S3Request = {
+      method: incoming.method ?? '',
+      key: names.join('/'),
+      query: searchParams,
+      headers: incoming.headers,
+      target,
+      body: Buffer.concat(pieces),
+    };
+    this.requests.push(`${request.method} ${target}`);
+    const fault = this.faultOf(request);
+    if (fault === 'silent') return;
+    const answer = await this.#judge(request, bucket, fault);
+    if (fault === 'lost') {
+      response.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { 'x-amz-request-id': '1', ...answer.headers });
+    if (fault === 'cut') response.write((answer.body ?? '').slice(0, 1), () => response.destroy());
+    else if (request.method === 'HEAD') response.end();
+    else response.end(answer.body);
+  }
+
+  async #judge(request: S3Request, bucket: string, fault: S3Fault | undefined): Promise<Answer> {
+    if (fault === 'slow') return failure(503, 'SlowDown', 'Please reduce your request rate.');
+    if (fault === 'internal') return failure(500, 'InternalError');
+    if (fault === 'full') return failure(507, 'XMinioStorageFull');
+    const signatureFault = await this.#options.signatureFault?.(request);
+    if (signatureFault !== undefined) return failure(403, 'SignatureDoesNotMatch', signatureFault);
+    if (bucket !== this.bucket) return failure(404, 'NoSuchBucket');
+    const { method, key, query } = request;
+    if (key === '') return query.has('uploads') ? this.#list(query) : failure(501, 'NotImplemented');
+    if (query.has('uploads')) return this.#begin(key);
+    const uploadId = query.get('uploadId');
+    if (uploadId !== null) return this.#onTransfer(uploadId, request, fault);
+    if (method === 'PUT') return this.#put(request);
+    if (method === 'DELETE') {
+      this.objects.delete(key);
+      return { status: 204 };
+    }
+    return this.#get(request, fault);
+  }
+
+  #put(request: S3Request): Answer {
+    const refused = this.#refusedWrite(request);
+    if (refused !== undefined) return refused;
+    const stored = this.#stored(request);
+    if (!('etag' in stored)) return stored;
+    this.objects.set(request.key, stored);
+    return { status: 200, headers: { etag: stored.etag } };
+  }
+
+  #refusedWrite({ key, headers }: S3Request): Answer | undefined {
+    const once = this.#options.conditions !== false && headers['if-none-match'] === '*';
+    return once && this.objects.has(key) ? failure(412, 'PreconditionFailed') : undefined;
+  }
+
+  /** The bytes that came, unless their checksum is another one. */
+  #stored({ headers, body }: S3Request): StoredObject | Answer {
+    const declared = headers['x-amz-checksum-crc32'];
+    const actual = Buffer.alloc(4);
+    actual.writeUInt32BE(CRC32.buf(body) >>> 0);
+    if (declared !== undefined && declared !== actual.toString('base64')) return failure(400, 'BadDigest');
+    return this.#objectOf(body);
+  }
+
+  #objectOf(body: Buffer): StoredObject {
+    const bytes = this.#options.forgets === true ? Buffer.alloc(0) : body;
+    const digest =
+      this.#options.forgets === true ? String(body.length) : createHash('md5').update(body).digest('hex');
+    return { bytes, sizeBytes: body.length, etag: `"${digest}"` };
+  }
+
+  #get({ key, headers }: S3Request, fault: S3Fault | undefined): Answer {
+    const object = this.objects.get(key);
+    if (object === undefined) return failure(404, 'NoSuchKey');
+    const { sizeBytes, etag } = object;
+    const bytes = this.#options.forgets === true ? Buffer.alloc(sizeBytes) : object.bytes;
+    const range = fault === 'plain' ? null : /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? '');
+    if (range === null)
+      return { status: 200, headers: { etag, 'content-length': String(sizeBytes) }, body: bytes };
+    const first = Number(range[1]);
+    if (first >= sizeBytes)
+      return { ...failure(416, 'InvalidRange'), headers: { 'content-range': `bytes */${sizeBytes}` } };
+    const part = bytes.subarray(first, Number(range[2]) + 1);
+    const contentRange = `bytes ${first}-${first + part.length - 1}/${sizeBytes}`;
+    return {
+      status: 206,
+      headers: { etag, 'content-range': contentRange, 'content-length': String(part.length) },
+      body: part,
+    };
+  }
+
+  #begin(key: string): Answer {
+    this.#transfersBegun += 1;
+    const uploadId = `${this.#transfersBegun}+/=&`;
+    this.transfers.set(uploadId, { key, begunMs: this.clock(), parts: new Map() });
+    return xml('InitiateMultipartUploadResult', `<Key>${key}</Key><UploadId>${escaped(uploadId)}</UploadId>`);
+  }
+
+  #onTransfer(uploadId: string, request: S3Request, fault: S3Fault | undefined): Answer {
+    const transfer = this.transfers.get(uploadId);
+    if (transfer === undefined || transfer.key !== request.key) return failure(404, 'NoSuchUpload');
+    if (request.method === 'DELETE') {
+      this.transfers.delete(uploadId);
+      return { status: 204 };
+    }
+    if (request.method === 'POST') return this.#complete(uploadId, transfer, request, fault);
+    const number = Number(request.query.get('partNumber'));
+    if (!(number >= 1 && number <= 10_000)) return failure(400, 'InvalidArgument');
+    const stored = this.#stored(request);
+    if (!('etag' in stored)) return stored;
+    transfer.parts.set(number, stored);
+    return { status: 200, headers: { etag: stored.etag } };
+  }
+
+  #complete(uploadId: string, transfer: Transfer, request: S3Request, fault: S3Fault | undefined): Answer {
+    const rows = [
+      ...request.body.toString().matchAll(/<PartNumber>(\d+)<\/PartNumber><ETag>([^<]*)<\/ETag>/g),
+    ];
+    const listed = rows.map(([, number, etag = '']) => {
+      const part = transfer.parts.get(Number(number));
+      return part?.etag === etag.replaceAll('&#34;', '"') ? part : undefined;
+    });
+    const parts = listed.filter((part) => part !== undefined);
+    if (parts.length === 0 || parts.length < listed.length) return failure(400, 'InvalidPart');
+    const [first, ...others] = parts.slice(0, -1);
+    if (first !== undefined && first.sizeBytes < PART_BYTES_MIN) return failure(400, 'EntityTooSmall');
+    if (others.some(({ sizeBytes }) => sizeBytes !== first?.sizeBytes)) return failure(400, 'InvalidPart');
+    const refused = this.#refusedWrite(request);
+    if (refused !== undefined) return refused;
+    if (fault === 'late error')
+      return { status: 200, body: '<?xml version="1.0"?>\n\n<Error><Code>InternalError</Code></Error>' };
+    const sizeBytes = parts.reduce((sum, part) => sum + part.sizeBytes, 0);
+    const object = this.#objectOf(Buffer.concat(parts.map(({ bytes }) => bytes)));
+    this.objects.set(transfer.key, { ...object, sizeBytes, etag: `"${uploadId.length}-${parts.length}"` });
+    this.transfers.delete(uploadId);
+    return xml('CompleteMultipartUploadResult', `<Key>${transfer.key}</Key>`);
+  }
+
+  #list(query: URLSearchParams): Answer {
+    const rows = Math.min(Number(query.get('max-uploads') ?? 1_000), this.#options.pageRows ?? 1_000);
+    const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''].join('\0');
+    const found = [...this.transfers]
+      .filter(([, { key }]) => key.startsWith(query.get('prefix') ?? ''))
+      .map(([uploadId, { key, begunMs }]) => ({ uploadId, key, begunMs, order: `${key}\0${uploadId}` }))
+      .sort((a, b) => (a.order < b.order ? -1 : 1))
+      .filter(({ order }) => after === '\0' || order > after);
+    const page = found.slice(0, rows);
+    const last = page.at(-1);
+    const uploads = page.map(
+      ({ key, uploadId, begunMs }) =>
+        `<Upload><Key>${escaped(key)}</Key><UploadId>${escaped(uploadId)}</UploadId><Initiated>${new Date(begunMs).toISOString()}</Initiated></Upload>`,
+    );
+    const isTruncated = found.length > page.length;
+    const next = isTruncated && last !== undefined;
+    const marker = next
+      ? `<NextKeyMarker>${escaped(last.key)}</NextKeyMarker><NextUploadIdMarker>${escaped(last.uploadId)}</NextUploadIdMarker>`
+      : '';
+    return xml(
+      'ListMultipartUploadsResult',
+      `<IsTruncated>${isTruncated}</IsTruncated>${marker}${uploads.join('')}`,
+    );
+  }
+}
+
+function xml(name: string, content: string): Answer {
+  const headers = { 'content-type': 'application/xml' };
+  return {
+    status: 200,
+    headers,
+    body: `<?xml version="1.0" encoding="UTF-8"?>\n<${name}>${content}</${name}>`,
+  };
+}
+
+function failure(status: number, code: string, message = code): Answer {
+  return { ...xml('Error', `<Code>${code}</Code><Message>${escaped(message)}</Message>`), status };
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+}

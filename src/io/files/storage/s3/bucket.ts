@@ -1,0 +1,209 @@
+/**
+ * Files as objects of a bucket, at `{Prefix}{owner}/{fileId}`. A key is written once, so that no rule of consistency counts;
+ * `If-None-Match: *` says so to the storage where it understands that.
+ */
+import { randomBytes } from 'node:crypto';
+import type { BucketConfiguration } from '../../../../domain/config/file-servers.ts';
+import { parseId } from '../../../../domain/ids.ts';
+import { type FileServer, FileServerUnusable, type LinkForm, type SentFile } from '../file-server.ts';
+import { StorageServerFault } from '../storage-server.ts';
+import {
+  type BucketAnswer,
+  BucketClient,
+  BucketRefusal,
+  type BucketRequest,
+  type ClientOptions,
+} from './client.ts';
+import { crc32Text, type PartSlots, putInParts } from './multipart.ts';
+import { elementsOf, textOf } from './xml.ts';
+
+/** Larger files are sent in parts. */
+const SINGLE_PUT_BYTES_MAX = 16 * 1024 * 1024;
+const LINK_SECONDS = 60;
+const LIST_ROWS = 200;
+/** Of one sweep; the next one continues. */
+const LIST_PAGES_MAX = 100;
+const PROBE = Buffer.from('gatehouse');
+/** CRC-32 of `PROBE`. */
+const PROBE_CRC32 = 0x23a3fcb7;
+const ONCE: Readonly<Record<string, string>> = { 'if-none-match': '*' };
+
+interface BucketOptions extends ClientOptions {
+  readonly slots: PartSlots;
+}
+
+export class Bucket implements FileServer {
+  readonly #configuration: BucketConfiguration;
+  readonly #client: BucketClient;
+  readonly #slots: PartSlots;
+  /** Set by the probe where the storage refuses to overwrite. */
+  #conditions: Readonly<Record<string, string>> = {};
+  readonly linkTo?: (path: string, form: LinkForm) => string;
+
+  constructor(configuration: BucketConfiguration, { slots, ...options }: BucketOptions) {
+    this.#configuration = configuration;
+    this.#client = new BucketClient(configuration, options);
+    this.#slots = slots;
+    if (configuration.redirectDownloads) this.linkTo = (path, form) => this.#linkTo(path, form);
+  }
+
+  /** The storage refuses to overwrite an object. */
+  get writesOnce(): boolean {
+    return this.#conditions === ONCE;
+  }
+
+  /** By a range: a connection that carried HEAD is not kept. An empty object has no range. */
+  async sizeOf(path: string): Promise<number | undefined> {
+    const headers = { range: 'bytes=0-0' };
+    const answer = await this.#ask({ method: 'GET', path, headers });
+    const { status } = answer;
+    if (isMissing(answer)) return undefined;
+    if (status === 416) return 0;
+    const size = Number(/^bytes 0-0\/(\d{1,15})$/.exec(answer.header('content-range'))?.[1] ?? Number.NaN);
+    if (status === 206 && !Number.isNaN(size)) return size;
+    throw this.#client.refusal('GET', answer);
+  }
+
+  async read(path: string, target: Uint8Array, position: number): Promise<void> {
+    const answer = await this.#ask({ method: 'GET', path, target: { bytes: target, position } });
+    if (answer.status !== 206) throw this.#client.refusal('GET', answer);
+  }
+
+  async put(path: string, file: SentFile): Promise<void> {
+    const conditions = this.#conditions;
+    if (file.sizeBytes > SINGLE_PUT_BYTES_MAX) {
+      await this.#putInParts(path, file);
+      return;
+    }
+    const crc32 = await file.crc32Of(0, file.sizeBytes);
+    const headers = { ...objectHeaders(crc32), ...conditions };
+    const answer = await this.#ask({ method: 'PUT', path, headers, body: file });
+    // 412: an attempt whose answer was lost has stored it.
+    if (answer.status !== 200 && !(answer.status === 412 && this.writesOnce))
+      throw this.#client.refusal('PUT', answer);
+  }
+
+  /** The answer of a completion may be lost: then the file is there. */
+  async #putInParts(path: string, file: SentFile): Promise<void> {
+    const transfer = { client: this.#client, slots: this.#slots, path: this.#pathOf(path) };
+    try {
+      await putInParts({ ...transfer, file, conditions: this.#conditions });
+    } catch (error) {
+      const stored = await this.sizeOf(path).catch(() => undefined);
+      if (stored !== file.sizeBytes) throw error;
+    }
+  }
+
+  /** The storage answers alike whether there was an object or not, so it is asked before. */
+  async remove(path: string): Promise<boolean> {
+    if ((await this.sizeOf(path)) === undefined) return false;
+    await this.#delete(path);
+    return true;
+  }
+
+  /** Writes, writes again, reads a range and removes. */
+  async probe(): Promise<void> {
+    const path = `/gatehouse-probe-${randomBytes(8).toString('hex')}`;
+    try {
+      await this.#putProbe(path, {});
+      this.#conditions = (await this.#refusesToOverwrite(path)) ? ONCE : {};
+      const target = Buffer.alloc(3);
+      await this.read(path, target, 4);
+      if (!target.equals(PROBE.subarray(4, 7))) throw new BucketRefusal('GET: the range had other bytes');
+      await this.#delete(path);
+      if ((await this.sizeOf(path)) !== undefined)
+        throw new BucketRefusal('DELETE: the object is still there');
+    } catch (error) {
+      if (!(error instanceof StorageServerFault)) throw error;
+      throw new FileServerUnusable(error.message, error instanceof BucketRefusal);
+    }
+  }
+
+  async sweep(beforeMs: number): Promise<number> {
+    const { prefix } = this.#configuration;
+    let marker: Record<string, string> = {};
+    let ended = 0;
+    for (let page = 0; page < LIST_PAGES_MAX; page += 1) {
+      const query = { uploads: '', prefix, 'max-uploads': String(LIST_ROWS), ...marker };
+      const answer = await this.#client.ask({ method: 'GET', path: '/', query });
+      if (answer.status !== 200) throw this.#client.refusal('GET', answer);
+      const { text } = answer;
+      for (const row of elementsOf(text, 'Upload')) if (await this.#sweepRow(row, beforeMs)) ended += 1;
+      const key = textOf(text, 'NextKeyMarker');
+      if (textOf(text, 'IsTruncated') !== 'true' || key === undefined || key === '') break;
+      marker = { 'key-marker': key, 'upload-id-marker': textOf(text, 'NextUploadIdMarker') ?? '' };
+    }
+    return ended;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  /** True when the transfer was old, of a file below the prefix, and is ended. */
+  async #sweepRow(row: string, beforeMs: number): Promise<boolean> {
+    const [key = '', uploadId = ''] = [textOf(row, 'Key'), textOf(row, 'UploadId')];
+    const begunMs = Date.parse(textOf(row, 'Initiated') ?? '');
+    const { prefix } = this.#configuration;
+    const [owner = '', fileId = '', ...rest] = key.startsWith(prefix)
+      ? key.slice(prefix.length).split('/')
+      : [];
+    const isFile = rest.length === 0 && parseId(owner) !== undefined && parseId(fileId) !== undefined;
+    if (!isFile || uploadId === '' || !(begunMs < beforeMs)) return false;
+    const answer = await this.#client.ask({ method: 'DELETE', path: `/${key}`, query: { uploadId } });
+    return isDone(answer);
+  }
+
+  #linkTo(path: string, { contentType, contentDisposition, cacheControl }: LinkForm): string {
+    const query = {
+      'response-content-type': contentType,
+      'response-content-disposition': contentDisposition,
+      'response-cache-control': cacheControl,
+    };
+    return this.#client.linkTo(this.#pathOf(path), query, LINK_SECONDS);
+  }
+
+  async #putProbe(path: string, conditions: Readonly<Record<string, string>>): Promise<void> {
+    const answer = await this.#sendProbe(path, conditions);
+    if (answer.status !== 200) throw this.#client.refusal('PUT', answer);
+  }
+
+  /** One that does not know the condition overwrites, or refuses it as unknown. */
+  async #refusesToOverwrite(path: string): Promise<boolean> {
+    return (await this.#sendProbe(path, ONCE)).status === 412;
+  }
+
+  #sendProbe(path: string, conditions: Readonly<Record<string, string>>): Promise<BucketAnswer> {
+    const body = {
+      sizeBytes: PROBE.length,
+      read: async (target: Buffer, position: number) => ({ bytesRead: PROBE.copy(target, 0, position) }),
+    };
+    const headers = { ...objectHeaders(PROBE_CRC32), ...conditions };
+    return this.#ask({ method: 'PUT', path, headers, body });
+  }
+
+  async #delete(path: string): Promise<void> {
+    const answer = await this.#ask({ method: 'DELETE', path });
+    if (!isDone(answer)) throw this.#client.refusal('DELETE', answer);
+  }
+
+  #ask(request: BucketRequest): Promise<BucketAnswer> {
+    return this.#client.ask({ ...request, path: this.#pathOf(request.path) });
+  }
+
+  #pathOf(path: string): string {
+    return `/${this.#configuration.prefix}${path.slice(1)}`;
+  }
+}
+
+function objectHeaders(crc32: number): Record<string, string> {
+  return { 'content-type': 'application/octet-stream', 'x-amz-checksum-crc32': crc32Text(crc32) };
+}
+
+function isDone(answer: BucketAnswer): boolean {
+  return answer.status === 200 || answer.status === 204 || isMissing(answer);
+}
+
+function isMissing({ status, text }: BucketAnswer): boolean {
+  return status === 404 && textOf(text, 'Code') !== 'NoSuchBucket';
+}

@@ -1,0 +1,146 @@
+/**
+ * Sends a large file in parts of 8 MiB, two at once, each read from the part on this machine. A transfer is whole or ended:
+ * it is ended after all of its requests have settled, since a late part of an ended transfer stays for ever.
+ */
+import { KeyedQueue } from '../../upload/keyed-queue.ts';
+import type { SentFile } from '../file-server.ts';
+import type { BucketAnswer, BucketClient } from './client.ts';
+import { escapedText, textOf } from './xml.ts';
+
+/** All parts but the last one are of this size: some storages take no others. */
+const PART_BYTES = 8 * 1024 * 1024;
+const PARTS_OF_A_FILE_MAX = 2;
+const PARTS_MAX = 8;
+const SLOTS = 'parts';
+
+/** Bounds the parts of all files that are under way. */
+export class PartSlots {
+  readonly #queue = new KeyedQueue(PARTS_MAX);
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(SLOTS, work);
+  }
+}
+
+interface SentPart {
+  readonly etag: string;
+  readonly crc32: number;
+}
+
+interface Transfer {
+  readonly client: BucketClient;
+  readonly path: string;
+  readonly file: SentFile;
+  readonly slots: PartSlots;
+  /** Of the completion. */
+  readonly conditions: Readonly<Record<string, string>>;
+}
+
+/**
+ * The whole file is there afterwards, or an earlier one. Part numbers are used once for each transfer, and every attempt to
+ * publish is a transfer of its own, so that no late part replaces one that counts.
+ */
+export async function putInParts(transfer: Transfer): Promise<void> {
+  const uploadId = await begin(transfer);
+  try {
+    await complete(transfer, uploadId, await sendParts(transfer, uploadId));
+  } catch (error) {
+    // After this a completion whose answer was lost has taken effect, or never will.
+    await end(transfer, uploadId);
+    throw error;
+  }
+}
+
+async function begin({ client, path }: Transfer): Promise<string> {
+  const headers = { 'content-type': 'application/octet-stream', 'x-amz-checksum-algorithm': 'CRC32' };
+  const answer = await client.ask({ method: 'POST', path, query: { uploads: '' }, headers });
+  const uploadId = textOf(answer.text, 'UploadId');
+  if (answer.status !== 200 || uploadId === undefined || uploadId === '')
+    throw client.refusal('POST', answer);
+  return uploadId;
+}
+
+/** Rejects with the first failure, after all parts have settled. */
+async function sendParts(transfer: Transfer, uploadId: string): Promise<SentPart[]> {
+  const { file, slots } = transfer;
+  const count = Math.ceil(file.sizeBytes / PART_BYTES);
+  const parts: SentPart[] = new Array(count);
+  const stop = new AbortController();
+  const numbers = Array.from({ length: count }, (_, at) => at).values();
+  const work = async () => {
+    for (const at of numbers) {
+      if (stop.signal.aborted) return;
+      const send = () => sendPart(transfer, uploadId, at, stop.signal);
+      parts[at] = await slots.run(send);
+    }
+  };
+  const workers = Array.from({ length: PARTS_OF_A_FILE_MAX }, () =>
+    work().catch((error: unknown) => {
+      stop.abort(error);
+      throw error;
+    }),
+  );
+  await Promise.allSettled(workers);
+  if (stop.signal.aborted) throw stop.signal.reason;
+  return parts;
+}
+
+async function sendPart(
+  { client, path, file }: Transfer,
+  uploadId: string,
+  at: number,
+  signal: AbortSignal,
+): Promise<SentPart> {
+  signal.throwIfAborted();
+  const position = at * PART_BYTES;
+  const sizeBytes = Math.min(PART_BYTES, file.sizeBytes - position);
+  const crc32 = await file.crc32Of(position, sizeBytes);
+  const answer = await client.ask({
+    method: 'PUT',
+    path,
+    query: { partNumber: String(at + 1), uploadId },
+    headers: { 'x-amz-checksum-crc32': crc32Text(crc32) },
+    body: { sizeBytes, read: (target, from) => file.read(target, position + from) },
+    signal,
+  });
+  const etag = answer.header('etag');
+  if (answer.status !== 200 || etag === '') throw client.refusal('PUT', answer);
+  return { etag, crc32 };
+}
+
+/**
+ * The transfer is not known any more where the answer of an earlier attempt was lost. 412: the file is there. The caller
+ * finds out by the size of the file.
+ */
+async function complete(transfer: Transfer, uploadId: string, parts: readonly SentPart[]): Promise<void> {
+  const { client, path, conditions } = transfer;
+  const rows = parts.map(
+    ({ etag, crc32 }, at) =>
+      `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapedText(etag)}</ETag><ChecksumCRC32>${crc32Text(crc32)}</ChecksumCRC32></Part>`,
+  );
+  const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
+  const body = `<CompleteMultipartUpload xmlns="${namespace}">${rows.join('')}</CompleteMultipartUpload>`;
+  const headers = { 'content-type': 'application/xml', ...conditions };
+  const answer = await client.ask({ method: 'POST', path, query: { uploadId }, headers, body });
+  // A storage may begin its answer with 200 and fail later.
+  if (answer.status === 200 && textOf(answer.text, 'Code') === undefined) return;
+  if (isUnknownTransfer(answer)) return;
+  if (answer.status !== 412) throw client.refusal('POST', answer);
+  await end(transfer, uploadId);
+}
+
+function isUnknownTransfer({ status, text }: BucketAnswer): boolean {
+  return status === 404 && textOf(text, 'Code') === 'NoSuchUpload';
+}
+
+/** A transfer that cannot be ended is ended by the daily sweep; the failure that led here is the one to report. */
+async function end({ client, path }: Transfer, uploadId: string): Promise<void> {
+  await client.ask({ method: 'DELETE', path, query: { uploadId } }).catch(() => undefined);
+}
+
+/** Big-endian, base64, as `x-amz-checksum-crc32` has it. */
+export function crc32Text(crc32: number): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32);
+  return bytes.toString('base64');
+}
