@@ -2,8 +2,10 @@
  * Files on other machines (spec 4.8, `FileServers`): the first server whose threshold is lower than the file id has it, at
  * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent at publish (docs/decisions/0041).
  */
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import type { FileServerConfiguration } from '../../../domain/config/file-servers.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -305,13 +307,16 @@ export class RemoteStorage implements FileStorage {
 
 /** The schema lets through what has neither; the check of the configuration does not. */
 function openerOf({
+  staging,
   clock = Date.now,
   stalledMs,
   retryMs,
 }: RemoteStorageOptions): (server: FileServerConfiguration) => FileServer {
   const slots = new PartSlots();
+  const node = createHash('sha256').update(`${hostname()}\0${staging}`).digest('hex');
+  const probeName = node.slice(0, 16);
   return ({ Host: host, S3: bucket }) => {
-    if (bucket !== undefined) return new Bucket(bucket, { slots, clock, stalledMs, retryMs });
+    if (bucket !== undefined) return new Bucket(bucket, { slots, probeName, clock, stalledMs, retryMs });
     if (host === undefined) throw new RangeError('a file server without an address');
     return new StorageServer({ host, stalledMs });
   };

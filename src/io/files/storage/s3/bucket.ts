@@ -2,7 +2,6 @@
  * Files as objects of a bucket, at `{Prefix}{owner}/{fileId}`. A key is written once, so that no rule of consistency counts;
  * `If-None-Match: *` says so to the storage where it understands that.
  */
-import { randomBytes } from 'node:crypto';
 import type { BucketConfiguration } from '../../../../domain/config/file-servers.ts';
 import { parseId } from '../../../../domain/ids.ts';
 import { type FileServer, FileServerUnusable, type LinkForm, type SentFile } from '../file-server.ts';
@@ -30,20 +29,24 @@ const ONCE: Readonly<Record<string, string>> = { 'if-none-match': '*' };
 
 interface BucketOptions extends ClientOptions {
   readonly slots: PartSlots;
+  /** Of this node: no other one uses it, and what a killed probe left is overwritten by the next. */
+  readonly probeName: string;
 }
 
 export class Bucket implements FileServer {
   readonly #configuration: BucketConfiguration;
   readonly #client: BucketClient;
   readonly #slots: PartSlots;
+  readonly #probeName: string;
   /** Set by the probe where the storage refuses to overwrite. */
   #conditions: Readonly<Record<string, string>> = {};
   readonly linkTo?: (path: string, form: LinkForm) => string;
 
-  constructor(configuration: BucketConfiguration, { slots, ...options }: BucketOptions) {
+  constructor(configuration: BucketConfiguration, { slots, probeName, ...options }: BucketOptions) {
     this.#configuration = configuration;
     this.#client = new BucketClient(configuration, options);
     this.#slots = slots;
+    this.#probeName = probeName;
     if (configuration.redirectDownloads) this.linkTo = (path, form) => this.#linkTo(path, form);
   }
 
@@ -103,7 +106,7 @@ export class Bucket implements FileServer {
 
   /** Writes, writes again, reads a range and removes. */
   async probe(): Promise<void> {
-    const path = `/gatehouse-probe-${randomBytes(8).toString('hex')}`;
+    const path = `/gatehouse-probe-${this.#probeName}`;
     try {
       await this.#putProbe(path, {});
       this.#conditions = (await this.#refusesToOverwrite(path)) ? ONCE : {};
