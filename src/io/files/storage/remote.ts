@@ -29,9 +29,9 @@ import type {
   SweepScope,
   WantedFiles,
 } from './port.ts';
-import { SegmentJoins } from './segment-joins.ts';
 import { Bucket } from './s3/bucket.ts';
 import { PartSlots } from './s3/multipart.ts';
+import { SegmentJoins } from './segment-joins.ts';
 import { StorageServer } from './storage-server.ts';
 
 /** A transfer of parts that was begun before is none of this gateway, which sends a file in minutes. */
