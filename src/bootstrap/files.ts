@@ -172,6 +172,13 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   };
 }
 
+/** The same, once its file servers were found right. Rejects with the same errors. */
+export async function startFileTransport(options: FileTransportOptions): Promise<FileTransport> {
+  const files = openFileTransport(options);
+  await files.servers.enter();
+  return files;
+}
+
 interface DraftOptions {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;

@@ -104,8 +104,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
-  const files = openFileTransport({ ...base, modules, chatUrl, actors: () => actors });
-  await files.servers.enter();
+  const files = await startFileTransport({ ...base, modules, chatUrl, actors: () => actors });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const logId = cluster?.pgLog.logId;
