@@ -29,7 +29,7 @@ import { openConnect, openUpstreamCredentials } from './connect.ts';
 import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openLiveConnections } from './event-streams.ts';
 import { type EventDelivery, startEventDelivery } from './events.ts';
-import { type FileTransport, openDrafts, openFileTransport, warnOfUnusedSendfile } from './files.ts';
+import { type FileTransport, openDrafts, startFileTransport, warnOfUnusedSendfile } from './files.ts';
 import { FolderRequests } from './folder-requests.ts';
 import { createPipelines, degradedParts, type Pipelines } from './http.ts';
 import type { HttpDeps } from './http-deps.ts';
