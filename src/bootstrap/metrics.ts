@@ -388,10 +388,9 @@ export function observeRequests(
   follow: ((line: string) => void) | undefined,
 ): FinishedRequests {
   const { format, level } = configuration.log;
-  // Styled last: who follows gets JSON, of the lines that are written.
+  // Styled last: a follower gets JSON, of the lines that are written.
   const written = styledSink(openLineSink(), { format, level: 'info' });
-  const followed = follow === undefined ? written : followedSink(written, follow);
-  const sink = styledSink(followed, { format: 'json', level });
+  const sink = styledSink(follow ? followedSink(written, follow) : written, { format: 'json', level });
   const log = createRequestLog(configuration.log, sink, clock);
   return {
     sink,
