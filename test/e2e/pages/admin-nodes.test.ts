@@ -151,13 +151,16 @@ async function seeOffered(t: Test, three: ThreeNodes): Promise<void> {
   await home.page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
   const parts = await home.page.getByRole('navigation', { name: 'Parts' }).getByRole('link').allInnerTexts();
   t.same(parts, [
+    'Gatehouse demo',
     'Connect an agent',
     'Connected hosts',
+    'Connected servers',
     'Try tools',
     'Live events',
+    'Applications',
     'Keys',
     'Sessions',
-    'Applications',
+    'Account',
   ]);
   await home.page.getByRole('link', { name: 'Applications' }).click();
   await home.page.getByRole('button', { name: 'Register an application' }).click();
