@@ -98,8 +98,9 @@ function App() {
       isIn
         ? html`<${Panel} key=${session.userId} address=${address} info=${info.value} place=${place} session=${session} logOut=${logOut} />`
         : html`<${Bar} place=${place} session=${session} logOut=${logOut} />
-          <main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main><${Notices} />`}<//>
+          <main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
+    <${Notices} />
   </div>`;
 }
 

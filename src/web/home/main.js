@@ -109,9 +109,9 @@ function App() {
           ? html`<${Shell} pages=${parts} current=${shown} label="Parts" place=${project} home="/" session=${session} links=${linksOf(session)} logOut=${sayBye} view=${shown} find=${findTools}>
               <div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} onLeave=${leave} /></div>
             <//>`
-          : html`<${Bar} project=${project} /><main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main><${Notices} />`}
+          : html`<${Bar} project=${project} /><main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main>`}
     <//>
-    <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} /></div>`;
+    <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} /><${Notices} /></div>`;
 }
 
 const root = document.getElementById('app');

@@ -1,7 +1,7 @@
 /** The frame of home and panel: navigation in groups, a drawer on phones, the account menu, search by Ctrl-K. */
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { Palette } from './palette.js';
-import { Act, Icon, Notices, ShortId } from './ui.js';
+import { Act, Icon, ShortId } from './ui.js';
 
 const LOGO = new URL('./icon.svg', import.meta.url).pathname;
 
@@ -59,8 +59,7 @@ export function Shell({ pages, current, label, place, home, session, links, logO
     ${links.map(({ title, href, icon }) => html`<a key=${href} href=${href} onClick=${hideMenu}><${Icon} name=${icon} />${title}</a>`)}
     <${Act} run=${logOut}><${Icon} name="log-out" />Log out<//>
   </div>
-  <${Palette} open=${isSearching} onClose=${() => setSearching(false)} pages=${pages} find=${find} />
-  <${Notices} />`;
+  <${Palette} open=${isSearching} onClose=${() => setSearching(false)} pages=${pages} find=${find} />`;
 }
 
 const hideMenu = () => document.getElementById('account-menu')?.hidePopover();

@@ -150,16 +150,17 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   t.ok(sent >= 2, `sent ${sent} times`);
   await row.getByText('approved', { exact: true }).waitFor();
   await row.getByRole('button', { name: 'Deliveries of Shop' }).click();
-  const delivery = page.getByRole('region', { name: 'Deliveries' }).getByRole('row').nth(1);
+  // The approval is an event of its own.
+  const rows = page.getByRole('region', { name: 'Deliveries' }).getByRole('row');
+  const delivery = rows.filter({ hasText: 'Tried' });
   await refreshUntil(page, delivery);
   await delivery.getByText('delivered').waitFor();
   t.same(await violations(), []);
   await picture('admin-deliveries');
   await delivery.getByRole('button', { name: 'Resend' }).click();
   await page.getByText('The delivery is sent again').waitFor();
-  await refreshUntil(page, page.getByText('resend', { exact: true }));
-  t.equal(heard.length, 2);
-  t.equal(heard[0], heard[1], 'the same webhook-id');
+  await refreshUntil(page, rows.filter({ hasText: 'resend' }).getByText('delivered'));
+  t.equal(heard.filter((id) => id === heard[0]).length, 2, 'the same webhook-id');
 }
 
 /** No request is sent before the dialog is confirmed: not by a select, Escape or Cancel. */
