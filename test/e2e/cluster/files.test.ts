@@ -5,7 +5,7 @@ import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { count, depth } from '../../support/depth.ts';
 
-const TAKEOVERS = 20;
+const TAKEOVERS = 8;
 /** Of each kind. */
 const UPLOADS = 60;
 
