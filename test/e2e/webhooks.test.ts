@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
-import { expectOk, type Json, type Person, request, signUp } from '../../kit/agent.ts';
+import { expectOk, type Json, newKey, type Person, request, signUp } from '../../kit/agent.ts';
 import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
@@ -95,6 +95,24 @@ const sending = (gateway: () => RunningGateway, person: Person) => async (path: 
   });
   return expectOk(path, answer).json['result'] as Json;
 };
+
+/** The event stream of a person's browser, as text. */
+async function openStream(gateway: RunningGateway, { cookie }: Person) {
+  const answer = await fetch(`${gateway.url}/auth/v1/events`, { headers: { Cookie: cookie } });
+  const reader = answer.body?.getReader();
+  let seen = '';
+  return {
+    seen: () => seen,
+    async until(word: RegExp) {
+      while (!word.test(seen)) {
+        const { value, done } = (await reader?.read()) ?? { done: true, value: undefined };
+        if (done) throw new Error(`the stream ended: ${seen}`);
+        seen += new TextDecoder().decode(value);
+      }
+    },
+    end: async () => await reader?.cancel(),
+  };
+}
 
 interface Rotation {
   readonly send: ReturnType<typeof sending>;
@@ -209,29 +227,84 @@ t.test(
     const send = sending(() => gateway, owner);
     const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: receiver.url };
     const id = String((await send('/auth/v1/app/upsert_usr_app', registration))['id']);
-    const stream = await fetch(`${gateway.url}/auth/v1/events`, { headers: { Cookie: owner.cookie } });
-    const reader = stream.body?.getReader();
-    let seen = '';
-    const until = async (word: RegExp) => {
-      while (!word.test(seen)) {
-        const { value, done } = (await reader?.read()) ?? { done: true, value: undefined };
-        if (done) throw new Error(`the stream ended: ${seen}`);
-        seen += new TextDecoder().decode(value);
-      }
-    };
+    const stream = await openStream(gateway, owner);
     receiver.answer = () => 'hang';
     await push(gateway, [event(1, owner.userId)]);
-    await until(/event: WebhookFailing/);
-    t.match(seen, new RegExp(`"appId":"${id}"`));
-    t.match(seen, /"failure":"timed_out"/);
+    await stream.until(/event: WebhookFailing/);
+    t.match(stream.seen(), new RegExp(`"appId":"${id}"`));
+    t.match(stream.seen(), /"failure":"timed_out"/);
     await push(gateway, [event(2, owner.userId)]);
     receiver.answer = () => 410;
     await send('/auth/v1/app/enable', { id });
-    await until(/event: WebhookDisabled/);
+    await stream.until(/event: WebhookDisabled/);
     t.match(await send(`/auth/v1/app/info?id=${id}`), { webhook: { state: 'disabled', reason: 'gone' } });
-    await reader?.cancel();
+    await stream.end();
     const exit = await gateway.stop();
     t.equal(exit.code, 0);
     t.notMatch(gateway.output().stderr, /ghk_|"level":"error"/);
   },
 );
+
+// covers R85
+t.test('webhooks: each decision of an admin is an event for the owner and for the application', async (t) => {
+  const receiver = await startReceiver(t);
+  const key = newKey();
+  const configuration = { ...CONFIGURATION, Admin: { publicKeys: [key.publicKey] } };
+  const gateway = await launch({ configuration });
+  t.teardown(() => gateway.stop());
+  const [admin, owner, outsider] = [
+    await signUp(gateway.url, key),
+    await signUp(gateway.url),
+    await signUp(gateway.url),
+  ];
+  const send = sending(() => gateway, owner);
+  const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: receiver.url };
+  const { id, apiKey } = await send('/auth/v1/app/upsert_usr_app', registration);
+  const [stream, foreign] = [await openStream(gateway, owner), await openStream(gateway, outsider)];
+  const delivered: object[] = [];
+  let heard = () => {};
+  receiver.answer = (body) => {
+    delivered.push(...[JSON.parse(body) as object].flat());
+    heard();
+    return 200;
+  };
+  const told = (count: number) =>
+    new Promise<void>((resolve) => {
+      heard = () => {
+        if (delivered.length >= count) resolve();
+      };
+      heard();
+    });
+  const decided: object[] = [];
+  const administer = sending(() => gateway, admin);
+  const decide = async (flags: { approved: boolean; disabled: boolean }) => {
+    decided.push({
+      type: 'AppApprovalChanged',
+      module: 'gateway',
+      data: { appId: String(id), name: 'Shop', ...flags },
+    });
+    await administer('/ProxyAdmin/api/apps/update', { appId: String(id), ...flags });
+    const { approved, disabled } = flags;
+    await stream.until(
+      new RegExp(
+        `(event: AppApprovalChanged[^]*){${decided.length}}"approved":${approved},"disabled":${disabled}`,
+      ),
+    );
+  };
+  await decide({ approved: true, disabled: false });
+  await told(1);
+  await decide({ approved: false, disabled: false });
+  await told(2);
+  t.match(delivered, decided);
+  await decide({ approved: false, disabled: true });
+  await decide({ approved: true, disabled: false });
+  await told(4);
+  t.match(delivered, decided, 'the webhook of a disabled application gets it once it is enabled');
+  for (const { headers, body } of receiver.received)
+    t.ok(new Webhook(String(apiKey), { format: 'raw' }).verify(body, headers as Record<string, string>));
+  await push(gateway, [event(1, outsider.userId)]);
+  await foreign.until(/event: Test/);
+  t.notMatch(foreign.seen(), /AppApprovalChanged/);
+  await stream.end();
+  await foreign.end();
+});

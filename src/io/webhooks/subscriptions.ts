@@ -83,18 +83,17 @@ export class Subscriptions {
     for (const entry of this.#all.values()) release(entry);
   }
 
-  /** Every application that the event may be for; `routeOf` decides. */
-  *candidates(event: StoredEvent): Iterable<Subscription> {
+  /** Every application that the event may be for, once; `routeOf` decides. */
+  candidates(event: StoredEvent): Iterable<Subscription> {
     const { userId, appId } = event;
-    if (userId === undefined) {
-      yield* this.#all.values();
-      return;
-    }
+    if (userId === undefined) return this.#all.values();
+    // An event may name an application of its own user, or one that the user takes part in.
+    const found = new Set(this.#byOwner.get(userId));
+    for (const entry of this.#byParticipant.get(userId) ?? []) found.add(entry);
+    for (const entry of this.#unlisted) found.add(entry);
     const named = appId === undefined ? undefined : this.#all.get(appId);
-    if (named !== undefined) yield named;
-    yield* this.#byOwner.get(userId) ?? [];
-    yield* this.#byParticipant.get(userId) ?? [];
-    yield* this.#unlisted;
+    if (named !== undefined) found.add(named);
+    return found;
   }
 
   #link(entry: Subscription): void {

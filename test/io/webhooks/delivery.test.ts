@@ -68,6 +68,17 @@ t.test(
   },
 );
 
+t.test('delivery: an event that names an application of its own user is sent once', async (t) => {
+  const rig = await createRig();
+  await rig.register('77');
+  await rig.register('78');
+  rig.log.append({ userId: OWNER, appId: '77' });
+  rig.log.append({ userId: OWNER });
+  await rig.settle();
+  for (const appId of ['77', '78']) t.same(rig.receivers.numbers(URL_OF(appId)), [1, 2], appId);
+  t.same(rig.faults, []);
+});
+
 // covers R88
 t.test('delivery: a backlog is sent in batches of at most 100; maxBatch 1 never combines', async (t) => {
   const rig = await createRig();
@@ -369,6 +380,22 @@ t.test(
     t.match((await rig.view('77')).webhook, { state: 'active' });
   },
 );
+
+t.test('application: removed, no row keeps a line of its log', async (t) => {
+  const rig = await createRig();
+  await rig.register('77');
+  rig.log.append();
+  await rig.settle();
+  const { journal, system } = rig.actors;
+  t.match(await rig.lines('77'), [{ answer: 'said' }]);
+  t.ok(journal.searchText().includes('"answer":"said"'));
+  const reply = { appId: '77', sessionsClosed: 0 };
+  await system.tell(app, '77', { type: 'remove', commandId: 'c', ownerId: OWNER, reply, origin: ORIGIN });
+  await rig.settle();
+  t.same(await rig.lines('77'), []);
+  t.notOk(journal.searchText().includes('"answer":"said"'));
+  t.same(rig.faults, []);
+});
 
 t.test(
   'application: removed, disabled or without an address in mid-flight: nothing more is sent',
