@@ -71,6 +71,7 @@ export const deliveryLog = defineActor<LogState, LogProtocol, LogEvent>({
         : {
             events: [{ type: 'expired', beforeMs: Number.MAX_SAFE_INTEGER }],
             timers: [{ name: EXPIRE, dueMs: null }],
+            erases: true,
             reply: null,
           },
     expire: (state, _command, turn) => expire(state, turn),
