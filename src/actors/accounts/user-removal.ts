@@ -8,14 +8,15 @@ import { APP } from '../apps/app-messages.ts';
 import { audited, type Change, merged, type Origin, type UserOutcome, uploadDropped } from '../change.ts';
 import { ONE_TIME_CODES, ONE_TIME_CODES_ID } from '../codes/code-messages.ts';
 import { draftsDropped } from '../files/v2/draft-ending.ts';
-import { type Message, type Refusal, refuse, type Timer, type Turn } from '../runtime/actor.ts';
+import { type Message, type Outcome, type Refusal, refuse, type Timer, type Turn } from '../runtime/actor.ts';
 import { messageTo } from '../runtime/protocol.ts';
 import { findById } from './id-list.ts';
 import { requestTimers } from './user-app-request.ts';
 import { releasedContacts } from './user-contacts.ts';
 import { activeKeys, removal } from './user-enrollment.ts';
 import { endSessions, SWEEP_TIMER } from './user-sessions.ts';
-import type { TellRemoval, UserState, UserTimer } from './user-types.ts';
+import type { TellRemoval, UserEvent, UserState, UserTimer } from './user-types.ts';
+import { type CallCredential, endedRefreshes } from './user-upstreams.ts';
 
 const TELL_TIMER = 'tellRemoval';
 const RETRY_FIRST_MS = 2 * SECOND_MS;
@@ -54,7 +55,7 @@ export function removeAccount(
   state: UserState,
   { sessionId, origin }: RemoveAccount,
   turn: Turn,
-): UserOutcome<RemovedAccount> | Refusal {
+): Outcome<UserEvent, RemovedAccount, UserTimer, CallCredential> | Refusal {
   const session = findById(state.sessions, sessionId);
   if (session === undefined) return refuse('SessionNotFound');
   if (turn.nowMs - session.createdMs > FRESH_LOGIN_MS) return refuse('FreshLoginRequired');
@@ -76,6 +77,7 @@ export function removeAccount(
     send: contacts.length === 0 ? send : [...send, forgetContacts(contacts)],
     timers: [...endedTimers(state), tellTimer(turn.nowMs)],
     audit,
+    answers: endedRefreshes(state),
     reply: { userId, sessionsClosed: sessions.length },
     erases: true,
   };

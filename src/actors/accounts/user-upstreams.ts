@@ -228,6 +228,12 @@ function answersOf(
   return (credential?.refreshing?.waiting ?? []).map((commandId) => ({ commandId, ...answer }));
 }
 
+/** The account goes: all that wait for a refresh learn that there is no credential. */
+export function endedRefreshes({ upstreams }: UserState): Answer<CallCredential>[] {
+  const answer = { refusal: refuse('UpstreamLoginRequired') };
+  return (upstreams?.credentials ?? []).flatMap((credential) => answersOf(credential, answer));
+}
+
 function callCredential(credential: UpstreamCredential): CallCredential {
   const { url, kind, sealed, connectedMs, expiresMs, canRefresh } = credential;
   return { url, kind, sealed, connectedMs, expiresMs, canRefresh };

@@ -124,6 +124,39 @@ t.test(
   },
 );
 
+t.test(
+  'upstream: a removed account keeps no credential, login or timer, and answers those that wait',
+  async (t) => {
+    const account = await start();
+    const { actors, ask, sessionId } = account;
+    await account.connect('k1');
+    const login = { stateHash: 'state-1', server: 'linear', url: URL, flow: sealed('flow-1') };
+    await ask({ type: 'openUpstreamLogin', login, sessionId });
+    const texts = ['sealed-k1', 'sealed-flow-1', 'state-1', URL];
+    for (const text of texts) t.ok(actors.journal.searchText().includes(text), `before: ${text}`);
+    const asked = TEN.map(() => account.renew('k1'));
+    await actors.settle();
+    await ask({ type: 'removeAccount', sessionId, origin: ORIGIN });
+    await actors.settle();
+    t.strictSame(
+      await Promise.all(asked.slice(1)),
+      TEN.slice(1).map(() => 'UpstreamLoginRequired'),
+    );
+    account.refreshes[0]?.answer(renewed('k2'));
+    t.equal(await asked[0], 'UpstreamLoginRequired', 'a late result brings nothing back');
+    t.equal(
+      await rowOf(ask({ type: 'takeUpstreamLogin', stateHash: 'state-1', sessionId })),
+      'ChallengeExpired',
+    );
+    await actors.restart();
+    await actors.advance(2 * MINUTE_MS);
+    t.equal(account.found(), undefined);
+    t.strictSame(await actors.system.query(user, USER, { type: 'upstreams' }), []);
+    for (const text of [...texts, 'sealed-k2'])
+      t.notOk(actors.journal.searchText().includes(text), `after: ${text}`);
+  },
+);
+
 t.test('upstream refresh: an end or another login meanwhile answers those that wait', async (t) => {
   const account = await start();
   await account.connect('k1');
