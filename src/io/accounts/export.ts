@@ -48,6 +48,14 @@ export async function* exportOf(
       createdUtc: toIso(createdMs),
     }));
   };
+  const servers = async () => {
+    const credentials = await actors.query(user, userId, { type: 'upstreams' });
+    return credentials.map(({ server, kind, connectedMs }) => ({
+      server,
+      kind,
+      connectedUtc: toIso(connectedMs),
+    }));
+  };
   const lists: readonly (readonly [name: string, read: () => unknown])[] = [
     ['profile', () => profileOf(context)],
     ['keys', keys],
@@ -56,6 +64,7 @@ export async function* exportOf(
     ['applications', () => listApps(call)],
     ['applicationAccess', () => listAppAccess(call)],
     ['connectedHosts', () => listHosts(actors, userId)],
+    ['connectedServers', servers],
     ['logins', () => listLogins(call)],
   ];
   yield `{"exportedUtc":${JSON.stringify(toIso(nowMs))}`;

@@ -119,7 +119,7 @@ function exportRoute(deps: AccountDeps): AnyRoute {
     summary: 'Everything that the gateway has of the account, as one JSON file',
     docs: {
       description:
-        'Profile, keys, sessions, contact sync tokens, applications, access, connected hosts, logins, and files as the chat module lists them; without secrets. `filesMissing` says why files may be missing. Needs a login of the last 15 minutes.',
+        'Profile, keys, sessions, contact sync tokens, applications, access, connected hosts, connected MCP servers, logins, and files as the chat module lists them; without secrets. `filesMissing` says why files may be missing. Needs a login of the last 15 minutes.',
       answers: {
         200: {
           description: 'The file',

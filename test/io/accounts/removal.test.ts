@@ -236,11 +236,23 @@ t.test('export: every record of the account is in one file, and no secret', asyn
     { fileId: '2', senderId: '', name: 'own.txt' },
   ];
   const chatModule = chatWith(files);
-  const { owner, http, post, register, addContact, chat } = await start(t, { account: chatModule.deps });
+  const fixture = await start(t, { account: chatModule.deps });
+  const { actors, owner, http, post, register, addContact, chat } = fixture;
   Object.assign(files[1] ?? {}, { senderId: owner.userId });
   await post('/auth/v1/account', { nickname: NICKNAME }, cookie(owner.sid));
   await addContact(owner, { email: EMAIL });
   const appId = await register();
+  const [session] = await actors.system.query(user, owner.userId, { type: 'sessions' });
+  const credential = {
+    server: 'notes',
+    url: 'https://mcp.example',
+    kind: 'oauth',
+    sealed: { keyId: 'k', sealed: 'sealed-token' },
+    expiresMs: null,
+    canRefresh: true,
+  } as const;
+  const connect = { type: 'connectUpstream', credential, sessionId: session?.id ?? '' } as const;
+  await askerOf(actors, user, owner.userId)({ ...connect, origin: { ip: '192.0.2.1', userAgent: 'test' } });
   const { answer, document } = await exported(http.port, owner.sid);
   t.equal(answer.headers.get('content-disposition'), `attachment; filename="account-${owner.userId}.json"`);
   t.equal(answer.headers.get('cache-control'), 'no-store');
@@ -252,12 +264,13 @@ t.test('export: every record of the account is in one file, and no secret', asyn
     applications: [{ id: appId }],
     applicationAccess: [{ appId }],
     connectedHosts: [],
+    connectedServers: [{ server: 'notes', kind: 'oauth', connectedUtc: '2026-01-01T00:00:00.000Z' }],
     logins: [{ event: 'contact_added' }, { event: 'sign_up' }],
     files: [{ fileId: '2', name: 'own.txt' }],
     filesMissing: null,
   });
   const text = JSON.stringify(document);
-  for (const secret of [owner.sid, chat.last().code]) t.notOk(text.includes(secret));
+  for (const secret of [owner.sid, chat.last().code, 'sealed-token']) t.notOk(text.includes(secret));
   t.same(chatModule.paths, [
     '/chat/v1/chats/list?archived=false',
     '/chat/v1/files/list?chatId=7&limit=200',
