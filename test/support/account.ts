@@ -153,6 +153,8 @@ export interface AccountFixtureOptions {
   readonly codes?: CodePort;
   /** Of the routes of the account; without it there are no staff and no modules. */
   readonly account?: Partial<AccountDeps>;
+  /** Disk and chat module of uploads; without them there is no file transport. */
+  readonly files?: Required<Pick<Ports, 'files' | 'chatFiles'>>;
   /** What is notified of removed accounts. */
   readonly accountEvents?: AccountEventPort;
   /** What hears of changed applications. */
@@ -204,9 +206,10 @@ export const planter = defineActor<
 export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const gate: { wait?: () => Promise<void> } = {};
-  const { accountEvents, codes, webhookPort } = options;
+  const { accountEvents, codes, files, webhookPort } = options;
   const ports: Ports = {
     ...inlineWorkers(gate),
+    ...files,
     ...(codes === undefined ? {} : { codes }),
     ...(accountEvents === undefined ? {} : { accountEvents }),
     ...(webhookPort === undefined ? {} : { webhooks: webhookPort }),
