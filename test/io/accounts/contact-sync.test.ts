@@ -1,10 +1,14 @@
 /** Contact sync: tokens of devices, what they open and until when, and how devices find the module. */
+import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
+import type { IndexName } from '../../../src/actors/runtime/actor.ts';
+import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { hashToken } from '../../../src/domain/ids.ts';
 import { CONTACT_SYNC_TOKENS_MAX } from '../../../src/domain/sessions.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { type Account, cookie, makeKey, sidOf, signText } from '../../support/account.ts';
+import { commitRows } from '../../support/actors/commit-rows.ts';
 import { startChat } from '../../support/codes.ts';
 import { basic, type ContactSyncFixture, startContactSync } from '../../support/contact-sync.ts';
 
@@ -142,6 +146,8 @@ t.test('token: ends with its removal, its key, the flag of the key and a block',
       await fixture.allow(account, false);
       await fixture.allow(account, true);
     },
+    'removal of the account': (account) =>
+      fixture.post('/auth/v1/account/remove', undefined, cookie(account.sid)),
     'a block': async ({ userId }) => {
       for (const blocked of [true, false])
         await actors.system.ask(user, userId, { type: 'setBlocked', blocked, origin: ORIGIN });
@@ -372,3 +378,40 @@ t.test('browsers: a foreign page cannot use what a browser remembers of Basic', 
   t.equal((await fixture.send('PROPFIND', BOOK, cookie(account.sid))).status, 207, 'a session of a browser');
   t.match(fixture.reached[0]?.headers, { 'x-scopes': 'Browser' });
 });
+
+/** Rows of an account with a token, of random keys that no other account has. */
+interface Golden {
+  readonly userId: string;
+  readonly token: string;
+  readonly nowMs: number;
+  readonly names: readonly (readonly [index: IndexName, key: string, owner: string])[];
+  readonly events: readonly (readonly unknown[])[];
+  readonly state: unknown;
+}
+
+const GOLDEN: Golden = JSON.parse(
+  readFileSync(new URL('../../../../test/fixtures/rows-10.json', import.meta.url), 'utf8'),
+);
+
+for (const form of ['snapshot', 'events'] as const) {
+  t.test(`token: one of rows of version 10 opens the module, from ${form}`, async (t) => {
+    const fixture = await start(t);
+    const { actors } = fixture;
+    const { userId: id, names, events, state } = GOLDEN;
+    const row = (content: unknown[]) => actors.journal.pack([10, ...content, [], []]);
+    const rows: Operation[] = names.map(([index, key, owner]) => ({ op: 'index', index, key, owner }));
+    if (form === 'snapshot')
+      rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
+    else
+      for (const [index, turn] of events.entries())
+        rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([turn]) });
+    await actors.settle();
+    await commitRows(actors.journal, rows);
+    actors.clock.nowMs = GOLDEN.nowMs;
+    t.equal(await statusOf(fixture, id, GOLDEN.token), 207);
+    const tokens = await actors.system.query(user, id, { type: 'contactSync' });
+    t.match(tokens, [{ name: 'Device' }]);
+    await actors.restart();
+    t.equal(await statusOf(fixture, id, GOLDEN.token), 207, 'after a restart');
+  });
+}
