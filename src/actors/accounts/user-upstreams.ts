@@ -151,6 +151,8 @@ export function renewUpstream(state: UserState, command: RenewUpstream, turn: Tu
   }
   return {
     events: [{ type: 'upstreamRefreshing', server, commandId, utcMs: nowMs }],
+    // They waited for one that is lost.
+    answers: answersOf(credential, { refusal: refuse('Overloaded') }),
     next: async ({ upstreams }) => ({
       type: 'upstreamRefreshed',
       command,

@@ -102,6 +102,9 @@ t.test(
     );
     t.equal(account.found(), undefined);
     t.equal(await account.renew('k1'), 'UpstreamLoginRequired');
+    const records = JSON.stringify(account.actors.journal.auditPage(0, 100));
+    t.match(records, /"upstream_ended"[^}]*"server":"notion"/, 'the audit log names it');
+    t.notMatch(records, /sealed-/);
   },
 );
 
@@ -217,6 +220,40 @@ t.test(
     t.equal(account.found()?.sealed.keyId, 'late');
   },
 );
+
+t.test('upstream refresh: commands that wait are answered when it is begun anew', async (t) => {
+  const account = await start();
+  await account.connect('k1');
+  const lost = account.renew('k1');
+  const waiting = TEN.map(() => account.renew('k1'));
+  await account.actors.advance(MINUTE_MS);
+  const anew = account.renew('k1');
+  await account.actors.settle();
+  t.strictSame(
+    await Promise.all(waiting),
+    TEN.map(() => 'Overloaded'),
+  );
+  account.refreshes[1]?.answer(renewed('k2'));
+  t.equal(await anew, 'k2');
+  account.refreshes[0]?.answer({ ok: false, error: 'UpstreamLoginRequired' });
+  t.equal(await lost, 'k2');
+});
+
+t.test('upstream refresh: commands that wait are answered when the account is removed', async (t) => {
+  const account = await start();
+  await account.connect('k1');
+  const asked = TEN.map(() => account.renew('k1'));
+  await account.actors.settle();
+  await account.ask({ type: 'removeAccount', sessionId: account.sessionId, origin: ORIGIN });
+  t.strictSame(
+    await Promise.all(asked.slice(1)),
+    TEN.slice(1).map(() => 'UpstreamLoginRequired'),
+  );
+  account.refreshes[0]?.answer(renewed('k2'));
+  t.equal(await asked[0], 'UpstreamLoginRequired');
+  t.equal(account.found(), undefined, 'a late result brings nothing back');
+  t.notMatch(account.actors.journal.searchText(), /sealed-k/, 'no row keeps a token');
+});
 
 t.test('upstream refresh: a pasted token and another address of the server have none', async (t) => {
   const account = await start();
