@@ -295,3 +295,43 @@ t.test('applications before version 4: they have no redirect URIs', async (t) =>
   const { redirectUris: _, ...earlier } = initialApp('70');
   for (const version of [2, 3]) t.strictSame(upcastApp({ version, state: earlier }).state, initialApp('70'));
 });
+
+t.test(
+  'accounts of version 9: have no credentials for other servers, and keep them from now on',
+  async (t) => {
+    const credential = {
+      server: 'notion',
+      url: 'https://mcp.example/mcp',
+      kind: 'token',
+      sealed: { keyId: 'k1', sealed: 'sealed' },
+      connectedMs: 2,
+      expiresMs: null,
+      canRefresh: false,
+      refreshing: null,
+    };
+    const { upstreams: _, ...before } = { ...initialUser('7'), createdMs: 1, handle: 'h' };
+    const created = { type: 'accountCreated', utcMs: 1, handle: 'h' };
+    for (const [form, version, written] of [
+      ['snapshot', 9, { events: [], state: before }],
+      ['events', 9, { events: [created], state: undefined }],
+      ['snapshot', 10, { events: [], state: { ...before, upstreams: null } }],
+      [
+        'snapshot',
+        10,
+        { events: [], state: { ...before, upstreams: { credentials: [credential], logins: [] } } },
+      ],
+    ] as const) {
+      const note = `${form} of version ${version}`;
+      const actors = await planted('user', '7', written, form === 'snapshot', version);
+      const list = () => actors.system.query(user, '7', { type: 'upstreams' });
+      const had = (written.state as { upstreams?: object | null } | undefined)?.upstreams;
+      t.strictSame(await list(), had ? [credential] : [], note);
+      await actors.restart();
+      const row = actors.journal.pack([10, [{ type: 'upstreamConnected', credential }], [], []]);
+      const seq = form === 'snapshot' ? 10 : 2;
+      await commitRows(actors.journal, [{ op: 'append', kind: 'user', id: '7', seq, row }]);
+      t.strictSame(await list(), [credential], `${note}, and an event of version 10`);
+      t.same(actors.bugs, []);
+    }
+  },
+);
