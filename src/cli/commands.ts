@@ -198,11 +198,12 @@ async function runCheck(args: readonly string[]): Promise<void> {
 export function helpText(version: string, name?: CommandName): string {
   const commands = Object.entries<Command>(COMMANDS).filter(([each]) => name === undefined || each === name);
   const wanted = new Set(commands.flatMap(([, { options }]) => options));
+  const width = Math.max(...commands.map(([each, { usage }]) => each.length + 1 + usage.length)) + 2;
   const options = Object.entries(OPTIONS).filter(([option]) => wanted.has(option as keyof typeof OPTIONS));
   const lines = [
     `gatehouse ${version}: one public entry point for backend modules`,
     '',
-    ...commands.map(([each, { usage, help }]) => `  gatehouse ${`${each} ${usage}`.padEnd(18)}${help}`),
+    ...commands.map(([each, { usage, help }]) => `  gatehouse ${`${each} ${usage}`.padEnd(width)}${help}`),
     ...(options.length === 0 ? [] : ['']),
     ...options.map(([option, help]) => `  ${option.padEnd(22)}${help}`),
     `  ${'-h, --help'.padEnd(22)}this text`,
