@@ -211,6 +211,29 @@ t.test('stdio server: one that ignores the end of its input is asked to end, the
   t.same(running(), []);
 });
 
+t.test('stdio server: a stop waits for a process that is being replaced', async (t) => {
+  const { isUp, link, time, timers, until, servers } = await start(t, 'ignores-end');
+  await isUp();
+  const { session } = link();
+  if (session === undefined) throw new Error('no session');
+  time.nowMs += 1_000;
+  const replaced = link().renewed(session);
+  let isClosed = false;
+  const closed = servers.close().then(() => {
+    isClosed = true;
+  });
+  for (let steps = 0; steps < 2; steps += 1) {
+    await until(() => timers.some(({ delayMs }) => delayMs === 1_000));
+    await new Promise(setImmediate);
+    t.notOk(isClosed);
+    timers.splice(0).forEach(({ run }) => {
+      run();
+    });
+  }
+  await Promise.all([closed, replaced]);
+  t.same(running(), []);
+});
+
 t.test('stdio server: calls of one that reads no more are refused once 8 MiB wait', async (t) => {
   const { ask, isUp, servers, runTimers } = await start(t, '', {
     rows: { echo: { ...OPEN, timeoutMs: 300 } },

@@ -71,6 +71,8 @@ export class ServerLink implements UpstreamServer {
   readonly #deps: LinkDeps;
   #client: Client | undefined;
   #way: Way | undefined;
+  /** Of all former ways. */
+  #ended: Promise<unknown> = Promise.resolve();
   /** Of the process that ended by itself since the last attempt. */
   #exitReason: string | undefined;
   #session: UpstreamSession | undefined;
@@ -265,8 +267,8 @@ export class ServerLink implements UpstreamServer {
     const [client, way] = [this.#client, this.#way];
     this.#client = undefined;
     this.#way = undefined;
-    await way?.end().catch(noEffect);
-    await client?.close().catch(noEffect);
+    this.#ended = Promise.all([this.#ended, endOf(way, client)]);
+    await this.#ended;
   }
 
   #changed(): void {
@@ -359,4 +361,9 @@ export class ServerLink implements UpstreamServer {
     this.#stopTimer?.();
     if (!this.#isClosed) this.#stopTimer = this.#deps.timer(delayMs, run);
   }
+}
+
+async function endOf(way: Way | undefined, client: Client | undefined): Promise<void> {
+  await way?.end().catch(noEffect);
+  await client?.close().catch(noEffect);
 }
