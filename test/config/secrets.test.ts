@@ -127,6 +127,8 @@ t.test('secrets: the schema marks them, for editors and for the checks', async (
   t.same([...SECRET_PATHS].sort(), [
     'Cluster.secret',
     'Cluster.secret.*',
+    'FileServers.*.S3.AccessKeyId',
+    'FileServers.*.S3.SecretAccessKey',
     'Modules.*.key',
     'Secrets.sealKey',
     'Secrets.sealKey.*',
