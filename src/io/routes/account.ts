@@ -93,7 +93,7 @@ const removeContactRoute = defineRoute({
     email: optional(text({ maxLength: ADDRESS_CHARACTERS_MAX, examples: ['ada@mail.example'] })),
   }),
   result: contactsSchema,
-  errors: ['NotFound', 'FreshLoginRequired', 'Forbidden'],
+  errors: ['NotFound', 'FreshLoginRequired'],
   handle(context) {
     const { phone, email } = context.body;
     const contact =

@@ -101,7 +101,6 @@ function addRoute(deps: Deps): AnyRoute {
     result: object({ ...tokenFields, ...place, token: text({ examples: [TOKEN_EXAMPLE] }) }),
     errors: [
       'KeyNotFound',
-      'Forbidden',
       'FreshLoginRequired',
       'ContactSyncLimitReached',
       'ContactSyncUnavailable',

@@ -84,7 +84,7 @@ function connectRoute(credentials: UpstreamCredentials): AnyRoute {
     },
     body: object({ server }),
     result: object({ redirect: text({ examples: ['https://login.example/authorize?client_id=…'] }) }),
-    errors: ['NotFound', 'ModuleFailed', 'AccessRateLimit', 'InvalidInput'],
+    errors: ['NotFound', 'ModuleFailed'],
     handle: async (context) => ({
       redirect: await credentials.connect(personOf(context, context.session), context.body.server),
     }),
@@ -103,7 +103,7 @@ function tokenRoute(credentials: UpstreamCredentials): AnyRoute {
       token: text({ minLength: 1, maxLength: TOKEN_MAX, examples: ['ntn_kQ0WmYxZJ3v8Tc1'] }),
     }),
     result: accountSchema,
-    errors: ['NotFound', 'InvalidInput'],
+    errors: ['NotFound'],
     async handle(context) {
       const { body, session } = context;
       await credentials.setToken(personOf(context, session), body.server, body.token);

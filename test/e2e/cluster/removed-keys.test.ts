@@ -312,7 +312,7 @@ await withThreeNodes(t, (three) => {
   t.test('a key that may no longer use MCP logs in at no node, and its sessions are over', (t) =>
     forbidMcp(t, three),
   );
-  // covers C1 R122
+  // covers C1 R125
   t.test('a contact sync token counts at every node at once, and at none when it ended at one', (t) =>
     endContactSync(t, three),
   );

@@ -20,7 +20,7 @@ function bucketKeys(url: string) {
   };
 }
 
-// covers R124
+// covers R126
 t.test('bucket: files are stored there and read back by both transports; a failure is 1312', async (t) => {
   const server = await startS3(t);
   const S3 = { ...bucketKeys(server.url), SecretAccessKey: 'env:S3_SECRET' };
@@ -61,7 +61,7 @@ t.test('bucket: files are stored there and read back by both transports; a failu
   t.notMatch(gateway.output().stderr, new RegExp(KEY_PAIR.secretAccessKey.replace('+', '\\+')));
 });
 
-// covers R124
+// covers R126
 t.test('bucket: whole attachments of v2 are redirected to a link, and nothing else is', async (t) => {
   const server = await startS3(t);
   const S3 = { ...bucketKeys(server.url), RedirectDownloads: true };

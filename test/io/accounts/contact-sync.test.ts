@@ -37,7 +37,7 @@ async function person(fixture: ContactSyncFixture): Promise<Account> {
 const statusOf = async (fixture: ContactSyncFixture, username: string, token: string) =>
   (await fixture.send('PROPFIND', BOOK, basic(username, token))).status;
 
-// covers R122
+// covers R125
 t.test('token: 46 characters, shown once, and it opens its module as ContactSync with the key', async (t) => {
   const fixture = await start(t);
   const account = await person(fixture);
@@ -134,7 +134,7 @@ t.test('token: the user name is the user id or the proven contact, in any spelli
     t.equal(await statusOf(fixture, name, token), 401, name);
 });
 
-// covers R122
+// covers R125
 t.test('token: ends with its removal, its key, the flag of the key and a block', async (t) => {
   const fixture = await start(t);
   const { actors } = fixture;
@@ -267,7 +267,7 @@ t.test('contact sync: no module has it, so there are no tokens and no place', as
   t.match(JSON.parse(found.body), { error: { code: 1004 } });
 });
 
-// covers R122
+// covers R125
 t.test('discovery: /.well-known/carddav sends every method to the module', async (t) => {
   const fixture = await start(t);
   for (const method of ['GET', 'HEAD', 'PROPFIND', 'OPTIONS', 'POST', 'REPORT', 'PUT', 'LOCK', 'DELETE']) {

@@ -40,7 +40,7 @@ const ACCOUNTS: List<AccountRow> = {
     sessions: ({ sessions }) => sessions,
     applications: ({ apps }) => apps,
   },
-  errors: ['Overloaded'],
+  errors: [],
 };
 
 const KEYS: List<AccountKeyItem> = {
@@ -60,7 +60,7 @@ const KEYS: List<AccountKeyItem> = {
     proven: ({ proven }) => proven,
     removed: ({ deleted }) => deleted,
   },
-  errors: ['Overloaded', 'NotFound'],
+  errors: ['NotFound'],
 };
 
 const APPS: List<AdminAppRow> = {
@@ -79,7 +79,7 @@ const APPS: List<AdminAppRow> = {
     failed: (row) => row.failed_count,
     oldestUndeliveredSeconds: (row) => row.oldestUndeliveredSeconds,
   },
-  errors: ['Overloaded'],
+  errors: [],
 };
 
 type AuditRow = Awaited<ReturnType<typeof auditPageOf>>['items'][number];
@@ -94,7 +94,7 @@ const AUDIT: List<AuditRow> = {
     node: ({ node }) => node,
     details: ({ fields }) => JSON.stringify(fields),
   },
-  errors: ['Overloaded', 'NotFound'],
+  errors: ['NotFound'],
 };
 
 export function createAdminExportRoutes(deps: ExportDeps): AnyRoute[] {
