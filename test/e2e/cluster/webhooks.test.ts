@@ -149,6 +149,7 @@ async function accessFollowed(t: Test, three: ThreeNodes): Promise<void> {
   const { receiver, owner, appId, first, second } = await openApplication(t, three);
   const approval = { appId, approved: true, mcpEnabled: true };
   await resultOf(first, await three.adminOf(second), '/ProxyAdmin/api/apps/update', approval);
+  t.equal((await receiver.next()).type, 'AppApprovalChanged', 'the approval at another node');
   const person = await signUp(first.url);
   await push(three, first, person.userId, 1);
   await resultOf(second, person.cookie, `${APP}/grant_access`, { appId });

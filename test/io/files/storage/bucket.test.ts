@@ -27,7 +27,15 @@ const MIB = 1024 * 1024;
 const LARGE = Buffer.alloc(17 * MIB + 5, 'abcdefghijklm');
 const text = (value: string) => Buffer.from(value);
 
-function open(t: Test, server: Pick<MemoryS3, 'url'>, more: Partial<BucketConfiguration> = {}) {
+/** Nothing stands still there: a busy machine sends large files slowly. */
+const UNHURRIED_MS = 60_000;
+
+function open(
+  t: Test,
+  server: Pick<MemoryS3, 'url'>,
+  more: Partial<BucketConfiguration> = {},
+  stalledMs = 2_000,
+) {
   const staging = temporaryFolder(t);
   const faults: string[] = [];
   const storage = new RemoteStorage({
@@ -35,16 +43,16 @@ function open(t: Test, server: Pick<MemoryS3, 'url'>, more: Partial<BucketConfig
     servers: { 0: { S3: bucketAt(server.url, more) } },
     staging,
     onFault: (message) => faults.push(message),
-    stalledMs: 2_000,
+    stalledMs,
     retryMs: 1,
   });
   t.teardown(() => storage.close());
   return { storage, staging, faults, part: join(staging, '7/1001.part') };
 }
 
-async function setUp(t: Test, options: MemoryS3Options = {}) {
+async function setUp(t: Test, options: MemoryS3Options = {}, stalledMs?: number) {
   const server = await startS3(t, options);
-  return { server, ...open(t, server) };
+  return { server, ...open(t, server, {}, stalledMs) };
 }
 
 /** One fault for the first `times` requests that match. */
@@ -97,7 +105,7 @@ t.test('bucket: signatures of any request and link are those of the AWS signer',
 });
 
 t.test('bucket: a large file is sent in parts of 8 MiB with their checksums, two at once', async (t) => {
-  const { server, storage } = await setUp(t);
+  const { server, storage } = await setUp(t, {}, UNHURRIED_MS);
   const numbers: string[] = [];
   server.faultOf = (request) => {
     if (!isPart(request)) return undefined;
@@ -121,7 +129,7 @@ t.test('bucket: a large file is sent in parts of 8 MiB with their checksums, two
 });
 
 t.test('bucket: parts of ten files at once are eight at most', async (t) => {
-  const { server, storage } = await setUp(t, { forgets: true });
+  const { server, storage } = await setUp(t, { forgets: true }, UNHURRIED_MS);
   // Ten files of three parts: more than may be under way.
   const keys = Array.from({ length: 10 }, (_, at) => ({ owner: '7', fileId: String(2_000 + at) }));
   for (const key of keys) {
