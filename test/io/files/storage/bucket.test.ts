@@ -73,10 +73,12 @@ t.test('bucket: signatures of any request and link are those of the AWS signer',
   const signer = new Signer({ region: REGION, ...KEY_PAIR });
   const value = fc.string({ unit: 'grapheme-ascii', maxLength: 20 });
   const name = fc.stringMatching(/^[a-z][a-z-]{0,12}$/);
+  // The oracle copies queries into plain objects, which cannot hold this name.
+  const parameter = fc.string({ minLength: 1, maxLength: 12 }).filter((each) => each !== '__proto__');
   const cases = fc.record({
     method: fc.constantFrom('GET', 'PUT', 'POST', 'DELETE'),
     pathname: fc.stringMatching(/^\/[A-Za-z0-9._~-]{1,12}(?:\/[A-Za-z0-9._~-]{1,12}){0,3}$/),
-    query: fc.dictionary(fc.string({ minLength: 1, maxLength: 12 }), fc.string({ maxLength: 20 })),
+    query: fc.dictionary(parameter, fc.string({ maxLength: 20 })),
     headers: fc.dictionary(
       name.map((each) => `x-amz-meta-${each}`),
       value.map((each) => each.trim()),
