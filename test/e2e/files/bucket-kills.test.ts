@@ -29,7 +29,7 @@ const SIZES = [100_000, 17 * MIB + 1, 17 * MIB + 2];
 const REQUESTS = 5 + 2 + 2 * 6;
 
 t.test('bucket: kills while files are published lose none and leave no transfer', async (t) => {
-  const kills = depth.count(200);
+  const kills = depth.count(20);
   const random = seededNumbers(depth.seed);
   const server = await startS3(t, { signatureFault: async () => undefined });
   const bucket = bucketAt(server.url);
