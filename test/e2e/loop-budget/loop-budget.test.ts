@@ -34,7 +34,7 @@ import { LoopMeter, TICK_METER } from './meter.ts';
 
 /** Milliseconds of the main thread's processor time for one turn of the loop. */
 const TURN_MS = 50;
-const REPEATS = 3;
+const REPEATS = 8;
 const SHOWN = 5;
 const MODULE_KEY = 'k'.repeat(40);
 /** Of the inputs of a group one in so many is tried, another part with each seed: at full depth, and in a quick run. */
