@@ -56,6 +56,7 @@ const UNDECIDED: ReadonlySet<ErrorName> = new Set([
   'Overloaded',
   'Stopping',
   'InternalError',
+  'JournalUnavailable',
 ]);
 
 /** A completion that ends with this is tried again after so long, and the bytes stay. */

@@ -3,7 +3,7 @@
  * download. They are made for the gateway itself (docs/modules.md), so they can be repeated after a restart.
  */
 import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
-import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { type FileKey, isUndecided } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
@@ -13,8 +13,6 @@ import { FACTS_MAX_BYTES, type ModuleAnswer, type ModuleResult } from '../http-c
 import type { ModuleClient } from './client.ts';
 
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
-/** Status of what the gateway cannot say now. */
-const UNAVAILABLE = 503;
 /** `error.code` of a module for a message that it does not have (docs/modules.md). */
 const UNKNOWN_MESSAGE = 2204;
 /** Personal chats whose ids are cached, about 100 bytes each; the oldest entry leaves first. */
@@ -142,8 +140,7 @@ class ChatFileCalls implements ChatFiles {
       return (await this.#options.isBlocked(userId)) ? 'Forbidden' : undefined;
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      if (isUndecided(error.row)) return error.row;
-      return errorRow(error.row).status === UNAVAILABLE ? 'Overloaded' : 'ChartApiFileError';
+      return isUndecided(error.row) ? error.row : 'ChartApiFileError';
     }
   }
 

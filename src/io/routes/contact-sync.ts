@@ -99,12 +99,7 @@ function addRoute(deps: Deps): AnyRoute {
       name: optional(nameText(NAME_CHARACTERS_MAX)),
     }),
     result: object({ ...tokenFields, ...place, token: text({ examples: [TOKEN_EXAMPLE] }) }),
-    errors: [
-      'KeyNotFound',
-      'FreshLoginRequired',
-      'ContactSyncLimitReached',
-      'ContactSyncUnavailable',
-    ],
+    errors: ['KeyNotFound', 'FreshLoginRequired', 'ContactSyncLimitReached', 'ContactSyncUnavailable'],
     handle: (context) => auditingKeyRefusals(context, 'contact_sync_token', () => addToken(deps, context)),
   });
 }

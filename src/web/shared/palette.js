@@ -1,17 +1,12 @@
 /** Search over a page by Ctrl-K: its pages at once, and what `find` knows besides, by keyboard or pointer. */
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
-import { Icon } from './ui.js';
+import { Icon, useModal } from './ui.js';
 
 const FOUND_MAX = 30;
 
 /** `find(words)` resolves with `{ group, title, note, icon, href }` rows; it is asked once the words rest. */
 export function Palette({ open, onClose, pages, find }) {
-  const element = useRef(null);
-  useEffect(() => {
-    const dialog = element.current;
-    if (open && !dialog.open) dialog.showModal();
-    if (!open && dialog.open) dialog.close();
-  }, [open]);
+  const element = useModal(open);
   return html`<dialog class="palette" ref=${element} aria-label="Find" onClose=${onClose} onClick=${(event) => event.target === event.currentTarget && onClose()}>
     ${open && html`<${Search} onClose=${onClose} pages=${pages} find=${find} />`}
   </dialog>`;

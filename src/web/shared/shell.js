@@ -1,7 +1,7 @@
 /** The frame of home and panel: navigation in groups, a drawer on phones, the account menu, search by Ctrl-K. */
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { Palette } from './palette.js';
-import { Act, Icon, ShortId } from './ui.js';
+import { Act, Icon, ShortId, useModal } from './ui.js';
 
 const LOGO = new URL('./icon.svg', import.meta.url).pathname;
 
@@ -96,12 +96,7 @@ function Navigation({ pages, current }) {
 
 /** The navigation of a phone. A press beside it closes it. */
 function Drawer({ open, label, onClose, children }) {
-  const element = useRef(null);
-  useEffect(() => {
-    const dialog = element.current;
-    if (open && !dialog.open) dialog.showModal();
-    if (!open && dialog.open) dialog.close();
-  }, [open]);
+  const element = useModal(open);
   return html`<dialog class="drawer" ref=${element} aria-label="Menu" onClose=${onClose} onClick=${(event) => event.target === event.currentTarget && onClose()}>${open && html`<nav class="side" aria-label=${label}>${children}</nav>`}</dialog>`;
 }
 

@@ -124,11 +124,8 @@ export function Act({ run, done, kind = '', disabled = false, inline = false, ti
     ${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
 }
 
-/**
- * A modal dialog. Escape closes it (unless `onCancel` prevents it), and the focus returns. The browser focuses the
- * control with `autofocus`, else the first one.
- */
-export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
+/** The element of a modal dialog, which the browser shows while `open`. Escape closes it, and the focus returns. */
+export function useModal(open) {
   const element = useRef(null);
   useEffect(() => {
     const dialog = element.current;
@@ -136,6 +133,15 @@ export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
     if (open && !dialog.open) dialog.showModal();
     if (!open && dialog.open) dialog.close();
   }, [open]);
+  return element;
+}
+
+/**
+ * A modal dialog. Escape closes it (unless `onCancel` prevents it), and the focus returns. The browser focuses the
+ * control with `autofocus`, else the first one.
+ */
+export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
+  const element = useModal(open);
   return html`<dialog ref=${element} aria-label=${title} onClose=${onClose} onCancel=${onCancel}>
     ${open && html`<h2>${title}</h2>${children}`}
   </dialog>`;

@@ -29,6 +29,7 @@ async function opened(t: Test) {
     isBlocked: (userId) => {
       if (userId === '13') throw new GatewayError('Quarantined');
       if (userId === '14') throw new GatewayError('Overloaded');
+      if (userId === '15') throw new GatewayError('JournalUnavailable');
       return blocked.has(userId);
     },
     textOf: async ({ owner }) => (owner === '7' ? 'the beginning' : undefined),
@@ -109,6 +110,7 @@ t.test('chat files: users outside the chat, blocked users and unknown chats are 
   t.same(await files.complete(complete), refused('Forbidden'), 'blocked');
   t.same(await files.complete({ ...complete, userId: '13' }), refused('ChartApiFileError'), 'unknown state');
   t.same(await files.complete({ ...complete, userId: '14' }), refused('Overloaded'), 'its owner changes');
+  t.same(await files.complete({ ...complete, userId: '15' }), refused('JournalUnavailable'), 'no lease');
   blocked.clear();
   await ask('8', 'chats/leave', { chatId });
   t.same(await files.complete(complete), refused('Forbidden'), 'has left');

@@ -135,10 +135,8 @@ class AnswerReader implements OutboundReader {
   head(head: ResponseHead): boolean {
     this.#head = head;
     if (this.#target === undefined) return true;
-    const range = String(head.headers()['content-range']);
-    const isExpected = head.status === 206 && range.startsWith(`bytes ${rangeOf(this.#target)}/`);
-    if (!isExpected) this.#fault = `answered ${head.status} with Content-Range ${range}`;
-    return isExpected;
+    this.#fault = rangeFault(head, this.#target);
+    return this.#fault === undefined;
   }
 
   data(bytes: Buffer): boolean {
@@ -159,6 +157,13 @@ class AnswerReader implements OutboundReader {
     if (this.#sizeBytes < sizeBytes) throw new Error(`only ${this.#sizeBytes} of ${sizeBytes} bytes came`);
     return this.#head;
   }
+}
+
+/** The fault of an answer that does not have the requested range. */
+export function rangeFault(head: ResponseHead, target: RangeTarget): string | undefined {
+  const range = String(head.headers()['content-range']);
+  const isExpected = head.status === 206 && range.startsWith(`bytes ${rangeOf(target)}/`);
+  return isExpected ? undefined : `answered ${head.status} with Content-Range ${range}`;
 }
 
 export function rangeOf({ bytes, position }: RangeTarget): string {

@@ -227,7 +227,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   get onAbort(): (listener: () => void) => void {
     return (listener) => {
       if (this.#isAbandoned) listener();
-      else this.#abortListeners = [...(this.#abortListeners ?? []), listener];
+      else if (this.#abortListeners?.push(listener) === undefined) this.#abortListeners = [listener];
     };
   }
 

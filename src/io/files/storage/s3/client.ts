@@ -10,7 +10,7 @@ import type { Method } from '../../../http-client/request-head.ts';
 import type { ResponseHead } from '../../../http-client/response-head.ts';
 import type { ReadableFile } from '../file-body.ts';
 import { ServerRequests } from '../server-requests.ts';
-import { type RangeTarget, rangeOf, StorageServerFault } from '../storage-server.ts';
+import { type RangeTarget, rangeFault, rangeOf, StorageServerFault } from '../storage-server.ts';
 import { canonicalQuery, Signer, sha256Hex, UNSIGNED_PAYLOAD } from './signature.ts';
 import { textOf } from './xml.ts';
 
@@ -166,9 +166,8 @@ class AnswerReader implements OutboundReader {
   head(head: ResponseHead): boolean {
     this.#head = head;
     if (this.#target === undefined || head.status > 299) return true;
-    const range = String(head.headers()['content-range']);
-    this.#fillsTarget = head.status === 206 && range.startsWith(`bytes ${rangeOf(this.#target)}/`);
-    if (!this.#fillsTarget) this.#fault = `answered ${head.status} with Content-Range ${range}`;
+    this.#fault = rangeFault(head, this.#target);
+    this.#fillsTarget = this.#fault === undefined;
     return this.#fillsTarget;
   }
 
