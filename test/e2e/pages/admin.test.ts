@@ -158,7 +158,8 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await picture('admin-deliveries');
   await delivery.getByRole('button', { name: 'Resend' }).click();
   await page.getByText('The delivery is sent again').waitFor();
-  await refreshUntil(page, rows.filter({ hasText: 'resend' }).getByText('delivered'));
+  const resent = rows.filter({ has: page.getByText('resend', { exact: true }) });
+  await refreshUntil(page, resent.getByText('delivered'));
   t.equal(heard.filter((id) => id === heard[0]).length, 2, 'the same webhook-id');
 }
 
