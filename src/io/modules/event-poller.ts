@@ -189,7 +189,7 @@ export class EventPoller {
   async #eventsOf(body: Buffer): Promise<IncomingEvent[]> {
     const { module } = this.#options;
     try {
-      const text = readJsonText(body, PAGE_VALUES_MAX);
+      const text = await readJsonText(body, PAGE_VALUES_MAX);
       const from = memberSpan(text, 'result')?.start ?? 0;
       const ofModule = (name: unknown, path: string) => requireModule(name, path, (each) => each === module);
       return await inSlices(readEvents(text, PAGE_EVENTS_MAX, ofModule, from), body.length);

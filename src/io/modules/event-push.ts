@@ -34,7 +34,7 @@ export function createEventPush(inbox: Pick<EventInbox, 'accept'>, keys: ModuleK
       let events: IncomingEvent[];
       try {
         const opened = keys.openedBy(key);
-        const text = readJsonText(body, VALUES_PER_REQUEST_MAX);
+        const text = await readJsonText(body, VALUES_PER_REQUEST_MAX);
         events = await inSlices(readEvents(text, EVENTS_PER_REQUEST_MAX, judgeWith(opened)), body.length);
       } catch (error) {
         if (error instanceof GatewayError)

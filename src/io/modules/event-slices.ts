@@ -1,15 +1,14 @@
 /** Reads the events of a long text in several event-loop ticks, for modules that push and modules that are polled. */
 import { setImmediate } from 'node:timers/promises';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
+import { TICK_BYTES_MAX } from '../http/exchange/json.ts';
 
-/** A body up to this size is read in one tick. */
-const WHOLE_BYTES_MAX = 128 * 1024;
-/** Of a longer one so many events in a tick. */
+/** Of a body above `TICK_BYTES_MAX` so many events in a tick. */
 const SLICE_EVENTS = 50;
 
 /** `events` reads an event whenever the next one is taken; what it throws is passed on. */
 export async function inSlices(events: Iterable<IncomingEvent>, bodyBytes: number): Promise<IncomingEvent[]> {
-  if (bodyBytes <= WHOLE_BYTES_MAX) return [...events];
+  if (bodyBytes <= TICK_BYTES_MAX) return [...events];
   // The parser has used this tick.
   await setImmediate();
   const all: IncomingEvent[] = [];

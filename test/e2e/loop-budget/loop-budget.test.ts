@@ -30,9 +30,9 @@ import {
   routeCases,
   toolCases,
 } from './cases.ts';
-import { LoopMeter, TICK_METER } from './meter.ts';
+import { LoopMeter, slowness, TICK_METER } from './meter.ts';
 
-/** Milliseconds of the main thread's processor time for one turn of the loop. */
+/** Milliseconds of the main thread's processor time for one turn of the loop, on the machine of `slowness`. */
 const TURN_MS = 50;
 const REPEATS = 3;
 const SHOWN = 5;
@@ -145,9 +145,9 @@ t.test('event loop: no adversarial input costs more than 50 ms of processor time
       const before = meter.usedMs();
       const status = await meter.send(sent);
       let ms = meter.usedMs() - before;
-      // Once more: the code is compiled now, and only the longest tick counts. A machine that does other work needs a third.
+      // Once more: the code is compiled now, and only the longest tick counts, against what the machine can do meanwhile.
       for (let again = 0; ms > TURN_MS && again < REPEATS; again += 1)
-        ms = Math.min(ms, await meter.longestTickMs(() => meter.send(each.sent(credentials))));
+        ms = Math.min(ms, (await meter.longestTickMs(() => meter.send(each.sent(credentials)))) / slowness());
       figures.push({ name: each.name, ms });
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       // Endpoints whose last calls all failed would be closed.

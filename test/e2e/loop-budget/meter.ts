@@ -12,6 +12,30 @@ export interface Sent {
   readonly body?: string;
 }
 
+/** A text whose parsing is the floor of a machine: 1.4 MB of small objects. */
+const FLOOR_TEXT = `{${Array.from({ length: 40_000 }, (_, index) => `"member${index}":{"a":[1,2,"ß${index}"]}`).join(',')}}`;
+/** Milliseconds of processor time for `FLOOR_TEXT` on the machine that the budget of a turn was set for. */
+const FLOOR_MS = 30;
+const FLOOR_RUNS = 5;
+const SLOWNESS_MAX = 3;
+
+/** How many times slower than the machine of the budget this one is at the moment: 1 to 3. */
+export function slowness(): number {
+  const runs = Array.from({ length: FLOOR_RUNS }, () => {
+    const before = threadUsedMs(process.pid);
+    JSON.parse(FLOOR_TEXT);
+    return threadUsedMs(process.pid) - before;
+  }).sort((a, b) => a - b);
+  const median = runs[Math.floor(FLOOR_RUNS / 2)] as number;
+  return Math.min(SLOWNESS_MAX, Math.max(1, median / FLOOR_MS));
+}
+
+/** Milliseconds of processor time of a process's main thread since its start. */
+function threadUsedMs(pid: number | undefined): number {
+  const [nanoseconds] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ');
+  return Number(nanoseconds) / 1e6;
+}
+
 /** Loaded into the program: measures every tick of its event loop. */
 export const TICK_METER = fileURLToPath(new URL('./tick-meter.cjs', import.meta.url));
 
@@ -28,9 +52,7 @@ export class LoopMeter {
 
   /** Milliseconds of processor time of the main thread since its start. */
   usedMs(): number {
-    const { pid } = this.#gateway.process;
-    const [nanoseconds] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ');
-    return Number(nanoseconds) / 1e6;
+    return threadUsedMs(this.#gateway.process.pid);
   }
 
   /** The most that the main thread used in one tick of its loop, while `work` ran. */

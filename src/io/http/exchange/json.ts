@@ -3,8 +3,11 @@
  * keys (prototype pollution) are refused after it, at any level.
  */
 import { isUtf8 } from 'node:buffer';
+import { setImmediate as yieldToLoop } from 'node:timers/promises';
 import { GatewayError } from '../../../domain/errors.ts';
 
+/** A body up to this size is read in one tick of the event loop. */
+export const TICK_BYTES_MAX = 128 * 1024;
 /** Levels of arrays and objects. */
 export const JSON_DEPTH_MAX = 64;
 
@@ -35,26 +38,38 @@ export function readJson(bytes: Buffer, valuesMax?: number): { text: string; val
 }
 
 /**
- * The text, known to be JSON, for callers that forward it: there no key is reserved. `valuesMax` bounds the time of the parser
- * where a body may be large.
+ * The text, known to be JSON, for callers that forward it: there no key is reserved. A long body takes a tick of the event loop
+ * for each step; `valuesMax` bounds the time of the parser.
  */
-export function readJsonText(bytes: Buffer, valuesMax: number): string {
-  return parseText(bytes, valuesMax).text;
+export async function readJsonText(bytes: Buffer, valuesMax: number): Promise<string> {
+  const isLong = bytes.length > TICK_BYTES_MAX;
+  requireShape(bytes, valuesMax);
+  if (isLong) await yieldToLoop();
+  const text = bytes.toString('utf8');
+  if (isLong) await yieldToLoop();
+  parse(text);
+  return text;
 }
 
 function parseText(bytes: Buffer, valuesMax = Infinity): { text: string; value: unknown } {
+  requireShape(bytes, valuesMax);
+  const text = bytes.toString('utf8');
+  return { text, value: parse(text) };
+}
+
+function requireShape(bytes: Buffer, valuesMax: number): void {
   if (!isUtf8(bytes)) throw new GatewayError('InvalidInput', 'body: not UTF-8');
   const fault = shapeFault(bytes, valuesMax);
   if (fault !== undefined) throw new GatewayError('InvalidInput', `body: ${fault}`);
-  const text = bytes.toString('utf8');
-  let value: unknown;
+}
+
+function parse(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     if (error instanceof SyntaxError) throw new GatewayError('InvalidInput', 'body: not JSON');
     throw error;
   }
-  return { text, value };
 }
 
 /** Nesting over `JSON_DEPTH_MAX`, or more values than `valuesMax`, containers included. Scans the bytes only. */
