@@ -100,10 +100,11 @@ export class MemoryRows {
     return rows.map(({ row }) => row);
   }
 
-  ids(kind: string, afterId: string, limit: number): string[] {
+  ids(kind: string, afterId: string, limit: number, descending = false): string[] {
+    const isNext = (id: string) => afterId === '' || (descending ? id < afterId : id > afterId);
     const names = [...this.#shelves.keys()].map((name) => name.split('\0'));
-    const ids = names.flatMap(([of = '', id = '']) => (of === kind && id > afterId ? [id] : []));
-    return ids.sort().slice(0, limit);
+    const ids = names.flatMap(([of = '', id = '']) => (of === kind && isNext(id) ? [id] : [])).sort();
+    return (descending ? ids.reverse() : ids).slice(0, limit);
   }
 
   lookup(index: IndexName, key: string): string | undefined {

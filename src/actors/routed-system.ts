@@ -13,7 +13,12 @@ import type { AnyProtocol, Tagged, Typed, TypeIn } from './runtime/protocol.ts';
  * alone, whose memory holds what they need.
  */
 const VOLATILE: Readonly<Record<string, Readonly<Record<string, 'replica' | 'owner'>>>> = {
-  user: { enterSession: 'replica', checkSession: 'replica', upstreamCredential: 'replica' },
+  user: {
+    enterSession: 'replica',
+    checkSession: 'replica',
+    upstreamCredential: 'replica',
+    nickname: 'replica',
+  },
   upload: { findPosition: 'owner' },
 };
 

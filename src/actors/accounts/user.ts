@@ -32,7 +32,13 @@ import {
   contactSyncTokens,
   removeContactSync,
 } from './user-contact-sync.ts';
-import { addContact, type ProfileCommand, removeContact, setNickname } from './user-contacts.ts';
+import {
+  addContact,
+  type FindNickname,
+  type ProfileCommand,
+  removeContact,
+  setNickname,
+} from './user-contacts.ts';
 import { type AddedKey, activeKeys, decideEnrollment, type EnrollmentCommand } from './user-enrollment.ts';
 import {
   decideConsent,
@@ -257,6 +263,7 @@ interface UserVolatileReplies {
   readonly enterSession: CheckedSession | undefined;
   readonly checkSession: boolean;
   readonly upstreamCredential: CallCredential | undefined;
+  readonly nickname: string | null;
 }
 
 export type UserProtocol = Protocol<
@@ -264,7 +271,7 @@ export type UserProtocol = Protocol<
   UserReplies,
   UserQuery,
   UserResults,
-  AuthenticateSession | CheckSession | FindUpstreamCredential,
+  AuthenticateSession | CheckSession | FindUpstreamCredential | FindNickname,
   UserVolatileReplies
 >;
 
@@ -334,6 +341,7 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     enterSession: authenticateSession,
     checkSession,
     upstreamCredential: (state, _volatile, command) => findCredential(state, command),
+    nickname: ({ nickname }) => nickname,
   },
 
   query: {
@@ -353,17 +361,8 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
 function accountOf(state: UserState): AccountView {
   const { createdMs, handle, blocked, nickname, contacts, apps, appAccess } = state;
   const keys = activeKeys(state);
-  return {
-    exists: createdMs !== null,
-    createdMs,
-    handle,
-    blocked,
-    nickname,
-    contacts,
-    keys,
-    apps,
-    appAccess,
-  };
+  const exists = createdMs !== null;
+  return { exists, createdMs, handle, blocked, nickname, contacts, keys, apps, appAccess };
 }
 
 function liveSessions(

@@ -88,9 +88,9 @@ export class Administration {
     return String(context.ids.next(context.clock()));
   }
 
-  /** Ids of a kind that have state on disk, ascending, after `afterId` ('' from the start). */
-  ids(kind: string, afterId: string, limit: number): string[] {
-    return this.journal.ids(kind, afterId, limit);
+  /** Ids of a kind that have state on disk, after `afterId` ('' from the start): ascending, or `descending`. */
+  ids(kind: string, afterId: string, limit: number, descending = false): string[] {
+    return this.journal.ids(kind, afterId, limit, descending);
   }
 
   /** Of a caller without an account: recorded within the budget of the minute, else counted. */

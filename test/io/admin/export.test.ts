@@ -1,11 +1,11 @@
-/** Exports of the panel over HTTP, and one account with its applications. */
+/** Exports of the panel over HTTP, one account with its applications, and names beside ids in every list. */
 import t, { type Test } from 'tap';
 import { request } from 'undici';
 import { cookie } from '../../support/account.ts';
 import { SHOP, startAdmin } from '../../support/admin.ts';
 
-async function start(t: Test) {
-  const fixture = await startAdmin();
+async function start(t: Test, options: Parameters<typeof startAdmin>[0] = {}) {
+  const fixture = await startAdmin(options);
   t.teardown(fixture.stop);
   const csv = async (path: string) => {
     const { statusCode, headers, body } = await request(`${fixture.http.url}/ProxyAdmin/api/export/${path}`, {
@@ -47,9 +47,9 @@ t.test('admin: the audit log is exported with its filters, and has the export it
   const { csv, admin } = await start(t);
   t.equal((await csv('accounts')).status, 200);
   const [head, ...rows] = linesOf((await csv('audit?event=list_exported')).text);
-  t.equal(head, 'time,event,ring,account,node,details');
+  t.equal(head, 'time,event,ring,account,nickname,node,details');
   t.equal(rows.length, 1, 'the export before this one');
-  t.match(rows[0], new RegExp(`,list_exported,admin,${admin.userId},,"\\{.*""list"":""accounts""`));
+  t.match(rows[0], new RegExp(`,list_exported,admin,${admin.userId},,,"\\{.*""list"":""accounts""`));
 });
 
 t.test('admin: an export with an invalid filter is refused before the file begins', async (t) => {
@@ -80,3 +80,58 @@ t.test('admin: one account has its role and counts, and its applications are a l
   t.same((await ask(`apps?userId=${admin.userId}`)).result, []);
   t.equal((await ask('apps?userId=99')).status, 404);
 });
+
+t.test(
+  'admin: every list of rows with an account has its nickname, the audit log that of who acted too',
+  async (t) => {
+    let userId = '';
+    const event = {
+      sequence: 1,
+      module: 'core',
+      tick: '1',
+      type: 'Tried',
+      wire: Buffer.alloc(2),
+      acceptedMs: 0,
+    };
+    const eventLog = { newest: 1, page: () => [{ ...event, userId }] };
+    const { ask, change, admin, owner, post, register } = await start(t, { eventLog: eventLog as never });
+    userId = owner.userId;
+    t.equal((await post('/auth/v1/account', { nickname: 'Ada' }, cookie(owner.sid))).status, 200);
+    t.equal((await post('/auth/v1/account', { nickname: 'Root' }, cookie(admin.sid))).status, 200);
+    await register();
+    await change('users/block', { userId, blocked: true });
+    await change('staff', { userId, role: 'viewer' });
+    const first = async (path: string) => ((await ask(path)).result as Record<string, unknown>[])[0];
+    for (const path of [
+      `user_keys?userId=${userId}`,
+      'apps?newest=true',
+      'events',
+      'audit?event=app_created',
+      'users?search=ADA',
+    ])
+      t.match(await first(path), { nickname: 'Ada' }, path);
+    t.match(await first('audit?event=user_blocked'), { userId, nickname: 'Ada', otherNickname: 'Root' });
+    t.match(await first('audit?event=roleChanged'), { nickname: 'Root', otherNickname: 'Ada' });
+    t.match(await first('staff'), { userId, nickname: 'Ada' });
+  },
+);
+
+t.test(
+  'admin: accounts are listed the newest first, by a part of the nickname or the id, and by their block',
+  async (t) => {
+    const { ask, csv, admin, owner, signUp, change } = await start(t);
+    const third = await signUp();
+    const idsOf = async (query: string) =>
+      ((await ask(`users?${query}`)).result as { id: string }[]).map(({ id }) => id);
+    const oldest = [admin, owner, third].map(({ userId }) => userId).sort();
+    t.same(await idsOf(''), oldest);
+    t.same(await idsOf('newest=true'), oldest.toReversed());
+    t.same(await idsOf(`newest=true&limit=1&after=${oldest[2]}`), [oldest[1]]);
+    t.same(await idsOf(`search=${owner.userId.slice(-9)}`), [owner.userId]);
+    t.same(await idsOf('search=nobody'), []);
+    await change('users/block', { userId: third.userId, blocked: true });
+    t.same(await idsOf('blocked=true'), [third.userId]);
+    t.match((await csv('accounts?blocked=true')).text.split('\r\n')[1], new RegExp(`^${third.userId},`));
+    t.equal(linesOf((await csv('accounts?blocked=true')).text).length, 2);
+  },
+);

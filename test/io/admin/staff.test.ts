@@ -29,7 +29,7 @@ t.test('staff: a viewer reads, support also blocks, an admin does all, others no
   t.same(await attempts(), { read: 200, block: 200, setting: 403, staff: 403 });
   t.equal((await role(owner.userId, 'admin')).status, 200);
   t.same(await attempts(), { read: 200, block: 200, setting: 200, staff: 200 });
-  t.same((await ask('staff')).result, [{ userId: owner.userId, role: 'admin' }]);
+  t.same((await ask('staff')).result, [{ userId: owner.userId, role: 'admin', nickname: null }]);
   t.equal((await role(owner.userId, null)).status, 200);
   t.same(await attempts(), { read: 403, block: 403, setting: 403, staff: 403 });
   const audited = (await ask('audit?after=0')).result as { event: string; userId: string; fields: object }[];
@@ -84,7 +84,7 @@ t.test('staff: an admin cannot change the role of the own account, another admin
     t.equal(answer.status, 400, String(name));
     t.match(JSON.stringify(answer.error), /userId: your own role is for another admin to change/);
   }
-  t.same((await ask('staff')).result, [{ userId: owner.userId, role: 'admin' }]);
+  t.same((await ask('staff')).result, [{ userId: owner.userId, role: 'admin', nickname: null }]);
   t.equal((await role(owner, owner.userId, null)).status, 400);
   t.equal((await role(owner, admin.userId, 'viewer')).status, 200);
   t.equal((await role(admin, owner.userId, null)).status, 200);

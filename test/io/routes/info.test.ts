@@ -1,5 +1,6 @@
 /** What anybody may ask (info, get_info, health) and who may see the settings. */
 import t, { type Test } from 'tap';
+import type { ActorSystem } from '../../../src/actors/runtime/actor.ts';
 import { featuresOf } from '../../../src/domain/features.ts';
 import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
@@ -41,6 +42,9 @@ const GATE: SessionLookup = {
       : undefined,
 };
 
+/** Knows one nickname. */
+const NAMES = { exists: () => true, now: () => 'Ada' } as unknown as ActorSystem;
+
 function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
   const live = new LiveSettings({ ApiRPSLimit: 0, IpRPSLimit: 0 });
   const routes = [
@@ -50,7 +54,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
     createHealthRoute(facts),
     ...createAdminSettingRoutes({ settings: live, reload: () => undefined, bounds: new SharedBounds(live) }),
   ];
-  const fixture = startHttp({ routes, settings: live, gate: GATE, site });
+  const fixture = startHttp({ routes, settings: live, gate: GATE, site, actors: NAMES });
   t.teardown(() => fixture.close());
   const get = async (path: string, headers = {}) => {
     const { status, body } = await sendRaw(fixture.port, requestText('GET', path, headers));
@@ -117,7 +121,7 @@ t.test(
     t.match(await told(shop, 'root'), {
       project: 'shop',
       limits: { activeKeys: 20 },
-      session: { userId: '42', role: 'admin' },
+      session: { userId: '42', nickname: 'Ada', role: 'admin' },
     });
     t.match(await told(bank, 'alice'), { project: 'bank "north"', session: { userId: '42', role: null } });
     t.match(await told(shop), { project: 'shop', session: null });

@@ -242,8 +242,8 @@ export class DiskJournal implements Journal {
     return this.#reader.rowsAfter(kind, id, afterSeq);
   }
 
-  ids(kind: string, afterId: string, limit: number): string[] {
-    return this.#reader.ids(kind, afterId, limit);
+  ids(kind: string, afterId: string, limit: number, descending = false): string[] {
+    return this.#reader.ids(kind, afterId, limit, descending);
   }
 
   lookup(index: IndexName, key: string): string | undefined {

@@ -327,8 +327,8 @@ export interface Journal {
   lastSeq(kind: string, id: string): number;
   /** Rows of an actor after `afterSeq`, in order; undefined when a snapshot has replaced some of them. */
   rowsAfter(kind: string, id: string, afterSeq: number): readonly TurnRow[] | undefined;
-  /** Ids of a kind that have state, ascending, after `afterId` ('' from the start). */
-  ids(kind: string, afterId: string, limit: number): string[];
+  /** Ids of a kind that have state, after `afterId` ('' from the start): ascending, or all the way back with `descending`. */
+  ids(kind: string, afterId: string, limit: number, descending?: boolean): string[];
   lookup(index: IndexName, key: string): string | undefined;
   /** Names in an index. */
   count(index: IndexName): number;

@@ -20,6 +20,9 @@ import {
   type TurnRow,
 } from './port.ts';
 
+/** Above each id. */
+const HIGHEST = '\u{10ffff}';
+
 export type Part = string | number;
 interface Range {
   readonly start?: Part[] | Part;
@@ -121,17 +124,17 @@ export class JournalReader {
   }
 
   /** Jumps from id to id over both tables: an actor may stand in either. */
-  ids(kind: string, afterId: string, limit: number): string[] {
+  ids(kind: string, afterId: string, limit: number, descending = false): string[] {
+    const next = descending ? previousId : nextId;
     const ids: string[] = [];
     let last = afterId;
     while (ids.length < limit) {
-      const inJournal = nextId(this.#tables.journal, kind, last);
-      const inSnapshot = nextId(this.#tables.snapshot, kind, last);
+      const inJournal = next(this.#tables.journal, kind, last);
+      const inSnapshot = next(this.#tables.snapshot, kind, last);
       if (inJournal === undefined && inSnapshot === undefined) return ids;
-      last =
-        inSnapshot === undefined || (inJournal !== undefined && inJournal < inSnapshot)
-          ? (inJournal ?? last)
-          : inSnapshot;
+      const isJournal =
+        inSnapshot === undefined || (inJournal !== undefined && inJournal < inSnapshot !== descending);
+      last = isJournal ? (inJournal ?? last) : inSnapshot;
       ids.push(last);
     }
     return ids;
@@ -207,6 +210,16 @@ function nextId(table: Table, kind: string, afterId: string): string | undefined
     const [foundKind, id] = key as [string, string];
     if (foundKind !== kind) return undefined;
     return id === afterId ? undefined : id;
+  }
+  return undefined;
+}
+
+/** The id before one, the last of the kind before ''. A snapshot has the one itself as its first key. */
+function previousId(table: Table, kind: string, beforeId: string): string | undefined {
+  const start = [kind, beforeId === '' ? HIGHEST : beforeId];
+  for (const key of table.getKeys({ start, end: [kind], reverse: true, limit: 2 })) {
+    const [, id] = key as [string, string];
+    if (id !== beforeId) return id;
   }
   return undefined;
 }

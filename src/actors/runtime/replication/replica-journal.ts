@@ -80,8 +80,8 @@ export class ReplicaJournal implements Journal {
     return this.#store.rowsAfter(kind, id, afterSeq);
   }
 
-  ids(kind: string, afterId: string, limit: number): string[] {
-    return this.#store.ids(kind, afterId, limit);
+  ids(kind: string, afterId: string, limit: number, descending = false): string[] {
+    return this.#store.ids(kind, afterId, limit, descending);
   }
 
   lookup(index: IndexName, key: string): string | undefined {

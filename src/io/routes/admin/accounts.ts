@@ -15,6 +15,7 @@ import {
   nullable,
   object,
   oneOf,
+  optional,
   type Static,
   text,
   utcText,
@@ -28,9 +29,19 @@ import {
   sessionSchema,
 } from '../../accounts/account.ts';
 import { originOf, requireId } from '../../accounts/login-parts.ts';
-import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
+import { nicknameOf, nicknameSchema } from '../../accounts/nicknames.ts';
+import { NICKNAME_MAX } from '../../accounts/profile.ts';
+import {
+  nextLink,
+  pageOf,
+  pageQuery,
+  type RowPage,
+  readPage,
+  requireAccount,
+  requireFresh,
+} from '../../admin/pagination.ts';
 import { endedHostSchema, endHost, hostSchema, listHosts } from '../../connect/hosts.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
 import { accountCall } from '../sessions.ts';
 import type { StaffDeps } from './staff.ts';
 
@@ -38,8 +49,7 @@ const userItem = named(
   'Account',
   object({
     id: idText(),
-    /** Null: it has chosen none. */
-    nickname: nullable(text({ examples: ['Ada'] })),
+    nickname: nicknameSchema,
     createdUtc: utcText(),
     blocked: boolean(),
     keys: integer(),
@@ -47,6 +57,16 @@ const userItem = named(
     apps: integer(),
   }),
 );
+export const accountFilter = object({
+  search: optional(
+    text({ maxLength: NICKNAME_MAX, examples: ['ada'], description: 'Part of the nickname or of the id' }),
+  ),
+  blocked: optional(boolean()),
+});
+export type AccountFilter = Static<typeof accountFilter>;
+const USERS = '/ProxyAdmin/api/users';
+/** Accounts that a page looks at where a filter leaves some out. */
+const FILTERED_ACCOUNTS_MAX = 1_000;
 const ofUser = object({ userId: int64('User id: decimal string') });
 /** One account: as a row of the list, with its role and what it has connected. */
 const accountItem = named(
@@ -71,31 +91,44 @@ export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
   ];
 }
 
-/** A page of accounts, for the list and its export. */
+/** A page of accounts, for the list and its export. A filter looks at 1,000 accounts a page. */
 export function pageOfAccounts(
   actors: ActorSystem,
   administration: Administration,
-  page: { readonly after: string; readonly limit: number },
-): Promise<AccountRow[]> {
-  const idsAfter = (after: string, limit: number) => administration.ids('user', after, limit);
-  return pageOf(page, idsAfter, (id) => viewUser(actors, id));
+  filter: AccountFilter,
+  page: { readonly after: string; readonly limit: number; readonly newest: boolean },
+): Promise<RowPage<AccountRow>> {
+  const idsAfter = (after: string, limit: number) => administration.ids('user', after, limit, page.newest);
+  const words = filter.search?.trim().toLowerCase() ?? '';
+  const isSearched = (id: string) =>
+    words === '' || id.includes(words) || nicknameOf(actors, id)?.toLowerCase().includes(words) === true;
+  const rowOf = async (id: string) => {
+    const row = isSearched(id) ? await viewUser(actors, id) : undefined;
+    return filter.blocked === undefined || row?.blocked === filter.blocked ? row : undefined;
+  };
+  const isFiltered = words !== '' || filter.blocked !== undefined;
+  return pageOf(page, idsAfter, rowOf, isFiltered ? FILTERED_ACCOUNTS_MAX : undefined);
 }
 
 function usersRoute(administration: Administration): AnyRoute {
   return defineRoute({
     method: 'GET',
-    path: '/ProxyAdmin/api/users',
-    summary: 'Accounts in the order of their ids, a page at a time',
+    path: USERS,
+    summary: 'Accounts in the order of their ids, a page at a time; `Link` names the next one',
     docs: {
       description:
-        'A page with fewer rows than `limit` is the last. Accounts that were never opened are passed over.',
+        'Without a filter a page with fewer rows than `limit` is the last. A filter looks at 1,000 accounts a page, so that a page may be empty and still name a next one. Accounts that were never opened are passed over.',
+      sends: ['Link'],
     },
     group: 'admin',
     auth: 'admin',
     limits: [],
-    query: pageQuery,
+    query: object({ ...pageQuery.properties, ...accountFilter.properties }),
     result: array(userItem),
-    handle: ({ actors, query }) => pageOfAccounts(actors, administration, readPage(query)),
+    async handle({ actors, query }) {
+      const { rows, next } = await pageOfAccounts(actors, administration, query, readPage(query));
+      return Reply.result(rows, next === undefined ? [] : [['Link', nextLink(USERS, query, next)]]);
+    },
   });
 }
 

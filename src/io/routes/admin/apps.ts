@@ -20,10 +20,12 @@ import {
   text,
 } from '../../../domain/schema.ts';
 import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../../accounts/login-parts.ts';
+import { nicknameOf, nicknameSchema } from '../../accounts/nicknames.ts';
 import {
   PAGE_ROWS_MAX,
   pageOf,
   pageQuery,
+  type RowPage,
   readPage,
   requireAccount,
   requireFresh,
@@ -38,12 +40,14 @@ const adminAppItem = named(
   object({
     ...appSchema.properties,
     ownerId: idText(),
+    /** Of the owner. */
+    nickname: nicknameSchema,
     oldestUndeliveredSeconds: nullable(integer()),
   }),
 );
 
 export type AdminAppRow = Static<typeof adminAppItem>;
-const appFilters = {
+export const appFilters = {
   approved: optional(boolean()),
   userId: optional(int64('Applications of this account')),
 };
@@ -70,10 +74,16 @@ export function createAdminAppRoutes(deps: AdminAppDeps): AnyRoute[] {
 export function pageOfApps(
   deps: AdminAppDeps,
   actors: ActorSystem,
-  page: { readonly after: string; readonly limit: number; readonly approved?: boolean | undefined },
+  page: {
+    readonly after: string;
+    readonly limit: number;
+    readonly newest: boolean;
+    readonly approved?: boolean | undefined;
+  },
   nowMs: number,
-): Promise<AdminAppRow[]> {
-  const idsAfter = (after: string, limit: number) => deps.administration.ids('app', after, limit);
+): Promise<RowPage<AdminAppRow>> {
+  const idsAfter = (after: string, limit: number) =>
+    deps.administration.ids('app', after, limit, page.newest);
   return pageOf(page, idsAfter, rowOf(deps, actors, page.approved, nowMs));
 }
 
@@ -83,7 +93,7 @@ const rowOf =
   async (id: string) => {
     const view = await viewApp(actors, id);
     const isShown = approved === undefined || view?.approved === approved;
-    return view === undefined || !isShown ? undefined : adminItem(view, webhooks, nowMs);
+    return view === undefined || !isShown ? undefined : adminItem(actors, view, webhooks, nowMs);
   };
 
 function appsRoute(deps: AdminAppDeps): AnyRoute {
@@ -103,11 +113,15 @@ function appsRoute(deps: AdminAppDeps): AnyRoute {
     errors: ['NotFound'],
     async handle({ actors, query, nowMs }) {
       const { userId, approved } = query;
-      const { after, limit } = readPage(query, PAGE_ROWS_MAX);
-      if (userId === undefined) return pageOfApps(deps, actors, { after, limit, approved }, nowMs);
+      const { after, limit, newest } = readPage(query, PAGE_ROWS_MAX);
+      if (userId === undefined)
+        return (await pageOfApps(deps, actors, { after, limit, newest, approved }, nowMs)).rows;
       const { apps } = await requireAccount(actors, requireId(userId, 'userId'));
-      const left = apps.map(({ appId }) => appId).filter((id) => after === '' || BigInt(id) > BigInt(after));
-      return pageOf({ after: '', limit }, () => left.splice(0), rowOf(deps, actors, approved, nowMs));
+      const own = apps.map(({ appId }) => appId);
+      const isNext = (id: string) => after === '' || BigInt(id) > BigInt(after) !== newest;
+      const left = (newest ? own.reverse() : own).filter((id) => id !== after && isNext(id));
+      const page = { after: '', limit };
+      return (await pageOf(page, () => left.splice(0), rowOf(deps, actors, approved, nowMs))).rows;
     },
   });
 }
@@ -138,7 +152,7 @@ function updateRoute({ webhooks }: AdminAppDeps): AnyRoute {
         address: client.address,
       };
       const view = await actors.ask(app, requireId(body.appId, 'appId'), command);
-      return adminItem(view, webhooks, nowMs);
+      return adminItem(actors, view, webhooks, nowMs);
     },
   });
 }
@@ -159,10 +173,12 @@ function readFlags({
 }
 
 async function adminItem(
+  actors: ActorSystem,
   view: AppView,
   webhooks: AdminAppDeps['webhooks'],
   nowMs: number,
 ): Promise<AdminAppRow> {
   const oldestUndeliveredSeconds = await webhooks.oldestUndeliveredSeconds(view.id, nowMs);
-  return { ...appItem(view), ownerId: view.ownerId, oldestUndeliveredSeconds };
+  const { ownerId } = view;
+  return { ...appItem(view), ownerId, nickname: nicknameOf(actors, ownerId), oldestUndeliveredSeconds };
 }

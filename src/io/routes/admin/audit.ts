@@ -1,7 +1,9 @@
 /** Admin JSON of the audit log: filtered pages, the list of events, and which nodes of a cluster have pages. */
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
-import { array, nullable, object, oneOf, text } from '../../../domain/schema.ts';
+import { array, named, nullable, object, oneOf, type Static, text } from '../../../domain/schema.ts';
+import { nicknameSchema, withNicknames } from '../../accounts/nicknames.ts';
 import {
   type AuditAnswer,
   type AuditDeps,
@@ -13,6 +15,17 @@ import {
 import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
 
 const PATH = '/ProxyAdmin/api/audit';
+const listed = named(
+  'ListedAuditRecord',
+  object({
+    ...auditItem.properties,
+    /** Of `userId`. */
+    nickname: nicknameSchema,
+    /** Of the other account of the record, in `by` or `subject` of its fields. */
+    otherNickname: nicknameSchema,
+  }),
+);
+export type ListedAuditRecord = Static<typeof listed>;
 const CALLS_KEPT = ['gateway', 'node', 'database'] as const;
 export function createAdminAuditRoutes(deps: AuditDeps): AnyRoute[] {
   return [pageRoute(deps), nodesRoute(deps), eventsRoute];
@@ -33,20 +46,31 @@ function pageRoute(deps: AuditDeps): AnyRoute {
     auth: 'admin',
     limits: [],
     query: auditQuery,
-    result: array(auditItem),
+    result: array(listed),
     errors: ['NotFound'],
-    async handle({ query }) {
-      const { items, next } = await auditPageOf(deps, query);
+    async handle({ actors, query }) {
+      const { items, next } = await auditPageOf(deps, actors, query);
       return Reply.result(items, next === null ? [] : [['Link', linkTo(next)]]);
     },
   });
 }
 
-/** A page of the node that the query names, of this one without a name. */
-export function auditPageOf(deps: AuditDeps, query: AuditQuery): Promise<AuditAnswer> {
+/** A page of the node that the query names, of this one without a name; nicknames are read here. */
+export async function auditPageOf(
+  deps: AuditDeps,
+  actors: ActorSystem,
+  query: AuditQuery,
+): Promise<{ readonly items: readonly ListedAuditRecord[]; readonly next: AuditAnswer['next'] }> {
   const { node } = query;
   const isHere = node === undefined || node === deps.cluster?.node;
-  return isHere ? auditPage(deps, query) : pageElsewhere(deps, node, query);
+  const { items, next } = isHere ? await auditPage(deps, query) : await pageElsewhere(deps, node, query);
+  const named = await withNicknames(actors, items, ({ userId }) => userId);
+  return { items: await withNicknames(actors, named, otherAccountOf, 'otherNickname'), next };
+}
+
+function otherAccountOf({ fields }: Static<typeof auditItem>): string | null {
+  const id = fields['by'] ?? fields['subject'];
+  return typeof id === 'string' ? id : null;
 }
 
 async function pageElsewhere({ cluster }: AuditDeps, node: string, query: AuditQuery): Promise<AuditAnswer> {

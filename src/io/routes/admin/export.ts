@@ -5,12 +5,12 @@ import { object, type TSchema, text } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { type AuditDeps, type AuditQuery, auditQuery } from '../../admin/audit-pages.ts';
 import { type CsvCell, CsvExports, EXPORT_ROWS_MAX, type RowPages } from '../../admin/csv.ts';
-import { PAGE_ROWS_MAX } from '../../admin/pagination.ts';
+import { PAGE_ROWS_MAX, type RowPage } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
-import { type AccountRow, pageOfAccounts } from './accounts.ts';
-import { type AdminAppDeps, type AdminAppRow, pageOfApps } from './apps.ts';
-import { auditPageOf } from './audit.ts';
-import { type AccountKeyItem, afterOf, type KeyQuery, keyItem, keyQuery, pageOfKeys } from './keys.ts';
+import { type AccountFilter, type AccountRow, accountFilter, pageOfAccounts } from './accounts.ts';
+import { type AdminAppDeps, type AdminAppRow, appFilters, pageOfApps } from './apps.ts';
+import { auditPageOf, type ListedAuditRecord } from './audit.ts';
+import { afterOf, type KeyQuery, keyQuery, type ListedKey, pageOfKeys } from './keys.ts';
 
 type Context = RouteContext<unknown, unknown, SessionContext>;
 
@@ -30,7 +30,7 @@ interface List<Row> {
 
 const ACCOUNTS: List<AccountRow> = {
   name: 'accounts',
-  summary: 'All accounts as CSV, in the order of their ids',
+  summary: 'Accounts as CSV, the newest first, with the filters of their list',
   columns: {
     id: ({ id }) => id,
     nickname: ({ nickname }) => nickname,
@@ -43,11 +43,12 @@ const ACCOUNTS: List<AccountRow> = {
   errors: [],
 };
 
-const KEYS: List<AccountKeyItem> = {
+const KEYS: List<ListedKey> = {
   name: 'keys',
   summary: 'Keys as CSV, with the filters of their list',
   columns: {
     account: ({ userId }) => userId,
+    nickname: ({ nickname }) => nickname,
     id: ({ id }) => id,
     name: ({ name }) => name ?? null,
     kind: ({ keyType }) => keyType,
@@ -65,12 +66,13 @@ const KEYS: List<AccountKeyItem> = {
 
 const APPS: List<AdminAppRow> = {
   name: 'applications',
-  summary: 'All applications as CSV, in the order of their ids',
+  summary: 'Applications as CSV, the newest first, with the filter of their list',
   columns: {
     id: ({ id }) => id,
     name: ({ name }) => name,
     address: ({ url }) => url,
     owner: ({ ownerId }) => ownerId,
+    nickname: ({ nickname }) => nickname,
     approved: ({ approved }) => approved,
     mcpEnabled: ({ mcpEnabled }) => mcpEnabled,
     disabled: ({ disabled }) => disabled,
@@ -82,8 +84,7 @@ const APPS: List<AdminAppRow> = {
   errors: [],
 };
 
-type AuditRow = Awaited<ReturnType<typeof auditPageOf>>['items'][number];
-const AUDIT: List<AuditRow> = {
+const AUDIT: List<ListedAuditRecord> = {
   name: 'audit',
   summary: 'The audit log as CSV, the newest first, with the filters of its list',
   columns: {
@@ -91,6 +92,7 @@ const AUDIT: List<AuditRow> = {
     event: ({ event }) => event,
     ring: ({ ring }) => ring,
     account: ({ userId }) => userId,
+    nickname: ({ nickname }) => nickname,
     node: ({ node }) => node,
     details: ({ fields }) => JSON.stringify(fields),
   },
@@ -103,22 +105,18 @@ export function createAdminExportRoutes(deps: ExportDeps): AnyRoute[] {
   const keyFilters = withoutPages(keyQuery);
   const auditFilters = withoutPages(auditQuery);
   return [
-    route(exports, ACCOUNTS, object({}), ({ actors }) =>
-      byId(
-        ({ id }) => id,
-        (page) => pageOfAccounts(actors, administration, page),
-      ),
+    route(exports, ACCOUNTS, accountFilter, ({ actors, query }) =>
+      byId((page) => pageOfAccounts(actors, administration, query as AccountFilter, page)),
     ),
     route(exports, KEYS, keyFilters, ({ actors, session, query }) =>
       keyPages(actors, administration, query as KeyQuery, session),
     ),
-    route(exports, APPS, object({}), ({ actors, nowMs }) =>
-      byId(
-        ({ id }) => id,
-        (page) => pageOfApps(deps.apps, actors, page, nowMs),
-      ),
+    route(exports, APPS, object({ approved: appFilters.approved }), ({ actors, nowMs, query }) =>
+      byId((page) => pageOfApps(deps.apps, actors, { ...page, ...(query as { approved?: boolean }) }, nowMs)),
     ),
-    route(exports, AUDIT, auditFilters, ({ query }) => auditPages(deps.audit, query as AuditQuery)),
+    route(exports, AUDIT, auditFilters, ({ actors, query }) =>
+      auditPages(deps.audit, actors, query as AuditQuery),
+    ),
   ];
 }
 
@@ -186,17 +184,19 @@ async function* rowsOf<Row>(
   for await (const rows of rest) yield shown(rows);
 }
 
-/** Pages of a list in the order of ids. */
+/** Pages of a list, the newest first. */
 async function* byId<Row>(
-  idOf: (row: Row) => string,
-  pageAfter: (page: { readonly after: string; readonly limit: number }) => Promise<readonly Row[]>,
+  pageAfter: (page: {
+    readonly after: string;
+    readonly limit: number;
+    readonly newest: boolean;
+  }) => Promise<RowPage<Row>>,
 ): AsyncGenerator<readonly Row[]> {
-  for (let after = ''; ; ) {
-    const rows = await pageAfter({ after, limit: PAGE_ROWS_MAX });
+  let after: string | undefined = '';
+  while (after !== undefined) {
+    const { rows, next }: RowPage<Row> = await pageAfter({ after, limit: PAGE_ROWS_MAX, newest: true });
     yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE_ROWS_MAX) return;
-    after = idOf(last);
+    after = next;
   }
 }
 
@@ -205,20 +205,24 @@ async function* keyPages(
   administration: Administration,
   filter: KeyQuery,
   session: SessionContext,
-): AsyncGenerator<readonly AccountKeyItem[]> {
+): AsyncGenerator<readonly ListedKey[]> {
   let query: KeyQuery = { ...filter, limit: PAGE_ROWS_MAX };
   for (;;) {
-    const { rows, next } = await pageOfKeys(actors, administration, query);
-    yield rows.map(({ userId, key }) => keyItem(userId, key, session));
+    const { items, next } = await pageOfKeys(actors, administration, query, session);
+    yield items;
     if (next === undefined) return;
     query = { ...query, after: afterOf(next) };
   }
 }
 
-async function* auditPages(deps: AuditDeps, filter: AuditQuery): AsyncGenerator<readonly AuditRow[]> {
+async function* auditPages(
+  deps: AuditDeps,
+  actors: ActorSystem,
+  filter: AuditQuery,
+): AsyncGenerator<readonly ListedAuditRecord[]> {
   let query: AuditQuery | null = { ...filter, limit: PAGE_ROWS_MAX };
   while (query !== null) {
-    const { items, next }: Awaited<ReturnType<typeof auditPageOf>> = await auditPageOf(deps, query);
+    const { items, next }: Awaited<ReturnType<typeof auditPageOf>> = await auditPageOf(deps, actors, query);
     yield items;
     query = next;
   }

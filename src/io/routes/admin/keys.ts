@@ -23,8 +23,9 @@ import type { SessionContext } from '../../../domain/sessions.ts';
 import { userKeyItem, userKeySchema } from '../../accounts/account.ts';
 import { claimKey, removeUserKey, setKeyAccess } from '../../accounts/key-changes.ts';
 import { requireId } from '../../accounts/login-parts.ts';
+import { nicknameSchema, withNicknames } from '../../accounts/nicknames.ts';
 import { type KeyPage, type KeyPosition, searchKeys } from '../../admin/keys.ts';
-import { PAGE_ROWS, PAGE_ROWS_MAX, requireAccount, requireFresh } from '../../admin/pagination.ts';
+import { nextLink, PAGE_ROWS, PAGE_ROWS_MAX, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { clearSid } from '../../http/checks/sid-cookie.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
 
@@ -37,7 +38,8 @@ const item = named(
   'AccountKey',
   object({ userId: idText(), ...userKeySchema.properties, deleted: boolean() }),
 );
-export type AccountKeyItem = Static<typeof item>;
+const listed = named('ListedKey', object({ ...item.properties, nickname: nicknameSchema }));
+export type ListedKey = Static<typeof listed>;
 const userId = int64('User id: decimal string');
 const keyId = int64('Key id: decimal string');
 const access = {
@@ -76,7 +78,8 @@ export async function pageOfKeys(
   actors: ActorSystem,
   administration: Administration,
   query: KeyQuery,
-): Promise<KeyPage> {
+  session: SessionContext,
+): Promise<{ readonly items: readonly ListedKey[]; readonly next: KeyPage['next'] }> {
   const { publicKey } = query;
   const search = {
     userId: query.userId === undefined ? undefined : requireId(query.userId, 'userId'),
@@ -89,7 +92,9 @@ export async function pageOfKeys(
     throw new GatewayError('InvalidInput', 'publicKey: expected base64url without padding');
   if (search.userId !== undefined) await requireAccount(actors, search.userId);
   const accountIds = (after: string, limit: number) => administration.ids('user', after, limit);
-  return searchKeys({ actors, accountIds }, search);
+  const { rows, next } = await searchKeys({ actors, accountIds }, search);
+  const items = rows.map((row) => keyItem(row.userId, row.key, session));
+  return { items: await withNicknames(actors, items, (row) => row.userId), next };
 }
 
 /** The header `Link` (RFC 8288) names the next page, because a page may read many accounts without a match. */
@@ -107,12 +112,11 @@ function searchRoute(administration: Administration): AnyRoute {
     auth: 'admin',
     limits: [],
     query: keyQuery,
-    result: array(item),
+    result: array(listed),
     errors: ['NotFound'],
     async handle({ actors, session, query }) {
-      const { rows, next } = await pageOfKeys(actors, administration, query);
-      const items = rows.map((row) => keyItem(row.userId, row.key, session));
-      return Reply.result(items, next === undefined ? [] : [['Link', linkTo(query, next)]]);
+      const { items, next } = await pageOfKeys(actors, administration, query, session);
+      return Reply.result(items, next === undefined ? [] : [['Link', nextLink(PATH, query, afterOf(next))]]);
     },
   });
 }
@@ -188,7 +192,7 @@ const removeRoute = defineRoute({
   },
 });
 
-export function keyItem(owner: string, key: UserKey, session: SessionContext): AccountKeyItem {
+function keyItem(owner: string, key: UserKey, session: SessionContext): Static<typeof item> {
   const own = userKeyItem(key, session.keyId);
   return { userId: owner, ...own, deleted: hasFlag(key.flags, KeyFlag.Deleted) };
 }
@@ -206,11 +210,4 @@ function readPosition(after: string | undefined): KeyPosition | undefined {
 /** Of the query of the next page. */
 export function afterOf({ userId, keyId }: KeyPosition): string {
   return keyId === undefined ? userId : `${userId}.${keyId}`;
-}
-
-function linkTo(query: KeyQuery, next: KeyPosition): string {
-  const fields = new URLSearchParams();
-  for (const [field, value] of Object.entries({ ...query, after: afterOf(next) }))
-    fields.set(field, String(value));
-  return `<${PATH}?${fields}>; rel="next"`;
 }

@@ -9,6 +9,7 @@ import { ID_EXAMPLE } from '../../../domain/examples.ts';
 import { array, idText, integer, nullable, object, optional, text, utcText } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
+import { nicknameSchema, withNicknames } from '../../accounts/nicknames.ts';
 import { ALL_NODES, type Dashboard } from '../../admin/dashboard.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
@@ -95,14 +96,17 @@ const uploadsRoute = defineRoute({
   path: '/ProxyAdmin/api/uploads',
   summary: 'Uploads of the first transport that are open now',
   docs: { description: 'Buffered ones; streams of the second transport are in the live dashboard.' },
-  result: array(object({ uploadId: integer(), userId: idText(), startedUtc: utcText() })),
+  result: array(
+    object({ uploadId: integer(), userId: idText(), nickname: nicknameSchema, startedUtc: utcText() }),
+  ),
   async handle({ actors }) {
     const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
-    return slots.map(({ uploadId, userId, grantedMs }) => ({
+    const rows = slots.map(({ uploadId, userId, grantedMs }) => ({
       uploadId,
       userId,
       startedUtc: toIso(grantedMs),
     }));
+    return withNicknames(actors, rows, ({ userId }) => userId);
   },
 });
 
@@ -124,14 +128,15 @@ function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
         tick: text({ examples: ['1795167000000123'] }),
         type: text({ examples: ['TxInWallet'] }),
         userId: nullable(idText()),
+        nickname: nicknameSchema,
         sizeBytes: integer(),
         acceptedUtc: utcText(),
       }),
     ),
-    handle({ query }) {
+    handle({ actors, query }) {
       const end = Math.min(query.before ?? Number.POSITIVE_INFINITY, eventLog.newest + 1);
       const start = Math.max(0, end - 1 - EVENTS_PAGE);
-      return eventLog
+      const rows = eventLog
         .page(start, EVENTS_PAGE)
         .filter(({ sequence }) => sequence < end)
         .map(({ sequence, module, tick, type, userId, wire, acceptedMs }) => ({
@@ -144,6 +149,7 @@ function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
           acceptedUtc: toIso(acceptedMs),
         }))
         .reverse();
+      return withNicknames(actors, rows, ({ userId }) => userId);
     },
   });
 }

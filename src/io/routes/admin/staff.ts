@@ -6,6 +6,7 @@ import { KEY_EXAMPLE } from '../../../domain/examples.ts';
 import { ROLES } from '../../../domain/roles.ts';
 import { array, idText, int64, named, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import { requireId } from '../../accounts/login-parts.ts';
+import { nicknameSchema, withNicknames } from '../../accounts/nicknames.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import type { LiveStaff } from '../../admin/staff.ts';
@@ -31,8 +32,8 @@ function listRoute({ staff }: StaffDeps): AnyRoute {
     group: 'admin',
     auth: 'admin',
     limits: [],
-    result: array(roleItem),
-    handle: () => staff.list(),
+    result: array(named('StaffMember', object({ ...roleItem.properties, nickname: nicknameSchema }))),
+    handle: ({ actors }) => withNicknames(actors, staff.list(), ({ userId }) => userId),
   });
 }
 

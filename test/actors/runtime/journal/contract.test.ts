@@ -181,7 +181,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.ok(journal.has('user', '1'));
   });
 
-  t.test(`journal ${name}: lists the ids of a kind in pages`, async (t) => {
+  t.test(`journal ${name}: lists the ids of a kind in pages, in both directions`, async (t) => {
     const journal = await open(t);
     const ids = ['10', '2', 'a', 'ä', 'b'];
     await commitRows(
@@ -193,6 +193,10 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(journal.ids('user', '', 2), ['10', '2']);
     t.same(journal.ids('user', '2', 10), ['a', 'b', 'ä']);
     t.same(journal.ids('upload', '', 10), []);
+    t.same(journal.ids('user', '', 3, true), ['ä', 'b', 'a']);
+    t.same(journal.ids('user', 'a', 10, true), ['2', '10']);
+    t.same(journal.ids('user', '2', 10, true), ['10']);
+    t.same(journal.ids('upload', '', 10, true), []);
   });
 
   t.test(`journal ${name}: mail is kept by receiver in sending order until it is removed`, async (t) => {
