@@ -154,8 +154,15 @@ class Takeovers {
     const uploadId = unsignedCrc32(bytes);
     const body = JSON.stringify({ FileName: 'a.bin', FileSize: bytes.length, CRC32: uploadId });
     const headers = { 'Content-Type': 'application/json' };
-    // A repeat of an answer that was lost finds its own upload (1302).
-    await this.#ask(uploader, '/auth/v1/file/init_upload', { method: 'POST', body, headers }, [200, 409]);
+    for (;;) {
+      const init = { method: 'POST', body, headers };
+      const opened = await this.#ask(uploader, '/auth/v1/file/init_upload', init, [200, 409]);
+      if (opened.status === 200) break;
+      // A repeat of an answer that was lost finds its own upload (1302), or one whose opening is being undone.
+      const status = `/auth/v1/file/upload_status?uploadId=${uploadId}`;
+      if ((await this.#ask(uploader, status, {}, [200, 404])).status === 200) break;
+      await wait(RETRY_MS);
+    }
     const acknowledged = new Set<number>();
     let fileId: string | null = null;
     const count = Math.ceil(bytes.length / CHUNK_BYTES);
