@@ -67,16 +67,29 @@ type Library = typeof import('@simplewebauthn/server');
 type Helpers = typeof import('@simplewebauthn/server/helpers');
 
 let loaded: Promise<readonly [Library, Helpers]> | undefined;
+let noteLoading: (isLoading: boolean) => void = () => undefined;
+
+/** Called when the library begins to load, and when it is loaded. */
+export function onLoading(note: (isLoading: boolean) => void): void {
+  noteLoading = note;
+}
+
+async function loadOnce(): Promise<readonly [Library, Helpers]> {
+  noteLoading(true);
+  try {
+    const library = await import('@simplewebauthn/server');
+    const helpers = await import('@simplewebauthn/server/helpers');
+    for (const identifier of ANCHORED_FORMATS)
+      library.SettingsService.setRootCertificates({ identifier, certificates: [] });
+    return [library, helpers];
+  } finally {
+    noteLoading(false);
+  }
+}
 
 /** Loaded by the first ceremony of a thread: it takes 28 MB and 100 ms, and agents never need it. */
 function load(): Promise<readonly [Library, Helpers]> {
-  loaded ??= Promise.all([import('@simplewebauthn/server'), import('@simplewebauthn/server/helpers')]).then(
-    ([library, helpers]) => {
-      for (const identifier of ANCHORED_FORMATS)
-        library.SettingsService.setRootCertificates({ identifier, certificates: [] });
-      return [library, helpers] as const;
-    },
-  );
+  loaded ??= loadOnce();
   return loaded;
 }
 

@@ -1,13 +1,17 @@
 /** What a thread of the pool runs: it serves tasks from a message port and answers each one, in any order. */
 import { type MessagePort, receiveMessageOnPort, threadId } from 'node:worker_threads';
+import { onLoading } from './fido2.ts';
 import { onRangeStep } from './file-range.ts';
 import { type PackedTask, runTask } from './tasks.ts';
 
-/** What the thread serves, and the word that it counts up as a sign of life. */
+/** What the thread serves, and the words of `LIFE`. */
 export interface ThreadLife {
   readonly port: MessagePort;
   readonly signs: Int32Array;
 }
+
+/** Words that a thread shares: `sign` is counted up as a sign of life, `loading` is 1 while it loads a library. */
+export const LIFE = { sign: 0, loading: 1 } as const;
 
 /** One task on its way to a thread. */
 export type ThreadRequest = readonly [id: number, name: PackedTask['name'], packed: unknown];
@@ -29,8 +33,9 @@ const ANSWERS_HELD_MS = 0.3;
 
 /** The lasting task of a thread: never resolves. A task that throws does not affect the others. */
 export function serve({ port, signs }: ThreadLife, run: typeof runTask = runTask): Promise<never> {
-  const showLife = () => void Atomics.add(signs, 0, 1);
+  const showLife = () => void Atomics.add(signs, LIFE.sign, 1);
   onRangeStep(showLife);
+  onLoading((isLoading) => void Atomics.store(signs, LIFE.loading, isLoading ? 1 : 0));
   const post = (answers: readonly ThreadAnswer[]) => port.postMessage(answers);
   port.on('message', (first: ThreadRequest | typeof PING) => {
     const answers: ThreadAnswer[] = [];

@@ -6,7 +6,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ErrorName } from '../domain/errors.ts';
 import type { PackedTask } from './tasks.ts';
-import { PING, READY_ID, type ThreadAnswer, type ThreadLife, type ThreadRequest } from './thread.ts';
+import { LIFE, PING, READY_ID, type ThreadAnswer, type ThreadLife, type ThreadRequest } from './thread.ts';
 
 /**
  * Tasks at one thread: enough that it is never idle between two answers, few enough that a dead thread loses little. Those
@@ -22,7 +22,7 @@ const HEAP_MIB_MAX = 256;
  * so that a process that was suspended finds its threads alive.
  */
 export const SILENT_MAX = 5;
-/** Tasks of a thread that starts are not late before: it loads its code, perhaps on a busy machine. */
+/** Tasks of a thread that starts or loads a library are not late before: that takes seconds on a busy machine. */
 const STARTING_MAX = 60;
 /** From here on a thread counts as silent: one ping was not answered for a whole interval. */
 const SILENT_FROM = 2;
@@ -67,11 +67,13 @@ interface Thread {
   threadId: number | undefined;
   /** Takes the lasting task back from Piscina: from its queue, or together with the thread. */
   withdraw: AbortController;
-  /** Counted up by the thread with each message and each step of a long read. */
+  /** The words of `LIFE`: the sign is counted up with each message and each step of a long read. */
   signs: Int32Array;
   lastSign: number;
   /** Intervals since the last sign. */
   silent: number;
+  /** Intervals in which it was loading a library. */
+  loading: number;
 }
 
 export class Threads {
@@ -108,9 +110,10 @@ export class Threads {
       nextId: READY_ID + 1,
       threadId: undefined,
       withdraw: new AbortController(),
-      signs: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
+      signs: lifeSigns(),
       lastSign: 0,
       silent: 0,
+      loading: 0,
     }));
     for (const thread of this.#threads) this.#start(thread);
   }
@@ -149,10 +152,14 @@ export class Threads {
   tick(): void {
     for (const thread of this.#threads) {
       if (thread.state === 'down') continue;
-      const sign = Atomics.load(thread.signs, 0);
+      const sign = Atomics.load(thread.signs, LIFE.sign);
       thread.silent = sign === thread.lastSign ? thread.silent + 1 : 0;
       thread.lastSign = sign;
       if (thread.state === 'starting' && thread.silent < STARTING_MAX) continue;
+      if (isLoading(thread)) {
+        thread.silent = 0;
+        continue;
+      }
       this.#ageTasks(thread);
       if (thread.state === 'starting') continue;
       if (thread.silent >= SILENT_MAX && this.#held < HELD_MAX) this.#replace(thread);
@@ -190,9 +197,10 @@ export class Threads {
     thread.state = 'starting';
     thread.port = port1;
     thread.withdraw = new AbortController();
-    thread.signs = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    thread.signs = lifeSigns();
     thread.lastSign = 0;
     thread.silent = 0;
+    thread.loading = 0;
     port1.on('message', (answers: readonly ThreadAnswer[]) => {
       if (thread.port === port1) for (const answer of answers) this.#onAnswer(thread, answer);
     });
@@ -306,6 +314,17 @@ export class Threads {
       for (const { state, withdraw } of up) if (state === 'starting') withdraw.abort();
     });
   }
+}
+
+function lifeSigns(): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(Object.keys(LIFE).length * Int32Array.BYTES_PER_ELEMENT));
+}
+
+/** Counts the intervals too: a library that never loads is late as a thread that never starts. */
+function isLoading(thread: Thread): boolean {
+  if (Atomics.load(thread.signs, LIFE.loading) === 0) return false;
+  thread.loading += 1;
+  return thread.loading < STARTING_MAX;
 }
 
 function isSilent({ state, silent }: Thread): boolean {

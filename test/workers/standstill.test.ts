@@ -82,6 +82,24 @@ t.test('pool: a verification that its thread does not finish in 5 s is TaskTimed
   t.match(pool.counters(), { pending: 0, timedOut: 1, threadsReplaced: 0, failed: 0, stuck: 0 });
 });
 
+t.test('pool: while a thread loads a library its tasks are not late, for less than 60 s', async (t) => {
+  const pool = makePool(t);
+  await pool.run('verifyEd25519', signed('load'));
+  const first = pool.run('verifyEd25519', signed('never'));
+  pool.tick(20);
+  await pool.run('verifyEd25519', signed('loaded'));
+  await pool.tickAlive(5);
+  t.match(pool.counters(), { pending: 1, timedOut: 0, threadsReplaced: 0, stuck: 0 });
+  await pool.tickAlive(1);
+  t.same(await first, TIMED_OUT, 'its time begins with the loaded library');
+  await pool.run('verifyEd25519', signed('load'));
+  const second = pool.run('verifyEd25519', signed('never'));
+  await pool.tickAlive(44);
+  t.match(pool.counters(), { pending: 1, timedOut: 1 });
+  await pool.tickAlive(1);
+  t.same(await second, TIMED_OUT, 'a library that does not load ends nothing for ever');
+});
+
 // covers S162
 t.test('pool: a thread that stands still is replaced after 5 s and its tasks run again', async (t) => {
   const pool = makePool(t);
