@@ -13,7 +13,7 @@ COPY --from=build /package/*.tgz /tmp/
 RUN npm install --global --omit=dev --ignore-scripts /tmp/gatehouse-*.tgz \
   && rm -rf /tmp/*.tgz /root/.npm \
   && useradd --system --uid 10001 --user-group --no-create-home gatehouse \
-  && install -d -o gatehouse -g gatehouse -m 0700 /var/lib/gatehouse
+  && install -d -o gatehouse -g gatehouse -m 0700 /var/lib/gatehouse /var/lib/gatehouse/files
 USER 10001:10001
 ENV NODE_ENV=production \
   GATEHOUSE_LISTEN_HOST=0.0.0.0 \

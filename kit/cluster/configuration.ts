@@ -14,6 +14,6 @@ export function loopbackCluster(url: string, secret: string): ClusterConfigurati
     leaseMilliseconds: 1_000,
     logHours: 1,
     audit: 'node',
-    sharedFiles: false,
+    sharedFiles: true,
   };
 }

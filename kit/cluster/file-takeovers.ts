@@ -59,7 +59,6 @@ export async function runFileTakeovers(options: FileTakeoverOptions): Promise<Fi
   const nodes = await startNodes({
     postgres: options.postgres,
     nodes: NODES,
-    sharedFiles: true,
     configuration: { Settings: NO_FILE_LIMITS },
     cluster: { leaseMilliseconds: LEASE_MS },
   });

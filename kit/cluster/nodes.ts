@@ -19,6 +19,7 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 const HOST = '127.0.0.1';
 const SECRET_BYTES = 32;
 const POLL_MS = 20;
+const SHARED = 'files';
 
 export interface NodesOptions {
   readonly postgres: Postgres;
@@ -28,8 +29,10 @@ export interface NodesOptions {
   readonly configuration?: object;
   /** Of the section `Cluster`, beside url, name, listen, advertise and secret. */
   readonly cluster?: object;
-  /** All nodes have one folder of files; default false: routes of files answer 1018. */
-  readonly sharedFiles?: boolean;
+  /** Files go to it, over a folder that all nodes share; default: they stay in such a folder. */
+  readonly fileServer?: string;
+  /** Name of the folder of a node, for nodes that do not share one. */
+  readonly fileFolder?: (name: string) => string;
   /** One sandbox serves all nodes; default true. */
   readonly sandbox?: boolean;
   /** The sandbox is polled for its events; default false. */
@@ -63,6 +66,8 @@ export interface Nodes {
   /** Of the database, without a proxy. */
   readonly databaseUrl: string;
   readonly secret: string;
+  /** The folder that nodes share unless given another one. */
+  readonly files: string;
   readonly nodes: readonly NodeProcess[];
   readonly sandbox: RunningSandbox | undefined;
   /** A further node, under the next name. */
@@ -82,6 +87,7 @@ export interface Nodes {
 /** Resolves when every node serves and has its links; what was started ends when one does not. */
 export async function startNodes(options: NodesOptions): Promise<Nodes> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nodes-'));
+  const files = join(folder, SHARED);
   const databaseUrl = await options.postgres.createDatabase();
   const secret = randomBytes(SECRET_BYTES).toString('hex');
   const sandbox = options.sandbox === false ? undefined : await startSandbox({ dataPath: folder });
@@ -108,7 +114,7 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   }
   const records = () => readNodes(databaseUrl);
   return {
-    ...{ databaseUrl, secret, nodes, sandbox, add, records, stop },
+    ...{ databaseUrl, secret, files, nodes, sandbox, add, records, stop },
     async isOut({ name }) {
       while ((await records()).some((each) => each.name === name && each.joined)) await wait(POLL_MS);
     },
@@ -194,9 +200,14 @@ class Node implements NodeProcess {
     this.logFile = join(folder, `${name}.log`);
     this.database = database;
     this.links = links;
-    const files = options.sharedFiles === true ? { LocalFileStoragePath: join(folder, 'files') } : {};
+    const { fileServer, fileFolder = () => SHARED } = options;
+    const shared = join(folder, fileFolder(name));
+    const files =
+      fileServer === undefined
+        ? { LocalFileStoragePath: shared }
+        : { FileStagingPath: shared, FileServers: { 0: { Host: fileServer } } };
     const Cluster = {
-      ...(options.sharedFiles === true ? { sharedFiles: true } : {}),
+      ...(fileServer === undefined ? { sharedFiles: true } : {}),
       ...options.cluster,
       url: throughProxy(databaseUrl, database.port),
       name,

@@ -84,6 +84,7 @@ export function folderFaults(file: unknown, data: string | undefined): Fault[] {
   const folders = {
     DataPath: data ?? given['DataPath'],
     LocalFileStoragePath: given['LocalFileStoragePath'],
+    FileStagingPath: given['FileStagingPath'],
   };
   return Object.entries(folders).flatMap(([path, folder]) => {
     const message = typeof folder === 'string' ? hindranceOf(resolve(folder)) : undefined;

@@ -210,10 +210,20 @@ function isRemote({ localFileStoragePath, fileServers }: Configuration): boolean
 
 /** The folder of the bytes, or of uploads on their way to a storage server. */
 function makeStorageFolder(configuration: Configuration): string {
-  const { localFileStoragePath, dataPath } = configuration;
-  const folder = localFileStoragePath ?? join(dataPath, isRemote(configuration) ? 'uploads' : 'files');
-  makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
+  const { folder, key } = storageFolder(configuration);
+  makeWritableFolder(folder, key);
   return folder;
+}
+
+/** `key` names it in the configuration. */
+function storageFolder(configuration: Configuration): { readonly folder: string; readonly key: string } {
+  const { localFileStoragePath, fileStagingPath, dataPath } = configuration;
+  if (localFileStoragePath !== undefined)
+    return { folder: localFileStoragePath, key: 'LocalFileStoragePath' };
+  if (!isRemote(configuration)) return { folder: join(dataPath, 'files'), key: 'DataPath' };
+  return fileStagingPath === undefined
+    ? { folder: join(dataPath, 'uploads'), key: 'DataPath' }
+    : { folder: fileStagingPath, key: 'FileStagingPath' };
 }
 
 function openStorage(

@@ -98,7 +98,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
   const base = { configuration, settings, log, ...catalogs, addresses, ownership: cluster?.view ?? OWNS_ALL };
   const work = cluster?.work ?? OWNS_ALL;
-  const features = () => featuresOf(configuration, cluster?.work.membersReadEvents);
+  const features = () => featuresOf({ membersReadEvents: cluster?.work.membersReadEvents ?? true });
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');

@@ -4,7 +4,6 @@ import { checkData, goBackACommit } from '../bootstrap/journal.ts';
 import { backUp, restore } from '../bootstrap/journal-copy.ts';
 import { parseFlags, UsageError } from '../config/load.ts';
 import { printedSchema } from '../config/printed-schema.ts';
-import { featuresOf } from '../domain/features.ts';
 import { runCluster } from './cluster.ts';
 import { askFolder } from './folder-request.ts';
 import { generateKey } from './keygen.ts';
@@ -64,9 +63,8 @@ export const COMMANDS = {
     options: [...FOLDER, '--sandbox'],
     run(args) {
       const flags = parseFlags(args);
-      const missing = [...featuresOf(loadOrEnd(flags, [(file) => folderFaults(file, flags.data)])).missing];
+      loadOrEnd(flags, [(file) => folderFaults(file, flags.data)]);
       print('configuration: no faults\n');
-      if (missing.length > 0) print(`not available with Cluster: ${missing.join(', ')}\n`);
     },
   },
   check: {

@@ -5,7 +5,6 @@ import { Diverged, LogLost, NameTaken } from '../actors/runtime/replication/port
 import type { Assembly } from '../bootstrap/gateway.ts';
 import { exposureWarnings } from '../config/exposure.ts';
 import type { Flags } from '../config/load.ts';
-import { featuresOf } from '../domain/features.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import { ClusterUnusable } from '../io/cluster/failures.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
@@ -48,8 +47,6 @@ export async function serve(flags: Flags): Promise<void> {
   });
   running.gateway = gateway;
   progress.end();
-  const missing = [...featuresOf(configuration).missing];
-  if (missing.length > 0) log.write('notWithCluster', { features: missing });
   for (const warning of exposureWarnings(configuration)) log.write('unsafeDeployment', warning);
   const { url, internal, sandbox, home, setupAddress, httpLibrary } = gateway;
   const isTerminal = process.stdout.isTTY === true;

@@ -35,11 +35,8 @@ export function clusterFaults(file: unknown, sandbox: boolean): readonly Fault[]
       message:
         'the sandbox of one process cannot serve other nodes: name a configuration with --config, leave out --sandbox, and name the modules in Modules',
     });
-  if (cluster['sharedFiles'] === true && isRecord(file) && file['LocalFileStoragePath'] === undefined)
-    faults.push({
-      path: 'Cluster.sharedFiles',
-      message: 'needs LocalFileStoragePath: the folder that all nodes share',
-    });
+  const place = FILE_PLACES.find(({ isFaulty }) => isFaulty(filePlaceOf(file, cluster)));
+  if (place !== undefined) faults.push(place.fault);
   const { listen, advertise, tls, plain } = cluster;
   const address = typeof listen === 'string' ? parseHostPort(listen) : undefined;
   if (address !== undefined && !isLoopback(address.host) && tls === undefined && plain !== true)
@@ -55,6 +52,58 @@ export function clusterFaults(file: unknown, sandbox: boolean): readonly Fault[]
     });
   return faults;
 }
+
+/** What a file says of the place of files. */
+interface FilePlace {
+  readonly hasFolder: boolean;
+  readonly isShared: boolean;
+  readonly hasServers: boolean;
+  readonly hasStaging: boolean;
+}
+
+function filePlaceOf(file: unknown, cluster: Readonly<Record<string, unknown>>): FilePlace {
+  const given = isRecord(file) ? file : {};
+  const servers = given['FileServers'];
+  return {
+    hasFolder: given['LocalFileStoragePath'] !== undefined,
+    isShared: cluster['sharedFiles'] === true,
+    hasServers: isRecord(servers) && Object.keys(servers).length > 0,
+    hasStaging: given['FileStagingPath'] !== undefined,
+  };
+}
+
+/** Places of files that not all nodes reach. The first that is found is said. */
+const FILE_PLACES: readonly { readonly isFaulty: (place: FilePlace) => boolean; readonly fault: Fault }[] = [
+  {
+    isFaulty: ({ hasFolder, isShared }) => isShared && !hasFolder,
+    fault: {
+      path: 'Cluster.sharedFiles',
+      message: 'needs LocalFileStoragePath: the folder that all nodes share',
+    },
+  },
+  {
+    isFaulty: ({ hasFolder, isShared }) => hasFolder && !isShared,
+    fault: {
+      path: 'LocalFileStoragePath',
+      message: 'must be one folder that all nodes share, with Cluster.sharedFiles true',
+    },
+  },
+  {
+    isFaulty: ({ hasFolder, hasServers, hasStaging }) => !hasFolder && hasServers && !hasStaging,
+    fault: {
+      path: 'FileServers',
+      message: 'need FileStagingPath with Cluster: the folder that all nodes share for uploads under way',
+    },
+  },
+  {
+    isFaulty: ({ hasFolder, hasServers }) => !hasFolder && !hasServers,
+    fault: {
+      path: 'Cluster',
+      message:
+        'needs a place of files that all nodes reach: LocalFileStoragePath with Cluster.sharedFiles true, or FileServers with FileStagingPath',
+    },
+  },
+];
 
 function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';

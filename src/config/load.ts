@@ -263,6 +263,7 @@ function resolve(
       origins: file.Fido2?.origins,
     },
     localFileStoragePath: file.LocalFileStoragePath,
+    fileStagingPath: file.FileStagingPath,
     fileServers: Object.fromEntries(
       Object.entries(file.FileServers ?? {}).map(([above, server]) => [above, resolveFileServer(server)]),
     ),

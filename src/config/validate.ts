@@ -157,6 +157,7 @@ export function valueFaults(file: unknown): Fault[] {
     ...oauthFaults(file),
     ...mcpServerFaults(file),
     ...fileServerFaults(file),
+    ...stagingFaults(file),
     ...proxyFaults(file),
     ...portFaults(file),
     ...publicFaults(file),
@@ -194,6 +195,16 @@ function contactSyncFaults(file: unknown): Fault[] {
     path: `Modules.${name}.contactSync`,
     message: 'another module has it: contacts are synced with one',
   }));
+}
+
+/** A folder that nothing is staged in is rarely meant. */
+function stagingFaults(file: unknown): Fault[] {
+  if (!isRecord(file) || file['FileStagingPath'] === undefined) return [];
+  const isUsed =
+    file['LocalFileStoragePath'] === undefined && Object.keys(sectionOf(file, 'FileServers')).length > 0;
+  return isUsed
+    ? []
+    : [{ path: 'FileStagingPath', message: 'needs FileServers, and no LocalFileStoragePath: it would win' }];
 }
 
 /** A server is one thing. The host name of a bucket is below that of its endpoint, and below an address there is none. */

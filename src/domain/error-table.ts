@@ -122,7 +122,7 @@ export const ERRORS = {
     1018,
     503,
     'Not available with Cluster',
-    'Files of a node of a cluster; events, streams and webhooks while a member cannot apply events',
+    'Events, streams and webhooks of a cluster while a member cannot apply events',
   ),
   /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
   BodyTooSlow: error(1019, 408, 'Request body too slow', 'Less than 1 KiB/s over 10 s; the connection ends'),
@@ -187,6 +187,14 @@ export const ERRORS = {
     403,
     'Login at the server required',
     'A call of another MCP server that needs credentials of the person, and has none that it takes',
+  ),
+  /** Its bytes would be missing at the other nodes. */
+  FolderNotShared: error(
+    1036,
+    503,
+    'Folder not shared',
+    'Files at a node of a cluster that has not found the folder of the other nodes, `detail`: `files`',
+    { retryAfterSeconds: 5 },
   ),
   SessionNotFound: error(
     1101,

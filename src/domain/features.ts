@@ -1,11 +1,20 @@
 /**
- * Features that a node of a cluster does not offer, yet or for the moment. Their routes answer `NotWithCluster`, nothing
+ * Features that a node of a cluster does not offer for the moment. Their routes answer the error of the feature, nothing
  * works for them in the background, and their configuration is accepted.
  */
+import type { ErrorName } from './errors.ts';
 
 /** `events`: from modules, pushed or polled. `streams`: of events, to browsers. `webhooks`: REST, panel and deliveries. */
 export const FEATURES = ['files', 'events', 'streams', 'webhooks'] as const;
 export type Feature = (typeof FEATURES)[number];
+
+/** What routes of a feature answer that is missing. */
+export const MISSING_FEATURE: Readonly<Record<Feature, ErrorName>> = {
+  files: 'FolderNotShared',
+  events: 'NotWithCluster',
+  streams: 'NotWithCluster',
+  webhooks: 'NotWithCluster',
+};
 
 export interface OfferedFeatures {
   /** What the pages show. */
@@ -13,24 +22,30 @@ export interface OfferedFeatures {
   readonly missing: ReadonlySet<Feature>;
 }
 
-const EVENT_FEATURES = ['events', 'streams', 'webhooks'] as const;
-
 interface FeatureFacts {
-  readonly cluster: { readonly sharedFiles: boolean } | undefined;
+  /** Every member of the cluster can apply rows with events; an older program would stop at them. */
+  readonly membersReadEvents: boolean;
+  /** The folder of files is that of the other nodes. */
+  readonly sharesFiles: boolean;
 }
+
+/** The same facts give the same object: pages keep what they make of it. */
+const OFFERS = new Map<string, OfferedFeatures>();
 
 /**
- * The only place that decides: routes name their feature, and background work asks here before it starts.
- * `membersReadEvents`: every member of the cluster can apply rows with events; an older program would stop at them.
+ * The only place that decides: routes name their feature, and background work asks here before it starts. Without facts of
+ * a cluster all are offered.
  */
-export function featuresOf({ cluster }: FeatureFacts, membersReadEvents = true): OfferedFeatures {
-  if (cluster === undefined) return allBut();
-  return allBut(
-    ...(cluster.sharedFiles ? [] : ['files' as const]),
-    ...(membersReadEvents ? [] : EVENT_FEATURES),
-  );
-}
-
-function allBut(...missing: readonly Feature[]): OfferedFeatures {
-  return { offered: FEATURES.filter((feature) => !missing.includes(feature)), missing: new Set(missing) };
+export function featuresOf(facts: Partial<FeatureFacts> = {}): OfferedFeatures {
+  const { membersReadEvents = true, sharesFiles = true } = facts;
+  const key = `${membersReadEvents} ${sharesFiles}`;
+  const known = OFFERS.get(key);
+  if (known !== undefined) return known;
+  const isMissing = (feature: Feature) => !(feature === 'files' ? sharesFiles : membersReadEvents);
+  const offer = {
+    offered: FEATURES.filter((feature) => !isMissing(feature)),
+    missing: new Set(FEATURES.filter(isMissing)),
+  };
+  OFFERS.set(key, offer);
+  return offer;
 }

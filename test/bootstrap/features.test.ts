@@ -83,7 +83,7 @@ t.test('webhooks with Cluster: deliveries begin once every member can apply thei
   };
   const start = (configuration: Configuration, ownership: Ownership) => {
     const own = { configuration, sink, cipher, eventLog: rig.log, telemetry: { tracing: undefined } };
-    const place = { local: rig.actors.system, cluster: undefined, features: () => featuresOf(configuration) };
+    const place = { local: rig.actors.system, cluster: undefined, features: () => featuresOf() };
     const delivery = startWebhooks({ ...partsOf(rig), ...own, ...place, ownership });
     t.teardown(() => delivery.stop());
     return delivery;

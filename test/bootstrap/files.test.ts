@@ -2,6 +2,7 @@
 import { existsSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { MemoryStorageServer } from '../../kit/storage/memory-server.ts';
 import { FolderUnusable } from '../../src/bootstrap/data-directory.ts';
 import { type FileTransport, openFileTransport } from '../../src/bootstrap/files.ts';
 import { loadConfiguration } from '../../src/config/load.ts';
@@ -12,7 +13,6 @@ import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createLog } from '../../src/io/observability/log.ts';
 import { freshBounds } from '../support/actors/bounds.ts';
 import { storeFile, temporaryFolder } from '../support/files/file-storage.ts';
-import { MemoryStorageServer } from '../support/files/storage-server.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
 
@@ -45,9 +45,11 @@ t.test(
     const servers = { FileServers: { 0: { Host: server.url } } };
     const named = join(temporaryFolder(t), 'made', 'at start');
     const both = temporaryFolder(t);
+    const staged = join(temporaryFolder(t), 'staged');
     const places: [keys: object, file: string | undefined][] = [
       [{ ...servers, LocalFileStoragePath: named }, join(named, '7/1001')],
       [servers, undefined],
+      [{ ...servers, FileStagingPath: staged }, undefined],
       [{}, join(both, 'files/7/1001')],
     ];
     for (const [keys, file] of places) {
@@ -63,6 +65,7 @@ t.test(
       });
       await transport.close();
     }
+    t.ok(existsSync(join(staged, '7')), 'the part was there');
   },
 );
 
@@ -80,6 +83,8 @@ t.test('file transport: a folder that cannot be made or written names its key', 
   };
   for (const path of ['/proc/nowhere', join(data, 'a-file'), join(data, 'a-file/below'), '/sys/kernel'])
     t.equal(keyOf({ LocalFileStoragePath: path }), 'LocalFileStoragePath', path);
+  const FileServers = { 0: { Host: 'http://127.0.0.1:1' } };
+  t.equal(keyOf({ FileServers, FileStagingPath: '/proc/nowhere' }), 'FileStagingPath');
   writeFileSync(join(data, 'files'), '');
   t.equal(keyOf({}), 'DataPath');
 });

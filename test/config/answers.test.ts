@@ -19,9 +19,13 @@ interface Wrong {
 
 const url = 'http://10.0.0.9:9000';
 const core = (more: object) => ({ Modules: { core: { url, ...more } } });
-const cluster = (more: object) => ({
-  Cluster: { url: 'postgres://gatehouse@db/gatehouse', name: 'a', secret: '5a'.repeat(32), ...more },
-});
+const node = {
+  url: 'postgres://gatehouse@db/gatehouse',
+  name: 'a',
+  secret: '5a'.repeat(32),
+  sharedFiles: true,
+};
+const cluster = (more: object) => ({ LocalFileStoragePath: '/srv/files', Cluster: { ...node, ...more } });
 const tool = { description: 'A tool.', inputSchema: { type: 'object' }, method: 'GET' };
 
 const WRONG: readonly Wrong[] = [

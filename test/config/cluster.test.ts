@@ -12,7 +12,8 @@ import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const SECRET = '0f'.repeat(32);
 const OTHER = 'a1'.repeat(32);
-const CLUSTER = { url: 'postgres://db.example/gatehouse', name: 'a', secret: SECRET };
+const CLUSTER = { url: 'postgres://db.example/gatehouse', name: 'a', secret: SECRET, sharedFiles: true };
+const FOLDER = { LocalFileStoragePath: '/srv/files' };
 
 function load(test: Test, content: object, environment: Record<string, string> = {}, sandbox = false) {
   const config = join(temporaryFolder(test), 'gatehouse.json');
@@ -27,7 +28,7 @@ function configurationOf(...given: Parameters<typeof load>) {
 }
 
 function faultsOf(test: Test, cluster: object, sandbox = false): string[] {
-  const result = load(test, { Cluster: cluster }, {}, sandbox);
+  const result = load(test, { ...FOLDER, Cluster: cluster }, {}, sandbox);
   return result.ok ? [] : result.faults.map(({ path, message }) => `${path}: ${message}`);
 }
 
@@ -36,7 +37,7 @@ t.test('cluster configuration: without the section there is no cluster', async (
 });
 
 t.test('cluster configuration: keys that are left out have their defaults', async (t) => {
-  t.same(configurationOf(t, { Cluster: CLUSTER }).cluster, {
+  t.same(configurationOf(t, { ...FOLDER, Cluster: CLUSTER }).cluster, {
     ...CLUSTER,
     secret: [SECRET],
     listen: '127.0.0.1:0',
@@ -46,7 +47,7 @@ t.test('cluster configuration: keys that are left out have their defaults', asyn
     leaseMilliseconds: 1_000,
     logHours: 1,
     audit: 'node',
-    sharedFiles: false,
+    sharedFiles: true,
   });
 });
 
@@ -90,7 +91,7 @@ t.test(
 );
 
 t.test('cluster configuration: each bad value is one sentence at its key', async (t) => {
-  t.same(faultsOf(t, { name: 'a', secret: SECRET }).length, 1, 'a url is needed');
+  t.same(faultsOf(t, { name: 'a', secret: SECRET, sharedFiles: true }).length, 1, 'a url is needed');
   const faults: readonly (readonly [given: object, fault: string | RegExp])[] = [
     [{ url: 'mysql://db' }, /^Cluster\.url: .*postgres:\/\//],
     [{ name: 'A b' }, /^Cluster\.name: /],
@@ -105,10 +106,6 @@ t.test('cluster configuration: each bad value is one sentence at its key', async
     [{ audit: 'log' }, /^Cluster\.audit: /],
     [{ unknown: 1 }, /^Cluster\.unknown: /],
     [
-      { sharedFiles: true },
-      'Cluster.sharedFiles: needs LocalFileStoragePath: the folder that all nodes share',
-    ],
-    [
       { listen: '10.0.0.1:8090' },
       'Cluster.tls: is needed, as Cluster.listen is not a loopback address; a private network may set Cluster.plain',
     ],
@@ -121,6 +118,32 @@ t.test('cluster configuration: each bad value is one sentence at its key', async
     t.match(faultsOf(t, { ...CLUSTER, ...given }), [fault], JSON.stringify(given));
 });
 
+t.test('cluster configuration: a place of files that not all nodes reach is refused', async (t) => {
+  const { sharedFiles: _, ...Cluster } = CLUSTER;
+  const FileServers = { 0: { Host: 'http://files.example' } };
+  const FileStagingPath = '/srv/staging';
+  const places: readonly (readonly [given: object, shared: boolean, fault?: RegExp])[] = [
+    [FOLDER, true],
+    [{ FileServers, FileStagingPath }, false],
+    [{ ...FOLDER, FileServers }, true],
+    [{}, false, /^Cluster: needs a place of files that all nodes reach: /],
+    [{}, true, /^Cluster\.sharedFiles: needs LocalFileStoragePath: the folder that all nodes share$/],
+    [FOLDER, false, /^LocalFileStoragePath: must be one folder that all nodes share, with /],
+    [{ ...FOLDER, FileServers }, false, /^LocalFileStoragePath: must be one folder that all nodes share/],
+    [{ FileServers }, false, /^FileServers: need FileStagingPath with Cluster: /],
+    [{ FileServers: {} }, false, /^Cluster: needs a place of files/],
+    [{ FileServers, FileStagingPath }, true, /^Cluster\.sharedFiles: needs LocalFileStoragePath/],
+    [{ ...FOLDER, FileServers, FileStagingPath }, true, /^FileStagingPath: needs FileServers, and no /],
+  ];
+  for (const [given, shared, fault] of places) {
+    const result = load(t, { ...given, Cluster: { ...Cluster, ...(shared ? { sharedFiles: true } : {}) } });
+    const found = result.ok ? [] : result.faults.map(({ path, message }) => `${path}: ${message}`);
+    t.match(found, fault === undefined ? [] : [fault], JSON.stringify([given, shared]));
+    t.equal(found.length, fault === undefined ? 0 : 1);
+  }
+  t.match(load(t, { FileStagingPath }), { ok: false, faults: [{ path: 'FileStagingPath' }] }, 'alone too');
+});
+
 t.test(
   'cluster configuration: the sandbox is refused, by flag and without a configuration file',
   async (t) => {
@@ -129,6 +152,8 @@ t.test(
       GATEHOUSE_CLUSTER_URL: CLUSTER.url,
       GATEHOUSE_CLUSTER_NAME: 'a',
       GATEHOUSE_CLUSTER_SECRET: SECRET,
+      GATEHOUSE_CLUSTER_SHARED_FILES: 'true',
+      GATEHOUSE_LOCAL_FILE_STORAGE_PATH: '/srv/files',
     };
     const result = loadConfiguration({ sandbox: false, newJournal: false }, environment, [clusterFaults]);
     t.match(result, { ok: false, faults: [{ path: 'Cluster' }] });
@@ -162,7 +187,7 @@ t.test(
     const module = (url: string) => ({ url, key: 'sixteen-characters' });
     const base = { Project: 'a', Modules: { core: module('http://a'), chat: module('http://a') } };
     const other = { Modules: { chat: module('http://b'), core: module('http://b') }, Project: 'a' };
-    t.equal(hashOf(base), hashOf({ ...other, Cluster: CLUSTER, Listen: { port: 1 } }));
+    t.equal(hashOf(base), hashOf({ ...other, ...FOLDER, Cluster: CLUSTER, Listen: { port: 1 } }));
     t.not(hashOf(base), hashOf({ ...base, Project: 'b' }));
     t.not(hashOf(base), hashOf({ ...base, Modules: { core: module('http://a') } }));
     t.not(hashOf(base), hashOf({ ...base, BaseUrl: 'https://a.example' }));

@@ -20,7 +20,7 @@ function load(file: object, ...args: string[]) {
 }
 
 function siteOf(configuration: Configuration) {
-  return resolveSite(configuration, '1.0.0', 8080, false, () => featuresOf(configuration));
+  return resolveSite(configuration, '1.0.0', 8080, false, () => featuresOf());
 }
 
 function warningsOf(file: object, ...args: string[]): string[] {

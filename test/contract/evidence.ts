@@ -15,7 +15,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: 'Intro',
     sentence: 'a gateway for authentication and reverse proxying, placed in front of backend modules.',
-    gap: 'With `Cluster`, files answer 1018 unless all nodes share their folder ([cluster.md](cluster.md#files)).',
+    gap: 'With `Cluster`, files need a place that all nodes reach ([cluster.md](cluster.md#files)).',
   },
   {
     section: '2.7',

@@ -146,7 +146,6 @@ async function run({ nodes: count, port }: Options): Promise<number> {
       postgres,
       nodes: count,
       polled: true,
-      sharedFiles: true,
       configuration,
       launch,
       logFiles: true,

@@ -150,6 +150,7 @@ export interface Configuration {
     readonly origins: readonly string[] | undefined;
   };
   readonly localFileStoragePath: string | undefined;
+  readonly fileStagingPath: string | undefined;
   readonly fileServers: Readonly<Record<string, FileServerConfiguration>>;
   /** Undefined: the gateway sends the bytes of every download. */
   readonly sendfileBehind: { readonly header: string; readonly prefix: string } | undefined;

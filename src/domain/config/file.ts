@@ -187,6 +187,13 @@ export const configurationSchema = object(
     LocalFileStoragePath: optional(
       text({ minLength: 1, description: 'Folder of file bytes; wins over FileServers.' }),
     ),
+    FileStagingPath: optional(
+      text({
+        minLength: 1,
+        description:
+          'Folder of uploads on their way to FileServers; `uploads` in DataPath unless given. With Cluster all nodes share it.',
+      }),
+    ),
     FileServers: optional(
       record(text({ pattern: '^[0-9]+$', form: 'a number' }), fileServerSchema, {
         description:
@@ -327,7 +334,7 @@ export const configurationSchema = object(
           sharedFiles: optional(
             boolean({
               description:
-                'LocalFileStoragePath is one folder that all nodes share. Without it routes of files answer 1018.',
+                'LocalFileStoragePath is one folder that all nodes share. Needed unless there are FileServers.',
             }),
           ),
         },

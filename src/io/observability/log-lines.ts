@@ -61,11 +61,6 @@ export const PROGRAM_LINES = {
     'No space for its marker files; a later start writes them.',
     'err',
   ),
-  notWithCluster: warn(
-    'not available with Cluster',
-    'Once at a start: routes of these features answer 503 with code 1018, and nothing works for them.',
-    'features',
-  ),
   unsafeDeployment: warn('unsafe deployment', 'Legal, but rarely meant.', 'detail', 'host?', 'webhookAllow?'),
   sendfileUnused: warn(
     'sendfile unused',

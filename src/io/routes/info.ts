@@ -101,7 +101,7 @@ export const info = defineRoute({
   spec: '4.4',
   docs: {
     description:
-      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one. Routes of a feature that `features` leaves out answer 503 with code 1018.',
+      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one. Routes of a feature that `features` leaves out answer 503 with code 1018, those of files with 1036.',
   },
   group: 'info',
   auth: 'optional',

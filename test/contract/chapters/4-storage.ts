@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runToEnd } from '../../../kit/launch.ts';
-import { MemoryStorageServer } from '../../support/files/storage-server.ts';
+import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import type { Check } from '../check.ts';
 import { smallFile, uploadV1 } from '../uploads.ts';
 import { World } from '../world.ts';

@@ -21,8 +21,6 @@ import {
 } from '../../../kit/agent.ts';
 import { create, get, makePasskey } from '../../../kit/authenticator.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
-import type { AnyRoute } from '../../../src/io/http/table/route.ts';
-import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import {
   asked,
   newAgent,
@@ -33,14 +31,11 @@ import {
 } from '../../support/cluster/three-nodes.ts';
 import { wrongCode } from '../../support/codes.ts';
 import { arrival } from '../../support/outbox.ts';
-import { routeTable } from '../../support/route-table.ts';
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
 const KEYS = '/auth/v1/keys/user_keys';
 const UPSERT = '/auth/v1/app/upsert_usr_app';
-/** Addresses of what a cluster does not offer yet. */
-const MISSING = /\/file\/|^\/internal\/v1\/files\//;
 
 t.setTimeout(240_000);
 
@@ -241,41 +236,6 @@ async function keysByAdmins(t: Test, three: ThreeNodes): Promise<void> {
   t.not(elsewhere.userId, userId, 'a removed key is free for another account');
 }
 
-/** The route tables of both listeners, with the address of each at a node. */
-function routesOf(node: NodeProcess): { route: AnyRoute; address: string }[] {
-  const none = {} as Parameters<typeof createInternalRoutes>[0];
-  const at = (origin: string) => (route: AnyRoute) => {
-    const path = route.path.replace(/:\w+/g, '1');
-    return { route, address: `${origin}${path}` };
-  };
-  return [...routeTable().map(at(node.url)), ...createInternalRoutes(none).map(at(node.gateway.internal))];
-}
-
-async function missingFeatures(t: Test, three: ThreeNodes): Promise<void> {
-  const cookie = await three.adminOf(three.nodes[0]);
-  for (const node of three.nodes) {
-    const missing = routesOf(node).filter(({ route }) => MISSING.test(route.path));
-    t.ok(missing.length >= 12, 'the table has them');
-    for (const { route, address } of missing) {
-      const { method, path } = route;
-      const answer = await request(address, {
-        method,
-        headers: { Cookie: cookie, Origin: three.baseUrl },
-        ...(method === 'GET' || method === 'HEAD' ? {} : { body: {} }),
-      });
-      const told = method === 'HEAD' ? String(answer.status) : outcomeOf(answer);
-      t.equal(told, method === 'HEAD' ? '503' : '503/1018', `${method} ${path} at ${node.name}`);
-      t.equal(answer.headers.get('retry-after'), null, 'waiting does not help');
-    }
-  }
-  const others = routesOf(three.nodes[0]).filter(({ route }) => !MISSING.test(route.path));
-  t.strictSame(
-    [...new Set(others.flatMap(({ route }) => route.feature ?? []))].sort(),
-    ['events', 'streams', 'webhooks'],
-    'those of the other features are offered',
-  );
-}
-
 await withThreeNodes(t, (three) => {
   // covers C5
   t.test('a challenge of one node is answered at another, once', (t) => challengesAcross(t, three));
@@ -299,5 +259,4 @@ await withThreeNodes(t, (three) => {
   );
   t.test('a key that an admin adds, changes and removes at different nodes', (t) => keysByAdmins(t, three));
   // covers C2
-  t.test('routes of files are 503 with 1018 at each node', (t) => missingFeatures(t, three));
 });

@@ -14,12 +14,16 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 t.setTimeout(240_000);
 
 /** A database, and the command over it. */
+function fileOf(folder: string, url: string): string {
+  const Cluster = { url, name: 'a', secret: SECRET.toString('hex'), sharedFiles: true };
+  return JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') });
+}
+
 async function openCluster(t: Test, postgres: Postgres) {
   const fixture = await openPgFixture(t, postgres);
   const folder = temporaryFolder(t);
   const config = join(folder, 'gatehouse.json');
-  const Cluster = { url: fixture.url, name: 'a', secret: SECRET.toString('hex') };
-  writeFileSync(config, JSON.stringify({ Cluster }));
+  writeFileSync(config, fileOf(folder, fixture.url));
   const run = (...args: string[]) => runToEnd(['cluster', ...args, '--config', config]);
   return { ...fixture, folder, run };
 }
@@ -52,9 +56,8 @@ function testStatus(postgres: Postgres): void {
       code: 70,
       stderr: 'gatehouse: the database of Cluster.url holds no log\n',
     });
-    const Cluster = { url: `socket:${folder}?db=x`, name: 'a', secret: SECRET.toString('hex') };
     const config = join(folder, 'away.json');
-    writeFileSync(config, JSON.stringify({ Cluster }));
+    writeFileSync(config, fileOf(folder, `socket:${folder}?db=x`));
     t.match(await runToEnd(['cluster', 'status', '--config', config]), {
       code: 70,
       stderr: /^gatehouse: the database of Cluster\.url cannot be used: .*ENOENT.*\n$/,

@@ -34,11 +34,16 @@ async function startTwo(t: Test, postgres: Postgres) {
 }
 
 /** A configuration file over the same database, for a node under another name. */
-function fileFor(t: Test, { databaseUrl, secret }: Nodes, name: string, more: object = {}): string {
+function fileFor(t: Test, { databaseUrl, secret, files }: Nodes, name: string, more: object = {}): string {
   const file = join(temporaryFolder(t), 'gatehouse.json');
   writeFileSync(
     file,
-    JSON.stringify({ ...CONFIGURATION, ...more, Cluster: { url: databaseUrl, name, secret } }),
+    JSON.stringify({
+      ...CONFIGURATION,
+      ...more,
+      LocalFileStoragePath: files,
+      Cluster: { url: databaseUrl, name, secret, sharedFiles: true },
+    }),
   );
   return file;
 }

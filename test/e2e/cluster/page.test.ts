@@ -97,6 +97,16 @@ class Machine {
 const keysAt = async ({ url }: Pick<Machine, 'url'>, { cookie }: Person) =>
   (await request(`${url}/auth/v1/keys/user_keys`, { headers: { Cookie: cookie } })).status;
 
+/** Configures nodes of one cluster, whose folder of files is at the first machine. */
+function joinInto(machines: readonly Machine[], database: object): void {
+  const LocalFileStoragePath = join(machines[0]?.folder ?? '', 'files');
+  for (const machine of machines)
+    machine.configure({
+      LocalFileStoragePath,
+      Cluster: { ...database, name: machine.name, sharedFiles: true },
+    });
+}
+
 /** Machines a, b and c, of which a has served alone, and a person that has signed up there. */
 async function moveIn(t: Test, postgres: Postgres) {
   const [a, b, c] = [
@@ -110,7 +120,7 @@ async function moveIn(t: Test, postgres: Postgres) {
     'systemctl start gatehouse\nuntil gatehouse status --config /etc/gatehouse/gatehouse.jsonc; do sleep 0.1; done',
   );
   const person = await untilAvailable(() => signUp(a.url));
-  for (const machine of [a, b, c]) machine.configure({ Cluster: { ...database, name: machine.name } });
+  joinInto([a, b, c], database);
   const [moving = ''] = blocksOf('Moving in');
   await a.run(moving);
   const [joining = ''] = blocksOf('A further node');
@@ -200,7 +210,7 @@ await withPostgres(t, (postgres) => {
       const servers = startServers(t);
       const [a, b] = [await Machine.create(t, 'a'), await Machine.create(t, 'b')];
       const database = { url: servers.url, secret: randomBytes(32).toString('hex') };
-      for (const machine of [a, b]) machine.configure({ Cluster: { ...database, name: machine.name } });
+      joinInto([a, b], database);
       const [joining = ''] = blocksOf('A further node');
       for (const machine of [a, b]) await machine.run(joining);
       const [adding = '', promoting = '', waiting = ''] = blocksOf('Promoting a standby');

@@ -9,7 +9,6 @@ import { logIn, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
-import { featuresOf } from '../../../src/domain/features.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
@@ -18,7 +17,6 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 t.setTimeout(240_000);
 
 const FAST_TIME = fileURLToPath(new URL('../../support/cluster/fast-time.cjs', import.meta.url));
-const MISSING = [...featuresOf({ cluster: { sharedFiles: false } }).missing].join(', ');
 
 interface StartOptions {
   /** Of the section `Cluster`, over what is given here. */
@@ -33,8 +31,8 @@ function programOver(t: Test, url: string) {
   const folder = temporaryFolder(t);
   const fileOf = (cluster: object) => {
     const file = join(folder, 'gatehouse.json');
-    const Cluster = { url, name: 'a', secret: SECRET.toString('hex'), ...cluster };
-    writeFileSync(file, JSON.stringify({ Cluster }));
+    const Cluster = { url, name: 'a', secret: SECRET.toString('hex'), sharedFiles: true, ...cluster };
+    writeFileSync(file, JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') }));
     return file;
   };
   return {
@@ -72,21 +70,14 @@ t.test('cluster start: a configuration at fault is refused with 78 before anythi
     stderr: /^configuration: Cluster\.tls: is needed, as Cluster\.listen is not a loopback address[^\n]+\n$/,
   });
   t.match(await command('check-config', { listen, plain: true }), { code: 0 }, 'plain is the word for it');
+  t.match(await run({ cluster: { sharedFiles: false } }), {
+    code: 78,
+    stderr: /^configuration: LocalFileStoragePath: must be one folder that all nodes share[^\n]+\n$/,
+  });
   t.match(await run({ cluster: { tls: { cert: '/none', key: '/none', ca: '/none' } } }), {
     code: 78,
     stderr: /^configuration: Cluster\.tls\.cert: ENOENT/,
   });
-});
-
-t.test('cluster start: check-config names what is not available, and only with Cluster', async (t) => {
-  const { command } = programOver(t, UNREACHABLE);
-  t.match(await command('check-config'), {
-    code: 0,
-    stdout: `configuration: no faults\nnot available with Cluster: ${MISSING}\n`,
-  });
-  const file = join(temporaryFolder(t), 'gatehouse.json');
-  writeFileSync(file, '{}');
-  t.match(await runToEnd(['check-config', '--config', file]), { stdout: 'configuration: no faults\n' });
 });
 
 t.test('cluster start: a database that is away for 30 s is refused with 70 and the reason', async (t) => {
@@ -208,22 +199,6 @@ function testDatabase(postgres: Postgres): void {
       t.equal((await fetch(`${first.url}/health`)).status, 200);
     },
   );
-
-  t.test('cluster start: one warning names what is not available; a second start warns again', async (t) => {
-    const { url } = await openPgFixture(t, postgres);
-    const program = programOver(t, url);
-    for (let start = 0; start < 2; start += 1) {
-      const gateway = await program.launch();
-      await gateway.said(/"http library loaded"/);
-      await gateway.stop();
-      const lines = gateway
-        .output()
-        .stderr.split('\n')
-        .filter((line) => line.includes('with Cluster'));
-      t.equal(lines.length, 1);
-      t.match(JSON.parse(lines[0] ?? '{}'), { level: 'warn', features: MISSING.split(', ') });
-    }
-  });
 }
 
 await withPostgres(t, (postgres) => {

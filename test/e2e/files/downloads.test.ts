@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { basicLogin, mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
 import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
-import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 t.setTimeout(120_000);
 

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { newKey, request, signUp } from '../../../kit/agent.ts';
 import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
-import { MemoryStorageServer } from '../../support/files/storage-server.ts';
 
 t.setTimeout(120_000);
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
-import { MemoryStorageServer } from '../../support/files/storage-server.ts';
+import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { CHUNK_BYTES, fetchFile, uploadChunks, uploadStream } from '../../support/files/transfers.ts';
 
 // covers R74

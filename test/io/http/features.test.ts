@@ -48,17 +48,17 @@ function start(t: Test, missing: ReadonlySet<Feature>, more: readonly AnyRoute[]
   return { send, called, fixture };
 }
 
-t.test('features: a route of a missing feature answers 503 with 1018 and is not called', async (t) => {
+t.test('features: a route of a missing feature answers 503 with its error and is not called', async (t) => {
   const { send, called, fixture } = start(t, MISSING);
   const answer = await send('GET', '/file');
   t.equal(answer.status, 503);
   t.same(JSON.parse(answer.body), {
-    error: { code: 1018, message: 'Not available with Cluster', detail: 'files' },
+    error: { code: 1036, message: 'Folder not shared', detail: 'files' },
   });
-  t.equal(answer.headers['retry-after'], undefined, 'a repeat does not help');
+  t.equal(answer.headers['retry-after'], '5', 'the folder may be mounted by then');
   t.equal((await send('HEAD', '/file')).status, 503);
   t.same(called, []);
-  t.equal(fixture.finished[0]?.error, 'NotWithCluster', 'the log names the error');
+  t.equal(fixture.finished[0]?.error, 'FolderNotShared', 'the log names the error');
 });
 
 t.test('features: a body that the schema would refuse is answered 503 too', async (t) => {
@@ -76,7 +76,7 @@ t.test('features: a caller without a session still gets 401 of a route of a miss
 t.test('features: other routes, and all routes of a gateway without Cluster, are called', async (t) => {
   const cluster = start(t, MISSING);
   t.equal((await cluster.send('GET', '/offered')).status, 200);
-  const alone = start(t, featuresOf({ cluster: undefined }).missing);
+  const alone = start(t, featuresOf().missing);
   t.equal((await alone.send('GET', '/file')).status, 200);
   t.same([...cluster.called, ...alone.called], ['/offered', '/file']);
 });

@@ -136,12 +136,12 @@ t.test(
 );
 
 t.test('info: names the features of this deployment, so that pages leave out the others', async (t) => {
-  for (const cluster of [undefined, { sharedFiles: false }]) {
-    const features = featuresOf({ cluster }).offered;
+  for (const sharesFiles of [true, false]) {
+    const features = featuresOf({ sharesFiles }).offered;
     const { get } = start(t, undefined, { features });
     const { json } = await get('/auth/v1/info');
     t.same((json['result'] as { features: string[] }).features, features);
-    t.equal(features.includes('files'), cluster?.sharedFiles !== false);
+    t.equal(features.includes('files'), sharesFiles);
   }
 });
 

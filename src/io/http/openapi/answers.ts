@@ -1,5 +1,6 @@
 /** The answers of an operation: its success, and every error of the table that it may return. */
 import { ERRORS, type ErrorName, errorRow } from '../../../domain/errors.ts';
+import { MISSING_FEATURE } from '../../../domain/features.ts';
 import { object, type TSchema, text } from '../../../domain/schema.ts';
 import { errorBody } from '../exchange/reply.ts';
 import type { AnyRoute } from '../table/route.ts';
@@ -203,7 +204,7 @@ export function impliedErrors(route: AnyRoute): ErrorName[] {
   if (isCounted(route)) names.push('AccessRateLimit');
   const isSessionNeeded = ['session', 'either', 'admin'].includes(route.auth);
   if (isSessionNeeded || route.strictSession === true) names.push('SessionNotFound');
-  if (route.feature !== undefined) names.push('NotWithCluster');
+  if (route.feature !== undefined) names.push(MISSING_FEATURE[route.feature]);
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
   // The account of a session is an actor, whose rows are read; every change waits for the journal.
   const readsAccount = isSessionNeeded || route.auth === 'optional';

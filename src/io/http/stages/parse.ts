@@ -1,5 +1,6 @@
 /** Stage `parse`: query and body become values. What the head alone shows is refused before a body is received. */
 import { GatewayError } from '../../../domain/errors.ts';
+import { MISSING_FEATURE } from '../../../domain/features.ts';
 import { receiveBody } from '../body/receive.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { parseQuery, withCurrentNames } from '../exchange/request.ts';
@@ -14,7 +15,7 @@ export function parse(exchange: RoutedExchange, pipeline: PipelineContext): bool
   if (route.idempotent === true) requireUsableKey(exchange);
   // After the session and the limits: who may not call the route does not learn more, and repeats are counted.
   if (route.feature !== undefined && pipeline.options.missingFeatures?.().has(route.feature) === true)
-    throw new GatewayError('NotWithCluster', route.feature);
+    throw new GatewayError(MISSING_FEATURE[route.feature], route.feature);
   if (queryCheck !== undefined) {
     const query = withCurrentNames(route.formerNames, parseQuery(head.rawQuery), 'query') as Readonly<
       Record<string, string>

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { pickPort } from '../../../../kit/free-port.ts';
+import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { defineRoute, Reply } from '../../../../src/io/http/table/route.ts';
 import { inlineWorkers } from '../../../support/account.ts';
@@ -17,7 +18,6 @@ import {
   startDownloads,
 } from '../../../support/files/downloads.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
-import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
 import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
 import { startNginxWith } from '../../../support/programs/nginx.ts';
 import { lacking } from '../../../support/programs/tools.ts';

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import { callOnLease } from '../../../../src/io/files/storage/file-tasks.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
@@ -10,7 +11,6 @@ import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { holdCall, someTurns, type TickedCalls, tickedCalls } from '../../../support/files/held-calls.ts';
-import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };

@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { MemoryStorageServer, type ServerFault } from '../../../../kit/storage/memory-server.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
-import { MemoryStorageServer, type ServerFault } from '../../../support/files/storage-server.ts';
 import { startRawModule } from '../../../support/raw-module.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import type { FileServerConfiguration } from '../../../../src/domain/config/file-servers.ts';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import type { FileSegment } from '../../../../src/domain/files/segments.ts';
@@ -22,7 +23,6 @@ import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
-import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
 import { startNginx } from '../../../support/programs/nginx.ts';
 import { lacking } from '../../../support/programs/tools.ts';
 import { rejectsWith } from '../../../support/rejections.ts';

@@ -1,7 +1,6 @@
 /** A storage server in memory: PUT, GET with Range, HEAD and DELETE, and the ways in which such a server fails. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Test } from 'tap';
 
 /**
  * - `error`: 500. `full`: 507. `silent`: takes the request and never answers. `cut`: ends the connection in mid-answer.
@@ -22,10 +21,11 @@ export class MemoryStorageServer {
     });
   }
 
-  static async start(t: Test): Promise<MemoryStorageServer> {
+  /** Ends with the test, where one is given. */
+  static async start(test?: { teardown(end: () => void): void }): Promise<MemoryStorageServer> {
     const server = new MemoryStorageServer();
     await new Promise<void>((resolve) => server.#server.listen(0, '127.0.0.1', resolve));
-    t.teardown(() => server.stop());
+    test?.teardown(() => server.stop());
     return server;
   }
 
