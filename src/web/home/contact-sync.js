@@ -1,18 +1,17 @@
 /** Devices that sync contacts: address and user name for them, and their tokens, each shown once. */
 import { get, post } from '../shared/api.js';
 import { Act, Ask, Copy, Dialog, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
-import { html, useEffect, useState } from '../vendor/preact.js';
+import { html, useState } from '../vendor/preact.js';
 
 const NAME_CHARACTERS_MAX = 64;
 
 /** `keys`: active keys of the account. `change(key, flags)` changes one. Shown where a module syncs contacts, or did. */
 export function ContactSync({ keys, nameOf, change }) {
-  const sync = useLoad(() => get('/auth/v1/contact_sync'), []);
-  const [adding, setAdding] = useState(false);
-  const [shown, setShown] = useState(undefined);
   // Tokens end with their key and its flag.
   const flags = keys.map(({ id, cardDavAccess }) => `${id}${cardDavAccess}`).join();
-  useEffect(() => void sync.reload(), [flags]);
+  const sync = useLoad(() => get('/auth/v1/contact_sync'), [flags]);
+  const [adding, setAdding] = useState(false);
+  const [shown, setShown] = useState(undefined);
   const add = async (key, name) => {
     if (!key.cardDavAccess) await change(key, { cardDavAccess: true });
     const added = await post('/auth/v1/contact_sync/token', { keyId: key.id, name });

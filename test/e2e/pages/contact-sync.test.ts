@@ -1,6 +1,6 @@
 /** Contact sync on the home page: a device gets its password once, is listed, and is removed. */
 import t from 'tap';
-import { launch } from '../../../kit/launch.ts';
+import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
@@ -15,7 +15,7 @@ function propfind(url: string, username: string, token: string) {
 }
 
 t.test('contact sync: a person adds a device, whose password is shown once, and removes it', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'], configuration: {} });
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
   t.teardown(() => gateway.stop());
   const home = homeOf(gateway.url);
   const { page, complaints, violations, picture } = await openPage(t, browser, home, { passkeys: true });
