@@ -146,8 +146,9 @@ function moduleReadings({ modules }: MetricSources) {
 }
 
 function upstreamReadings({ served: { servers } }: MetricSources) {
-  const byServer = <Value>(of: (link: ServerLink) => Value) =>
-    Object.fromEntries(servers.links.map((link) => [link.name, of(link)]));
+  const byServer = <Value>(of: (link: ServerLink) => Value, links = servers.links) =>
+    Object.fromEntries(links.map((link) => [link.name, of(link)]));
+  const byCommand = servers.links.filter(({ pipe }) => pipe !== undefined);
   return {
     gatehouse_mcp_server_up: byServer(({ state }) => (state === 'up' ? 1 : 0)),
     gatehouse_mcp_server_tools: byServer(({ settled }) => ({
@@ -155,10 +156,8 @@ function upstreamReadings({ served: { servers } }: MetricSources) {
       hidden: settled.hidden.length,
       leftOut: settled.leftOut.length,
     })),
-    gatehouse_mcp_server_calls_total: byServer(({ counts: { calls, failed } }) => ({
-      answered: calls - failed,
-      failed,
-    })),
+    gatehouse_mcp_server_calls_total: byServer(({ outcomes }) => outcomes),
+    gatehouse_mcp_server_restarts_total: byServer(({ restarts }) => restarts, byCommand),
   } satisfies Partial<MetricReadings>;
 }
 

@@ -205,6 +205,7 @@ export class ServedCatalog {
       pins: actorPins(() => parts().actors),
       owner: () => ownerOf(configuration.dataPath),
       tokens: {
+        connectedMs: (...of) => parts().credentials.connectedMs(...of),
         find: (...of) => parts().credentials.find(...of),
         renew: (...of) => parts().credentials.renew(...of),
       },

@@ -371,6 +371,14 @@ export const ERRORS = {
     { '7.3': 'The tool failed, or the module of the capability is not available' },
     { rpc: -32000 },
   ),
+  /** Of clients that declared `elicitation.url` in a handshake (MCP 2025-11-25). */
+  UrlElicitationRequired: error(
+    -32042,
+    200,
+    'Login required',
+    'For clients with `elicitation.url`: what 1035 says; `data` has the address that the person opens',
+    { rpc: -32042 },
+  ),
   /** Codes of MCP 2026-07-28, which only its requests get. `InvalidRequestMeta` has the number of `InvalidParams`. */
   HeaderMismatch: error(
     -32020,

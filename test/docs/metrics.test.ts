@@ -16,8 +16,10 @@ import {
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(60_000);
-/** A server that is not there has series too. */
-const configuration = { McpServers: { gone: { url: 'http://127.0.0.1:1/mcp' } } };
+/** Servers that are not there have series too. */
+const configuration = {
+  McpServers: { gone: { url: 'http://127.0.0.1:1/mcp' }, none: { command: ['/no/such/program'] } },
+};
 const gateway = await launch({ configuration, args: ['--sandbox'] });
 t.teardown(() => gateway.stop());
 await request(`${gateway.url}/health`);

@@ -74,7 +74,12 @@ const TABLE = [
         'call_progress_reports_total',
         'proxied_fields_dropped_total',
       ]),
-      panel('Other MCP servers', ['mcp_server_calls_total', 'mcp_server_up', 'mcp_server_tools']),
+      panel('Other MCP servers', [
+        'mcp_server_calls_total',
+        'mcp_server_up',
+        'mcp_server_tools',
+        'mcp_server_restarts_total',
+      ]),
       panel('WebSockets', ['websockets_open', 'websockets_opened_total', 'websockets_ended_total']),
       panel('Messages of WebSockets', ['websocket_messages_total', 'websocket_bytes_total']),
     ],

@@ -32,8 +32,12 @@ const CAPABILITIES = {
   prompts: { listChanged: true },
 };
 
-/** HTTP statuses of errors that leave with 200 in the other revisions. */
-const STATUSES: Partial<Record<ErrorName, number>> = { MethodNotFound: 404, InvalidRequest: 400 };
+/** HTTP statuses that differ from those of the error table. A client takes 403 for a refusal of the gateway's own token. */
+const STATUSES: Partial<Record<ErrorName, number>> = {
+  MethodNotFound: 404,
+  InvalidRequest: 400,
+  UpstreamLoginRequired: 200,
+};
 
 /** A stream is a reply of its own. */
 type Answer = RpcAnswer | StreamReply | Promise<RpcAnswer | StreamReply>;
@@ -48,6 +52,8 @@ type Method = (
 interface Members {
   readonly calls: string;
   readonly reads: string;
+  /** Of a result that asks the client for something. */
+  readonly asking: string;
   readonly publicLists: string;
   readonly privateLists: string;
 }
@@ -117,9 +123,9 @@ export class StatelessMessages {
     const { name, arguments: values } = request.params;
     if (request.method === 'tools/call')
       requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
-    const { calls, reads } = this.#membersOf(context);
+    const { calls, reads, asking } = this.#membersOf(context);
     const members = request.method === 'resources/read' ? reads : calls;
-    return this.#dispatcher.call(request, context, authentication, { progress, members });
+    return this.#dispatcher.call(request, context, authentication, { progress, members, asking });
   }
 
   #membersOf(context: RouteContext): Members {
@@ -127,9 +133,11 @@ export class StatelessMessages {
     const known = this.#members.get(view);
     if (known !== undefined) return known;
     const facts = JSON.stringify(serverInfo(context, view));
-    const calls = `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":${facts}},`;
+    const meta = `"_meta":{"io.modelcontextprotocol/serverInfo":${facts}},`;
+    const calls = `"resultType":"complete",${meta}`;
     const made = {
       calls,
+      asking: `"resultType":"input_required",${meta}`,
       reads: `${calls}"ttlMs":0,"cacheScope":"private",`,
       publicLists: `${calls}"ttlMs":${LIST_TTL_MS},"cacheScope":"public",`,
       privateLists: `${calls}"ttlMs":${LIST_TTL_MS},"cacheScope":"private",`,

@@ -26,6 +26,7 @@ import { yieldToLoop } from './batch.ts';
 import {
   type BackendRequest,
   callBackend,
+  type ResultMembers,
   type RunningCall,
   readerOf,
   type ToolCall,
@@ -38,11 +39,13 @@ import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import type { ProgressStream } from './progress.ts';
 import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure } from './rpc.ts';
+import type { McpSessionIds } from './session-ids.ts';
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
 import { offerAnswer, toolAnswer } from './upstreams/answers.ts';
-import { callUpstream } from './upstreams/calls.ts';
+import type { UpstreamCall } from './upstreams/calls.ts';
+import { callWithLogin, loginRequest } from './upstreams/elicitation.ts';
 import type { OfferEntry } from './upstreams/offers.ts';
 import type { UpstreamTool } from './upstreams/types.ts';
 
@@ -51,14 +54,13 @@ interface ToolCallOptions {
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly inFlight: CallsInFlight;
+  readonly sessionIds: McpSessionIds;
   readonly onCall?: CallObserver | undefined;
 }
 
-export interface CallOptions {
+export interface CallOptions extends ResultMembers {
   /** Where a tool call may report progress. */
   readonly progress?: ProgressStream | undefined;
-  /** JSON text of members that every result begins with, a comma behind each. */
-  readonly members?: string;
 }
 
 /** JSON-RPC text of the answer. */
@@ -91,9 +93,10 @@ export class ToolCalls {
     }
   }
 
-  #callTool(request: RpcRequest, requestContext: RequestContext, { progress, members }: CallOptions): Answer {
+  #callTool(request: RpcRequest, requestContext: RequestContext, options: CallOptions): Answer {
     const { name, arguments: given } = request.params;
-    const call = toolCall(request, requestContext, recordOf('mcp.tool', name, this.observe), members);
+    const { progress } = options;
+    const call = toolCall(request, requestContext, recordOf('mcp.tool', name, this.observe), options);
     if (progress !== undefined) {
       call.progress = progress;
       call.record.progress = progress.counts;
@@ -157,18 +160,24 @@ export class ToolCalls {
     call: ToolCall,
   ): Answer {
     const { server, ownName } = tool;
-    const asked = { server, ownName, endpoint, timeoutMs, request, call, tool };
-    return callUpstream(this.#options, asked).then((outcome) =>
-      outcome.kind === 'failed'
-        ? this.#failed(outcome.result, call, TOOL_RESULT)
-        : toolAnswer(outcome, server, call),
-    );
+    return this.#answerUpstream({ server, ownName, endpoint, timeoutMs, request, call, tool }, toolAnswer);
+  }
+
+  async #answerUpstream(asked: UpstreamCall, answerOf: typeof toolAnswer): Promise<RpcReply> {
+    const { server, call } = asked;
+    const outcome = await callWithLogin(this.#options, asked);
+    if (outcome.kind === 'failed') return this.#failed(outcome.result, call, TOOL_RESULT);
+    if (outcome.kind === 'asksLogin') {
+      audit(call, call.record, 'denied');
+      return loginRequest(server, call);
+    }
+    return answerOf(outcome, server, call);
   }
 
   /** Prompts are those of other MCP servers. */
-  #getPrompt(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
+  #getPrompt(request: RpcRequest, requestContext: RequestContext, options: CallOptions): Answer {
     const { name, arguments: given } = request.params;
-    const call = toolCall(request, requestContext, recordOf('mcp.prompt', name, this.observe), members);
+    const call = toolCall(request, requestContext, recordOf('mcp.prompt', name, this.observe), options);
     const catalog = this.#options.catalog.current;
     const entry = typeof name === 'string' ? catalog.offers.prompt(name) : undefined;
     if (entry === undefined)
@@ -188,16 +197,12 @@ export class ToolCalls {
     call: ToolCall,
   ): Answer {
     const asked = { server, ownName, endpoint, timeoutMs: TIMEOUT_MS, request, call };
-    return callUpstream(this.#options, asked).then((outcome) =>
-      outcome.kind === 'failed'
-        ? this.#failed(outcome.result, call, TOOL_RESULT)
-        : offerAnswer(outcome, server, call),
-    );
+    return this.#answerUpstream(asked, offerAnswer);
   }
 
-  #readResource(request: RpcRequest, requestContext: RequestContext, { members }: CallOptions): Answer {
+  #readResource(request: RpcRequest, requestContext: RequestContext, options: CallOptions): Answer {
     const { uri } = request.params;
-    const call = toolCall(request, requestContext, recordOf('mcp.resource', uri, this.observe), members);
+    const call = toolCall(request, requestContext, recordOf('mcp.resource', uri, this.observe), options);
     if (typeof uri !== 'string' || uri === '')
       throw refused(call, call.record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const catalog = this.#options.catalog.current;

@@ -37,4 +37,9 @@ export const MODULE_METRICS = {
     openLabel('server'),
     label('outcome', ['answered', 'failed']),
   ),
+  gatehouse_mcp_server_restarts_total: counter(
+    'processes',
+    'Processes of an MCP server by command that were started after the first: it had ended, or had stopped listing its tools.',
+    openLabel('server'),
+  ),
 };

@@ -35,6 +35,7 @@ import type { McpSessionIds } from '../mcp/session-ids.ts';
 import { StatelessMessages, unsupportedRevision } from '../mcp/stateless.ts';
 import { PROFILE_PARAMS } from '../mcp/subsets.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
+import { declaresUrl } from '../mcp/upstreams/elicitation.ts';
 
 /** Bytes of one POST, a batch included. */
 const BODY_MAX_BYTES = 256 * 1024;
@@ -258,7 +259,7 @@ class McpHttpHandler {
         return progress?.reply(reply) ?? reply;
       }
       return message.method === 'initialize'
-        ? rpcReply(200, answer, this.#sessionHeader(authentication))
+        ? rpcReply(200, answer, this.#sessionHeader(authentication, message))
         : ok(answer);
     } catch (error) {
       return failureReply(error, message.id, context);
@@ -288,13 +289,14 @@ class McpHttpHandler {
     }
     const whole = await answers.whole();
     if (whole === undefined) return accepted(context, endpoint);
-    const begun = due.some((message) => message.kind === 'request' && message.method === 'initialize');
-    const headers = begun ? this.#sessionHeader(authentication) : [];
+    const begun = due.find((message) => message.kind === 'request' && message.method === 'initialize');
+    const headers = begun?.kind === 'request' ? this.#sessionHeader(authentication, begun) : [];
     return new Reply(200, whole, 'application/json', headers, undefined, answers.error);
   }
 
-  #sessionHeader(authentication: Authentication): HeaderList {
-    return [['Mcp-Session-Id', this.#sessionIds.issue(sessionOf(authentication))]];
+  #sessionHeader(authentication: Authentication, { params }: RpcRequest): HeaderList {
+    const id = this.#sessionIds.issue(sessionOf(authentication), declaresUrl(params['capabilities']));
+    return [['Mcp-Session-Id', id]];
   }
 
   #answerOf(

@@ -2,6 +2,7 @@
  * The official server "everything" behind the real program, by its address and by a command, used by both official clients:
  * tools with every kind of content, resources, templates, prompts, progress and cancellation.
  */
+import { readFileSync } from 'node:fs';
 import { Client as ClientOne } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
@@ -144,3 +145,22 @@ for (const mode of MODES)
       await t.rejects(stopped);
     }
   });
+
+t.test('everything server: a process that is killed is one restart in the metrics', async (t) => {
+  const restarts = async () => {
+    const metrics = await (await fetch(`${gateway.internal}/metrics`)).text();
+    return [...metrics.matchAll(/^gatehouse_mcp_server_restarts_total\{server="(\w+)"\} (\d+)$/gm)].map(
+      ([, name, count]) => [name, count],
+    );
+  };
+  t.same(await restarts(), [['own', '0']], 'a server by address has no process');
+  const { pid } = gateway.process;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  const own = children.filter((child) =>
+    readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('everything'),
+  );
+  t.equal(own.length, 1);
+  process.kill(Number(own[0]), 'SIGKILL');
+  await gateway.said(/mcp server down[\s\S]*mcp server up/);
+  t.same(await restarts(), [['own', '1']]);
+});

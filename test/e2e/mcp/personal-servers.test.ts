@@ -1,7 +1,11 @@
 /** Another MCP server that each person connects (`auth: "user"`), behind the real program. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
 import { expectOk, newKey, request, rpc } from '../../../kit/agent.ts';
+import { connectHost } from '../../../kit/consent.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
 import { startOAuthUpstream } from '../../support/upstreams/oauth.ts';
 import {
   ask,
@@ -286,5 +290,102 @@ t.test(
     await rpc(url, person.bearer, list('prompts/list'));
     await gateway.said(/mcp tools wait for approval/);
     t.notMatch((await rpc(url, person.bearer, list('tools/list'))).text, /notes_whose/);
+  },
+);
+
+/** A person who has not connected the server; the tokens of an agent and of a connected host, by the address that takes them. */
+async function startAsking(t: Test) {
+  const server = { tools: { rows: { whose: { appScope: true } } }, prompts: { appScope: true } };
+  const { url, upstream } = await startConnected(t, { server });
+  const person = await newPerson(url);
+  const tokens = { '/mcp': person.bearer, '/connect/mcp': await connectHost(url, person) };
+  const ways = Object.entries(tokens).map(([path, token]) => ({ path, headers: bearer(token) }));
+  const away = () => ask(url, person, '/disconnect', { server: 'notes' });
+  return { url, upstream, person, ways, away };
+}
+
+const BY_URL = { elicitation: { url: {} } };
+const WHOSE_CALL = { name: 'notes_whose', arguments: {} };
+const TEXT = { isError: true, content: [{ text: /1035.*connect Notes at http.*\/#servers\/notes/ }] };
+
+// covers R122 S207
+t.test(
+  'personal server: a client that asks its person by an address gets it as an error in revisions with a handshake',
+  async (t) => {
+    const { url, upstream, person, ways, away } = await startAsking(t);
+    for (const { path, headers } of ways) {
+      const clientWith = async (capabilities: object) => {
+        const client = new Client({ name: 'test', version: '1.0.0' }, { capabilities });
+        t.teardown(() => client.close());
+        const transport = new StreamableHTTPClientTransport(new URL(url + path), {
+          requestInit: { headers },
+        });
+        await client.connect(transport as Parameters<Client['connect']>[0]);
+        return client;
+      };
+      const client = await clientWith(BY_URL);
+      const asked = {
+        code: -32042,
+        message: /connect Notes at http/,
+        elicitations: [
+          { mode: 'url', url: `${url.replace('127.0.0.1', 'localhost')}/#servers/notes`, message: /Notes/ },
+        ],
+      };
+      const [first, second] = await Promise.all(
+        [client.callTool(WHOSE_CALL), client.getPrompt({ name: 'notes_any' })].map((answer) =>
+          answer.then(
+            () => t.fail('no error'),
+            (error: unknown) => error,
+          ),
+        ),
+      );
+      t.match(first, asked, path);
+      t.match(second, asked, path);
+      const idOf = (error: unknown) =>
+        (error as { elicitations: { elicitationId: string }[] }).elicitations[0];
+      t.not(idOf(first)?.elicitationId, idOf(second)?.elicitationId);
+      for (const other of [{}, { elicitation: {} }, { elicitation: { form: {} } }])
+        t.match(await (await clientWith(other)).callTool(WHOSE_CALL), TEXT, JSON.stringify(other));
+      await connect(url, person, upstream, 'anna');
+      t.match(await client.callTool(WHOSE_CALL), { content: [{ text: 'anna' }] }, path);
+      await away();
+    }
+  },
+);
+
+// covers R122
+t.test(
+  'personal server: a client of 2026-07-28 is asked, and the call that it repeats waits for the login',
+  async (t) => {
+    const { url, upstream, person, ways, away } = await startAsking(t);
+    const [mode] = MODES.filter(({ name }) => name === 'auto');
+    if (mode === undefined) throw new Error('no mode');
+    for (const { path, headers } of ways) {
+      const asking = await connectMode(t, url, mode, headers, { path, capabilities: BY_URL });
+      const asked: unknown[] = [];
+      /** What the person does, and what is under way when the client repeats the call. */
+      let action: 'accept' | 'decline' | 'cancel' = 'decline';
+      let browser: Promise<unknown> = Promise.resolve();
+      asking.client.setRequestHandler('elicitation/create', ({ params }) => {
+        asked.push(params);
+        if (action === 'accept') browser = connect(url, person, upstream, 'anna');
+        return { action };
+      });
+      t.match(await asking.client.callTool(WHOSE_CALL), TEXT, 'the person declined');
+      t.match(asked, [{ mode: 'url', url: /^http:\/\/localhost:\d+\/#servers\/notes$/, message: /Notes/ }]);
+      action = 'cancel';
+      await t.rejects(asking.client.getPrompt({ name: 'notes_any' }), {
+        code: -32000,
+        message: /connect Notes/,
+      });
+      action = 'accept';
+      t.match(await asking.client.callTool(WHOSE_CALL), { content: [{ text: 'anna' }] }, path);
+      await browser;
+      t.equal(asked.length, 3, 'it is asked once a call');
+      await away();
+      const silent = await connectMode(t, url, mode, headers, { path });
+      t.match(await silent.client.callTool(WHOSE_CALL), TEXT, 'a client that asks no one');
+      t.same([...asking.faults, ...silent.faults], []);
+    }
   },
 );

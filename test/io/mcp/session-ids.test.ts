@@ -115,3 +115,30 @@ t.test('Mcp-Session-Id: the ended ones that are remembered are bounded, the olde
     [false, true, true, false],
   );
 });
+
+t.test(
+  'Mcp-Session-Id: carries whether its client asks people by an address, for its account alone',
+  async (t) => {
+    const mcp = await startMcp();
+    t.teardown(() => mcp.close());
+    const idWith = async (capabilities: unknown, token?: string, isBatch = false) => {
+      const message = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { capabilities } };
+      const answer = await mcp.post(JSON.stringify(isBatch ? [message] : message), bearer(token));
+      return String(answer.headers.get('mcp-session-id'));
+    };
+    const [owner, other] = [sessionOf('McpVerified'), sessionOf('McpVerified', '1842002')];
+    const url = { elicitation: { form: {}, url: {} } };
+    for (const isBatch of [false, true]) {
+      const id = await idWith(url, TOKENS.McpVerified, isBatch);
+      t.equal(id.length, 40);
+      t.equal(SESSION_IDS.asksByUrl(id, owner), true);
+      t.equal(SESSION_IDS.asksByUrl(id, other), false);
+      t.equal((await end(mcp, id, TOKENS.other)).status, 404);
+      t.equal((await end(mcp, id, TOKENS.McpVerified)).status, 204);
+    }
+    t.equal(SESSION_IDS.asksByUrl(await idWith(url), owner), true, 'initialized before the login');
+    for (const capabilities of [undefined, null, {}, { elicitation: {} }, { elicitation: { url: true } }])
+      t.equal(SESSION_IDS.asksByUrl(await idWith(capabilities, TOKENS.McpVerified), owner), false);
+    t.equal(SESSION_IDS.asksByUrl('made up', owner), false);
+  },
+);

@@ -108,8 +108,10 @@ t.test('stdio server: a process that dies fails its calls alone, and is started 
   t.equal(link().reason, 'exited with 3: something broke');
   t.match(lines, [{}, { name: 'mcpServerSaid' }, { name: 'mcpServerDown' }]);
   t.match(await ask('echo'), FAILED, 'at once, while there is none');
+  t.equal(link().counts.starts, 1);
   runTimers();
   await isUp();
+  t.equal(link().counts.starts, 2);
   t.match(await ask('junk'), { result: {} });
 });
 
@@ -296,6 +298,7 @@ t.test(`stdio server: ${depth.count(1_000)} restarts leave no process`, async (t
     for (const { run } of timers.splice(0)) run();
   }
   await until(() => servers.links[0]?.state === 'down');
+  t.equal(servers.links[0]?.counts.starts, ends + 1);
   await servers.close();
   t.same(running(), []);
 });

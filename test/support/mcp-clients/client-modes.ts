@@ -1,5 +1,5 @@
 /** The official client of version 2 in all of its negotiation modes: how each connects, and what it must see of the sandbox. */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, type ClientCapabilities, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { Test } from 'tap';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 
@@ -40,12 +40,16 @@ export async function connectMode(
   url: string,
   { mode, revision }: Mode,
   headers: Readonly<Record<string, string>> = {},
+  { path = '/mcp', capabilities = {} }: { path?: string; capabilities?: ClientCapabilities } = {},
 ) {
-  const client = new Client({ name: 'test', version: '2.0.0' }, { versionNegotiation: { mode } });
+  const client = new Client(
+    { name: 'test', version: '2.0.0' },
+    { versionNegotiation: { mode }, capabilities },
+  );
   const faults: Error[] = [];
   client.onerror = (error) => faults.push(error);
   t.teardown(() => client.close());
-  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } });
+  const transport = new StreamableHTTPClientTransport(new URL(url + path), { requestInit: { headers } });
   await client.connect(transport);
   t.equal(client.getNegotiatedProtocolVersion(), revision);
   return { client, transport, faults };

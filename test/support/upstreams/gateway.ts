@@ -20,6 +20,7 @@ interface LoggedLine {
 
 /** Of people without credentials. */
 export const NO_TOKENS: CallTokens = {
+  connectedMs: () => undefined,
   find() {
     throw new GatewayError('UpstreamLoginRequired');
   },

@@ -17,25 +17,34 @@ export interface ToolCall extends RequestContext {
   readonly id: string;
   readonly record: CallRecord;
   readonly members: string;
+  /** `members` of a result that asks the client for something; undefined in revisions with a handshake. */
+  readonly asking: string | undefined;
   /** For a client that asked for it. */
   progress?: ProgressStream;
   /** The span of the client, where the message names it and the head does not. */
   remoteParent?: RemoteParent;
 }
 
+/** JSON text of members that results begin with, a comma behind each. */
+export interface ResultMembers {
+  readonly members?: string;
+  /** Of one that asks the client for something. */
+  readonly asking?: string;
+}
+
 export function toolCall(
   { id, params }: RpcRequest,
   requestContext: RequestContext,
   record: CallRecord,
-  members = '',
+  { members = '', asking }: ResultMembers,
 ): ToolCall {
   const { caller, capability } = requestContext;
   const remoteParent = traceContextOf(params, requestContext.context);
   const context = contextOf(id, requestContext.context, record, remoteParent);
   const call: ToolCall =
     capability === undefined
-      ? { id, context, caller, record, members }
-      : { id, context, caller, capability, record, members };
+      ? { id, context, caller, record, members, asking }
+      : { id, context, caller, capability, record, members, asking };
   if (remoteParent !== undefined) call.remoteParent = remoteParent;
   return call;
 }

@@ -67,6 +67,8 @@ export interface CallToken {
 
 /** What links to servers need. */
 export interface CallTokens {
+  /** Of the person's login there; undefined without one. */
+  connectedMs(userId: string, server: string, url: string): number | undefined;
   /** Rejects with `UpstreamLoginRequired`. */
   find(userId: string, server: string, url: string): CallToken | Promise<CallToken>;
   /** The server refused this one. Rejects with `UpstreamLoginRequired`. */
@@ -145,9 +147,13 @@ export class UpstreamCredentials implements CallTokens {
     await this.#deps.actors().ask(user, userId, { type: 'disconnectUpstream', server, origin });
   }
 
+  connectedMs(userId: string, server: string, url: string): number | undefined {
+    return this.#found(userId, server, url)?.connectedMs;
+  }
+
   find(userId: string, server: string, url: string): CallToken | Promise<CallToken> {
-    const found = this.#deps.actors().now(user, userId, { type: 'upstreamCredential', server });
-    if (found === undefined || found.url !== url) throw new GatewayError('UpstreamLoginRequired');
+    const found = this.#found(userId, server, url);
+    if (found === undefined) throw new GatewayError('UpstreamLoginRequired');
     const { expiresMs, canRefresh, sealed } = found;
     if (canRefresh && expiresMs !== null && this.#deps.clock() >= expiresMs - UPSTREAM_RENEW_MS)
       return this.renew(userId, server, url, sealed.keyId);
@@ -188,6 +194,12 @@ export class UpstreamCredentials implements CallTokens {
       }
     },
   };
+
+  /** A token is sent to the address alone for which it was given. */
+  #found(userId: string, server: string, url: string): CallCredential | undefined {
+    const found = this.#deps.actors().now(user, userId, { type: 'upstreamCredential', server });
+    return found?.url === url ? found : undefined;
+  }
 
   async #store(
     { userId, sessionId, origin }: Omit<Person, 'holder'>,

@@ -53,6 +53,10 @@ export function offerAnswer(outcome: Answered, server: UpstreamServer, call: Too
 }
 
 /** Where the person connects the server: a link that clients show. */
-function loginDetail({ title, name }: UpstreamServer, { context }: ToolCall): string {
-  return `connect ${title} at ${context.site.baseUrl}/#servers/${name}`;
+export function loginAddress({ name }: UpstreamServer, { context }: ToolCall): string {
+  return `${context.site.baseUrl}/#servers/${name}`;
+}
+
+export function loginDetail(server: UpstreamServer, call: ToolCall): string {
+  return `connect ${server.title} at ${loginAddress(server, call)}`;
 }

@@ -38,7 +38,7 @@ const REQUESTS_MAX = 16;
 /** Bytes of an answer that is read and wrapped in one tick. */
 const WHOLE_BYTES_MAX = 32 * 1024;
 
-interface UpstreamCall {
+export interface UpstreamCall {
   readonly server: UpstreamServer;
   /** Name or URI there. */
   readonly ownName: string;

@@ -58,7 +58,8 @@ export class ServerLink implements UpstreamServer {
   readonly pipe: UpstreamPipe | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly configuration: McpServerConfiguration;
-  readonly counts = { calls: 0, failed: 0 };
+  /** `starts`: of its process. */
+  readonly counts = { calls: 0, failed: 0, starts: 0 };
   state: LinkState = 'connecting';
   /** Why it is down. */
   reason: string | undefined;
@@ -174,6 +175,16 @@ export class ServerLink implements UpstreamServer {
     else if (result.error !== 'Aborted') this.counts.failed += 1;
   }
 
+  get outcomes() {
+    const { calls, failed } = this.counts;
+    return { answered: calls - failed, failed };
+  }
+
+  /** Of its process. */
+  get restarts(): number {
+    return Math.max(0, this.counts.starts - 1);
+  }
+
   /** Null without an answered call. */
   get p99Milliseconds(): number | null {
     const times = [...this.#times].sort((a, b) => a - b);
@@ -241,6 +252,7 @@ export class ServerLink implements UpstreamServer {
     const ended = this.#end();
     // Two processes would hold the same files.
     if (this.pipe !== undefined) await ended;
+    if (this.pipe !== undefined && !this.#isClosed) this.counts.starts += 1;
     const sdk = await import('@modelcontextprotocol/client');
     const client = new sdk.Client({ name: 'gatehouse', version: this.#deps.version }, { capabilities: {} });
     const way: Way = await openWay(sdk, this, this.#deps, (reason) => this.#exited(way, reason));

@@ -14,13 +14,22 @@ const IDLE_MS = 10 * MINUTE_MS;
 /** A list waits so long for the items of one server. */
 const LIST_MS = 5 * SECOND_MS;
 const SWEEP_MS = MINUTE_MS;
+/** A call waits so long for its person to log in: many clients and proxies give up after 60 s. */
+const LOGIN_MS = 45 * SECOND_MS;
+const LOOK_MS = SECOND_MS / 2;
+/** Calls of one server that wait for a login, and those of one person. */
+const WAITING_MAX = 500;
+const WAITING_OF_ONE_MAX = 4;
 
 export class PersonalLinks implements PersonalSessions {
   readonly #deps: PersonalDeps;
   /** In the order of their last use. */
   readonly #links = new Map<string, PersonalLink>();
+  /** Ends a wait; by whom. */
+  readonly #waiting = new Map<() => void, string>();
   #stopSweep: (() => void) | undefined;
-  /** Calls that found no room for another session. */
+  #isClosed = false;
+  /** Calls that found no room: for another session, or to wait for a login. */
   refused = 0;
 
   constructor(deps: PersonalDeps) {
@@ -48,6 +57,45 @@ export class PersonalLinks implements PersonalSessions {
     const link = this.#links.get(userId);
     const token = await this.#renewed(userId, keyId);
     if (link !== undefined && link.token.connectedMs === token.connectedMs) link.token = token;
+  }
+
+  connectedMs(userId: string): number | undefined {
+    const { server, address, tokens } = this.#deps;
+    return tokens.connectedMs(userId, server.name, address);
+  }
+
+  /** The login may be that of any node: what this one has applied of the account is looked at. */
+  connected(
+    userId: string,
+    formerMs: number | undefined,
+    onAbort: (listener: () => void) => void,
+  ): Promise<boolean> {
+    if (this.#isClosed) return Promise.resolve(false);
+    const ofOne = [...this.#waiting.values()].filter((each) => each === userId).length;
+    if (this.#waiting.size >= WAITING_MAX || ofOne >= WAITING_OF_ONE_MAX) {
+      this.refused += 1;
+      return Promise.resolve(false);
+    }
+    const { timer, monotonicMs } = this.#deps;
+    const endsMs = monotonicMs() + LOGIN_MS;
+    return new Promise((resolve) => {
+      let stop: (() => void) | undefined;
+      const end = (isConnected: boolean) => {
+        stop?.();
+        this.#waiting.delete(giveUp);
+        resolve(isConnected);
+      };
+      const giveUp = () => end(false);
+      const look = () => {
+        const foundMs = this.connectedMs(userId);
+        if (foundMs !== undefined && foundMs !== formerMs) end(true);
+        else if (monotonicMs() >= endsMs) giveUp();
+        else stop = timer(LOOK_MS, look);
+      };
+      this.#waiting.set(giveUp, userId);
+      look();
+      onAbort(giveUp);
+    });
   }
 
   /** Of the person's own list; none without credentials, or of a server that takes too long. */
@@ -83,7 +131,9 @@ export class PersonalLinks implements PersonalSessions {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#stopSweep?.();
+    for (const giveUp of [...this.#waiting.keys()]) giveUp();
     const links = [...this.#links.values()];
     this.#links.clear();
     await Promise.all(links.map((link) => link.close()));

@@ -49,6 +49,17 @@ export interface PersonalSessions {
   enter(userId: string): Promise<PersonalServer>;
   /** The server refused this token. Rejects with `UpstreamLoginRequired`. */
   renew(userId: string, refused: Pick<CallToken, 'keyId'>): Promise<void>;
+  /** Of the person's login there; undefined without one. */
+  connectedMs(userId: string): number | undefined;
+  /**
+   * Waits for a login that is not the one of `formerMs`. False when none came in time, when too many wait, or when the caller
+   * is gone, which `onAbort` says.
+   */
+  connected(
+    userId: string,
+    formerMs: number | undefined,
+    onAbort: (listener: () => void) => void,
+  ): Promise<boolean>;
   /** Prompts, resources or templates that the server lists to this person; none without credentials. */
   offers(userId: string, kind: OfferKind): Promise<readonly Offer[]>;
 }
