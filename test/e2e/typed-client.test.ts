@@ -25,6 +25,7 @@ import {
   consent,
   registerHost,
 } from '../support/hosts.ts';
+import { arrival } from '../support/outbox.ts';
 import {
   type Call,
   type Description,
@@ -66,7 +67,7 @@ const gateway = await launch({
       McpApiRPSLimit: 1000,
     },
     Admin: { publicKeys: [admin.publicKey] },
-    McpServers: { weather: { url: upstream.url } },
+    McpServers: { weather: { url: upstream.url }, mail: { url: upstream.url, auth: 'user' } },
     McpProfiles: { shop: { tools: ['wallet'] } },
     Modules: { core: { url: moduleUrl, key: 'core-module-key-0123456789' } },
   },
@@ -76,7 +77,8 @@ await gateway.said(/mcp server up/);
 
 /** Header fields of every response, and those that depend on the origin or on the type of a file. */
 const TRANSPORT =
-  /^(date|connection|keep-alive|transfer-encoding|content-(type|length|encoding|security-policy)|x-content-type-options|cache-control|vary|access-control-[a-z-]+|x-accel-buffering)$/;
+  /^(date|connection|keep-alive|transfer-encoding|content-(type|length|encoding|security-policy)|x-content-type-options|cache-control|vary|access-control-[a-z-]+|x-accel-buffering|referrer-policy)$/;
+const PHONE = '+491701234567';
 const HELLO_CRC32 = 907_060_870;
 
 interface World {
@@ -91,8 +93,9 @@ interface World {
   fileCode: string;
   draftId: string;
   toolDigest: string;
+  tokenId: string;
 }
-type As = 'anonymous' | 'person' | 'agent' | 'host';
+type As = 'anonymous' | 'person' | 'removed' | 'agent' | 'host';
 interface Step {
   readonly id: string;
   readonly as?: As;
@@ -193,6 +196,36 @@ const STEPS: readonly Step[] = [
       world.bearer = String(result['sessionId']);
     },
   },
+  {
+    id: 'post_auth_v1_contact_sync_token',
+    async call({ person: { cookie, keyId } }) {
+      const body = { keyId, cardDavAccess: true };
+      await request(`${gateway.url}/auth/v1/keys/update_key`, { headers: { Cookie: cookie }, body });
+      return { body: { keyId, name: 'Phone' } };
+    },
+    keep(world, result) {
+      world.tokenId = String(result['id']);
+    },
+  },
+  { id: 'post_auth_v1_contact_sync_remove', call: ids(({ tokenId }) => ({ id: tokenId })) },
+  { id: 'get_well_known_carddav', as: 'anonymous', status: 301 },
+  {
+    id: 'post_auth_v1_account_contacts_add',
+    async call({ person }) {
+      const headers = { Cookie: person.cookie };
+      const body = { phone: PHONE };
+      const asked = await request(`${gateway.url}/auth/v1/login_phone`, { headers, body });
+      const code = await arrival(gateway.sandbox, PHONE);
+      return { body: { challengeId: asked.json['result']?.['challengeId'], code } };
+    },
+  },
+  { id: 'post_auth_v1_account_contacts_remove', call: ids(() => ({ phone: PHONE })) },
+  { id: 'post_auth_v1_account_remove', as: 'removed' },
+  { id: 'post_auth_v1_upstreams_token', call: ids(() => ({ server: 'mail', token: 'personal' })) },
+  { id: 'post_auth_v1_upstreams_disconnect', call: ids(() => ({ server: 'mail' })) },
+  // This server offers no login.
+  { id: 'post_auth_v1_upstreams_connect', call: ids(() => ({ server: 'mail' })), status: 502 },
+  { id: 'get_auth_v1_upstreams_callback', status: 303 },
   { id: 'post_auth_v1_keys_remove_key', call: ids(({ keyId }) => ({ keyId })) },
   { id: 'post_mcp', as: 'agent' },
   { id: 'delete_mcp', as: 'agent', call: ended },
@@ -275,9 +308,8 @@ const STEPS: readonly Step[] = [
   { id: 'post_auth_v1_app_rotate_key', call: app },
   {
     id: 'post_auth_v1_app_resend',
+    // That the application was approved.
     call: ids(({ appId }) => ({ appId, from: new Date(Date.now() - 60_000).toISOString() })),
-    // Only the ping was delivered.
-    status: 404,
   },
   {
     id: 'post_ProxyAdmin_api_resend',
@@ -314,6 +346,8 @@ const STEPS: readonly Step[] = [
   stream('delete', () => ({})),
   ...['get', 'head', 'post', 'put', 'patch', 'delete'].map(proxied),
   { id: 'post_ProxyAdmin_api_settings', call: ids(() => ({ name: 'ApiRPSLimit', value: 900 })) },
+  { id: 'get_ProxyAdmin_api_account', call: ({ other }) => ({ query: { userId: other.userId } }) },
+  { id: 'post_ProxyAdmin_api_sessions_end', call: ids(({ other }) => ({ userId: other.userId })) },
   { id: 'get_ProxyAdmin_api_sessions', call: ({ other }) => ({ query: { userId: other.userId } }) },
   {
     id: 'post_ProxyAdmin_api_users_block',
@@ -355,7 +389,7 @@ const LAST: Step = { id: 'post_auth_v1_logout' };
 
 /** Reads an endless answer up to its first bytes. */
 async function readFirst(input: string, init: RequestInit): Promise<Response> {
-  const response = await fetch(input, init);
+  const response = await fetch(input, { ...init, redirect: 'manual' });
   if (!/event-stream/.test(response.headers.get('content-type') ?? '')) return response;
   const reader = response.body?.getReader();
   const first = await reader?.read();
@@ -385,6 +419,7 @@ t.test(
     const operations = new Map(operationsOf(description).map((each) => [each.operationId, each]));
     const person = await signUp(gateway.url, admin);
     const other = await signUp(gateway.url);
+    const removed = await signUp(gateway.url);
     const world: World = {
       person,
       other,
@@ -396,8 +431,18 @@ t.test(
       fileCode: '',
       draftId: '',
       toolDigest: '',
+      tokenId: '',
     };
-    const headers = { anonymous: () => ({}), person: () => ({ Cookie: person.cookie }), agent, host };
+    const cookie =
+      ({ cookie }: Person) =>
+      () => ({ Cookie: cookie });
+    const headers = {
+      anonymous: () => ({}),
+      person: cookie(person),
+      removed: cookie(removed),
+      agent,
+      host,
+    };
     function agent() {
       return { Authorization: `Bearer ${world.bearer}` };
     }

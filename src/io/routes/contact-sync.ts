@@ -151,6 +151,7 @@ function wellKnownRoute(deps: Deps): AnyRoute {
     docs: {
       description: 'Every method is answered alike. 404 where no module has `contactSync`.',
       answers: { 301: { description: 'The place is in `Location`' } },
+      sends: ['Location', 'Cache-Control'],
     },
     group: 'modules',
     auth: 'none',

@@ -158,6 +158,7 @@ function callbackRoute(credentials: UpstreamCredentials): AnyRoute {
         error: optional(text({ examples: ['access_denied'] })),
       }),
       answers: { 303: { description: 'To the home page' } },
+      sends: ['Location', 'Cache-Control'],
     },
     group: 'auth',
     auth: 'optional',

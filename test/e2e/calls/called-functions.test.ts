@@ -31,7 +31,7 @@ const CHUNK_BYTES = 256 * 1024;
  */
 const CEILINGS = {
   'tools/call': { functions: 446, files: 124 },
-  'chunk of a v1 upload': { functions: 434, files: 109 },
+  'chunk of a v1 upload': { functions: 436, files: 109 },
   'tools/list': { functions: 240, files: 74 },
   get_info: { functions: 168, files: 59 },
 } as const;

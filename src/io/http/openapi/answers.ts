@@ -21,7 +21,7 @@ const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
 const LIMIT_FIELDS = ['X-RateLimit', 'RateLimit', 'RateLimit-Policy'] as const;
 /** Statuses with `Content-Range` (RFC 9110 14.4). */
-const REDIRECT = '307';
+const REDIRECTS: ReadonlySet<number> = new Set([301, 303, 307]);
 const OF_RANGES: ReadonlySet<number> = new Set([206, 416]);
 
 /** The error envelope (spec 7.1); JSON-RPC errors of /mcp fit it too. */
@@ -114,7 +114,9 @@ function bytesOf(route: AnyRoute, statuses: Readonly<Record<number, string>>): A
     const headers = headersOf(route, Number(status));
     const content = { '*/*': { schema: { type: 'string', format: 'binary' } } };
     answers[Number(status)] =
-      status === '304' || status === REDIRECT ? { description, headers } : { description, headers, content };
+      status === '304' || REDIRECTS.has(Number(status))
+        ? { description, headers }
+        : { description, headers, content };
   }
   return answers;
 }
@@ -128,7 +130,7 @@ function headersOf(route: AnyRoute, status: number): Record<string, object> {
 }
 
 function isSentWith(name: ResponseFieldName, status: number): boolean {
-  if (String(status) === REDIRECT) return name === 'Location' || name === 'Cache-Control';
+  if (REDIRECTS.has(status)) return name === 'Location' || name === 'Cache-Control';
   return name !== 'Location' && (name !== 'Content-Range' || OF_RANGES.has(status));
 }
 

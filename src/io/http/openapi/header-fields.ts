@@ -172,7 +172,7 @@ export const RESPONSE_FIELDS = {
     schema: line('attachment; filename="notes.txt"'),
   },
   Location: {
-    description: 'A link of 60 s to the bytes at the object storage, on 307 alone',
+    description: 'The place to go to; on 307 a link of 60 s to the bytes at the object storage',
     schema: line('https://files.s3.example/7/1870000000000000001?X-Amz-Expires=60'),
   },
   'X-Chunk-CRC32': {
