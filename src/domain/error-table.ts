@@ -372,13 +372,7 @@ export const ERRORS = {
     { rpc: -32000 },
   ),
   /** Of clients that declared `elicitation.url` in a handshake (MCP 2025-11-25). */
-  UrlElicitationRequired: error(
-    -32042,
-    200,
-    'Login required',
-    'For clients with `elicitation.url`: what 1035 says; `data` has the address that the person opens',
-    { rpc: -32042 },
-  ),
+  UrlElicitationRequired: error(-32042, 200, 'Login required', '1035, as an address', { rpc: -32042 }),
   /** Codes of MCP 2026-07-28, which only its requests get. `InvalidRequestMeta` has the number of `InvalidParams`. */
   HeaderMismatch: error(
     -32020,
