@@ -63,8 +63,9 @@ export class JournalOwner {
   }
 
   /**
-   * Commits what `write` does, and returns the figures of the commit; undefined, with nothing of it written, when another
-   * process owns the journal. The engine judges the condition within the write transaction. One group at a time.
+   * Commits what `write` does, and returns the figures of the commit; undefined when another process owns the journal. Then
+   * nothing of it is written, or that process came right after it: the group is there and stays unacknowledged. The engine judges
+   * the condition within the write transaction. One group at a time.
    */
   async write(write: () => void): Promise<EngineInfo | undefined> {
     const { transaction, group } = this.#last;
@@ -74,6 +75,8 @@ export class JournalOwner {
     });
     if (!isOwner) return undefined;
     const info = engineInfo(this.#root);
+    // The figures are those of the newest transaction, whoever wrote it.
+    if (info.lastTxnId > transaction + 1) return undefined;
     if (info.lastTxnId !== transaction + 1)
       throw new Error(`transaction ${info.lastTxnId} wrote the row of transaction ${transaction + 1}`);
     return info;
