@@ -59,6 +59,7 @@ export async function runFileTakeovers(options: FileTakeoverOptions): Promise<Fi
   const nodes = await startNodes({
     postgres: options.postgres,
     nodes: NODES,
+    objectStorage: options.objectStorage,
     configuration: { Settings: NO_FILE_LIMITS },
     cluster: { leaseMilliseconds: LEASE_MS },
   });

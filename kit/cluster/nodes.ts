@@ -13,6 +13,7 @@ import { listNodes, type NodeRecord } from '../../src/io/cluster/node-table.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
 import { pickPort } from '../free-port.ts';
 import { type Exit, type LaunchOptions, launch, type RunningGateway } from '../launch.ts';
+import type { MemoryS3 } from '../storage/memory-s3.ts';
 import type { Postgres } from './postgres.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
@@ -31,6 +32,8 @@ export interface NodesOptions {
   readonly cluster?: object;
   /** Files go to it, over a folder that all nodes share; default: they stay in such a folder. */
   readonly fileServer?: string;
+  /** Files are in a bucket of it, and no folder is shared. */
+  readonly objectStorage?: MemoryS3 | undefined;
   /** Name of the folder of a node, for nodes that do not share one. */
   readonly fileFolder?: (name: string) => string;
   /** One sandbox serves all nodes; default true. */
@@ -200,14 +203,9 @@ class Node implements NodeProcess {
     this.logFile = join(folder, `${name}.log`);
     this.database = database;
     this.links = links;
-    const { fileServer, fileFolder = () => SHARED } = options;
-    const shared = join(folder, fileFolder(name));
-    const files =
-      fileServer === undefined
-        ? { LocalFileStoragePath: shared }
-        : { FileStagingPath: shared, FileServers: { 0: { Host: fileServer } } };
+    const files = filesOf(options, join(folder, options.fileFolder?.(name) ?? SHARED));
     const Cluster = {
-      ...(fileServer === undefined ? { sharedFiles: true } : {}),
+      ...('LocalFileStoragePath' in files ? { sharedFiles: true } : {}),
       ...options.cluster,
       url: throughProxy(databaseUrl, database.port),
       name,
@@ -254,6 +252,18 @@ class Node implements NodeProcess {
     this.links.close();
     return runs ? exit : undefined;
   }
+}
+
+/** Where a configuration keeps files. A `MemoryS3` of no oracle believes every signature. */
+function filesOf({ fileServer, objectStorage }: NodesOptions, folder: string): object {
+  if (objectStorage !== undefined) {
+    const { url: Endpoint, bucket: Bucket } = objectStorage;
+    const S3 = { Endpoint, Bucket, PathStyle: true, AccessKeyId: 'kit', SecretAccessKey: 'kit' };
+    return { FileServers: { 0: { S3 } } };
+  }
+  return fileServer === undefined
+    ? { LocalFileStoragePath: folder }
+    : { FileStagingPath: folder, FileServers: { 0: { Host: fileServer } } };
 }
 
 /** The sandbox pushes no events to a cluster: it is not given the addresses of the nodes. */

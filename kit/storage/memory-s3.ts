@@ -31,6 +31,8 @@ export interface MemoryS3Options {
   readonly signatureFault?: (request: S3Request) => Promise<string | undefined>;
   /** `If-None-Match: *` is understood. */
   readonly conditions?: boolean;
+  /** False: it knows no copies of objects. */
+  readonly copies?: boolean;
   /** Rows of a page of a list at most. */
   readonly pageRows?: number;
   /** Lengths and checksums of bytes are kept instead of the bytes. */
@@ -47,6 +49,7 @@ interface StoredObject {
   readonly bytes: Buffer;
   readonly sizeBytes: number;
   readonly etag: string;
+  readonly writtenMs: number;
 }
 
 interface Answer {
@@ -65,6 +68,10 @@ export class MemoryS3 {
   readonly requests: string[] = [];
   /** Asked for each request, once its body has come. */
   faultOf: (request: S3Request) => S3Fault | undefined = () => undefined;
+  /** Awaited before a request is judged. */
+  delay: (request: S3Request) => Promise<void> = async () => undefined;
+  /** Of all requests. */
+  bodyBytes = 0;
   /** Requests with a part that ran at once, at most. */
   partsMost = 0;
   /** Dates transfers. */
@@ -130,7 +137,9 @@ export class MemoryS3 {
       body: Buffer.concat(pieces),
     };
     this.requests.push(`${request.method} ${target}`);
+    this.bodyBytes += request.body.length;
     const fault = this.faultOf(request);
+    await this.delay(request);
     if (fault === 'silent') return;
     const answer = await this.#judge(request, bucket, fault);
     if (fault === 'lost') {
@@ -151,6 +160,7 @@ export class MemoryS3 {
     if (signatureFault !== undefined) return failure(403, 'SignatureDoesNotMatch', signatureFault);
     if (bucket !== this.bucket) return failure(404, 'NoSuchBucket');
     const { method, key, query } = request;
+    if (key === '' && query.get('list-type') === '2') return this.#listObjects(query);
     if (key === '') return query.has('uploads') ? this.#list(query) : failure(501, 'NotImplemented');
     if (query.has('uploads')) return this.#begin(key);
     const uploadId = query.get('uploadId');
@@ -169,7 +179,16 @@ export class MemoryS3 {
     const stored = this.#stored(request);
     if (!('etag' in stored)) return stored;
     this.objects.set(request.key, stored);
-    return { status: 200, headers: { etag: stored.etag } };
+    return isCopy(request)
+      ? copied('CopyObjectResult', stored)
+      : { status: 200, headers: { etag: stored.etag } };
+  }
+
+  #copied({ headers }: S3Request): StoredObject | Answer {
+    if (this.#options.copies === false) return failure(501, 'NotImplemented');
+    const [, bucket, ...names] = String(headers['x-amz-copy-source']).split('/');
+    const source = bucket === this.bucket ? this.objects.get(names.join('/')) : undefined;
+    return source === undefined ? failure(404, 'NoSuchKey') : { ...source, writtenMs: this.clock() };
   }
 
   #refusedWrite({ key, headers }: S3Request): Answer | undefined {
@@ -178,7 +197,9 @@ export class MemoryS3 {
   }
 
   /** The bytes that came, unless their checksum is another one. */
-  #stored({ headers, body }: S3Request): StoredObject | Answer {
+  #stored(request: S3Request): StoredObject | Answer {
+    if (isCopy(request)) return this.#copied(request);
+    const { headers, body } = request;
     const declared = headers['x-amz-checksum-crc32'];
     const actual = Buffer.alloc(4);
     actual.writeUInt32BE(CRC32.buf(body) >>> 0);
@@ -190,7 +211,7 @@ export class MemoryS3 {
     const bytes = this.#options.forgets === true ? Buffer.alloc(0) : body;
     const digest =
       this.#options.forgets === true ? String(body.length) : createHash('md5').update(body).digest('hex');
-    return { bytes, sizeBytes: body.length, etag: `"${digest}"` };
+    return { bytes, sizeBytes: body.length, etag: `"${digest}"`, writtenMs: this.clock() };
   }
 
   #get({ key, headers }: S3Request, fault: S3Fault | undefined): Answer {
@@ -233,7 +254,9 @@ export class MemoryS3 {
     const stored = this.#stored(request);
     if (!('etag' in stored)) return stored;
     transfer.parts.set(number, stored);
-    return { status: 200, headers: { etag: stored.etag } };
+    return isCopy(request)
+      ? copied('CopyPartResult', stored)
+      : { status: 200, headers: { etag: stored.etag } };
   }
 
   #complete(uploadId: string, transfer: Transfer, request: S3Request, fault: S3Fault | undefined): Answer {
@@ -260,6 +283,23 @@ export class MemoryS3 {
     return xml('CompleteMultipartUploadResult', `<Key>${transfer.key}</Key>`);
   }
 
+  #listObjects(query: URLSearchParams): Answer {
+    const rows = Math.min(Number(query.get('max-keys') ?? 1_000), this.#options.pageRows ?? 1_000);
+    const after = query.get('continuation-token') ?? '';
+    const keys = [...this.objects.keys()]
+      .filter((key) => key.startsWith(query.get('prefix') ?? '') && key > after)
+      .sort();
+    const page = keys.slice(0, rows).map((key) => {
+      const writtenUtc = new Date(this.objects.get(key)?.writtenMs ?? 0).toISOString();
+      return `<Contents><Key>${escaped(key)}</Key><LastModified>${writtenUtc}</LastModified></Contents>`;
+    });
+    const isTruncated = keys.length > rows;
+    const next = isTruncated
+      ? `<NextContinuationToken>${escaped(keys[rows - 1] ?? '')}</NextContinuationToken>`
+      : '';
+    return xml('ListBucketResult', `<IsTruncated>${isTruncated}</IsTruncated>${next}${page.join('')}`);
+  }
+
   #list(query: URLSearchParams): Answer {
     const rows = Math.min(Number(query.get('max-uploads') ?? 1_000), this.#options.pageRows ?? 1_000);
     const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''].join('\0');
@@ -284,6 +324,14 @@ export class MemoryS3 {
       `<IsTruncated>${isTruncated}</IsTruncated>${marker}${uploads.join('')}`,
     );
   }
+}
+
+function isCopy({ headers }: S3Request): boolean {
+  return headers['x-amz-copy-source'] !== undefined;
+}
+
+function copied(name: string, { etag }: StoredObject): Answer {
+  return xml(name, `<ETag>${escaped(etag)}</ETag>`);
 }
 
 function xml(name: string, content: string): Answer {

@@ -3,11 +3,13 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../actors/accounts/user.ts';
+import { UPLOAD_SLOTS_ID, uploadSlots } from '../actors/files/v1/upload-slots.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import { areInBuckets } from '../domain/config/file-servers.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import { SendBuffers } from '../io/files/download/buffers.ts';
@@ -20,7 +22,12 @@ import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
 import { RemoteStorage } from '../io/files/storage/remote.ts';
 import { type Direction, QUOTA_SETTING, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
 import { BodyReceiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
-import { noteCleanStop, type RecoveryOptions, recoverUploads } from '../io/files/upload/recovery.ts';
+import {
+  noteCleanStop,
+  type RecoveryOptions,
+  recoverUploads,
+  wantedFiles,
+} from '../io/files/upload/recovery.ts';
 import { textPreview } from '../io/files/upload/text-preview.ts';
 import { PartUploads } from '../io/files/upload/v1-parts.ts';
 import { DraftUploads } from '../io/files/upload/v2-stream.ts';
@@ -50,6 +57,8 @@ interface FileTransportOptions {
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
   readonly log: Log;
+  /** Of a cluster: id of its log. */
+  readonly logId?: string | undefined;
 }
 
 export interface FileTransport {
@@ -99,7 +108,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     queueMax: QUEUE_MAX,
     onFault: (message) => log.write('fileWorkerFault', { detail: message }),
   });
-  const storage = openStorage(configuration, folder, workers, log);
+  const storage = openStorage(options, folder, workers);
   const throttle = new Throttle({
     settings,
     elapsed: performance.now.bind(performance),
@@ -140,12 +149,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
     uploads,
     servers,
-    async recover(node) {
-      const actors = options.actors();
-      const { administration } = actors;
-      const report = await recoverUploads({ actors, administration, storage, ...(node && { node }) });
-      if (report.uploads > 0 || report.partsSwept > 0) log.write('uploadsRecovered', report);
-    },
+    recover: (node) => recover(options, { storage, servers }, node),
     finish: () => noteCleanStop(options.actors().administration),
     throttle,
     workers,
@@ -170,6 +174,21 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       await storage.close();
     },
   };
+}
+
+async function recover(
+  { actors: actorsOf, log }: FileTransportOptions,
+  { storage, servers }: Pick<FileTransport, 'storage' | 'servers'>,
+  node: RecoveryOptions['node'],
+): Promise<void> {
+  const actors = actorsOf();
+  servers.sweepDaily({
+    isOwner: () => node?.ownership.owns(uploadSlots.kind, UPLOAD_SLOTS_ID) !== false,
+    wanted: () => wantedFiles(actors),
+  });
+  const { administration } = actors;
+  const report = await recoverUploads({ actors, administration, storage, ...(node && { node }) });
+  if (report.uploads > 0 || report.partsSwept > 0) log.write('uploadsRecovered', report);
 }
 
 /** The same, once its file servers were found right. Rejects with the same errors. */
@@ -227,10 +246,9 @@ function storageFolder(configuration: Configuration): { readonly folder: string;
 }
 
 function openStorage(
-  configuration: Configuration,
+  { configuration, log, logId }: FileTransportOptions,
   folder: string,
   workers: WorkerPort,
-  log: Log,
 ): FileStorage {
   const { fileServers, sendfileBehind, cluster } = configuration;
   const isShared = cluster !== undefined;
@@ -244,7 +262,13 @@ function openStorage(
     onFault: (message: string) => log.write('storageFault', { detail: message }),
   };
   if (isRemote(configuration))
-    return new RemoteStorage({ servers: fileServers, staging: folder, isShared, ...deps });
+    return new RemoteStorage({
+      servers: fileServers,
+      staging: folder,
+      isShared,
+      directLogId: areInBuckets(configuration) ? logId : undefined,
+      ...deps,
+    });
   return new LocalStorage({
     root: folder,
     isShared,

@@ -104,10 +104,10 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
-  const files = await startFileTransport({ ...base, modules, chatUrl, actors: () => actors });
+  const logId = cluster?.pgLog.logId;
+  const files = await startFileTransport({ ...base, modules, chatUrl, actors: () => actors, logId });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
-  const logId = cluster?.pgLog.logId;
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };
   const credentials = openUpstreamCredentials({ ...base, ...late, bounds });
   const opening = { ...base, ...calls, ownership: work, features, logId, upstreams: credentials.port };

@@ -59,16 +59,19 @@ interface FilePlace {
   readonly isShared: boolean;
   readonly hasServers: boolean;
   readonly hasStaging: boolean;
+  /** Each of them is a bucket, which gets uploads as they arrive. */
+  readonly areBuckets: boolean;
 }
 
 function filePlaceOf(file: unknown, cluster: Readonly<Record<string, unknown>>): FilePlace {
   const given = isRecord(file) ? file : {};
-  const servers = given['FileServers'];
+  const servers = Object.values(isRecord(given['FileServers']) ? given['FileServers'] : {});
   return {
     hasFolder: given['LocalFileStoragePath'] !== undefined,
     isShared: cluster['sharedFiles'] === true,
-    hasServers: isRecord(servers) && Object.keys(servers).length > 0,
+    hasServers: servers.length > 0,
     hasStaging: given['FileStagingPath'] !== undefined,
+    areBuckets: servers.every((server) => isRecord(server) && server['S3'] !== undefined),
   };
 }
 
@@ -89,10 +92,12 @@ const FILE_PLACES: readonly { readonly isFaulty: (place: FilePlace) => boolean; 
     },
   },
   {
-    isFaulty: ({ hasFolder, hasServers, hasStaging }) => !hasFolder && hasServers && !hasStaging,
+    isFaulty: ({ hasFolder, hasServers, hasStaging, areBuckets }) =>
+      !hasFolder && hasServers && !hasStaging && !areBuckets,
     fault: {
       path: 'FileServers',
-      message: 'need FileStagingPath with Cluster: the folder that all nodes share for uploads under way',
+      message:
+        'need FileStagingPath with Cluster, the folder that all nodes share for uploads under way, unless all are S3',
     },
   },
   {
@@ -100,7 +105,7 @@ const FILE_PLACES: readonly { readonly isFaulty: (place: FilePlace) => boolean; 
     fault: {
       path: 'Cluster',
       message:
-        'needs a place of files that all nodes reach: LocalFileStoragePath with Cluster.sharedFiles true, or FileServers with FileStagingPath',
+        'needs a place of files that all nodes reach: LocalFileStoragePath with Cluster.sharedFiles true, FileServers that are all S3, or FileServers with FileStagingPath',
     },
   },
 ];

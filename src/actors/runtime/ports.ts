@@ -3,7 +3,7 @@ import type { SealedKey } from '../../domain/apps.ts';
 import type { ContactChannel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../domain/files/files.ts';
-import type { FileSegment } from '../../domain/files/segments.ts';
+import type { FileSegment, SegmentRange } from '../../domain/files/segments.ts';
 import type { WebhookNotice } from '../../domain/webhooks/types.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
@@ -89,6 +89,8 @@ export interface ChatFilePort {
  */
 export interface FilePort {
   readonly isShared: boolean;
+  /** What was acknowledged of an upload is in a bucket: no crash takes it. */
+  readonly isDurable: boolean;
   create(key: FileKey): Promise<PortResult<null>>;
   publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<PortResult<null>>;
   /** Numbers of the chunks that have other bytes: then nothing is published. */
@@ -112,6 +114,8 @@ export interface FilePort {
     key: FileKey,
     ranges: readonly FileSection[],
   ): Promise<PortResult<readonly (number | undefined)[]>>;
+  /** The same of one segment of a file, from its beginning up to this position of the file. */
+  hashSegment(key: FileKey, segment: SegmentRange, endBytes: number): Promise<PortResult<number | undefined>>;
 }
 
 export interface FileSection {

@@ -1,13 +1,21 @@
 /** File servers at a start: each is probed, and what broken transfers left behind is ended then and once a day. */
-import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
+import { nodeSchedule, type Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { DAY_MS } from '../../domain/time.ts';
 import { FileServerUnusable } from '../../io/files/storage/file-server.ts';
-import type { FileStorage } from '../../io/files/storage/port.ts';
+import type { FileStorage, WantedFiles } from '../../io/files/storage/port.ts';
 import type { Log } from '../../io/observability/log.ts';
 import { FolderUnusable, JournalUnusable } from '../data-directory.ts';
 
 type Servers = Pick<FileStorage, 'probe' | 'sweepServers'>;
+
+/** What sweeps ask before they remove anything. */
+interface SweptUploads {
+  /** Of a cluster, one node sweeps; asked for each sweep. */
+  readonly isOwner: () => boolean;
+  /** Files of uploads that are open. */
+  readonly wanted: () => Promise<WantedFiles>;
+}
 
 export interface FileServers {
   /**
@@ -15,20 +23,27 @@ export interface FileServers {
    * for one that did not answer, which works again once it does.
    */
   enter(): Promise<void>;
+  /** Sweeps now and once a day. */
+  sweepDaily(uploads: SweptUploads): void;
   /** Ends the daily sweep. */
   leave(): void;
 }
 
-export function fileServersOf(storage: Servers, log: Log): FileServers {
+export function fileServersOf(
+  storage: Servers,
+  log: Log,
+  schedule: Pick<Schedule, 'timer'> = nodeSchedule,
+): FileServers {
   let cancel: () => void = () => undefined;
-  const sweep = () => {
-    cancel = nodeSchedule.timer(DAY_MS, sweep);
-    void sweepServers(storage, log);
-  };
   return {
-    async enter() {
-      await probe(storage);
-      if (storage.sweepServers !== undefined) sweep();
+    enter: () => probe(storage),
+    sweepDaily(uploads) {
+      if (storage.sweepServers === undefined) return;
+      const sweep = () => {
+        cancel = schedule.timer(DAY_MS, sweep);
+        if (uploads.isOwner()) void sweepServers(storage, uploads, log);
+      };
+      sweep();
     },
     leave: () => cancel(),
   };
@@ -46,9 +61,9 @@ async function probe(storage: Servers): Promise<void> {
 }
 
 /** What remains only takes space: the failure is in the log already, and the next day tries again. */
-async function sweepServers(storage: Servers, log: Log): Promise<void> {
+async function sweepServers(storage: Servers, { wanted }: SweptUploads, log: Log): Promise<void> {
   try {
-    const ended = (await storage.sweepServers?.()) ?? 0;
+    const ended = (await storage.sweepServers?.(await wanted())) ?? 0;
     if (ended > 0) log.write('transfersEnded', { transfers: ended });
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;

@@ -90,6 +90,19 @@ export function resolveFileServer({ Host, S3 }: Static<typeof fileServerSchema>)
   };
 }
 
+interface FilePlace {
+  readonly localFileStoragePath: string | undefined;
+  readonly fileStagingPath: string | undefined;
+  readonly fileServers: Readonly<Record<string, FileServerConfiguration>>;
+}
+
+/** All files are in buckets, and nothing is staged: nodes of a cluster need no folder that they share. */
+export function areInBuckets({ localFileStoragePath, fileStagingPath, fileServers }: FilePlace): boolean {
+  const servers = Object.values(fileServers);
+  const hasFolder = localFileStoragePath !== undefined || fileStagingPath !== undefined;
+  return !hasFolder && servers.length > 0 && servers.every(({ S3 }) => S3 !== undefined);
+}
+
 /** Each node may have a key of its own. */
 export function withoutKeys(server: FileServerConfiguration): object {
   if (server.S3 === undefined) return server;

@@ -5,6 +5,9 @@
 import { combineCrc32 } from './crc32-combine.ts';
 import type { FileKey } from './files.ts';
 
+/** Of the pieces that a bucket gets of a file while it arrives, all but the last: some storages join no others. */
+export const PIECE_BYTES = 8 * 1024 * 1024;
+
 /** A file's bytes from the end of the segment before up to its own end. */
 export interface FileSegment {
   /** Number of its part; 0 is the part of the file without a number. */
@@ -14,6 +17,10 @@ export interface FileSegment {
   readonly crc32: number;
   /** Its last stream has not said that it writes no more: bytes may still arrive in its part, and count for nothing. */
   readonly isOpen?: true;
+  /** Of a bucket: the last object of its stream, shorter than a piece. */
+  readonly isTail?: true;
+  /** Of a bucket: its object has bytes behind the end, which count for nothing. */
+  readonly isCut?: true;
 }
 
 /** A range of a file that is in one part, with the CRC-32 that the file has up to its end. */
@@ -76,6 +83,26 @@ export function segmentsWithStream(
   const last = before.at(-1);
   if (last !== undefined && last.isOpen !== true) return [...before.slice(0, -1), { ...last, isOpen: true }];
   return [...before, { number, ...end, isOpen: true }];
+}
+
+/**
+ * The pieces of a bucket that hold the first `endBytes`. Their objects never change: one that holds more bytes keeps its
+ * name, which follows from its stream and from the 8 MiB of the file that it belongs to.
+ */
+export function piecesUpTo(
+  pieces: readonly FileSegment[],
+  { endBytes, crc32 }: { readonly endBytes: number; readonly crc32: number },
+): FileSegment[] {
+  return segmentRanges(pieces)
+    .filter(({ beginBytes }) => beginBytes < endBytes)
+    .map(({ beginBytes: _, ...piece }) =>
+      piece.endBytes > endBytes ? { ...piece, endBytes, crc32, isCut: true } : piece,
+    );
+}
+
+/** Where the piece begins that holds the byte at this position. */
+export function pieceBeginBytes(position: number): number {
+  return position - (position % PIECE_BYTES);
 }
 
 /** CRC-32 of the first `offsetBytes`, given that of the range that `cutRange` names; undefined where that is gone. */

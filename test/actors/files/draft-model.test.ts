@@ -188,9 +188,9 @@ class Run {
     const open = this.#open;
     const offsetBytes = offset < 0 ? (open?.kept ?? 0) : offset;
     const fileId = open?.fileId ?? '999';
-    const segmented = this.#isSegmented ? { segmented: true as const } : {};
+    const places = this.#isSegmented ? { places: 'segments' as const } : {};
     const place = { ownerId: OWNER, fileId, offsetBytes };
-    const command = { type: 'beginStream' as const, ...place, appends, keeps, ...segmented };
+    const command = { type: 'beginStream' as const, ...place, appends, keeps, ...places };
     const { reply, row } = await this.#ask(command);
     if (open === undefined) {
       expect('begin without a draft', row, 'InvalidID');

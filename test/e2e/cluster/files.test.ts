@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap';
 import { runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { MemoryS3 } from '../../../kit/storage/memory-s3.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { count, depth } from '../../support/depth.ts';
 
@@ -11,9 +12,10 @@ const UPLOADS = 60;
 
 t.setTimeout(600_000);
 
-async function takeovers(t: Test, postgres: Postgres): Promise<void> {
+async function takeovers(t: Test, postgres: Postgres, objectStorage?: MemoryS3): Promise<void> {
   const report = await runFileTakeovers({
     postgres,
+    ...(objectStorage === undefined ? {} : { objectStorage }),
     seed: depth.seed,
     takeovers: count(TAKEOVERS),
     uploads: count(UPLOADS),
@@ -29,5 +31,19 @@ await withPostgres(t, (postgres) => {
   // covers C2
   t.test('files over a shared folder: every byte is equal at every node across takeovers', (t) =>
     takeovers(t, postgres),
+  );
+
+  t.test(
+    'files in a bucket, without a shared folder: every byte is equal at every node across takeovers',
+    async (t) => {
+      const storage = await MemoryS3.start();
+      t.teardown(() => storage.stop());
+      await takeovers(t, postgres, storage);
+      const left = [...storage.objects.keys()].filter((key) => key.startsWith('uploads/'));
+      t.comment(
+        `${storage.objects.size} objects, ${left.length} of uploads, ${storage.transfers.size} transfers`,
+      );
+      t.ok(storage.objects.size > 0, 'files are there');
+    },
   );
 });

@@ -25,6 +25,8 @@ t.test(
       workers: ONE_CRC,
       files: {
         isShared: false,
+        isDurable: false,
+        hashSegment: async () => ({ ok: false as const, error: 'FileStorageFailed' as const }),
         publishSegments: async () => ({ ok: true, value: true }),
         removeSegments: async () => ({ ok: true, value: null }),
         create: async () => ({ ok: true, value: null }),

@@ -74,22 +74,13 @@ export class StandingThreads implements WorkerPort {
     return answer;
   }
 
-  #lease(): PartLease {
-    const unused = () => Promise.reject(new Error('the task uses nothing else of its lease'));
+  #lease(): Pick<PartLease, 'keepFor'> {
     return {
-      fd: 0,
-      read: unused,
-      truncate: unused,
-      sync: unused,
-      release: unused,
       keepFor: (task) => {
         this.#kept += 1;
         void task.finally(() => {
           this.#kept -= 1;
         });
-      },
-      failure: (fault) => {
-        throw fault;
       },
     };
   }

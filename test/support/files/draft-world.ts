@@ -7,7 +7,12 @@ import { draft } from '../../../src/actors/files/v2/draft.ts';
 import type { ChatFilePort, FilePort, PendingFile, PortResult } from '../../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
 import type { FileKey } from '../../../src/domain/files/files.ts';
-import { type FileSegment, segmentKey, segmentRanges } from '../../../src/domain/files/segments.ts';
+import {
+  type FileSegment,
+  type SegmentRange,
+  segmentKey,
+  segmentRanges,
+} from '../../../src/domain/files/segments.ts';
 import { HOUR_MS } from '../../../src/domain/time.ts';
 import { createTestActors, type TestActors } from '../actors/actors.ts';
 
@@ -84,6 +89,7 @@ function nameOf({ fileId, segment }: FileKey): string {
 
 export class FakeDisk implements FilePort {
   readonly isShared = false;
+  readonly isDurable = false;
   readonly parts = new Map<string, Buffer>();
   readonly files = new Map<string, Buffer>();
   /** Who holds room. */
@@ -178,6 +184,12 @@ export class FakeDisk implements FilePort {
     if (this.mode === 'down') return fail('FileStorageFailed');
     for (const number of numbers) this.parts.delete(nameOf(segmentKey(key, number)));
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
+  }
+
+  async hashSegment(key: FileKey, { number, beginBytes }: SegmentRange, endBytes: number) {
+    const range = { positionBytes: beginBytes, lengthBytes: endBytes - beginBytes };
+    const hashed = await this.hashRanges(segmentKey(key, number), [range]);
+    return hashed.ok ? { ok: true as const, value: hashed.value[0] } : hashed;
   }
 
   async hashRanges(key: FileKey, ranges: readonly { positionBytes: number; lengthBytes: number }[]) {

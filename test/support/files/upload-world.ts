@@ -49,6 +49,8 @@ export class UploadWorld {
 
   readonly files: FilePort = {
     isShared: false,
+    isDurable: false,
+    hashSegment: async () => ({ ok: false as const, error: 'FileStorageFailed' as const }),
     publishSegments: async () => ({ ok: false, error: 'FileStorageFailed' }),
     removeSegments: async () => ({ ok: false, error: 'FileStorageFailed' }),
     reserve: (holder, sizeBytes) => this.#call('reserve', () => this.reserved.set(holder, sizeBytes)),

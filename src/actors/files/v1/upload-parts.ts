@@ -219,7 +219,7 @@ async function publish(
   const { files, chatFiles } = ports;
   if (files === undefined || chatFiles === undefined) return result('ChartApiFileError');
   const key = { owner: userId, fileId };
-  if (restarted) {
+  if (restarted && !files.isDurable) {
     const { lost, isPartGone, isUnread } = await storedChunks(files, key, current);
     if (isUnread) return result('TaskTimedOut');
     // Perhaps the part is gone because it was published: then publishing succeeds once more.

@@ -156,8 +156,8 @@ async function lostBytes(
   { segments, receivedBytes, crc32 }: Draft,
 ): Promise<PortResult<null> | undefined> {
   const whole = segments === undefined ? undefined : wholeSegment(segments);
-  // Joined segments are hashed as they are copied.
-  if (segments !== undefined && whole === undefined) return undefined;
+  // Joined segments are hashed as they are copied, and a bucket has what was acknowledged.
+  if (files.isDurable || (segments !== undefined && whole === undefined)) return undefined;
   const part = whole === undefined ? key : segmentKey(key, whole.number);
   const hashed = await files.hashRanges(part, [{ positionBytes: 0, lengthBytes: receivedBytes }]);
   if (!hashed.ok) return hashed;

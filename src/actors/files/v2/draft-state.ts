@@ -56,7 +56,7 @@ export interface Draft extends DraftFacts {
   /** Where the newest stream began, and the checksum of the bytes before it. Absent in snapshots of 0.2.0. */
   readonly lastOffsetBytes?: number;
   readonly prefixCrc32?: number;
-  /** Where the kept bytes lie, in their order. Absent: in the one part of the file. */
+  /** Where the kept bytes lie, in their order: parts, or objects of a bucket. Absent: in the one part of the file. */
   readonly segments?: readonly FileSegment[];
   /** The command that waits for the completion. */
   readonly waiter: string | null;
@@ -100,12 +100,15 @@ export type DraftEvent =
       readonly more: boolean;
       /** It does not, and still may write into its segment. */
       readonly isLate?: true;
+      /** The objects of a bucket that hold the bytes. */
+      readonly pieces?: readonly FileSegment[];
     }
   | {
       readonly type: 'bodyFinished';
       readonly sizeBytes: number;
       readonly crc32: number;
       readonly sha256?: string;
+      readonly pieces?: readonly FileSegment[];
       readonly waiter: string;
     }
   | { readonly type: 'draftGivenUp' }
@@ -165,15 +168,15 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
       };
     }
     case 'bytesKept': {
-      const { receivedBytes, crc32, more, isLate } = event;
+      const { receivedBytes, crc32, more, isLate, pieces } = event;
       const phase = more ? state.phase : 'pending';
-      const segments = endingAt(draft, receivedBytes, crc32, !more && isLate !== true);
+      const segments = placesOf(draft, pieces, receivedBytes, crc32, !more && isLate !== true);
       return { ...state, phase, draft: { ...draft, receivedBytes, crc32, ...segments } };
     }
     case 'bodyFinished': {
-      const { sizeBytes, crc32, sha256, waiter } = event;
+      const { sizeBytes, crc32, sha256, pieces, waiter } = event;
       const digest = sha256 === undefined ? {} : { sha256 };
-      const segments = endingAt(draft, sizeBytes, crc32, true);
+      const segments = placesOf(draft, pieces, sizeBytes, crc32, true);
       const whole = { ...draft, receivedBytes: sizeBytes, crc32, ...segments, ...digest, waiter };
       return { ...state, phase: 'completing', draft: whole };
     }
@@ -184,13 +187,15 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
   }
 }
 
-/** Of a file in segments. `ended`: the stream of the last one writes no more. */
-function endingAt(
+/** Of a file in segments. `ended`: the stream of the last one writes no more. Pieces replace those of before. */
+function placesOf(
   { segments }: Draft,
+  pieces: readonly FileSegment[] | undefined,
   endBytes: number,
   crc32: number,
   ended: boolean,
 ): Pick<Draft, 'segments'> {
+  if (pieces !== undefined) return { segments: pieces };
   return segments === undefined ? {} : { segments: segmentsUpTo(segments, { endBytes, crc32, ended }) };
 }
 

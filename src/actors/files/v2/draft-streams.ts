@@ -7,6 +7,7 @@ import {
   crc32At,
   cutRange,
   type FileSegment,
+  piecesUpTo,
   segmentKey,
   segmentsWithStream,
 } from '../../../domain/files/segments.ts';
@@ -24,6 +25,8 @@ import {
 /** Streams of one draft that broke off without a word, on nodes that were paused or died. */
 const SEGMENTS_MAX = 64;
 
+const PLACES = { segments: segmentsWithStream, pieces: piecesUpTo } as const;
+
 /** A stream that has not said its end may still write. */
 const LATE = { isLate: true } as const;
 
@@ -36,8 +39,11 @@ interface BeginStream {
   readonly appends: boolean;
   /** What arrives is kept when the stream breaks off. */
   readonly keeps: boolean;
-  /** Streams of other nodes write too: this one writes a segment. */
-  readonly segmented?: true;
+  /**
+   * Streams of other nodes write too. `segments`: this one writes a part of its own. `pieces`: it sends objects to a
+   * bucket, which never change.
+   */
+  readonly places?: 'segments' | 'pieces';
 }
 
 /** The reply to `beginStream`. Not begun: the bytes that are kept end elsewhere, or the file became complete meanwhile. */
@@ -47,7 +53,10 @@ export type StreamBegun =
       readonly stream: number;
       /** Of the part that the stream writes. */
       readonly key: FileKey;
-      /** As they are at the beginning; the last one is the stream's. Absent: the file has one part. */
+      /**
+       * As they are at the beginning. Of parts, the last one is the stream's. Of pieces, what holds the kept bytes. Absent:
+       * the file has one part.
+       */
       readonly segments?: readonly FileSegment[];
       /** Declared with the draft; null: not. */
       readonly sizeBytes: number | null;
@@ -83,6 +92,8 @@ interface KeepBytes extends FromStream {
   readonly more: boolean;
   /** It does not, and a task of it that is not done in time may still write. */
   readonly isLate?: true;
+  /** The objects of a bucket that hold the bytes. */
+  readonly pieces?: readonly FileSegment[];
 }
 
 /** All bytes are here. Answered when the file is complete: `UploadedFile`. */
@@ -92,6 +103,8 @@ interface FinishBody extends FromStream {
   readonly crc32: number;
   /** Hexadecimal, where it was computed. */
   readonly sha256?: string;
+  /** As of `KeepBytes`. */
+  readonly pieces?: readonly FileSegment[];
 }
 
 /** Broken off or refused, with nothing to keep: the draft goes with it. */
@@ -135,7 +148,7 @@ export function beginStream(
   }
   const { stream } = state;
   const key: FileKey = { owner: command.ownerId, fileId: command.fileId };
-  const segments = command.segmented === true ? segmentsOf(draft) : undefined;
+  const segments = command.places === undefined ? undefined : segmentsOf(draft);
   if ((segments?.length ?? 0) >= SEGMENTS_MAX && segments?.at(-1)?.isOpen === true)
     return refuse('UploadConflict', 'too many of its streams broke off: drop the draft');
   return {
@@ -189,11 +202,9 @@ async function prepareSegments(
   const cut = cutRange(segments, offsetBytes);
   let found: number | undefined;
   if (cut !== undefined) {
-    const { beginBytes, number } = cut;
-    const range = { positionBytes: beginBytes, lengthBytes: offsetBytes - beginBytes };
-    const hashed = await files.hashRanges(segmentKey(key, number), [range]);
+    const hashed = await files.hashSegment(key, cut, offsetBytes);
     if (!hashed.ok) return hashed;
-    found = hashed.value[0];
+    found = hashed.value;
   }
   const before = crc32At(segments, offsetBytes, found);
   return { ok: true, value: [before === undefined ? undefined : crc32, before] };
@@ -218,13 +229,16 @@ export function prefixChecked(
     };
   }
   const place = { number: stream + 1, endBytes: offsetBytes, crc32 };
-  const segments = command.segmented === true ? segmentsWithStream(segmentsOf(draft), place) : undefined;
+  const { places } = command;
+  const segments = places && PLACES[places](segmentsOf(draft), place);
   const listed = segments === undefined ? {} : { segments };
   const key: FileKey = { owner: ownerId, fileId };
+  // What is on its way to a bucket is in a part of the node that receives it.
+  const number = places === 'pieces' ? place.number : (segments?.at(-1)?.number ?? 0);
   const reply: StreamBegun = {
     begun: true,
     stream: stream + 1,
-    key: segments === undefined ? key : segmentKey(key, segments.at(-1)?.number ?? 0),
+    key: segmentKey(key, number),
     ...listed,
     sizeBytes: draft.sizeBytes,
     offsetBytes,
@@ -242,9 +256,10 @@ function notOpen(state: DraftState, command: BeginStream): Outcome<DraftEvent, S
 export function keepBytes(state: DraftState, command: KeepBytes): Outcome<DraftEvent, null> | Refusal {
   const fault = faultOf(state, command);
   if (fault !== undefined) return fault;
-  const { receivedBytes, crc32, more, isLate } = command;
+  const { receivedBytes, crc32, more, isLate, pieces } = command;
   const late = isLate === true ? LATE : {};
-  return { events: [{ type: 'bytesKept', receivedBytes, crc32, more, ...late }], reply: null };
+  const listed = pieces === undefined ? {} : { pieces };
+  return { events: [{ type: 'bytesKept', receivedBytes, crc32, more, ...late, ...listed }], reply: null };
 }
 
 export function finishBody(
@@ -254,13 +269,14 @@ export function finishBody(
 ): Outcome<DraftEvent, UploadedFile> | Refusal {
   const fault = faultOf(state, command);
   if (fault !== undefined) return fault;
-  const { sizeBytes, crc32, sha256 } = command;
+  const { sizeBytes, crc32, sha256, pieces } = command;
   const digest = sha256 === undefined ? {} : { sha256 };
+  const listed = pieces === undefined ? {} : { pieces };
   const declared = state.draft?.sizeBytes ?? null;
   const refusal = sizeRefusal(sizeBytes, declared, fileSizeMaxBytes(turn.settings));
   if (refusal !== undefined) return giveUp(state, [{ commandId: turn.commandId, refusal }]);
   return {
-    events: [{ type: 'bodyFinished', sizeBytes, crc32, ...digest, waiter: turn.commandId }],
+    events: [{ type: 'bodyFinished', sizeBytes, crc32, ...digest, ...listed, waiter: turn.commandId }],
     send: [messageOf(state, 'completeDraft')],
     reply: new Later(turn.commandId),
   };

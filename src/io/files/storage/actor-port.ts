@@ -3,12 +3,14 @@ import type { FilePort, FileSection, PortResult, WorkerPort } from '../../../act
 import { GatewayError } from '../../../domain/errors.ts';
 import { chunkTableBytes, chunkTableOffsetBytes, readChunkTable } from '../../../domain/files/chunk-table.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
+import { type SegmentRange, segmentKey } from '../../../domain/files/segments.ts';
 import { runOnLease } from './file-tasks.ts';
 import type { FileStorage, PartLease } from './port.ts';
 
 export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
   return {
     isShared: storage.isShared,
+    isDurable: storage.direct !== undefined,
     create: (key) => result(storage.create(key)),
     publish: (key, sizeBytes, partBytesMax) => result(storage.publish(key, sizeBytes, partBytesMax)),
     publishCopy: (key, chunks) => settled(storage.publishCopy(key, chunks)),
@@ -19,7 +21,24 @@ export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
     release: (holder) => storage.release(holder),
     readTable: (key, sizeBytes) => readTable(storage, key, sizeBytes),
     hashRanges: (key, ranges) => hashRanges(storage, workers, key, ranges),
+    hashSegment: (key, segment, endBytes) => hashSegment(storage, workers, { key, segment, endBytes }),
   };
+}
+
+async function hashSegment(
+  storage: FileStorage,
+  workers: WorkerPort,
+  {
+    key,
+    segment,
+    endBytes,
+  }: { readonly key: FileKey; readonly segment: SegmentRange; readonly endBytes: number },
+): Promise<PortResult<number | undefined>> {
+  if (storage.direct !== undefined) return await settled(storage.direct.hashPiece(key, segment, endBytes));
+  const { number, beginBytes } = segment;
+  const range = { positionBytes: beginBytes, lengthBytes: endBytes - beginBytes };
+  const hashed = await hashRanges(storage, workers, segmentKey(key, number), [range]);
+  return hashed.ok ? { ok: true, value: hashed.value[0] } : hashed;
 }
 
 function result(work: Promise<void>): Promise<PortResult<null>> {

@@ -17,7 +17,7 @@ export type LeaseAnswer<T> =
 /** A task on the descriptor of a lease. When it is late, the answer is `TaskTimedOut` and the lease is kept for it. */
 export function runOnLease<N extends LeaseTask>(
   workers: WorkerPort,
-  lease: PartLease,
+  lease: Pick<PartLease, 'keepFor'>,
   name: N,
   input: TaskInput<N>,
 ): Promise<LeaseAnswer<TaskOutput<N>>> {

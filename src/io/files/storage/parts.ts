@@ -2,7 +2,7 @@
  * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Publish and remove wait for the last lease of a part, and
  * no lease is given while they wait.
  */
-import { close, constants, fdatasync, ftruncate, read } from 'node:fs';
+import { close, constants, fdatasync, ftruncate, read, write } from 'node:fs';
 import { promisify } from 'node:util';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
@@ -19,6 +19,7 @@ const closeDescriptor = promisify(close);
 const truncate = promisify(ftruncate);
 const syncData = promisify(fdatasync);
 const readAt = promisify(read);
+const writeAt = promisify(write);
 const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 
 /** A part stays open for its next chunk; opening costs more than writing 256 KB. */
@@ -160,6 +161,13 @@ export class Parts {
       read: async (target, position) => {
         const call = () => readAt(handle.fd, target, 0, target.length, position);
         return (await callOnLease(this.#calls, lease, call)).bytesRead;
+      },
+      write: async (source, position) => {
+        for (let done = 0; done < source.length; ) {
+          const rest = source.subarray(done);
+          const call = () => writeAt(handle.fd, rest, 0, rest.length, position + done);
+          done += (await callOnLease(this.#calls, lease, call)).bytesWritten;
+        }
       },
       sync: () => callOnLease(this.#calls, lease, () => syncData(handle.fd)),
       release: async () => {

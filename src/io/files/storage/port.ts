@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
-import type { FileSegment } from '../../../domain/files/segments.ts';
+import type { FileSegment, SegmentRange } from '../../../domain/files/segments.ts';
 import type { FileCallCounters } from './file-calls.ts';
 import type { LinkForm } from './file-server.ts';
 
@@ -41,6 +41,8 @@ export interface PartLease {
   sync(): Promise<void>;
   /** One read into `target`; resolves with the bytes read. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   read(target: Uint8Array, position: number): Promise<number>;
+  /** Writes all of `source`. Rejects with `FileStorageFailed`, `StorageFull`, `TaskTimedOut`. */
+  write(source: Uint8Array, position: number): Promise<void>;
   /**
    * The descriptor may be closed from now on. Call it only after every task that uses `fd` has settled: the system reuses
    * closed numbers, and a late write would go into another file.
@@ -50,6 +52,25 @@ export interface PartLease {
   keepFor(task: Promise<unknown>): void;
   /** Logs a system error of `fd` and maps it to an error of the table. */
   failure(fault: unknown): GatewayError;
+}
+
+/**
+ * Where the bytes of uploads go into a bucket as they arrive. Each call rejects as the storage does, and once it resolves the
+ * bucket has the bytes. A position is one in the file.
+ */
+export interface DirectUploads {
+  /** A chunk of v1, whose `crc32` its bytes have; they stay as they are meanwhile. */
+  putChunk(key: FileKey, chunkNumber: number, crc32: number, bytes: Uint8Array): Promise<void>;
+  /** A piece, from the part of its stream. `crc32`: of these bytes alone. */
+  putPiece(key: FileKey, piece: SegmentRange, crc32: number, lease: PartLease): Promise<void>;
+  /** Writes what a piece has of the file into the part of another stream. */
+  fetch(key: FileKey, piece: SegmentRange, lease: PartLease): Promise<void>;
+  /** CRC-32 of a piece up to this position; undefined when it is gone. */
+  hashPiece(key: FileKey, piece: SegmentRange, endBytes: number): Promise<number | undefined>;
+  /** SHA-256 of pieces that are the file, base64url. */
+  sha256Of(key: FileKey, pieces: readonly FileSegment[]): Promise<string>;
+  /** Removes the part of a stream from this machine, once no lease is left. */
+  discard(key: FileKey): Promise<void>;
 }
 
 /** File ids whose parts a sweep keeps. */
@@ -75,6 +96,8 @@ export interface SweepScope {
 export interface FileStorage {
   /** Several nodes write into it: parts are never emptied, and their bytes are synced before they are acknowledged. */
   readonly isShared: boolean;
+  /** Bytes of uploads go into a bucket as they arrive: then parts are of one stream of this node, and nothing of v1. */
+  readonly direct?: DirectUploads | undefined;
   /** A finished file for reading; undefined when there is none. */
   open(key: FileKey): Promise<StoredFile | undefined>;
   /** The same within the call, for a file that is open already; otherwise undefined. Absent without a cache. */
@@ -137,10 +160,10 @@ export interface FileStorage {
   /** At start: rejects with `FileServerUnusable` when a server lacks what the gateway needs. Absent where all is local. */
   probe?(): Promise<void>;
   /**
-   * Ends transfers to servers that were begun before `beforeMs`, a day ago unless given, and never finished. Resolves with
-   * their number.
+   * Ends transfers to servers that were begun before `beforeMs`, a day ago unless given, and never finished, and removes what
+   * uploads sent before that are not `wanted`. Resolves with their number.
    */
-  sweepServers?(beforeMs?: number): Promise<number>;
+  sweepServers?(wanted: WantedFiles, beforeMs?: number): Promise<number>;
   /** An address at which a client gets a finished file itself for a minute; undefined where clients must not. */
   linkTo?(key: FileKey, form: LinkForm): string | undefined;
   counters(): StorageCounters;

@@ -14,6 +14,7 @@ import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts
 import type { FileSegment } from '../../../domain/files/segments.ts';
 import { type Clock, DAY_MS } from '../../../domain/time.ts';
 import type { TaskInput } from '../../../workers/tasks.ts';
+import { BucketUploads } from './bucket-uploads.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FileCalls, type OnLate } from './file-calls.ts';
 import type { FileServer, LinkForm } from './file-server.ts';
@@ -36,6 +37,7 @@ import { StorageServer } from './storage-server.ts';
 
 /** A transfer of parts that was begun before is none of this gateway, which sends a file in minutes. */
 const TRANSFER_MAX_MS = DAY_MS;
+const NONE_WANTED: WantedFiles = { has: () => false };
 
 interface RemoteStorageOptions {
   /** Threshold in decimal → server; at least one. */
@@ -53,6 +55,8 @@ interface RemoteStorageOptions {
   readonly freeSpace?: FreeSpaceProbe;
   /** Other nodes stage into the same folder. */
   readonly isShared?: boolean;
+  /** Of the log of a cluster whose servers are all buckets: bytes of uploads go there as they arrive. */
+  readonly directLogId?: string | undefined;
   /** A request without progress for this time is aborted. */
   readonly stalledMs?: number;
   /** Before a request to a bucket is repeated for the first time. */
@@ -76,6 +80,7 @@ export class RemoteStorage implements FileStorage {
   readonly #space: FreeSpace;
   readonly #joins: SegmentJoins;
   readonly isShared: boolean;
+  readonly direct: BucketUploads | undefined;
   readonly #thresholds: readonly Threshold[];
   #published = 0;
   #removed = 0;
@@ -96,6 +101,20 @@ export class RemoteStorage implements FileStorage {
     this.#thresholds = Object.entries(servers)
       .map(([above, server]) => ({ above: BigInt(above), server: open(server) }))
       .sort((a, b) => (a.above < b.above ? 1 : -1));
+    this.direct = this.#openDirect(options);
+  }
+
+  #openDirect({ directLogId: logId, workers }: RemoteStorageOptions): BucketUploads | undefined {
+    if (logId === undefined) return undefined;
+    return new BucketUploads({
+      logId,
+      workers,
+      faults: this.#faults,
+      bucketOf: (key) => bucketOf(this.#serverOf(key)),
+      pathOf,
+      discard: (key) =>
+        this.#guard('removing a part of', key, () => this.#joins.remove(key, [key.segment ?? 0])),
+    });
   }
 
   open(key: FileKey): Promise<StoredFile | undefined> {
@@ -108,8 +127,10 @@ export class RemoteStorage implements FileStorage {
     });
   }
 
-  create(key: FileKey): Promise<void> {
-    return this.#guard('making a part of', key, () => this.#parts.make(key));
+  async create(key: FileKey): Promise<void> {
+    // Chunks that go into a bucket need no part.
+    if (this.direct !== undefined && key.segment === undefined) return;
+    await this.#guard('making a part of', key, () => this.#parts.make(key));
   }
 
   lease(key: FileKey): Promise<PartLease> {
@@ -126,6 +147,16 @@ export class RemoteStorage implements FileStorage {
 
   publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
     const sizeBytes = fileBytes(chunks);
+    const { direct } = this;
+    if (direct !== undefined)
+      return this.#guard('joining chunks of', key, async () => {
+        const lost = await direct.publishChunks(key, chunks);
+        if (lost.length > 0) return lost;
+        await this.#checkSent(key, sizeBytes);
+        // The file is there whatever becomes of its chunks: a sweep finds those that stay.
+        await this.removeSegments(key, []).catch(() => undefined);
+        return [];
+      });
     return this.#guard('publishing a copy of', key, () =>
       this.#space.use(partName(key), sizeBytes, () =>
         this.#parts.publishCopy(key, chunks, (name, late) =>
@@ -136,6 +167,13 @@ export class RemoteStorage implements FileStorage {
   }
 
   publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<boolean> {
+    const { direct } = this;
+    if (direct !== undefined)
+      return this.#guard('joining pieces of', key, async () => {
+        await direct.publishPieces(key, segments);
+        await this.#checkSent(key, segments.at(-1)?.endBytes ?? 0);
+        return true;
+      });
     return this.#guard('publishing', key, () =>
       this.#joins.publish(key, segments, ({ name, ...bounds }, late) =>
         this.#publish(key, name, bounds, late),
@@ -144,17 +182,23 @@ export class RemoteStorage implements FileStorage {
   }
 
   removeSegments(key: FileKey, numbers: readonly number[]): Promise<void> {
-    return this.#guard('removing parts of', key, () => this.#joins.remove(key, numbers));
+    return this.#guard('removing parts of', key, async () =>
+      this.direct === undefined ? await this.#joins.remove(key, numbers) : await this.direct.remove(key),
+    );
   }
 
   /** `name` is of the part, or of a copy of it. */
   async #publish(key: FileKey, name: string, bounds: PartBounds, late: OnLate): Promise<void> {
     const { sizeBytes } = bounds;
     const sent = await this.#send(key, name, bounds, late);
+    await this.#checkSent(key, sizeBytes);
+    if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key), late);
+  }
+
+  async #checkSent(key: FileKey, sizeBytes: number): Promise<void> {
     const stored = await this.#serverOf(key).sizeOf(pathOf(key));
     if (stored !== sizeBytes)
       throw new Error(`the server has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
-    if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key), late);
     this.#published += 1;
   }
 
@@ -166,6 +210,7 @@ export class RemoteStorage implements FileStorage {
         const file = await this.#serverOf(key).remove(pathOf(key));
         return part === true || file;
       });
+      await this.direct?.remove(key);
       if (gone) this.#removed += 1;
     });
   }
@@ -198,11 +243,13 @@ export class RemoteStorage implements FileStorage {
     for (const { server } of this.#thresholds) await server.probe?.();
   }
 
-  /** Ends what was begun on servers before `beforeMs` and never finished. */
-  sweepServers(beforeMs = this.#clock() - TRANSFER_MAX_MS): Promise<number> {
+  sweepServers(wanted: WantedFiles, beforeMs = this.#clock() - TRANSFER_MAX_MS): Promise<number> {
     return this.#faults.guard('sweeping the file servers', async () => {
       let ended = 0;
-      for (const { server } of this.#thresholds) ended += (await server.sweep?.(beforeMs)) ?? 0;
+      for (const { server } of this.#thresholds) {
+        ended += (await server.sweep?.(beforeMs)) ?? 0;
+        if (this.direct !== undefined) ended += await this.direct.sweep(bucketOf(server), beforeMs, wanted);
+      }
       return ended;
     });
   }
@@ -211,9 +258,11 @@ export class RemoteStorage implements FileStorage {
     return this.#findServer(key)?.linkTo?.(pathOf(key), form);
   }
 
+  /** Parts of former streams of this node are wanted by none: the bucket has what was acknowledged. */
   sweep(wanted: WantedFiles, scope?: SweepScope): Promise<number> {
+    const args = this.direct === undefined ? ([wanted, scope] as const) : ([NONE_WANTED, undefined] as const);
     return this.#faults.guard(`sweeping ${this.#folders.root}`, () =>
-      this.#calls.answer((late) => this.#parts.sweep(wanted, scope, late)),
+      this.#calls.answer((late) => this.#parts.sweep(...args, late)),
     );
   }
 
@@ -320,6 +369,12 @@ function openerOf({
     if (host === undefined) throw new RangeError('a file server without an address');
     return new StorageServer({ host, stalledMs });
   };
+}
+
+/** The configuration lets uploads go into buckets only where there is nothing else. */
+function bucketOf(server: FileServer): Bucket {
+  if (!(server instanceof Bucket)) throw new TypeError('a file server that is no bucket');
+  return server;
 }
 
 function pathOf(key: FileKey): string {

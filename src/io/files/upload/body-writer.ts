@@ -27,8 +27,8 @@ const OVERFLOW_HASH_BYTES = 2 * 1024 * 1024;
 
 export interface ReceiveOptions {
   readonly body: IncomingBody;
-  /** The caller releases it after `receive` has settled. */
-  readonly lease: PartLease;
+  /** The caller releases it after `receive` has settled. `send`: its descriptor is not used. */
+  readonly lease: Pick<PartLease, 'fd' | 'keepFor' | 'failure'>;
   /** Of the first byte in the part. */
   readonly positionBytes: number;
   /** `receive` rejects with `tooLong` when more is declared or sent. */
@@ -48,6 +48,8 @@ export interface ReceiveOptions {
    * writes afterwards. Any other body writes nothing, and one that finds no free buffer is `Overloaded`.
    */
   readonly beforeWrite?: (() => Promise<void>) | undefined;
+  /** Of a whole body: takes its bytes in place of the part. They stay as they are until it has settled. */
+  readonly send?: ((bytes: Uint8Array) => Promise<void>) | undefined;
   /** The caller calls `leave`. */
   readonly throttled?: ThrottledStream;
   /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only on request. */
@@ -178,8 +180,9 @@ export class BodyWriter implements IncomingSink {
     while (rest.length > 0 && !this.#isOver) {
       const sharedBuffer = this.#takeBuffer();
       if (sharedBuffer === undefined) {
-        const { beforeWrite, writesWhole } = this.#options;
-        if (beforeWrite === undefined && writesWhole !== true) this.#writeOverflow(rest);
+        const { beforeWrite, writesWhole, send } = this.#options;
+        if (beforeWrite === undefined && writesWhole !== true && send === undefined)
+          this.#writeOverflow(rest);
         else this.#fail(new GatewayError('Overloaded'));
         return;
       }
@@ -204,32 +207,31 @@ export class BodyWriter implements IncomingSink {
     if (sharedBuffer === undefined) return;
     this.#buffer = undefined;
     const { memory, filledBytes: length } = sharedBuffer;
-    const { lease, positionBytes, beforeWrite, writesWhole, maxBytes } = this.#options;
+    const { lease, positionBytes, beforeWrite, writesWhole, send, maxBytes } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
     const expected = expectedCrc32 === undefined ? {} : { expectedCrc32, ...this.#entryOfBody() };
     const mustNotWrite = writesWhole === true && (expectedCrc32 === undefined || length < maxBytes);
     const fd = mustNotWrite ? null : lease.fd;
     const input = { sharedBuffer: memory, length, fd, position, ...expected };
-    const task =
-      beforeWrite === undefined ? this.#runOnLease('writeBuffer', input) : this.#replace(input, beforeWrite);
+    const isPlain = beforeWrite === undefined && send === undefined;
+    const task = isPlain ? this.#runOnLease('writeBuffer', input) : this.#writeWhole(input);
     this.#follow(length, task, () => this.#buffers.giveBack(sharedBuffer));
   }
 
-  async #replace(
-    input: WriteBufferTask,
-    beforeWrite: () => Promise<void>,
-  ): Promise<LeaseAnswer<WriteBufferResult>> {
+  async #writeWhole(input: WriteBufferTask): Promise<LeaseAnswer<WriteBufferResult>> {
+    const { beforeWrite, send } = this.#options;
     const hashed = await this.#runOnLease('writeBuffer', { ...input, fd: null });
     const isRight = hashed.ok && hashed.value === input.expectedCrc32 && input.entry !== undefined;
     if (!isRight) return hashed;
     try {
-      await beforeWrite();
+      await beforeWrite?.();
+      await send?.(new Uint8Array(input.sharedBuffer, 0, input.length));
     } catch (error) {
       const failure = error instanceof GatewayError ? error : new GatewayError('InternalError');
       this.#fail(failure);
       return { ok: false, error: failure.row };
     }
-    return await this.#runOnLease('writeBuffer', input);
+    return send === undefined ? await this.#runOnLease('writeBuffer', input) : hashed;
   }
 
   #runOnLease<N extends 'writeBuffer' | 'hashRange'>(

@@ -50,7 +50,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
       return actors.ask(upload, userId, command);
     }),
   );
-  const open = await Promise.all(all.map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })));
+  const open = await openFiles(actors, all);
   const ended = node === undefined ? slots.filter((_, at) => open[at]?.length === 0) : [];
   // Messages under way free these slots too, but the first request must find them free. Other nodes may be opening theirs.
   await Promise.all(
@@ -59,10 +59,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
       return actors.ask(uploadSlots, UPLOAD_SLOTS_ID, command);
     }),
   );
-  const wanted = new Set(open.flat());
-  const parts: WantedFiles = {
-    has: (fileId) => wanted.has(fileId) || actors.lookup('draft', fileId) !== undefined,
-  };
+  const parts = wantedAmong(actors, open);
   // Uploads and drafts of an owner have one home.
   const scope = node && {
     includes: (owner: string) => ownership.owns(upload.kind, owner),
@@ -72,6 +69,25 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const chunksLost = checked.reduce((sum, { lost }) => sum + lost, 0);
   const chunksFound = checked.reduce((sum, { found }) => sum + found, 0);
   return { clean, uploads: slots.length - ended.length, chunksLost, chunksFound, partsSwept };
+}
+
+/** Files of uploads and drafts that are open. Of a cluster, at all nodes. */
+export async function wantedFiles(actors: ActorSystem): Promise<WantedFiles> {
+  const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
+  return wantedAmong(actors, await openFiles(actors, slots));
+}
+
+/** File ids of the v1 upload of each slot. */
+function openFiles(
+  actors: ActorSystem,
+  slots: readonly { readonly userId: string }[],
+): Promise<(readonly string[])[]> {
+  return Promise.all(slots.map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })));
+}
+
+function wantedAmong(actors: ActorSystem, uploads: readonly (readonly string[])[]): WantedFiles {
+  const wanted = new Set(uploads.flat());
+  return { has: (fileId) => wanted.has(fileId) || actors.lookup('draft', fileId) !== undefined };
 }
 
 /** A part that remains only takes space: the failure is logged, and the gateway starts. */

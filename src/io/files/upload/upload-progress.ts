@@ -15,8 +15,21 @@ const SAVE_BYTES = UNSAVED_MAX_BYTES / 2;
 const WAIT_BYTES = UNSAVED_MAX_BYTES - 3 * READ_BYTES;
 const SAVE_MS = 2 * SECOND_MS;
 
+/** How much a body may be ahead of what is saved. */
+export interface ProgressBounds {
+  readonly saveBytes: number;
+  /** Then the body waits. */
+  readonly waitBytes: number;
+  /** Absent: no time makes a save due. */
+  readonly saveMs?: number;
+}
+
+const PART_BOUNDS: ProgressBounds = { saveBytes: SAVE_BYTES, waitBytes: WAIT_BYTES, saveMs: SAVE_MS };
+
 export interface ProgressOptions {
   readonly timer: ThrottleTimer;
+  /** Those of a part unless given. */
+  readonly bounds?: ProgressBounds;
   /** The first `sizeBytes` of the body are in the part and have this CRC-32. Resolves with an expected failure. */
   save(sizeBytes: number, crc32: number): Promise<GatewayError | undefined>;
   /** A save was refused while the body waited for it: the upload has to end. */
@@ -36,6 +49,7 @@ interface RunningBody {
 export class UploadProgress {
   readonly #options: ProgressOptions;
   readonly #body: RunningBody;
+  readonly #bounds: ProgressBounds;
   #cancel: () => void;
   #latest = { sizeBytes: 0, crc32: 0 };
   #savedBytes = 0;
@@ -46,12 +60,13 @@ export class UploadProgress {
   constructor(options: ProgressOptions, body: RunningBody) {
     this.#options = options;
     this.#body = body;
+    this.#bounds = options.bounds ?? PART_BOUNDS;
     this.#cancel = this.#begin();
   }
 
   /** So much is unsaved that the client has to be paused. */
   get mustWait(): boolean {
-    return this.#body.sizeBytes() - this.#savedBytes >= WAIT_BYTES;
+    return this.#body.sizeBytes() - this.#savedBytes >= this.#bounds.waitBytes;
   }
 
   /** The bytes that were written without a gap, and their checksum. */
@@ -67,7 +82,9 @@ export class UploadProgress {
   }
 
   #begin(): () => void {
-    return this.#options.timer(SAVE_MS, () => {
+    const { saveMs } = this.#bounds;
+    if (saveMs === undefined) return () => undefined;
+    return this.#options.timer(saveMs, () => {
       this.#cancel = this.#begin();
       this.#isDue = true;
       this.#body.flush();
@@ -78,7 +95,7 @@ export class UploadProgress {
   #save(): void {
     const { sizeBytes, crc32 } = this.#latest;
     const newBytes = sizeBytes - this.#savedBytes;
-    const isReady = newBytes >= SAVE_BYTES || (this.#isDue && newBytes > 0);
+    const isReady = newBytes >= this.#bounds.saveBytes || (this.#isDue && newBytes > 0);
     if (!isReady || this.#isSaving || this.#isOver) return;
     this.#isSaving = true;
     this.#isDue = false;

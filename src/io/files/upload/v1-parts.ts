@@ -14,14 +14,22 @@ import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { TraceSpan } from '../../tracing/span.ts';
 import type { FileStorage } from '../storage/port.ts';
 import type { Throttle, ThrottledStream } from '../throttle.ts';
+import type { ReceiveOptions } from './body-writer.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import type { BodyReceiver } from './receiver.ts';
 
 /** Chunks of one upload that are received at once: bounds the buffers and descriptors of 60 uploads. */
 const RECEIVED_AT_ONCE_MAX = 8;
 
+/** Of chunks that a bucket gets: nothing is written here, and no late task holds anything. */
+const NO_PART: ReceiveOptions['lease'] = {
+  fd: -1,
+  keepFor: () => undefined,
+  failure: () => new GatewayError('FileStorageFailed'),
+};
+
 interface PartUploadsOptions {
-  readonly storage: Pick<FileStorage, 'lease' | 'isShared'>;
+  readonly storage: Pick<FileStorage, 'lease' | 'isShared' | 'direct'>;
   readonly receiver: Pick<BodyReceiver, 'receive' | 'prebuffer'>;
   readonly throttle: Pick<Throttle, 'open'>;
 }
@@ -109,16 +117,40 @@ export class PartUploads {
 
   /** The lease is released before the actor records the chunk: publish waits for the last lease. */
   async #receive(part: PartRequest, position: ChunkPosition): Promise<void> {
-    const { fileId, positionBytes, sizeBytes, fileBytes, replaces } = position;
-    const { body, userId, chunkNumber, crc32, span } = part;
+    const { fileId, sizeBytes } = position;
+    const { body, userId, chunkNumber, crc32 } = part;
     if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw shortPartError(sizeBytes);
+    const { storage } = this.#options;
+    const { direct } = storage;
+    const key = { owner: userId, fileId };
+    if (direct !== undefined) {
+      const send = (bytes: Uint8Array) => direct.putChunk(key, chunkNumber, crc32, bytes);
+      await this.#receiveBody(part, body, position, { lease: NO_PART, send });
+      return;
+    }
+    const lease = await storage.lease(key);
+    try {
+      await this.#receiveBody(part, body, position, { lease });
+      if (storage.isShared) await lease.sync();
+    } finally {
+      await lease.release();
+    }
+  }
+
+  async #receiveBody(
+    part: PartRequest,
+    body: IncomingBody,
+    position: ChunkPosition,
+    target: Pick<ReceiveOptions, 'lease' | 'send'>,
+  ): Promise<void> {
+    const { positionBytes, sizeBytes, fileBytes, replaces } = position;
+    const { chunkNumber, crc32, span } = part;
     const { storage, receiver } = this.#options;
-    const lease = await storage.lease({ owner: userId, fileId });
     const throttled = this.#throttled(part);
     try {
       const received = await receiver.receive({
+        ...target,
         body,
-        lease,
         positionBytes,
         maxBytes: sizeBytes,
         tooLong: 'WrongPart',
@@ -132,10 +164,8 @@ export class PartUploads {
       if (received.ended !== 'complete') throw new GatewayError('InvalidInput', 'the body was cut off');
       if (received.sizeBytes < sizeBytes) throw shortPartError(sizeBytes);
       if (received.crc32 !== crc32) throw new GatewayError('ChecksumError');
-      if (storage.isShared) await lease.sync();
     } finally {
       throttled.leave();
-      await lease.release();
     }
   }
 

@@ -6,13 +6,11 @@ import { createHash } from 'node:crypto';
 import { draft } from '../../../actors/files/v2/draft.ts';
 import type { UploadedFile } from '../../../actors/files/v2/draft-ending.ts';
 import type { FinishedUpload } from '../../../actors/files/v2/draft-state.ts';
-import type { StreamBegun } from '../../../actors/files/v2/draft-streams.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
-import { fileSizeMaxBytes } from '../../../domain/files/files.ts';
-import { segmentsUpTo } from '../../../domain/files/segments.ts';
+import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
 import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Clock } from '../../../domain/time.ts';
@@ -20,22 +18,32 @@ import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { TraceSpan } from '../../tracing/span.ts';
 import { actorsBelow } from '../../tracing/traced-actors.ts';
 import { workersBelow } from '../../tracing/traced-ports.ts';
-import type { FileStorage, PartLease } from '../storage/port.ts';
+import type { FileStorage } from '../storage/port.ts';
 import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
 import { type DraftSlot, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
-import { checkBody, checkFile, sha256OfPart, sha256OfSegments } from './draft-digests.ts';
+import { PieceStream } from './piece-stream.ts';
 import type { PrebufferedBody } from './prebuffered-body.ts';
 import type { BodyReceiver } from './receiver.ts';
 import { repeatsEnd } from './repeated-end.ts';
+import {
+  type Begun,
+  completes,
+  contentOf,
+  isWrongBody,
+  type PartContent,
+  PIECE_BOUNDS,
+  placesOf,
+  type StreamPart,
+} from './stream-content.ts';
 import { StreamLocks } from './stream-locks.ts';
 import type { ProgressOptions } from './upload-progress.ts';
 
 interface DraftUploadDeps {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
-  readonly storage: Pick<FileStorage, 'create' | 'lease' | 'reserve' | 'release' | 'isShared'>;
+  readonly storage: Pick<FileStorage, 'create' | 'lease' | 'reserve' | 'release' | 'isShared' | 'direct'>;
   readonly receiver: BodyReceiver;
   readonly throttle: Throttle;
   readonly workers: WorkerPort;
@@ -62,17 +70,6 @@ interface PrebufferedRequest extends UploadRequest {
 export type UploadOutcome =
   | { readonly end: 'kept' | 'elsewhere'; readonly offsetBytes: number }
   | { readonly end: 'complete'; readonly file: UploadedFile };
-
-type Begun = Extract<StreamBegun, { begun: true }>;
-
-/** Content of the part, from the first byte of the file on. */
-interface PartContent {
-  readonly ended: Received['ended'];
-  readonly sizeBytes: number;
-  readonly crc32: number;
-  /** Of a whole file, where it was computed. */
-  readonly sha256?: Buffer | undefined;
-}
 
 const EXPIRED = new GatewayError('InvalidID', 'the draft has expired');
 const SUPERSEDED = new GatewayError('UploadConflict', 'another request has taken over');
@@ -184,7 +181,6 @@ export class DraftUploads {
     const actors = actorsBelow(this.#deps.actors, request.span);
     // Before the stream begins: then bytes that could not be kept do not end the draft.
     request.incoming?.check();
-    const segmented = this.#deps.storage.isShared ? { segmented: true as const } : {};
     const begin = {
       type: 'beginStream' as const,
       ownerId,
@@ -192,7 +188,7 @@ export class DraftUploads {
       offsetBytes,
       appends,
       keeps,
-      ...segmented,
+      ...placesOf(this.#deps.storage),
     };
     const begun = await actors.ask(draft, slot, begin);
     if (!begun.begun) {
@@ -200,26 +196,31 @@ export class DraftUploads {
       return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
     }
     const streamRef = { fileId, stream: begun.stream };
+    const sending = this.#sendingOf(request, begun);
     const keep = async (receivedBytes: number, crc32: number, isLate = false): Promise<UploadOutcome> => {
       const late = isLate && begun.segments !== undefined ? { isLate: true as const } : {};
-      const kept = { type: 'keepBytes' as const, ...streamRef, receivedBytes, crc32, more: false, ...late };
-      await actors.ask(draft, slot, kept);
+      const listed = sending && { pieces: sending.kept.pieces };
+      const kept = { type: 'keepBytes' as const, ...streamRef, receivedBytes, crc32, more: false };
+      await actors.ask(draft, slot, { ...kept, ...(listed ?? late) });
       return { end: 'kept', offsetBytes: receivedBytes };
     };
     let content: PartContent;
     try {
-      content = await this.#receiveIntoPart(request, bounds, begun, stop);
+      content = await this.#receiveIntoPart(request, bounds, begun, stop, sending);
     } catch (error) {
       const isLate = error instanceof GatewayError && error.row === 'TaskTimedOut';
+      if (isWrongBody(error)) sending?.forget();
+      const { receivedBytes, crc32 } = sending?.kept ?? { receivedBytes: offsetBytes, crc32: begun.crc32 };
       if (keeps || isLate || request.incoming?.failedUnread === true)
-        await keep(offsetBytes, begun.crc32, isLate);
+        await keep(receivedBytes, crc32, isLate);
       else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       throw error;
     }
     const { ended, sizeBytes, crc32, sha256 } = content;
     if (ended === 'complete' && completes(plan, bounds, sizeBytes)) {
       const digest = sha256 === undefined ? {} : { sha256: sha256.toString('hex') };
-      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32, ...digest };
+      const listed = sending === undefined ? {} : { pieces: sending.kept.pieces };
+      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32, ...digest, ...listed };
       return { end: 'complete', file: await actors.ask(draft, slot, finish) };
     }
     if (keeps) await keep(sizeBytes, crc32);
@@ -228,16 +229,28 @@ export class DraftUploads {
     return { end: 'kept', offsetBytes: sizeBytes };
   }
 
-  /** From the socket into the part. Sizes and digests are checked while the part is leased. */
+  #sendingOf({ target, span }: UploadRequest, begun: Begun): PieceStream | undefined {
+    const { direct } = this.#deps.storage;
+    if (direct === undefined) return undefined;
+    const { stream, offsetBytes: receivedBytes, crc32, segments: pieces = [] } = begun;
+    return new PieceStream({
+      direct,
+      workers: workersBelow(this.#deps.workers, span),
+      key: { owner: target.ownerId, fileId: target.fileId },
+      stream,
+      kept: { receivedBytes, crc32, pieces },
+    });
+  }
+
+  /** From the socket into the part. What a bucket gets of it, it has before this resolves. */
   async #receiveIntoPart(
     request: UploadRequest,
     bounds: BodyBounds,
     begun: Begun,
     stop: AbortController,
+    sending: PieceStream | undefined,
   ): Promise<PartContent> {
-    const { plan, span } = request;
     const { storage } = this.#deps;
-    const workers = workersBelow(this.#deps.workers, span);
     const { offsetBytes, segments } = begun;
     // The owner of the draft has made the only part of a file.
     if (segments !== undefined) await storage.create(begun.key);
@@ -245,53 +258,54 @@ export class DraftUploads {
     try {
       // Bytes behind the offset were not acknowledged, or are to be overwritten.
       if (offsetBytes > 0) await lease.truncate(offsetBytes);
-      const body = await this.#receive(request, bounds, begun, lease, stop);
-      // Other nodes may continue from what is kept: it has to be on the disk.
-      if (segments !== undefined) await lease.sync();
-      const sizeBytes = offsetBytes + body.sizeBytes;
-      const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
-      if (body.ended === 'complete') {
-        checkSize(body.sizeBytes, bounds);
-        checkBody(plan.contentDigests, body);
-        const sha256 = offsetBytes === 0 ? body.sha256 : undefined;
-        if (completes(plan, bounds, sizeBytes)) {
-          const hash = () =>
-            segments === undefined
-              ? sha256OfPart(workers, lease, sizeBytes)
-              : sha256OfSegments(
-                  storage,
-                  workers,
-                  begun.key,
-                  segmentsUpTo(segments, { endBytes: sizeBytes, crc32, ended: true }),
-                );
-          await checkFile(plan.fileDigests, { sizeBytes, crc32, sha256 }, hash);
-          return { ended: body.ended, sizeBytes, crc32, sha256: plan.fileDigests.sha256 ?? sha256 };
-        }
-      }
-      return { ended: body.ended, sizeBytes, crc32 };
+      await sending?.begin(lease);
+      const body = await this.#receive(request, bounds, begun, { lease, sending }, stop);
+      const workers = workersBelow(this.#deps.workers, request.span);
+      const stream = { request, bounds, begun, part: { lease, sending } };
+      return await contentOf(stream, body, { storage, workers });
     } finally {
+      await sending?.settled();
       await lease.release();
+      if (sending !== undefined) await this.#discard(begun.key);
     }
   }
 
+  /** What stays takes room alone, and the next start removes it: the failure is in the log. */
+  async #discard(key: FileKey): Promise<void> {
+    try {
+      await this.#deps.storage.direct?.discard(key);
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+    }
+  }
+
+  /** Of a body that is kept when it breaks off; a bucket gets every body while it arrives. */
   #checkpointOf(
-    { target, span }: UploadRequest,
+    { target, plan, span }: UploadRequest,
     begun: Begun,
-    lease: PartLease,
+    { lease, sending }: StreamPart,
     stop: AbortController,
-  ): ProgressOptions {
+  ): ProgressOptions | undefined {
+    if (!plan.keeps && sending === undefined) return undefined;
     const actors = actorsBelow(this.#deps.actors, span);
     const { fileId, slot } = target;
     const { stream, offsetBytes } = begun;
+    const keepOf = async (sizeBytes: number, bodyCrc32: number) => {
+      const receivedBytes = offsetBytes + sizeBytes;
+      if (sending === undefined) {
+        if (begun.segments !== undefined) await lease.sync();
+        return { receivedBytes, crc32: combineCrc32(begun.crc32, bodyCrc32, sizeBytes) };
+      }
+      return await sending.save(lease, receivedBytes);
+    };
     return {
       timer: this.#deps.timer,
+      ...(sending === undefined ? {} : { bounds: PIECE_BOUNDS }),
       async save(sizeBytes, bodyCrc32) {
-        const receivedBytes = offsetBytes + sizeBytes;
-        const crc32 = combineCrc32(begun.crc32, bodyCrc32, sizeBytes);
-        const keep = { type: 'keepBytes' as const, fileId, stream, receivedBytes, crc32, more: true };
         try {
-          if (begun.segments !== undefined) await lease.sync();
-          await actors.ask(draft, slot, keep);
+          const kept = await keepOf(sizeBytes, bodyCrc32);
+          const keep = { type: 'keepBytes' as const, fileId, stream, ...kept, more: true };
+          if (plan.keeps) await actors.ask(draft, slot, keep);
           return undefined;
         } catch (error) {
           if (error instanceof GatewayError) return error;
@@ -306,7 +320,7 @@ export class DraftUploads {
     request: UploadRequest,
     bounds: BodyBounds,
     begun: Begun,
-    lease: PartLease,
+    part: StreamPart,
     stop: AbortController,
   ): Promise<Received> {
     const { incoming, plan, target, address, span } = request;
@@ -316,13 +330,13 @@ export class DraftUploads {
     try {
       return await this.#deps.receiver.receive({
         body: incoming,
-        lease,
+        lease: part.lease,
         positionBytes: plan.offsetBytes,
         maxBytes: bounds.maxBytes,
         tooLong: bounds.tooLong,
         throttled,
         sha256,
-        checkpoint: plan.keeps ? this.#checkpointOf(request, begun, lease, stop) : undefined,
+        checkpoint: this.#checkpointOf(request, begun, part, stop),
         span,
         signal: stop.signal,
       });
@@ -330,10 +344,4 @@ export class DraftUploads {
       throttled.leave();
     }
   }
-}
-
-/** True when the file ends with these bytes. */
-function completes(plan: UploadPlan, bounds: BodyBounds, sizeBytes: number): boolean {
-  if (plan.completes === 'atSize') return sizeBytes === bounds.totalBytes;
-  return plan.completes === 'always';
 }

@@ -13,7 +13,8 @@ import {
   type BucketRequest,
   type ClientOptions,
 } from './client.ts';
-import { crc32Text, type PartSlots, putInParts } from './multipart.ts';
+import { copyInParts, isSuccessful, type PartSlots, putInParts } from './multipart.ts';
+import { isDone, isMissing, objectHeaders, UploadObjects } from './upload-objects.ts';
 import { elementsOf, textOf } from './xml.ts';
 
 /** Larger files are sent in parts. */
@@ -86,14 +87,60 @@ export class Bucket implements FileServer {
       throw this.#client.refusal('PUT', answer);
   }
 
-  /** The answer of a completion may be lost: then the file is there. */
-  async #putInParts(path: string, file: SentFile): Promise<void> {
-    const transfer = { client: this.#client, slots: this.#slots, path: this.#pathOf(path) };
+  /** Objects of uploads under way that belong to one log. */
+  uploadsOf(logId: string): UploadObjects {
+    const { bucket, prefix } = this.#configuration;
+    return new UploadObjects({ client: this.#client, slots: this.#slots, bucket, prefix, logId });
+  }
+
+  /**
+   * Makes a file of objects of the bucket. The storage copies `sources`, of which all but the last one have 8 MiB; where it
+   * does not, or where there are none, `file` is sent, which reads them. One that is there already stays.
+   */
+  async join(path: string, file: SentFile, sources: readonly string[]): Promise<void> {
+    if ((await this.sizeOf(path)) === file.sizeBytes) return;
+    if (sources.length > 0 && (await this.#copies(path, file.sizeBytes, sources))) return;
+    await this.put(path, file);
+  }
+
+  /** False where the storage refuses to copy. */
+  async #copies(path: string, sizeBytes: number, sources: readonly string[]): Promise<boolean> {
+    const [only = '', ...more] = sources;
     try {
-      await putInParts({ ...transfer, file, conditions: this.#conditions });
+      if (more.length === 0) await this.#copy(path, only);
+      else await this.#whole(path, sizeBytes, () => copyInParts(this.#targetOf(path), sources));
+      return true;
+    } catch (error) {
+      if (error instanceof BucketRefusal) return false;
+      throw error;
+    }
+  }
+
+  async #copy(path: string, source: string): Promise<void> {
+    const answer = await this.#ask({ method: 'PUT', path, headers: { 'x-amz-copy-source': source } });
+    if (!isSuccessful(answer)) throw this.#client.refusal('PUT', answer);
+  }
+
+  #putInParts(path: string, file: SentFile): Promise<void> {
+    return this.#whole(path, file.sizeBytes, () => putInParts(this.#targetOf(path), file));
+  }
+
+  #targetOf(path: string) {
+    return {
+      client: this.#client,
+      slots: this.#slots,
+      path: this.#pathOf(path),
+      conditions: this.#conditions,
+    };
+  }
+
+  /** The answer of a completion may be lost: then the file is there. */
+  async #whole(path: string, sizeBytes: number, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
     } catch (error) {
       const stored = await this.sizeOf(path).catch(() => undefined);
-      if (stored !== file.sizeBytes) throw error;
+      if (stored !== sizeBytes) throw error;
     }
   }
 
@@ -197,16 +244,4 @@ export class Bucket implements FileServer {
   #pathOf(path: string): string {
     return `/${this.#configuration.prefix}${path.slice(1)}`;
   }
-}
-
-function objectHeaders(crc32: number): Record<string, string> {
-  return { 'content-type': 'application/octet-stream', 'x-amz-checksum-crc32': crc32Text(crc32) };
-}
-
-function isDone(answer: BucketAnswer): boolean {
-  return answer.status === 200 || answer.status === 204 || isMissing(answer);
-}
-
-function isMissing({ status, text }: BucketAnswer): boolean {
-  return status === 404 && textOf(text, 'Code') !== 'NoSuchBucket';
 }

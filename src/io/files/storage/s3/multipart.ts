@@ -1,14 +1,13 @@
 /**
- * Sends a large file in parts of 8 MiB, two at once, each read from the part on this machine. A transfer is whole or ended:
- * it is ended after all of its requests have settled, since a late part of an ended transfer stays for ever.
+ * Sends a large file in parts of 8 MiB, two at once, from this machine or from objects of the bucket. A transfer is whole or
+ * ended: it is ended after all of its requests have settled, since a late part of an ended transfer stays for ever.
  */
+import { PIECE_BYTES } from '../../../../domain/files/segments.ts';
 import { KeyedQueue } from '../../upload/keyed-queue.ts';
 import type { SentFile } from '../file-server.ts';
 import type { BucketAnswer, BucketClient } from './client.ts';
 import { escapedText, textOf } from './xml.ts';
 
-/** All parts but the last one are of this size: some storages take no others. */
-const PART_BYTES = 8 * 1024 * 1024;
 const PARTS_OF_A_FILE_MAX = 2;
 const PARTS_MAX = 8;
 const SLOTS = 'parts';
@@ -22,25 +21,53 @@ export class PartSlots {
   }
 }
 
+/** `crc32` of bytes that were sent from here. */
 interface SentPart {
   readonly etag: string;
-  readonly crc32: number;
+  readonly crc32?: number;
 }
 
-interface Transfer {
+interface Target {
   readonly client: BucketClient;
   readonly path: string;
-  readonly file: SentFile;
   readonly slots: PartSlots;
   /** Of the completion. */
   readonly conditions: Readonly<Record<string, string>>;
 }
 
+interface Transfer extends Target {
+  readonly parts: number;
+  /** Of its beginning. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sends one, counted from 0. */
+  send(uploadId: string, at: number, signal: AbortSignal): Promise<SentPart>;
+}
+
+/** The whole file is there afterwards, or an earlier one. Its bytes are read from the part on this machine. */
+export async function putInParts(target: Target, file: SentFile): Promise<void> {
+  await inParts({
+    ...target,
+    parts: Math.ceil(file.sizeBytes / PIECE_BYTES),
+    headers: { 'x-amz-checksum-algorithm': 'CRC32' },
+    send: (uploadId, at, signal) => sendPart(target, file, { uploadId, at, signal }),
+  });
+}
+
+/** The same of objects of the bucket, which it copies itself. All but the last one have 8 MiB. */
+export async function copyInParts(target: Target, sources: readonly string[]): Promise<void> {
+  await inParts({
+    ...target,
+    parts: sources.length,
+    headers: {},
+    send: (uploadId, at, signal) => copyPart(target, sources[at] ?? '', { uploadId, at, signal }),
+  });
+}
+
 /**
- * The whole file is there afterwards, or an earlier one. Part numbers are used once for each transfer, and every attempt to
- * publish is a transfer of its own, so that no late part replaces one that counts.
+ * Part numbers are used once for each transfer, and every attempt to publish is a transfer of its own, so that no late part
+ * replaces one that counts.
  */
-export async function putInParts(transfer: Transfer): Promise<void> {
+async function inParts(transfer: Transfer): Promise<void> {
   const uploadId = await begin(transfer);
   try {
     await complete(transfer, uploadId, await sendParts(transfer, uploadId));
@@ -51,8 +78,8 @@ export async function putInParts(transfer: Transfer): Promise<void> {
   }
 }
 
-async function begin({ client, path }: Transfer): Promise<string> {
-  const headers = { 'content-type': 'application/octet-stream', 'x-amz-checksum-algorithm': 'CRC32' };
+async function begin({ client, path, headers: more }: Transfer): Promise<string> {
+  const headers = { 'content-type': 'application/octet-stream', ...more };
   const answer = await client.ask({ method: 'POST', path, query: { uploads: '' }, headers });
   const uploadId = textOf(answer.text, 'UploadId');
   if (answer.status !== 200 || uploadId === undefined || uploadId === '')
@@ -62,16 +89,14 @@ async function begin({ client, path }: Transfer): Promise<string> {
 
 /** Rejects with the first failure, after all parts have settled. */
 async function sendParts(transfer: Transfer, uploadId: string): Promise<SentPart[]> {
-  const { file, slots } = transfer;
-  const count = Math.ceil(file.sizeBytes / PART_BYTES);
+  const { parts: count, slots } = transfer;
   const parts: SentPart[] = new Array(count);
   const stop = new AbortController();
   const numbers = Array.from({ length: count }, (_, at) => at).values();
   const work = async () => {
     for (const at of numbers) {
       if (stop.signal.aborted) return;
-      const send = () => sendPart(transfer, uploadId, at, stop.signal);
-      parts[at] = await slots.run(send);
+      parts[at] = await slots.run(() => transfer.send(uploadId, at, stop.signal));
     }
   };
   const workers = Array.from({ length: PARTS_OF_A_FILE_MAX }, () =>
@@ -85,15 +110,20 @@ async function sendParts(transfer: Transfer, uploadId: string): Promise<SentPart
   return parts;
 }
 
+interface PartPlace {
+  readonly uploadId: string;
+  readonly at: number;
+  readonly signal: AbortSignal;
+}
+
 async function sendPart(
-  { client, path, file }: Transfer,
-  uploadId: string,
-  at: number,
-  signal: AbortSignal,
+  { client, path }: Target,
+  file: SentFile,
+  { uploadId, at, signal }: PartPlace,
 ): Promise<SentPart> {
   signal.throwIfAborted();
-  const position = at * PART_BYTES;
-  const sizeBytes = Math.min(PART_BYTES, file.sizeBytes - position);
+  const position = at * PIECE_BYTES;
+  const sizeBytes = Math.min(PIECE_BYTES, file.sizeBytes - position);
   const crc32 = await file.crc32Of(position, sizeBytes);
   const answer = await client.ask({
     method: 'PUT',
@@ -108,6 +138,25 @@ async function sendPart(
   return { etag, crc32 };
 }
 
+async function copyPart(
+  { client, path }: Target,
+  source: string,
+  { uploadId, at, signal }: PartPlace,
+): Promise<SentPart> {
+  signal.throwIfAborted();
+  const query = { partNumber: String(at + 1), uploadId };
+  const headers = { 'x-amz-copy-source': source };
+  const answer = await client.ask({ method: 'PUT', path, query, headers, signal });
+  const etag = textOf(answer.text, 'ETag');
+  if (!isSuccessful(answer) || etag === undefined) throw client.refusal('PUT', answer);
+  return { etag };
+}
+
+/** A storage may begin its answer with 200 and fail later. */
+export function isSuccessful({ status, text }: BucketAnswer): boolean {
+  return status === 200 && textOf(text, 'Code') === undefined;
+}
+
 /**
  * The transfer is not known any more where the answer of an earlier attempt was lost. 412: the file is there. The caller
  * finds out by the size of the file.
@@ -116,17 +165,20 @@ async function complete(transfer: Transfer, uploadId: string, parts: readonly Se
   const { client, path, conditions } = transfer;
   const rows = parts.map(
     ({ etag, crc32 }, at) =>
-      `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapedText(etag)}</ETag><ChecksumCRC32>${crc32Text(crc32)}</ChecksumCRC32></Part>`,
+      `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapedText(etag)}</ETag>${checksumOf(crc32)}</Part>`,
   );
   const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
   const body = `<CompleteMultipartUpload xmlns="${namespace}">${rows.join('')}</CompleteMultipartUpload>`;
   const headers = { 'content-type': 'application/xml', ...conditions };
   const answer = await client.ask({ method: 'POST', path, query: { uploadId }, headers, body });
-  // A storage may begin its answer with 200 and fail later.
-  if (answer.status === 200 && textOf(answer.text, 'Code') === undefined) return;
+  if (isSuccessful(answer)) return;
   if (isUnknownTransfer(answer)) return;
   if (answer.status !== 412) throw client.refusal('POST', answer);
   await end(transfer, uploadId);
+}
+
+function checksumOf(crc32: number | undefined): string {
+  return crc32 === undefined ? '' : `<ChecksumCRC32>${crc32Text(crc32)}</ChecksumCRC32>`;
 }
 
 function isUnknownTransfer({ status, text }: BucketAnswer): boolean {

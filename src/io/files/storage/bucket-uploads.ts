@@ -1,0 +1,243 @@
+/**
+ * Bytes of uploads that go into a bucket as they arrive, so that every node may continue: pieces of v2 streams and chunks of
+ * v1 are objects (s3/upload-objects.ts), which the end joins. Parts on this machine belong to one stream of this node.
+ */
+import { createHash } from 'node:crypto';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
+import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
+import {
+  crc32Before,
+  type FileSegment,
+  PIECE_BYTES,
+  type SegmentRange,
+  segmentRanges,
+} from '../../../domain/files/segments.ts';
+import type { StorageFaults } from './faults.ts';
+import type { SentFile } from './file-server.ts';
+import type { DirectUploads, PartLease, WantedFiles } from './port.ts';
+import type { Bucket } from './s3/bucket.ts';
+import type { UploadObjects } from './s3/upload-objects.ts';
+
+/** Of one read of an object. */
+const STEP_BYTES = 512 * 1024;
+
+interface BucketUploadsOptions {
+  /** The objects of an upload carry it: another log may share the bucket. */
+  readonly logId: string;
+  readonly workers: WorkerPort;
+  readonly faults: StorageFaults;
+  readonly bucketOf: (key: FileKey) => Bucket;
+  readonly pathOf: (key: FileKey) => string;
+  /** Removes the part of a stream from this machine. */
+  readonly discard: (key: FileKey) => Promise<void>;
+}
+
+/** An object that holds bytes of a file, up to `endBytes` of it. */
+interface NamedRange extends SegmentRange {
+  readonly name: string;
+}
+
+/** The object of a chunk or piece is not there. */
+class ObjectGone extends Error {}
+
+export class BucketUploads implements DirectUploads {
+  readonly #options: BucketUploadsOptions;
+  readonly #objects = new Map<Bucket, UploadObjects>();
+
+  constructor(options: BucketUploadsOptions) {
+    this.#options = options;
+  }
+
+  putChunk(key: FileKey, chunkNumber: number, crc32: number, bytes: Uint8Array): Promise<void> {
+    const body = {
+      sizeBytes: bytes.length,
+      async read(target: Buffer, position: number) {
+        const piece = bytes.subarray(position, position + target.length);
+        target.set(piece);
+        return { bytesRead: piece.length };
+      },
+    };
+    return this.#guard('sending a chunk of', key, () =>
+      this.#objectsOf(key).put(key, chunkName(chunkNumber, crc32), body, crc32),
+    );
+  }
+
+  putPiece(key: FileKey, piece: SegmentRange, crc32: number, lease: PartLease): Promise<void> {
+    const { beginBytes, endBytes } = piece;
+    const body = {
+      sizeBytes: endBytes - beginBytes,
+      read: async (target: Buffer, position: number) => ({
+        bytesRead: await lease.read(target, beginBytes + position),
+      }),
+    };
+    return this.#guard('sending a piece of', key, () =>
+      this.#objectsOf(key).put(key, pieceName(piece), body, crc32),
+    );
+  }
+
+  fetch(key: FileKey, piece: SegmentRange, lease: PartLease): Promise<void> {
+    return this.#guard('reading a piece of', key, () =>
+      this.#read(key, [piece], async (bytes, position) => lease.write(bytes, position)),
+    );
+  }
+
+  hashPiece(key: FileKey, piece: SegmentRange, endBytes: number): Promise<number | undefined> {
+    const buffer = new SharedArrayBuffer(STEP_BYTES);
+    let crc32 = 0;
+    const hash = async (bytes: Uint8Array) => {
+      Buffer.from(buffer).set(bytes);
+      const task = { sharedBuffer: buffer, length: bytes.length, fd: null, position: 0 };
+      const hashed = await this.#options.workers.run('writeBuffer', task);
+      if (!hashed.ok) throw new GatewayError(hashed.error);
+      if (typeof hashed.value !== 'number') throw new Error(hashed.value.message);
+      crc32 = combineCrc32(crc32, hashed.value, bytes.length);
+    };
+    return this.#guard('reading a piece of', key, async () => {
+      try {
+        await this.#read(key, [{ ...piece, endBytes }], hash);
+        return crc32;
+      } catch (error) {
+        if (error instanceof ObjectGone) return undefined;
+        throw error;
+      }
+    });
+  }
+
+  sha256Of(key: FileKey, pieces: readonly FileSegment[]): Promise<string> {
+    const hash = createHash('sha256');
+    return this.#guard('reading the pieces of', key, async () => {
+      await this.#read(key, segmentRanges(pieces), async (bytes) => void hash.update(bytes));
+      return hash.digest('base64url');
+    });
+  }
+
+  /** The file is there afterwards, made of its pieces. */
+  async publishPieces(key: FileKey, pieces: readonly FileSegment[]): Promise<void> {
+    const ranges = segmentRanges(pieces).map((range) => ({ ...range, name: pieceName(range) }));
+    // A part of a copy is a whole object, and has 8 MiB unless it is the last one.
+    const areWhole = ranges.every(
+      ({ isCut, beginBytes, endBytes }, at) =>
+        isCut !== true && (at === ranges.length - 1 || endBytes - beginBytes === PIECE_BYTES),
+    );
+    const sources = areWhole ? ranges.map(({ name }) => this.#objectsOf(key).sourceOf(key, name)) : [];
+    await this.#join(key, ranges, sources);
+  }
+
+  /** The same of chunks. Resolves with the numbers of those that are not there; without any, the file is. */
+  async publishChunks(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
+    const ranges = chunkRanges(chunks);
+    try {
+      await this.#join(key, ranges, []);
+      return [];
+    } catch (error) {
+      const lost = await this.#missing(key, ranges);
+      if (lost.length === 0) throw error;
+      return lost;
+    }
+  }
+
+  /** All objects of an upload. */
+  remove(key: FileKey): Promise<void> {
+    return this.#objectsOf(key).remove(key);
+  }
+
+  discard(key: FileKey): Promise<void> {
+    return this.#options.discard(key);
+  }
+
+  sweep(bucket: Bucket, beforeMs: number, wanted: WantedFiles): Promise<number> {
+    return this.#uploadsOf(bucket).sweep(beforeMs, wanted);
+  }
+
+  #join(key: FileKey, ranges: readonly NamedRange[], sources: readonly string[]): Promise<void> {
+    const { bucketOf, pathOf } = this.#options;
+    return bucketOf(key).join(pathOf(key), this.#fileOf(key, ranges), sources);
+  }
+
+  #fileOf(key: FileKey, ranges: readonly NamedRange[]): SentFile {
+    const sizeBytes = ranges.at(-1)?.endBytes ?? 0;
+    return {
+      sizeBytes,
+      read: async (target, position) => {
+        const range = ranges.find(({ endBytes }) => position < endBytes);
+        if (range === undefined) throw new Error(`the file ends before byte ${position}`);
+        const bytes = target.subarray(0, Math.min(target.length, range.endBytes - position));
+        await this.#readObject(key, range.name, bytes, position - range.beginBytes);
+        return { bytesRead: bytes.length };
+      },
+      crc32Of: async (position, lengthBytes) => crc32Between(ranges, position, position + lengthBytes),
+    };
+  }
+
+  /** Of the bytes of a piece that the file has. */
+  async #read(
+    key: FileKey,
+    pieces: readonly SegmentRange[],
+    take: (bytes: Uint8Array, position: number) => Promise<void>,
+  ): Promise<void> {
+    for (const piece of pieces) {
+      const { beginBytes, endBytes } = piece;
+      for (let position = beginBytes; position < endBytes; position += STEP_BYTES) {
+        const bytes = Buffer.alloc(Math.min(STEP_BYTES, endBytes - position));
+        await this.#readObject(key, pieceName(piece), bytes, position - beginBytes);
+        await take(bytes, position);
+      }
+    }
+  }
+
+  async #readObject(key: FileKey, name: string, target: Uint8Array, position: number): Promise<void> {
+    if (!(await this.#objectsOf(key).read(key, name, target, position)))
+      throw new ObjectGone(`the object ${name} is gone`);
+  }
+
+  async #missing(key: FileKey, ranges: readonly NamedRange[]): Promise<number[]> {
+    const lost: number[] = [];
+    for (const { name, number } of ranges)
+      if (!(await this.#objectsOf(key).read(key, name, new Uint8Array(1), 0))) lost.push(number);
+    return lost;
+  }
+
+  #objectsOf(key: FileKey): UploadObjects {
+    return this.#uploadsOf(this.#options.bucketOf(key));
+  }
+
+  #uploadsOf(bucket: Bucket): UploadObjects {
+    const known = this.#objects.get(bucket) ?? bucket.uploadsOf(this.#options.logId);
+    this.#objects.set(bucket, known);
+    return known;
+  }
+
+  #guard<T>(doing: string, { owner, fileId }: FileKey, work: () => Promise<T>): Promise<T> {
+    return this.#options.faults.guard(`${doing} ${owner}/${fileId}`, work);
+  }
+}
+
+/** By the number of its stream, and of the 8 MiB that it belongs to. A stream has one tail. */
+function pieceName({ number, beginBytes, isTail }: SegmentRange): string {
+  return isTail === true ? `tail.${number}` : `piece.${number}.${beginBytes / PIECE_BYTES}`;
+}
+
+function chunkName(chunkNumber: number, crc32: number): string {
+  return `chunk.${chunkNumber}.${crc32}`;
+}
+
+function chunkRanges(chunks: readonly ChunkBytes[]): NamedRange[] {
+  let [beginBytes, crc32] = [0, 0];
+  return chunks.map((chunk, number) => {
+    const endBytes = beginBytes + chunk.sizeBytes;
+    crc32 = combineCrc32(crc32, chunk.crc32, chunk.sizeBytes);
+    const range = { number, beginBytes, endBytes, crc32, name: chunkName(number, chunk.crc32) };
+    beginBytes = endBytes;
+    return range;
+  });
+}
+
+/** CRC-32 of bytes that begin and end where ranges do: what leads from the checksum of the file to the next. */
+function crc32Between(ranges: readonly SegmentRange[], beginBytes: number, endBytes: number): number {
+  const range = ranges.find((each) => each.beginBytes === beginBytes);
+  const last = ranges.find((each) => each.endBytes === endBytes);
+  if (range === undefined || last === undefined) throw new Error('no piece begins or ends there');
+  return combineCrc32(crc32Before(ranges, range), last.crc32, endBytes - beginBytes);
+}

@@ -1,0 +1,317 @@
+/**
+ * Uploads whose bytes go into a bucket as they arrive: pieces of streams and chunks, what is kept when either side fails,
+ * what joins them, and what is left. Across nodes: test/e2e/cluster/files.test.ts.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import type { MemoryS3, MemoryS3Options, S3Request } from '../../../../kit/storage/memory-s3.ts';
+import { DAY_MS } from '../../../../src/domain/time.ts';
+import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
+import { crc32 } from '../../../../src/workers/crc32.ts';
+import { inlineWorkers } from '../../../support/account.ts';
+import { type DraftFixture, OWNER_ID, PERSON_HEADERS, startDrafts } from '../../../support/files/drafts.ts';
+import { readStored, temporaryFolder } from '../../../support/files/file-storage.ts';
+import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
+
+t.setTimeout(300_000);
+
+const MIB = 1024 * 1024;
+const CHUNK = 256 * 1024;
+const UPLOADS = 'one/uploads/log-1/';
+const BYTES = randomBytes(21 * MIB + 7);
+const NONE = new Set<string>();
+
+function openDirect(t: Test, server: MemoryS3, faults: string[] = []) {
+  const staging = temporaryFolder(t);
+  const storage = new RemoteStorage({
+    workers: inlineWorkers().workers,
+    servers: { 0: { S3: bucketAt(server.url) } },
+    staging,
+    isShared: true,
+    directLogId: 'log-1',
+    onFault: (message) => faults.push(message),
+    retryMs: 1,
+  });
+  return { storage, staging, faults };
+}
+
+interface Setting extends DraftFixture {
+  readonly server: MemoryS3;
+  readonly staging: string;
+  /** Names of the objects of uploads under way, without the file. */
+  left(): string[];
+  stored(fileId: string): Buffer | undefined;
+}
+
+async function setUp(t: Test, options: MemoryS3Options = {}): Promise<Setting> {
+  const server = await startS3(t, { signatureFault: async () => undefined, ...options });
+  const { storage, staging } = openDirect(t, server);
+  const fixture = await startDrafts(t, {
+    storage: () => storage,
+    settings: { FileMaxSizeBytes: 100 * MIB },
+  });
+  return {
+    ...fixture,
+    server,
+    staging,
+    left: () => leftIn(server),
+    stored: (fileId) => server.objects.get(`one/${OWNER_ID}/${fileId}`)?.bytes,
+  };
+}
+
+function leftIn({ objects }: MemoryS3): string[] {
+  const names = [...objects.keys()].filter((key) => key.startsWith(UPLOADS));
+  return names.map((name) => name.slice(name.indexOf('.') + 1)).sort();
+}
+
+function isPiece({ method, key }: S3Request): boolean {
+  return method === 'PUT' && key.startsWith(UPLOADS);
+}
+
+/** A piece of the file, by offset. */
+function append(
+  { stream }: DraftFixture,
+  fileId: string,
+  [from, to]: readonly [number, number],
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const complete = to === BYTES.length ? '?1' : '?0';
+  const fields = { 'Upload-Offset': String(from), 'Upload-Complete': complete, ...headers };
+  return stream(fileId, { method: 'PATCH', headers: fields, body: BYTES.subarray(from, to) });
+}
+
+async function offsetOf({ http }: DraftFixture, fileId: string): Promise<number> {
+  const url = `${http.url}/auth/v2/file/stream_upload/${fileId}`;
+  const answer = await fetch(url, { method: 'HEAD', headers: PERSON_HEADERS });
+  return Number(answer.headers.get('Upload-Offset'));
+}
+
+t.test(
+  'pieces: a whole body is sent while it arrives, two pieces at once, and joined by copies',
+  async (t) => {
+    const setting = await setUp(t);
+    const { server, stored, left, staging } = setting;
+    let [now, most] = [0, 0];
+    const sizes: number[] = [];
+    server.faultOf = (request) => {
+      if (isPiece(request)) sizes.push(request.body.length);
+      return undefined;
+    };
+    server.delay = async (request) => {
+      if (!isPiece(request)) return;
+      now += 1;
+      most = Math.max(most, now);
+      await wait(50);
+      now -= 1;
+    };
+    const fileId = await setting.create({ fileSize: String(BYTES.length) });
+    t.equal((await setting.stream(fileId, { body: BYTES })).status, 200);
+    t.ok(stored(fileId)?.equals(BYTES));
+    t.same(
+      sizes.sort((a, b) => a - b),
+      [5 * MIB + 7, 8 * MIB, 8 * MIB],
+    );
+    t.ok(most <= 2);
+    const sent = server.requests.filter((line) => line.includes('partNumber='));
+    t.equal(sent.length, 3, 'a part for each piece');
+    t.ok(server.bodyBytes < BYTES.length + MIB, 'the bytes were sent once');
+    t.same(left(), []);
+    t.equal(server.transfers.size, 0);
+    t.same(readdirSync(`${staging}/${OWNER_ID}`), [], 'nothing stays on this machine');
+  },
+);
+
+t.test('pieces: a small file is one piece and one copy', async (t) => {
+  const setting = await setUp(t);
+  const fileId = await setting.create();
+  t.equal((await setting.stream(fileId, { body: BYTES.subarray(0, 1_000) })).status, 200);
+  t.ok(setting.stored(fileId)?.equals(BYTES.subarray(0, 1_000)));
+  t.same(setting.left(), []);
+  t.notOk(
+    setting.server.requests.some((line) => line.includes('uploads=')),
+    'no transfer',
+  );
+});
+
+t.test('pieces: a storage without copies gets the bytes again', async (t) => {
+  const setting = await setUp(t, { copies: false });
+  for (const sizeBytes of [1_000, 9 * MIB, BYTES.length]) {
+    const fileId = await setting.create();
+    const bytes = BYTES.subarray(0, sizeBytes);
+    t.equal((await setting.stream(fileId, { body: bytes })).status, 200);
+    t.ok(setting.stored(fileId)?.equals(bytes), String(sizeBytes));
+  }
+  t.same(setting.left(), []);
+  t.equal(setting.server.transfers.size, 0);
+});
+
+t.test(
+  'pieces: streams continue in the middle of a piece, at its end, and before what is kept',
+  async (t) => {
+    const setting = await setUp(t);
+    const { server, left } = setting;
+    const fileId = await setting.create();
+    t.equal((await append(setting, fileId, [0, 3 * MIB])).status, 200);
+    t.same(left(), ['tail.1']);
+    t.equal((await append(setting, fileId, [3 * MIB, 3 * MIB + 1])).status, 200);
+    t.equal((await append(setting, fileId, [3 * MIB + 1, 8 * MIB])).status, 200);
+    t.equal((await append(setting, fileId, [8 * MIB, 17 * MIB])).status, 200);
+    t.same(left(), ['piece.3.0', 'piece.4.1', 'tail.1', 'tail.2', 'tail.4']);
+    t.equal(await offsetOf(setting, fileId), 17 * MIB);
+    t.equal((await append(setting, fileId, [16 * MIB, 17 * MIB])).status, 409, 'an offset that was passed');
+    const again = { Range: `bytes=${12 * MIB + 5}-${14 * MIB - 1}` };
+    const body = BYTES.subarray(12 * MIB + 5, 14 * MIB);
+    t.equal(
+      (await setting.stream(fileId, { headers: again, body })).status,
+      200,
+      'by Range it is written anew',
+    );
+    t.equal(await offsetOf(setting, fileId), 14 * MIB);
+    const digest = createHash('sha256').update(BYTES).digest('base64');
+    const fields = { 'Repr-Digest': `sha-256=:${digest}:` };
+    t.equal((await append(setting, fileId, [14 * MIB, BYTES.length], fields)).status, 200);
+    t.ok(setting.stored(fileId)?.equals(BYTES));
+    t.same(left(), []);
+    t.equal(server.transfers.size, 0);
+  },
+);
+
+t.test('pieces: a file that ends in a piece that was cut is sent, not copied', async (t) => {
+  const setting = await setUp(t);
+  const fileId = await setting.create();
+  t.equal((await append(setting, fileId, [0, 9 * MIB])).status, 200);
+  const range = `bytes=${5 * MIB}-${5 * MIB + 9}/${5 * MIB + 10}`;
+  const body = BYTES.subarray(5 * MIB, 5 * MIB + 10);
+  t.equal((await setting.stream(fileId, { headers: { Range: range }, body })).status, 200);
+  t.ok(setting.stored(fileId)?.equals(BYTES.subarray(0, 5 * MIB + 10)));
+  const empty = await setting.create();
+  t.equal((await append(setting, empty, [0, 9 * MIB])).status, 200);
+  const ended = { Range: `bytes=${8 * MIB - 1}-${8 * MIB - 1}/${8 * MIB}` };
+  t.equal(
+    (await setting.stream(empty, { headers: ended, body: BYTES.subarray(8 * MIB - 1, 8 * MIB) })).status,
+    200,
+  );
+  t.ok(setting.stored(empty)?.equals(BYTES.subarray(0, 8 * MIB)));
+  t.same(setting.left(), []);
+});
+
+t.test(
+  'pieces: what the bucket did not take is not kept, and what it took is never given back',
+  async (t) => {
+    const setting = await setUp(t);
+    const { server } = setting;
+    const fileId = await setting.create();
+    t.equal((await append(setting, fileId, [0, 3 * MIB])).status, 200);
+    let pieces = 0;
+    server.faultOf = (request) => {
+      if (!isPiece(request)) return undefined;
+      pieces += 1;
+      return pieces > 1 ? 'internal' : undefined;
+    };
+    const failed = await append(setting, fileId, [3 * MIB, BYTES.length]);
+    t.equal(failed.status, 503);
+    server.faultOf = () => undefined;
+    const offset = await offsetOf(setting, fileId);
+    t.equal(offset % (8 * MIB), 0);
+    t.ok(offset >= 8 * MIB, `the first piece is kept: ${offset}`);
+    t.equal((await append(setting, fileId, [offset, BYTES.length])).status, 200);
+    t.ok(setting.stored(fileId)?.equals(BYTES));
+    t.same(setting.left(), []);
+  },
+);
+
+t.test('pieces: a body that is none of the file leaves what was kept before', async (t) => {
+  const setting = await setUp(t);
+  const fileId = await setting.create();
+  t.equal((await append(setting, fileId, [0, 9 * MIB])).status, 200);
+  const wrong = { 'Content-Digest': `crc32=:${Buffer.alloc(4).toString('base64')}:` };
+  t.equal((await append(setting, fileId, [9 * MIB, 20 * MIB], wrong)).status, 422);
+  t.equal(await offsetOf(setting, fileId), 9 * MIB);
+  t.equal((await append(setting, fileId, [9 * MIB, BYTES.length])).status, 200);
+  t.ok(setting.stored(fileId)?.equals(BYTES));
+});
+
+t.test('pieces: a lost answer of any request leaves one whole file, and a sweep nothing else', async (t) => {
+  const setting = await setUp(t);
+  const { server } = setting;
+  const seen = new Set<string>();
+  // Each kind of request loses its first answer.
+  server.faultOf = ({ method, query, headers }) => {
+    const kind = [method, ...query.keys(), headers['x-amz-copy-source'] === undefined ? '' : 'copy'].join(
+      ' ',
+    );
+    if (seen.has(kind)) return undefined;
+    seen.add(kind);
+    return 'lost';
+  };
+  const fileId = await setting.create();
+  t.equal((await setting.stream(fileId, { body: BYTES })).status, 200);
+  t.ok(setting.stored(fileId)?.equals(BYTES));
+  t.same(setting.left(), []);
+  await setting.storage.sweepServers?.(NONE, Date.now() + DAY_MS);
+  t.equal(server.transfers.size, 0, 'one was begun whose id got lost');
+  t.equal(server.objects.size, 1);
+});
+
+t.test('pieces: a draft that is dropped, and one whose body broke off, leave nothing', async (t) => {
+  const setting = await setUp(t);
+  const { http, chat, actors, left, server } = setting;
+  const dropped = await setting.create();
+  t.equal((await append(setting, dropped, [0, 9 * MIB])).status, 200);
+  const url = `${http.url}/auth/v2/file/stream_upload/${dropped}`;
+  t.equal((await fetch(url, { method: 'DELETE', headers: PERSON_HEADERS })).status, 204);
+  const broken = await setting.create({ fileSize: String(BYTES.length) });
+  const gone = new AbortController();
+  const pull = (controller: ReadableStreamDefaultController) => {
+    if (left().includes('piece.1.0')) gone.abort();
+    else controller.enqueue(BYTES.subarray(0, MIB / 4));
+    return wait(1);
+  };
+  const init = { body: new ReadableStream({ pull }), duplex: 'half', signal: gone.signal } as RequestInit;
+  await t.rejects(setting.stream(broken, init));
+  const isOver = () => [dropped, broken].every((fileId) => chat.byFile(fileId)?.state === 'cancelled');
+  while (!isOver() || left().length > 0) await actors.settle();
+  t.equal(server.objects.size, 0);
+});
+
+t.test(
+  'chunks: they are joined in their order; one that is gone is named, and a late one is swept',
+  async (t) => {
+    const server = await startS3(t, { pageRows: 2 });
+    const { storage, faults } = openDirect(t, server);
+    t.teardown(() => storage.close());
+    const { direct } = storage;
+    if (direct === undefined) throw new Error('the storage keeps parts');
+    const key = { owner: '7', fileId: '1001' };
+    const file = BYTES.subarray(0, 17 * MIB + 5);
+    const chunks = Array.from({ length: Math.ceil(file.length / CHUNK) }, (_, at) => {
+      const bytes = file.subarray(at * CHUNK, (at + 1) * CHUNK);
+      return { bytes, sizeBytes: bytes.length, crc32: crc32(bytes) };
+    });
+    const put = (at: number) => direct.putChunk(key, at, chunks[at]?.crc32 ?? 0, chunks[at]?.bytes ?? file);
+    await storage.create(key);
+    for (const at of chunks.keys()) if (at !== 3 && at !== 40) await put(at);
+    await direct.putChunk(key, 3, crc32(file.subarray(0, 5)), file.subarray(0, 5));
+    t.same(await storage.publishCopy(key, chunks), [3, 40]);
+    t.equal(await storage.open(key), undefined);
+    await Promise.all([put(3), put(40)]);
+    t.same(await storage.publishCopy(key, chunks), []);
+    t.ok((await readStored(storage, key))?.equals(file));
+    t.same(leftIn(server), []);
+    t.same(await storage.publishCopy(key, chunks), [], 'a repeat finds the file');
+    await put(0);
+    server.clock = () => Date.now() - 2 * DAY_MS;
+    await put(1);
+    await direct.putChunk({ owner: '7', fileId: '1002' }, 1, chunks[1]?.crc32 ?? 0, chunks[1]?.bytes ?? file);
+    server.objects.set('one/uploads/log-2/7/1001.chunk.1.1', [...server.objects.values()].at(-1) as never);
+    t.equal(await storage.sweepServers(new Set(['1002'])), 1, 'old, of this log, and of no open upload');
+    t.equal(await storage.sweepServers(NONE), 1);
+    t.same(leftIn(server), [`chunk.0.${chunks[0]?.crc32}`]);
+    t.ok(server.objects.has('one/uploads/log-2/7/1001.chunk.1.1'), 'another log');
+    await storage.remove(key);
+    t.same(leftIn(server), []);
+    t.same(faults, []);
+  },
+);
