@@ -8,12 +8,15 @@ import { crc32 } from 'node:zlib';
 import { type Person, signUp, untilAvailable } from '../agent.ts';
 import { NO_FILE_LIMITS } from '../launch.ts';
 import { seededNumbers } from '../seeded-numbers.ts';
+import type { MemoryS3 } from '../storage/memory-s3.ts';
 import { crc32 as unsignedCrc32 } from '../upload-client.ts';
 import { type NodeProcess, type Nodes, startNodes } from './nodes.ts';
 import type { Postgres } from './postgres.ts';
 
 export interface FileTakeoverOptions {
   readonly postgres: Postgres;
+  /** Files are in its bucket; in a folder that all nodes share unless given. */
+  readonly objectStorage?: MemoryS3;
   readonly seed: number;
   /** Nodes that are paused, one after the other. */
   readonly takeovers: number;
@@ -48,6 +51,8 @@ const WRITERS: Readonly<Record<Kind, number>> = { chunked: 4, whole: 2, resumed:
 const CHUNK_BYTES = 256 * 1024;
 const CHUNKS_MAX = 12;
 const BODY_BYTES_MAX = 3 * 1024 * 1024;
+/** A bucket gets pieces of 8 MiB. */
+const BUCKET_BODY_BYTES_MAX = 12 * 1024 * 1024;
 const SLOW_PIECES = 12;
 const SLOW_PIECE_MS = 80;
 const REQUEST_MS = 8_000;
@@ -194,9 +199,14 @@ class Takeovers {
     return (JSON.parse(text) as { result: string }).result.replace(/:.*/, '');
   }
 
+  #bodyOf({ random }: Uploader): Buffer {
+    const max = this.#options.objectStorage === undefined ? BODY_BYTES_MAX : BUCKET_BODY_BYTES_MAX;
+    return randomBytes(1 + Math.floor(random() * max));
+  }
+
   /** One body; where its answer does not come, the same draft once more, or a new one. */
   async #uploadWhole(uploader: Uploader): Promise<{ readonly fileId: string; readonly bytes: Buffer }> {
-    const bytes = randomBytes(1 + Math.floor(uploader.random() * BODY_BYTES_MAX));
+    const bytes = this.#bodyOf(uploader);
     const endMs = performance.now() + HANG_MS;
     for (;;) {
       const fileId = await this.#draft(uploader, bytes.length);
@@ -212,7 +222,7 @@ class Takeovers {
 
   /** A slow body that continues elsewhere from the offset that a node tells; never before the one that was told. */
   async #uploadResumed(uploader: Uploader): Promise<{ readonly fileId: string; readonly bytes: Buffer }> {
-    const bytes = randomBytes(1 + Math.floor(uploader.random() * BODY_BYTES_MAX));
+    const bytes = this.#bodyOf(uploader);
     const fileId = await this.#draft(uploader, bytes.length);
     const endMs = performance.now() + HANG_MS;
     let toldBytes = 0;

@@ -122,15 +122,18 @@ t.test('cluster configuration: a place of files that not all nodes reach is refu
   const { sharedFiles: _, ...Cluster } = CLUSTER;
   const FileServers = { 0: { Host: 'http://files.example' } };
   const FileStagingPath = '/srv/staging';
+  const S3 = { Endpoint: 'http://s3.example', Bucket: 'files', AccessKeyId: 'a', SecretAccessKey: 'b' };
   const places: readonly (readonly [given: object, shared: boolean, fault?: RegExp])[] = [
     [FOLDER, true],
     [{ FileServers, FileStagingPath }, false],
+    [{ FileServers: { 0: { S3 } } }, false],
     [{ ...FOLDER, FileServers }, true],
     [{}, false, /^Cluster: needs a place of files that all nodes reach: /],
     [{}, true, /^Cluster\.sharedFiles: needs LocalFileStoragePath: the folder that all nodes share$/],
     [FOLDER, false, /^LocalFileStoragePath: must be one folder that all nodes share, with /],
     [{ ...FOLDER, FileServers }, false, /^LocalFileStoragePath: must be one folder that all nodes share/],
-    [{ FileServers }, false, /^FileServers: need FileStagingPath with Cluster: /],
+    [{ FileServers }, false, /^FileServers: need FileStagingPath with Cluster, /],
+    [{ FileServers: { ...FileServers, 9: { S3 } } }, false, /^FileServers: need FileStagingPath /],
     [{ FileServers: {} }, false, /^Cluster: needs a place of files/],
     [{ FileServers, FileStagingPath }, true, /^Cluster\.sharedFiles: needs LocalFileStoragePath/],
     [{ ...FOLDER, FileServers, FileStagingPath }, true, /^FileStagingPath: needs FileServers, and no /],
