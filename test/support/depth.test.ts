@@ -1,8 +1,8 @@
 /** The depth of a run: how much is cut, which seeds come, and that an unknown value is refused. */
 import t from 'tap';
-import { createDepth, everySeed, readDepth } from './depth.ts';
+import { createDepth, type DepthName, everySeed, readDepth } from './depth.ts';
 
-const make = (depth: 'quick' | 'full', seed?: number) => {
+const make = (depth: DepthName, seed?: number) => {
   const lines: string[] = [];
   return { lines, ...{ depth: createDepth({ depth, seed }, (line) => lines.push(line)) } };
 };
@@ -34,11 +34,16 @@ t.test(
   },
 );
 
-t.test('depth: full does all, quick a tenth and never nothing', async (t) => {
-  const [full, quick] = [make('full').depth, make('quick').depth];
+t.test('depth: full does all, gate a third, quick a tenth and never nothing', async (t) => {
+  const [full, gate, quick] = [make('full').depth, make('gate').depth, make('quick').depth];
   const counts = [1, 3, 20, 25, 20_000];
   t.same(counts.map(full.count), counts);
+  t.same(counts.map(gate.count), [1, 1, 7, 9, 6_667]);
   t.same(counts.map(quick.count), [1, 1, 2, 3, 2_000]);
+  t.same(
+    [full, gate, quick].map(({ isQuick }) => isQuick),
+    [false, false, true],
+  );
   t.same([full.runs().numRuns, quick.runs().numRuns, quick.runs(5_000).numRuns], [100, 10, 500]);
 });
 

@@ -5,24 +5,28 @@
 import { randomInt } from 'node:crypto';
 import t from 'tap';
 
-const DEPTHS = ['quick', 'full'] as const;
-/** Of the full counts a quick run does one in so many. */
-const QUICK_PART = 10;
+/** Of the full counts a run of each depth does one in so many. `gate` tries what `full` does, with fewer counts. */
+const PARTS = { quick: 10, gate: 3, full: 1 } as const;
+const DEPTHS = Object.keys(PARTS) as readonly DepthName[];
 /** Seeds are positive integers below it: what fast-check and the simulators both take. */
 const SEED_END = 2 ** 31;
 /** Runs of a property whose test names no number, as fast-check has it. */
 const RUNS = 100;
 
+export type DepthName = keyof typeof PARTS;
+
 export interface DepthChoice {
-  readonly depth: (typeof DEPTHS)[number];
+  readonly depth: DepthName;
   /** Undefined: a fresh one. */
   readonly seed: number | undefined;
 }
 
 export interface Depth {
-  readonly depth: DepthChoice['depth'];
+  readonly depth: DepthName;
+  /** What takes minutes, or needs programs of others, is left out. */
+  readonly isQuick: boolean;
   readonly seed: number;
-  /** Kills, cuts, clients or rounds in place of the full number: all of them, or a tenth, rounded up. */
+  /** Kills, cuts, clients or rounds in place of the full number: all of them, a third or a tenth, rounded up. */
   count(full: number): number;
   /** Parameters of `fc.assert`; 100 runs unless told otherwise. */
   runs(full?: number): { readonly numRuns: number; readonly seed: number };
@@ -34,7 +38,7 @@ export interface Depth {
 export function readDepth(environment: Readonly<Record<string, string | undefined>>): DepthChoice {
   const { GATEHOUSE_TEST_DEPTH: word = 'quick', GATEHOUSE_TEST_SEED: digits } = environment;
   const depth = DEPTHS.find((each) => each === word);
-  if (depth === undefined) throw new Error(`GATEHOUSE_TEST_DEPTH must be quick or full, not "${word}"`);
+  if (depth === undefined) throw new Error(`GATEHOUSE_TEST_DEPTH must be quick, gate or full, not "${word}"`);
   const seed = Number(digits);
   if (digits !== undefined && !(/^[1-9][0-9]*$/.test(digits) && seed < SEED_END))
     throw new Error(`GATEHOUSE_TEST_SEED must be an integer from 1 to ${SEED_END - 1}, not "${digits}"`);
@@ -50,9 +54,10 @@ export function createDepth({ depth, seed: given }: DepthChoice, tell: (line: st
     isTold = true;
     return seed;
   };
-  const count = (full: number) => (depth === 'full' ? full : Math.ceil(full / QUICK_PART));
+  const count = (full: number) => Math.ceil(full / PARTS[depth]);
   return {
     depth,
+    isQuick: depth === 'quick',
     get seed() {
       return told();
     },

@@ -21,7 +21,7 @@ const [first, last = first, streams] = process.argv.slice(2).map(Number);
 function chosenSeeds(): readonly number[] {
   if (first !== undefined && last !== undefined)
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);
-  return depth.depth === 'quick' ? seeds(SEEDS).slice(0, QUICK_SEEDS) : seeds(SEEDS);
+  return depth.isQuick ? seeds(SEEDS).slice(0, QUICK_SEEDS) : seeds(SEEDS);
 }
 
 /** Longer than tap's 30 s: the machine may be busy. Seeds that are chosen by hand take as long as they take. */

@@ -22,7 +22,7 @@ export const INSPECTOR = modulePath('.bin/mcp-inspector');
 export const unavailable: string | false = reason();
 
 function reason(): string | false {
-  if (depth.depth !== 'full') return AT_FULL_DEPTH;
+  if (depth.isQuick) return AT_FULL_DEPTH;
   const otherMachine = lacking('linux-x64');
   if (otherMachine !== false) return otherMachine;
   return existsSync(NODE) ? false : 'not installed: run "npm ci --ignore-scripts" in test/e2e/peers';

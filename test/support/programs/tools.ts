@@ -1,6 +1,7 @@
 /** Programs that tests need and npm does not bring (.ci/tools): what of them is missing here, and may a test be skipped for it? */
 import { readFileSync } from 'node:fs';
 import { runSync } from '../../../kit/run-sync.ts';
+import type { DepthName } from '../depth.ts';
 
 export interface Tool {
   readonly name: string;
@@ -18,7 +19,7 @@ export interface Skip {
 
 const NOT_INSTALLED = 127;
 /** Of tests that a quick run leaves out. */
-export const AT_FULL_DEPTH = 'runs at full depth';
+export const AT_FULL_DEPTH = 'runs in the gate and at full depth';
 export const TOOLS = readTools(readFileSync('.ci/tools', 'utf8'));
 
 export function readTools(text: string): Tool[] {
@@ -61,7 +62,7 @@ function skipOf({ name }: Tool): string {
 export function refusedSkips(
   skips: readonly Skip[],
   require: string | undefined,
-  depth: 'quick' | 'full',
+  depth: DepthName,
   tools: readonly Tool[] = TOOLS,
 ): string[] {
   if (require === undefined) return [];

@@ -22,7 +22,8 @@ const [first, last = first] = process.argv.slice(2).map(Number);
 function chosenSeeds(): readonly number[] {
   if (first !== undefined && last !== undefined)
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);
-  if (depth.depth === 'quick') return seeds(SEEDS).slice(0, QUICK_SEEDS);
+  if (depth.isQuick) return seeds(SEEDS).slice(0, QUICK_SEEDS);
+  if (depth.depth === 'gate') return seeds(PART_SEEDS);
   const begin = (Math.floor(Date.now() / DAY_MS) % PARTS) * PART_SEEDS;
   return seeds(SEEDS).slice(begin, begin + PART_SEEDS);
 }
