@@ -209,7 +209,7 @@ export function impliedErrors(route: AnyRoute): ErrorName[] {
   if (route.feature !== undefined) names.push(MISSING_FEATURE[route.feature]);
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
   // The account of a session is an actor, whose rows are read; every change waits for the journal.
-  const readsAccount = isSessionNeeded || route.auth === 'optional';
+  const readsAccount = route.auth !== 'none';
   if (readsAccount) names.push('Quarantined');
   if (readsAccount || (route.method !== 'GET' && route.method !== 'HEAD')) names.push('JournalUnavailable');
   return names;
