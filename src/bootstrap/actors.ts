@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { settings as settingsKind } from '../actors/admin/settings.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
 import { KINDS } from '../actors/kinds.ts';
+import type { LimitExchange } from '../actors/limits/limit-exchange.ts';
 import type { DiskJournal } from '../actors/runtime/journal/lmdb.ts';
 import type { Ownership } from '../actors/runtime/ownership.ts';
 import type { Ports } from '../actors/runtime/ports.ts';
@@ -87,6 +88,7 @@ interface EnterDeps {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly metrics: Pick<Metrics, 'observeNode'>;
+  readonly exchange: LimitExchange | undefined;
 }
 
 /**
@@ -108,12 +110,12 @@ export async function untilServed<T>(step: () => Promise<T>): Promise<T> {
 
 /** Enters the cluster that the configuration names; the client of PostgreSQL is loaded for that alone. */
 export async function enterCluster(
-  { opened, metrics, ...deps }: EnterDeps,
+  { opened, metrics, exchange, ...deps }: EnterDeps,
   options: AssemblyOptions,
 ): Promise<OpenedCluster | undefined> {
   const { cluster } = deps.configuration;
   const { journal, head, refusals } = opened;
-  if (cluster === undefined || head === undefined) return undefined;
+  if (cluster === undefined || head === undefined || exchange === undefined) return undefined;
   const { openCluster } = await import('./cluster/open.ts');
   return openCluster(cluster, {
     ...options,
@@ -121,6 +123,7 @@ export async function enterCluster(
     journal,
     head,
     refusals,
+    exchange,
     observer: metrics.observeNode,
   });
 }

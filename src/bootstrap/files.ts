@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { user } from '../actors/accounts/user.ts';
 import { UPLOAD_SLOTS_ID, uploadSlots } from '../actors/files/v1/upload-slots.ts';
 import type { GatewayActors } from '../actors/gateway-actors.ts';
+import type { LimitExchange } from '../actors/limits/limit-exchange.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
@@ -56,6 +57,8 @@ interface FileTransportOptions {
   readonly actors: () => GatewayActors;
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
+  /** Other nodes of a cluster share the quotas of bandwidth. */
+  readonly exchange?: LimitExchange | undefined;
   readonly log: Log;
   /** Of a cluster: id of its log. */
   readonly logId?: string | undefined;
@@ -113,6 +116,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     settings,
     elapsed: performance.now.bind(performance),
     timer: nodeSchedule.timer,
+    shared: options.exchange?.bandwidth,
   });
   const standsStill = () => workers.counters().stuck > 0 || storage.counters().calls.stuck > 0;
   const receiver = new BodyReceiver(workers, { folder, standsStill });

@@ -88,14 +88,14 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const telemetry = openTelemetry({ configuration, settings, log, version: given.version });
   if (telemetry.follow !== undefined) log.follow?.(telemetry.follow);
   const listeners = await reserveListeners(configuration, settings, bounds, log);
-  const { publicServer, renewCertificate } = listeners;
+  const { publicServer, renewCertificate, exchange } = listeners;
   const { folder, options } = await openFolder(configuration, given);
   const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalogs = openCatalog(configuration, addresses, options, () => ({ ...deps, eventLog: events.log }));
   const opened = await openActorJournal(configuration, settings, options);
   const metrics = createMetrics(() => pipelines.readings(), configuration.cluster !== undefined);
-  const cluster = await enterCluster({ opened, configuration, settings, metrics }, options);
+  const cluster = await enterCluster({ opened, configuration, settings, metrics, exchange }, options);
   const base = { configuration, settings, log, ...catalogs, addresses, ownership: cluster?.view ?? OWNS_ALL };
   const work = cluster?.work ?? OWNS_ALL;
   const features = () => featuresOf({ membersReadEvents: cluster?.work.membersReadEvents ?? true });
@@ -105,7 +105,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const dashboard = new Dashboard(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const logId = cluster?.pgLog.logId;
-  const files = await startFileTransport({ ...base, modules, chatUrl, actors: () => actors, logId });
+  const held = { modules, chatUrl, actors: () => actors, logId, exchange };
+  const files = await startFileTransport({ ...base, ...held });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };

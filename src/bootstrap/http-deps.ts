@@ -1,6 +1,7 @@
 /** All parts of a gateway that its listeners serve. gateway.ts creates them; http.ts, routes.ts and metrics.ts use them. */
 
 import type { GatewayActors } from '../actors/gateway-actors.ts';
+import type { LimitExchange } from '../actors/limits/limit-exchange.ts';
 import type { Limiter } from '../actors/limits/limiter.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { OfferedFeatures } from '../domain/features.ts';
@@ -65,6 +66,8 @@ export interface HttpDeps extends OpenedStaff {
   readonly reload: Reload;
   readonly nodes: AdminNodes;
   readonly limiter: Limiter;
+  /** Absent outside of a cluster. */
+  readonly exchange: LimitExchange | undefined;
   readonly bounds: SharedBounds;
   readonly metrics: Metrics;
   readonly requests: FinishedRequests;

@@ -140,12 +140,13 @@ function loopWatchOf({ metrics, options }: HttpDeps): LoopWatch {
   });
 }
 
-function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLookup {
+function sessionLookupOf({ actors, site, staff, options, exchange }: HttpDeps): SessionLookup {
   return createSessionLookup({
     actors,
     clock: Date.now,
     adminPublicKeys: site.adminPublicKeys,
     staff,
+    shared: exchange?.counts,
     onTouchFailed: (error) => options.log.write('sessionUnwritten', { err: error }),
   });
 }

@@ -1,4 +1,5 @@
 /** The public and the internal listener, and the rate limiter of connections and addresses. */
+import { LimitExchange } from '../actors/limits/limit-exchange.ts';
 import { Limiter } from '../actors/limits/limiter.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -15,6 +16,8 @@ const CONNECTIONS_INTERNAL_MAX = 1_000;
 
 interface Listeners {
   readonly limiter: Limiter;
+  /** What the nodes of a cluster tell each other of limits; absent without one. */
+  readonly exchange: LimitExchange | undefined;
   readonly publicServer: Server;
   readonly internalServer: Server;
   /** See `createRenewal`. */
@@ -25,7 +28,7 @@ interface Listeners {
 
 /** Reserves both ports; nothing listens until `open`. Rejects with `ListenError` when one is taken. */
 export async function reserveListeners(
-  { listen, internal, trustedProxies }: Configuration,
+  { listen, internal, trustedProxies, cluster }: Configuration,
   settings: SettingsReader,
   bounds: SharedBounds,
   log: Log,
@@ -33,7 +36,9 @@ export async function reserveListeners(
   const [publicPort, internalPort] = await reservePorts([listen, internal]);
   if (publicPort === undefined || internalPort === undefined) throw new Error('a port was not tried');
   const shares = new ConnectionShares({ bounds, trustedProxies, elapsed: () => performance.now() });
-  const limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
+  const exchange = cluster && new LimitExchange(settings);
+  const connectionsOpen = () => publicServer.counters().open;
+  const limiter = new Limiter({ settings, connectionsOpen, exchange });
   const publicServer: Server = createServer({
     host: listen.host,
     port: publicPort.port,
@@ -53,6 +58,7 @@ export async function reserveListeners(
   const renewCertificate = createRenewal({ tls: listen.tls, server: publicServer, boundBuffers, log });
   return {
     limiter,
+    exchange,
     publicServer,
     internalServer,
     renewCertificate,

@@ -54,6 +54,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       listChanges: deps.listChanges,
       signals: deps.cluster?.mcpSignals() ?? new NodeSignals(),
       sessionIds: new McpSessionIds(cipher),
+      sharedLimits: deps.exchange?.counts.tool,
       onCall,
     },
     connect: deps.connect,

@@ -284,8 +284,10 @@ const TABLE = [
         'cluster_lost_answers_total',
         'cluster_links_refused_total',
         'cluster_pushed_rows_dropped_total',
+        'cluster_limit_counts_left_out_total',
       ]),
       panel('Calls between nodes', ['cluster_calls_total']),
+      panel('Keys near a limit, told to other nodes', ['cluster_limit_keys'], { perNode: true }),
     ],
   },
   {

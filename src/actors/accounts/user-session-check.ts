@@ -18,6 +18,7 @@ import {
   type SessionKind,
   TOUCH_INTERVAL_MS,
 } from '../../domain/sessions.ts';
+import type { SharedCounts } from '../limits/shared-counts.ts';
 import type { Turn } from '../runtime/actor.ts';
 import { findById, withRecord } from './id-list.ts';
 import { endOf } from './session-expiry.ts';
@@ -43,7 +44,12 @@ export interface AuthenticateSession {
   readonly audience?: string | null;
   /** Of a contact sync token: whom its sender says to be, as it was sent. */
   readonly username?: string | undefined;
+  /** Other nodes of a cluster count too; absent: they do not. */
+  readonly shared?: AccountCounts | undefined;
 }
+
+/** Counts of other nodes that a session is charged for. */
+export type AccountCounts = Readonly<Record<'session' | 'user' | 'sessionKey', SharedCounts>>;
 
 /** Is the session alive? A question that is no use of it: a page that is merely open does not keep it from idling. */
 export interface CheckSession {
@@ -113,7 +119,9 @@ export function authenticateSession(
   if (context === undefined || (context.grant?.audience ?? null) !== (command.audience ?? null))
     return undefined;
   const result =
-    command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);
+    command.charge === undefined
+      ? undefined
+      : charged(volatile, use, context, command.charge, command.shared, turn);
   return {
     session: context,
     hash: session.hash,
@@ -218,6 +226,7 @@ function charged(
   use: Use,
   session: SessionContext,
   { scope, cost }: NonNullable<AuthenticateSession['charge']>,
+  shared: AccountCounts | undefined,
   { settings, nowMs }: Turn,
 ): QuotaResult | undefined {
   const windowSeconds = settings.get('RateLimitWindowSeconds');
@@ -226,36 +235,53 @@ function charged(
   if (scope !== 'p') {
     const quota = settings.get('SessionApiRPSLimit') * windowSeconds;
     const quotaOfUser = settings.get('UserApiRPSLimit') * windowSeconds;
-    return chargedSession(volatile, use, quota, quotaOfUser, resetSeconds, cost);
+    const charge = { quota, quotaOfUser, resetSeconds, cost, userId: session.userId };
+    return chargedSession(volatile, use, charge, shared);
   }
   const quota = settings.get('PubKeyApiRPSLimit') * windowSeconds;
   if (quota === 0) return undefined;
-  const name = unprovenKeyOf(session) ?? '';
+  const name = unprovenKeyOf(session) ?? session.userId;
   const used = (volatile.usedByKey?.get(name) ?? 0) + cost;
-  const result = judge('p', quota, used, resetSeconds, cost);
+  const { window } = volatile;
+  const others = shared?.sessionKey.others(name, window) ?? 0;
+  const result = judge('p', quota, used + others, resetSeconds, cost);
   volatile.usedByKey ??= new Map();
-  if (result.allowed) volatile.usedByKey.set(name, used);
+  if (!result.allowed) return result;
+  volatile.usedByKey.set(name, used);
+  shared?.sessionKey.note(name, window, used, quota);
   return result;
+}
+
+interface SessionCharge {
+  /** Of the session and of its user; 0: none. */
+  readonly quota: number;
+  readonly quotaOfUser: number;
+  readonly resetSeconds: number;
+  readonly cost: number;
+  readonly userId: string;
 }
 
 /** The session's window and its user's: the tighter one decides and is shown, a refusal counts in neither. */
 function chargedSession(
   volatile: UserVolatile,
   use: Use,
-  quota: number,
-  quotaOfUser: number,
-  resetSeconds: number,
-  cost: number,
+  { quota, quotaOfUser, resetSeconds, cost, userId }: SessionCharge,
+  shared: AccountCounts | undefined,
 ): QuotaResult | undefined {
   if (quota === 0 && quotaOfUser === 0) return undefined;
-  const left = quota === 0 ? Number.POSITIVE_INFINITY : quota - use.used;
-  const byUser = quotaOfUser > 0 && quotaOfUser - volatile.used < left;
+  const { window } = volatile;
+  const used = use.used + (shared?.session.others(use.id, window) ?? 0);
+  const usedByUser = volatile.used + (shared?.user.others(userId, window) ?? 0);
+  const left = quota === 0 ? Number.POSITIVE_INFINITY : quota - used;
+  const byUser = quotaOfUser > 0 && quotaOfUser - usedByUser < left;
   const result = byUser
-    ? judge('s', quotaOfUser, volatile.used + cost, resetSeconds, cost)
-    : judge('s', quota, use.used + cost, resetSeconds, cost);
+    ? judge('s', quotaOfUser, usedByUser + cost, resetSeconds, cost)
+    : judge('s', quota, used + cost, resetSeconds, cost);
   if (!result.allowed) return result;
   use.used += cost;
   volatile.used += cost;
+  if (quota > 0) shared?.session.note(use.id, window, use.used, quota);
+  if (quotaOfUser > 0) shared?.user.note(userId, window, volatile.used, quotaOfUser);
   return result;
 }
 

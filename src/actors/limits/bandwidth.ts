@@ -40,6 +40,7 @@ interface Person {
 
 export class FairBucket {
   readonly #bytesPerSecond: () => number;
+  readonly #onPersons: (persons: number) => void;
   readonly #accounts = new Map<Debtor, Account>();
   /** Those with a stream: the last one that leaves takes the person along. */
   readonly #persons = new Map<string, Person>();
@@ -47,9 +48,17 @@ export class FairBucket {
   #savedBytes: number;
   #lastMs: number;
 
-  /** `bytesPerSecond` is asked at every use; 0 means that nothing is limited. */
-  constructor(bytesPerSecond: () => number, nowMs: number) {
+  /**
+   * `bytesPerSecond` is asked at every use; 0 means that nothing is limited. `onPersons` is called when the number of
+   * persons with a stream has changed.
+   */
+  constructor(
+    bytesPerSecond: () => number,
+    nowMs: number,
+    onPersons: (persons: number) => void = () => undefined,
+  ) {
     this.#bytesPerSecond = bytesPerSecond;
+    this.#onPersons = onPersons;
     this.#savedBytes = this.#worthOf(IDLE_SAVINGS_MS);
     this.#lastMs = nowMs;
   }
@@ -57,12 +66,10 @@ export class FairBucket {
   /** `personName` says who shares one part of the quota. */
   join(debtor: Debtor, personName: string, nowMs: number): void {
     this.#refill(nowMs);
-    const person = this.#persons.get(personName) ?? {
-      name: personName,
-      accounts: new Set<Account>(),
-      shareBytes: 0,
-    };
+    const known = this.#persons.get(personName);
+    const person = known ?? { name: personName, accounts: new Set<Account>(), shareBytes: 0 };
     this.#persons.set(personName, person);
+    if (known === undefined) this.#onPersons(this.#persons.size);
     const account = { debtor, person, owedBytes: 0, creditBytes: 0, usedBytes: 0 };
     person.accounts.add(account);
     this.#accounts.set(debtor, account);
@@ -78,7 +85,9 @@ export class FairBucket {
     if (owedBytes > 0) this.#waiting -= 1;
     this.#accounts.delete(debtor);
     person.accounts.delete(account);
-    if (person.accounts.size === 0) this.#persons.delete(person.name);
+    if (person.accounts.size > 0) return;
+    this.#persons.delete(person.name);
+    this.#onPersons(this.#persons.size);
   }
 
   /** Adds to what a stream owes. True: it is paid at once. False: `clear` follows from a later turn. */
@@ -122,6 +131,11 @@ export class FairBucket {
         if (this.#pay(account, parts[index] ?? 0)) clear.push(account.debtor);
     }
     return clear;
+  }
+
+  /** What is given to the streams now; 0: they are not limited. */
+  get bytesPerSecond(): number {
+    return this.#bytesPerSecond();
   }
 
   /** Streams that owe. */

@@ -2,6 +2,7 @@
 import { SILENT_LIFE_SECONDS } from '../../domain/limits/bounds.ts';
 import { type Network, networksOf } from '../../domain/limits/networks.ts';
 import { AddressCounters, ipv4Bits, NO_IPV4 } from './address-counters.ts';
+import type { SharedWindow } from './shared-counts.ts';
 
 export interface CallerAddress {
   /** Canonical text. */
@@ -110,7 +111,7 @@ export class ConnectionOpens {
 
 /**
  * One charge of a caller of several networks. Each has a limit and the tightest decides; a refusal counts in none.
- * Returns what is left after it, negative for a refusal.
+ * `shared`: other nodes count too. Returns what is left after it, negative for a refusal.
  */
 export function chargeNetworks(
   counters: AddressCounters,
@@ -118,14 +119,19 @@ export function chargeNetworks(
   cost: number,
   limitOf: (name: string, shares: number) => number,
   newSlot: () => boolean,
+  shared?: SharedWindow,
 ): number {
   let left = Number.POSITIVE_INFINITY;
   const counts = networks.map(({ name, shares }) => {
     const key = counters.get(name) === undefined && !newSlot() ? sharedKey(name, shares) : name;
     const used = counters.get(key) ?? 0;
-    left = Math.min(left, limitOf(name, shares) - used - cost);
-    return { key, used };
+    const limit = limitOf(name, shares);
+    left = Math.min(left, limit - used - (shared?.others(key) ?? 0) - cost);
+    return { key, used, limit };
   });
-  for (const { key, used } of counts) counters.set(key, left >= 0 ? used + cost : used);
+  for (const { key, used, limit } of counts) {
+    counters.set(key, left >= 0 ? used + cost : used);
+    if (left >= 0) shared?.note(key, used + cost, limit);
+  }
   return left;
 }

@@ -20,7 +20,9 @@ import {
   chargeNetworks,
   sharedKey,
 } from './limiter-keys.ts';
+import type { LimitExchange } from './limit-exchange.ts';
 import { type Budgets, openBudgets } from './network-budgets.ts';
+import { SharedWindow } from './shared-counts.ts';
 import { KeyWindow } from './unknown-keys.ts';
 
 /** Keys of all scopes in one window; further callers are counted by address alone. */
@@ -35,6 +37,8 @@ interface LimiterOptions {
   readonly connectionsOpen: () => number;
   /** `LIMITER_KEYS_MAX` unless given. */
   readonly keysMax?: number;
+  /** Other nodes of a cluster count too. */
+  readonly exchange?: LimitExchange | undefined;
 }
 
 /** Of a public key. */
@@ -47,6 +51,7 @@ export class Limiter {
   readonly #settings: SettingsReader;
   readonly #connectionsOpen: () => number;
   readonly #keysMax: number;
+  readonly #exchange: LimitExchange | undefined;
   readonly #networks = new CallerNetworks();
   readonly #opens: ConnectionOpens;
   /** What is counted by network outside the scopes. */
@@ -60,6 +65,7 @@ export class Limiter {
   #keys = 0;
   #connections = new AddressCounters();
   #addresses = new AddressCounters();
+  #sharedAddresses: SharedWindow | undefined;
   #publicKeys = { p: new KeyWindow(), m: new KeyWindow() };
 
   constructor(options: LimiterOptions) {
@@ -67,7 +73,8 @@ export class Limiter {
     this.#connectionsOpen = options.connectionsOpen;
     this.#keysMax = options.keysMax ?? LIMITER_KEYS_MAX;
     this.#opens = new ConnectionOpens(this.#keysMax);
-    this.budgets = openBudgets(options.settings, this.#networks, this.#counters, this.#keysMax);
+    this.#exchange = options.exchange;
+    this.budgets = openBudgets(options, this.#networks, this.#counters, this.#keysMax);
   }
 
   /** A connection was accepted from this address. It is among those that are open in the process. */
@@ -117,7 +124,8 @@ export class Limiter {
     const wide = this.#networks.wideOf(address);
     if (wide !== undefined) {
       const shareOf = (_name: string, shares: number) => quota * shares;
-      const left = chargeNetworks(this.#addresses, wide, cost, shareOf, this.#newSlot);
+      const shared = this.#sharedAddresses;
+      const left = chargeNetworks(this.#addresses, wide, cost, shareOf, this.#newSlot, shared);
       return this.#result('i', quota, left, cost, quota, nowMs);
     }
     const full = this.#keys >= this.#keysMax && this.#addresses.get(address) === undefined;
@@ -149,7 +157,7 @@ export class Limiter {
     const overloaded = left < 0 && ownLeft >= 0 && provable && !this.#isShadow(scope);
     if (!overloaded || this.budgets.proofs.charge(address, nowMs)?.allowed === false)
       return this.#result(scope, quota, left, cost, quota, nowMs);
-    keys.chargeOwn(publicKey, network, cost);
+    keys.chargeOwn(publicKey, network, cost, quota);
     const resetSeconds = this.#secondsLeft(nowMs);
     return { allowed: true, scope, quota, remaining: ownLeft, resetSeconds, needsProof: true };
   }
@@ -202,9 +210,13 @@ export class Limiter {
       this.#counters.c.untracked += 1;
       return undefined;
     }
-    const left = limit - (before ?? 0) - cost;
-    if (left >= 0) counters.set(key, (before ?? 0) + cost);
-    else if (before === undefined) counters.set(key, 0);
+    const shared = scope === 'i' ? this.#sharedAddresses : undefined;
+    const used = (before ?? 0) + cost;
+    const left = limit - used - (shared?.others(key) ?? 0);
+    if (left >= 0) {
+      counters.set(key, used);
+      shared?.note(key, used, limit);
+    } else if (before === undefined) counters.set(key, 0);
     return this.#result(scope, quota, left, cost, limit, nowMs);
   }
 
@@ -269,6 +281,11 @@ export class Limiter {
     this.#keys = 0;
     this.#connections = new AddressCounters();
     this.#addresses = new AddressCounters();
-    this.#publicKeys = { p: new KeyWindow(), m: new KeyWindow() };
+    const counts = this.#exchange?.counts;
+    this.#sharedAddresses = counts && new SharedWindow(counts.address, window);
+    this.#publicKeys = {
+      p: new KeyWindow(counts && new SharedWindow(counts.publicKey, window)),
+      m: new KeyWindow(counts && new SharedWindow(counts.mcpLogin, window)),
+    };
   }
 }

@@ -7,7 +7,9 @@ import { type QuotaResult, secondsToReset, windowIndex } from '../../domain/limi
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
+import type { LimitExchange } from './limit-exchange.ts';
 import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
+import { type SharedCounts, SharedWindow } from './shared-counts.ts';
 
 interface NetworkBudgetOptions {
   /** Windows start at Unix multiples of it: those of 86,400 s are days in UTC. */
@@ -20,6 +22,8 @@ interface NetworkBudgetOptions {
   readonly keysMax: number;
   readonly networks: CallerNetworks;
   readonly counters: ScopeCounters;
+  /** Other nodes count too. */
+  readonly shared?: SharedCounts | undefined;
 }
 
 class NetworkBudget {
@@ -27,6 +31,7 @@ class NetworkBudget {
   #window = -1;
   #used = new Map<string, number>();
   #usedInAll = 0;
+  #shared: SharedWindow | undefined;
 
   constructor(options: NetworkBudgetOptions) {
     this.#options = options;
@@ -49,8 +54,11 @@ class NetworkBudget {
     if (quota === 0) return undefined;
     this.#moveOn(nowMs);
     let left = inAll - this.#usedInAll;
-    for (const network of networks.of(address))
-      left = Math.min(left, quota * network.shares - (this.#used.get(this.#keyOf(network)) ?? 0));
+    for (const network of networks.of(address)) {
+      const key = this.#keyOf(network);
+      const used = (this.#used.get(key) ?? 0) + (this.#shared?.others(key) ?? 0);
+      left = Math.min(left, quota * network.shares - used);
+    }
     const allowed = left > 0;
     const remaining = Math.min(quota, allowed ? left - 1 : 0);
     return { allowed, scope: 'i', quota, remaining, resetSeconds: secondsToReset(nowMs, windowSeconds) };
@@ -65,7 +73,9 @@ class NetworkBudget {
     this.#usedInAll += change;
     for (const network of this.#options.networks.of(address)) {
       const key = this.#keyOf(network);
-      this.#used.set(key, Math.max(0, (this.#used.get(key) ?? 0) + change));
+      const used = Math.max(0, (this.#used.get(key) ?? 0) + change);
+      this.#used.set(key, used);
+      this.#shared?.note(key, used, this.#options.perShare() * network.shares);
     }
   }
 
@@ -79,6 +89,8 @@ class NetworkBudget {
     this.#window = window;
     this.#used = new Map();
     this.#usedInAll = 0;
+    const { shared } = this.#options;
+    this.#shared = shared && new SharedWindow(shared, window);
   }
 }
 
@@ -95,7 +107,7 @@ export interface Budgets {
 }
 
 export function openBudgets(
-  settings: SettingsReader,
+  { settings, exchange }: { readonly settings: SettingsReader; readonly exchange?: LimitExchange | undefined },
   networks: CallerNetworks,
   counters: LimiterCounters,
   keysMax: number,
@@ -107,6 +119,7 @@ export function openBudgets(
       counters: counters.unknownKey,
       windowSeconds: MINUTE_MS / SECOND_MS,
       perShare: () => settings.get('UnknownKeyFailuresPerMinute'),
+      shared: exchange?.counts.unknownKey,
     }),
     proofs: new NetworkBudget({
       ...shared,
@@ -120,6 +133,7 @@ export function openBudgets(
       counters: counters.signUp,
       windowSeconds: DAY_MS / SECOND_MS,
       perShare: () => settings.get('SignUpsPerNetworkPerDay'),
+      shared: exchange?.counts.signUp,
     }),
   };
 }

@@ -3,6 +3,8 @@
  * at ten times it, so that one network cannot lock out the owner of a key.
  */
 
+import type { SharedWindow } from './shared-counts.ts';
+
 /** All networks together may use a public key so many times its quota. */
 const BARE_KEY_FACTOR = 10;
 
@@ -23,6 +25,12 @@ interface KeyCharge {
 
 export class KeyWindow {
   readonly #uses = new Map<string, KeyUse>();
+  readonly #shared: SharedWindow | undefined;
+
+  /** `shared`: other nodes count too. */
+  constructor(shared?: SharedWindow) {
+    this.#shared = shared;
+  }
 
   /** Undefined when there was no room for a counter. */
   charge(
@@ -38,17 +46,25 @@ export class KeyWindow {
     if (before === undefined && !newSlot()) return undefined;
     const used = (before ?? 0) + cost;
     const bare = use.bare + cost;
-    const ownLeft = quota - used;
-    const left = Math.min(ownLeft, quota * BARE_KEY_FACTOR - bare);
-    if (left >= 0) use.bare = bare;
+    const quotaOfAll = quota * BARE_KEY_FACTOR;
+    const shared = this.#shared;
+    const ownLeft = quota - used - (shared?.others(nameOf(publicKey, network)) ?? 0);
+    const left = Math.min(ownLeft, quotaOfAll - bare - (shared?.others(publicKey) ?? 0));
     note(use, network, left >= 0 ? used : (before ?? 0));
+    if (left < 0) return { left, ownLeft };
+    use.bare = bare;
+    shared?.note(nameOf(publicKey, network), used, quota);
+    shared?.note(publicKey, bare, quotaOfAll);
     return { left, ownLeft };
   }
 
   /** A charge that counts for the network alone: all together are over their share, and the caller may prove the key. */
-  chargeOwn(publicKey: string, network: string, cost: number): void {
+  chargeOwn(publicKey: string, network: string, cost: number, quota: number): void {
     const use = this.#uses.get(publicKey);
-    if (use !== undefined) note(use, network, (usedBy(use, network) ?? 0) + cost);
+    if (use === undefined) return;
+    const used = (usedBy(use, network) ?? 0) + cost;
+    note(use, network, used);
+    this.#shared?.note(nameOf(publicKey, network), used, quota);
   }
 
   #newKey(publicKey: string, network: string, newSlot: () => boolean): KeyUse | undefined {
@@ -57,6 +73,11 @@ export class KeyWindow {
     this.#uses.set(publicKey, use);
     return use;
   }
+}
+
+/** Of a key and a network, among the names of keys. */
+function nameOf(publicKey: string, network: string): string {
+  return `${publicKey} ${network}`;
 }
 
 function usedBy(use: KeyUse, network: string): number | undefined {

@@ -1,7 +1,9 @@
 /** Keeps links to the other nodes of the cluster, and what the table of nodes says of them. */
+import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
+import type { LimitLinks } from '../../io/cluster/limit-links.ts';
 import { NodeFollower } from '../../io/cluster/node-follower.ts';
 import type { NodeRecord } from '../../io/cluster/node-table.ts';
 import type { DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';
@@ -18,6 +20,8 @@ export interface KnownNodes extends ClusterNode {
   readonly watch: NodeWatch;
   readonly work: OwnedWork;
   readonly refusals: DatabaseRefusals;
+  readonly exchange: LimitExchange;
+  readonly limits: LimitLinks;
   readonly name: string;
   readonly leaseMs: number;
   /** Of the others that are in or near, as of the last reading. */

@@ -6,6 +6,7 @@ import { app } from '../../actors/apps/app.ts';
 import { Departure } from '../../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../../actors/gateway-actors.ts';
 import { KINDS } from '../../actors/kinds.ts';
+import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import { atOwner, createRoutedSystem, ownerUnavailable, type Place } from '../../actors/routed-system.ts';
 import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
 import { NotOwner } from '../../actors/runtime/not-owner.ts';
@@ -23,6 +24,7 @@ import { AdminNodes } from '../../io/admin/nodes.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../../io/cluster/actor-calls.ts';
 import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../../io/cluster/audit.ts';
 import { linkKeys } from '../../io/cluster/handshake.ts';
+import { LIMIT_VERBS } from '../../io/cluster/limit-links.ts';
 import { createLinkLog } from '../../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
 import { markEnd } from '../../io/cluster/node-folder.ts';
@@ -45,6 +47,7 @@ import {
   webhookVerbs,
 } from '../../io/webhooks/owner-work.ts';
 import { secretsOf } from './commands.ts';
+import { linkLimits } from './limits.ts';
 import { followNodes, type KnownNodes, NOTHING_READ, openLinks } from './nodes.ts';
 import { OwnedWork } from './owned-work.ts';
 import { startUpkeep } from './replica.ts';
@@ -92,6 +95,7 @@ interface ClusterOptions {
   /** Of the log, as the start has found it. */
   readonly head: Head;
   readonly refusals: DatabaseRefusals;
+  readonly exchange: LimitExchange;
   readonly log: Log;
   readonly observer: NodeDurations | undefined;
   readonly onFatal: (error: Error) => void;
@@ -125,10 +129,10 @@ export async function openCluster(
   cluster: ClusterConfiguration,
   options: ClusterOptions,
 ): Promise<OpenedCluster> {
-  const { configuration, version, journal, settings, log, observer, refusals } = options;
+  const { configuration, version, journal, settings, log, observer, refusals, exchange } = options;
   const holder = createHolder();
   const { departure } = holder;
-  const links = createLinks(cluster, holder, { version, logId: options.head.logId, log });
+  const links = createLinks(cluster, holder, options);
   const address = await listenForNodes(links, cluster);
   const leaseMs = cluster.leaseMilliseconds;
   const self = { address, version, configHash: agreementOf(configuration) };
@@ -159,7 +163,9 @@ export async function openCluster(
   const { name } = cluster;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log, monotonicMs });
   const work = new OwnedWork(parts.view);
-  const known = { ...parts, ...NOTHING_READ, links, pgLog, watch, refusals, work, name, leaseMs };
+  const limits = linkLimits(exchange, { ...parts, links });
+  const own = { links, pgLog, watch, refusals, exchange, limits, work, name, leaseMs };
+  const known = { ...parts, ...NOTHING_READ, ...own };
   const follower = followNodes(known);
   holder.onLink = () => follower.readNow();
   await parts.node.enter();
@@ -194,6 +200,7 @@ export async function openCluster(
     leave: (local) => departure.leave(local, () => parts.node.leave()),
     async close() {
       follower.stop();
+      limits.stop();
       await endUpkeep();
       parts.node.stop();
       await parts.replica.settled();
@@ -236,7 +243,7 @@ function createPgLog(
 function createLinks(
   cluster: ClusterConfiguration,
   holder: Holder,
-  { version, logId, log }: { readonly version: string; readonly logId: string; readonly log: Log },
+  { version, head, log, exchange }: Pick<ClusterOptions, 'version' | 'head' | 'log' | 'exchange'>,
 ): PeerLinks {
   const verb =
     (name: string) =>
@@ -255,7 +262,7 @@ function createLinks(
     self: () => ({
       node: holder.parts?.node.node ?? 0,
       incarnation: holder.parts?.node.incarnation ?? 0,
-      logId,
+      logId: head.logId,
       version,
     }),
     keys: linkKeys(cluster.secret),
@@ -269,14 +276,15 @@ function createLinks(
     },
     verbs: Object.fromEntries([
       ...[...ACTOR_VERBS, ...WEBHOOK_VERBS].map((name) => [name, held(verb(name))] as const),
-      ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS].map((name) => [name, verb(name)] as const),
+      ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS, ...LIMIT_VERBS].map((name) => [name, verb(name)] as const),
     ]),
     position: () => holder.parts?.replica.position ?? 0,
     observer: {
       ...linkLog,
       onOpened(peer, outgoing) {
         linkLog.onOpened(peer, outgoing);
-        if (!outgoing) holder.onLink();
+        if (outgoing) exchange.repeat();
+        else holder.onLink();
       },
     },
   });
@@ -307,7 +315,7 @@ function addressOf(text: string): HostPort {
 }
 
 function serve(local: RunningSystem, known: KnownNodes, holder: Holder, audit: ClusterAudit): GatewayActors {
-  const { view, links, replica, work } = known;
+  const { view, links, replica, limits, work } = known;
   work.followMembers(replica);
   const admit = () => {
     if (!view.admits) throw ownerUnavailable();
@@ -316,6 +324,7 @@ function serve(local: RunningSystem, known: KnownNodes, holder: Holder, audit: C
   holder.verbs = {
     ...actorVerbs({ local, kinds: KINDS, owns, admit }),
     ...audit.verbs(local.administration),
+    ...limits.verbs,
   };
   holder.open();
   const remote = new RemoteActors(links.call);

@@ -70,14 +70,27 @@ export class WindowCounter {
   #window = -1;
   #used = 0;
 
-  hit(scope: ScopeCode, rps: number, windowSeconds: number, nowMs: number, cost = 1): QuotaResult {
+  /** Counted in the window of the last hit. */
+  get used(): number {
+    return this.#used;
+  }
+
+  /** `others`: what counts in this window besides. */
+  hit(
+    scope: ScopeCode,
+    rps: number,
+    windowSeconds: number,
+    nowMs: number,
+    { cost = 1, others = 0 } = {},
+  ): QuotaResult {
     const window = windowIndex(nowMs, windowSeconds);
     if (window !== this.#window) {
       this.#window = window;
       this.#used = 0;
     }
     const quota = rps * windowSeconds;
-    const result = judge(scope, quota, this.#used + cost, secondsToReset(nowMs, windowSeconds), cost);
+    const used = this.#used + others + cost;
+    const result = judge(scope, quota, used, secondsToReset(nowMs, windowSeconds), cost);
     if (result.allowed) this.#used += cost;
     return result;
   }

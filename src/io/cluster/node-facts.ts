@@ -1,4 +1,5 @@
 /** The state of this node in its cluster, as health, metrics and the panel read it. */
+import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import type { ClusterReadings } from '../observability/cluster-metrics.ts';
 import type { DatabaseRefusals, NodeWatch } from './node-watch.ts';
@@ -36,6 +37,7 @@ interface NodeParts extends Pick<ClusterNode, 'node' | 'replica'> {
   readonly pgLog: PgLog;
   readonly watch: NodeWatch;
   readonly refusals: DatabaseRefusals;
+  readonly exchange: LimitExchange;
   readonly name: string;
   /** Old versions of the row that orders the log, as last read. */
   readonly headDeadRows: number;
@@ -84,7 +86,7 @@ export function clusterFacts(parts: NodeParts): ClusterFacts {
 }
 
 export function clusterReadings(parts: NodeParts): ClusterReadings {
-  const { node, replica, links, pgLog, watch, refusals, headDeadRows } = parts;
+  const { node, replica, links, pgLog, watch, refusals, exchange, headDeadRows } = parts;
   const { expelled, returned, resolved, renewals, renewalsSkipped } = node.counts;
   const { calls, rowsDropped, refused } = links.counts;
   return {
@@ -110,6 +112,8 @@ export function clusterReadings(parts: NodeParts): ClusterReadings {
       unreachable: calls.unreachable,
     },
     gatehouse_cluster_pushed_rows_dropped_total: rowsDropped,
+    gatehouse_cluster_limit_keys: exchange.figures.keys,
+    gatehouse_cluster_limit_counts_left_out_total: exchange.figures.leftOut,
     gatehouse_cluster_database_refusals_total: refusals.counts,
     gatehouse_cluster_clock_offset_seconds: pgLog.clock.offsetMs / 1000,
     gatehouse_cluster_out_for_clock: node.isClockOff ? 1 : 0,

@@ -167,7 +167,10 @@ export class PeerLinks implements Peers {
   };
 
   /** Calls a verb of every node that there is a link to. Resolves when each has answered or will not; never rejects. */
-  readonly callAll = (verb: string, ...args: readonly unknown[]): Promise<unknown> =>
+  readonly callAll = (
+    verb: string,
+    ...args: readonly unknown[]
+  ): Promise<PromiseSettledResult<RemoteReply | undefined>[]> =>
     Promise.allSettled([...this.#outgoing.values()].map(({ calls }) => calls?.call(verb, ...args)));
 
   async close(): Promise<void> {

@@ -3,6 +3,7 @@
  * Uploads are charged for bytes that arrived and pause until these are paid; downloads ask before they send.
  */
 import { type Debtor, FairBucket, TURN_MS } from '../../actors/limits/bandwidth.ts';
+import type { SharedBandwidth } from '../../actors/limits/shared-bandwidth.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { personOf, quotaKey, type StreamOwner } from './stream-owner.ts';
@@ -16,7 +17,6 @@ export const QUOTA_SETTING = {
   upload: 'FileUploadBytesPerSecond',
   part: 'FileV1UploadBytesPerSecond',
 } as const satisfies Record<Direction, string>;
-type QuotaSetting = (typeof QUOTA_SETTING)[Direction];
 
 /** Bytes of one request for bandwidth, in intervals: with two, no interval grants less than it received. */
 const ASK_INTERVALS = 2;
@@ -53,6 +53,8 @@ interface ThrottleOptions {
   /** Monotonic milliseconds. */
   readonly elapsed: Clock;
   readonly timer: ThrottleTimer;
+  /** Other nodes of a cluster have parts of the same quotas. */
+  readonly shared?: SharedBandwidth | undefined;
 }
 
 export interface ThrottleCounters {
@@ -86,8 +88,7 @@ export class Throttle {
   }
 
   open(direction: Direction, owner: StreamOwner): ThrottledStream {
-    const quota = { setting: QUOTA_SETTING[direction], bucketOf: () => this.#bucketOf(direction, owner) };
-    return new Stream(this.#host, quota, personOf(owner));
+    return new Stream(this.#host, () => this.#bucketOf(direction, owner), personOf(owner));
   }
 
   counters(): ThrottleCounters {
@@ -110,12 +111,20 @@ export class Throttle {
   }
 
   #bucketOf(direction: Direction, owner: StreamOwner): FairBucket {
-    const { settings, elapsed } = this.#options;
+    const { settings, elapsed, shared } = this.#options;
     const key = `${direction} ${quotaKey(settings.get('FileBandwidthKey'), owner)}`;
     let bucket = this.#buckets.get(key);
     if (bucket === undefined) {
       if (this.#buckets.size >= BUCKETS_MAX) this.#forgetUnused();
-      bucket = new FairBucket(() => settings.get(QUOTA_SETTING[direction]), elapsed());
+      const quota = () => settings.get(QUOTA_SETTING[direction]);
+      bucket =
+        shared === undefined
+          ? new FairBucket(quota, elapsed())
+          : new FairBucket(
+              () => quota() * shared.shareOf(key),
+              elapsed(),
+              (persons) => shared.note(key, persons),
+            );
       this.#buckets.set(key, bucket);
     }
     return bucket;
@@ -148,16 +157,10 @@ interface StreamHost {
   readonly onCharge: (sizeBytes: number, owing: boolean) => void;
 }
 
-/** Which quota a stream shares. */
-interface StreamQuota {
-  readonly setting: QuotaSetting;
-  /** By the current value of FileBandwidthKey. */
-  bucketOf(): FairBucket;
-}
-
 class Stream implements ThrottledStream, Debtor {
   readonly #host: StreamHost;
-  readonly #quota: StreamQuota;
+  /** The quota that it shares, by the current value of FileBandwidthKey. */
+  readonly #bucketOf: () => FairBucket;
   readonly #person: string;
   #key: string;
   #bucket: FairBucket;
@@ -166,12 +169,12 @@ class Stream implements ThrottledStream, Debtor {
   #left = false;
   #waiters: (() => void)[] = [];
 
-  constructor(host: StreamHost, quota: StreamQuota, person: string) {
+  constructor(host: StreamHost, bucketOf: () => FairBucket, person: string) {
     this.#host = host;
-    this.#quota = quota;
+    this.#bucketOf = bucketOf;
     this.#person = person;
     this.#key = host.settings.get('FileBandwidthKey');
-    this.#bucket = quota.bucketOf();
+    this.#bucket = bucketOf();
     this.#bucket.join(this, person, host.elapsed());
   }
 
@@ -202,8 +205,8 @@ class Stream implements ThrottledStream, Debtor {
   }
 
   ask(wantedBytes: number, go: (bytes: number) => void): void {
-    const quota = this.#host.settings.get(this.#quota.setting);
-    const bytes = Math.min(wantedBytes, askBytes(quota, this.#bucket.sharersOf(this)));
+    const { bytesPerSecond } = this.#bucket;
+    const bytes = Math.min(wantedBytes, askBytes(bytesPerSecond, this.#bucket.sharersOf(this)));
     this.onClear = () => {
       this.onClear = undefined;
       go(bytes);
@@ -227,7 +230,7 @@ class Stream implements ThrottledStream, Debtor {
     if (key === this.#key) return;
     this.#key = key;
     this.#bucket.leave(this, elapsed());
-    this.#bucket = this.#quota.bucketOf();
+    this.#bucket = this.#bucketOf();
     this.#bucket.join(this, this.#person, elapsed());
   }
 

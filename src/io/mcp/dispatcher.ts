@@ -1,4 +1,5 @@
 /** Dispatches the methods of /mcp. Answers are JSON-RPC texts. */
+import type { SharedCounts } from '../../actors/limits/shared-counts.ts';
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { StreamReply } from '../http/exchange/stream.ts';
@@ -46,6 +47,8 @@ export interface McpDeps {
   readonly listChanges: ListChanges;
   readonly signals: NodeSignals;
   readonly sessionIds: McpSessionIds;
+  /** Of tools, where other nodes count too. */
+  readonly sharedLimits?: SharedCounts | undefined;
   /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
 }

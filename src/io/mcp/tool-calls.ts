@@ -2,6 +2,7 @@
  * tools/call, prompts/get and resources/read: authorization, argument check, backend request, audit record. A refusal is a thrown
  * `GatewayError`, a failed backend -32000, and a backend's own error a result with `isError` (spec 7.1).
  */
+import type { SharedCounts } from '../../actors/limits/shared-counts.ts';
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
@@ -56,6 +57,8 @@ interface ToolCallOptions {
   readonly inFlight: CallsInFlight;
   readonly sessionIds: McpSessionIds;
   readonly onCall?: CallObserver | undefined;
+  /** Of tools, where other nodes count too. */
+  readonly sharedLimits?: SharedCounts | undefined;
 }
 
 export interface CallOptions extends ResultMembers {
@@ -69,7 +72,7 @@ type Answer = RpcReply | Promise<RpcReply>;
 
 export class ToolCalls {
   readonly #options: ToolCallOptions;
-  readonly #limits = new ToolLimits();
+  readonly #limits: ToolLimits;
   /** Unknown names, which callers may invent, are not labels of metrics. */
   readonly observe: CallObserver = (call) => {
     const { tools, resources, offers } = this.#options.catalog.current;
@@ -79,6 +82,7 @@ export class ToolCalls {
 
   constructor(options: ToolCallOptions) {
     this.#options = options;
+    this.#limits = new ToolLimits(options.sharedLimits);
   }
 
   /** Throws the refusal. */

@@ -2,6 +2,7 @@
  * The limit of a row (`rateLimit`), counted for each tool and user after authorization, in the window of all limits. The map
  * is dropped at the end of the window, so no sweep is needed.
  */
+import type { SharedCounts } from '../../actors/limits/shared-counts.ts';
 import { type QuotaResult, WindowCounter, windowIndex } from '../../domain/limits/quotas.ts';
 
 /** Pairs of tool and user in one window; those beyond share a counter. */
@@ -11,6 +12,12 @@ const SHARED = '';
 export class ToolLimits {
   #window = -1;
   #counters = new Map<string, WindowCounter>();
+  readonly #shared: SharedCounts | undefined;
+
+  /** `shared`: other nodes count too. */
+  constructor(shared?: SharedCounts) {
+    this.#shared = shared;
+  }
 
   hit(tool: string, userId: string, rps: number, windowSeconds: number, nowMs: number): QuotaResult {
     const window = windowIndex(nowMs, windowSeconds);
@@ -20,7 +27,10 @@ export class ToolLimits {
     }
     const key = `${tool} ${userId}`;
     const counter = this.#counters.get(key) ?? this.#add(key);
-    return counter.hit('s', rps, windowSeconds, nowMs);
+    const others = this.#shared?.others(key, window) ?? 0;
+    const result = counter.hit('s', rps, windowSeconds, nowMs, { others });
+    if (result.allowed) this.#shared?.note(key, window, counter.used, result.quota);
+    return result;
   }
 
   #add(key: string): WindowCounter {

@@ -76,6 +76,14 @@ export const CLUSTER_SAMPLED_METRICS = {
     'rows',
     'Rows that were not pushed to a node because its link was full; it reads them from the database.',
   ),
+  gatehouse_cluster_limit_keys: gauge(
+    'keys',
+    'Sessions, addresses, keys and so on that are near a limit, whose counts this node tells the others.',
+  ),
+  gatehouse_cluster_limit_counts_left_out_total: counter(
+    'counts',
+    'Counts near a limit that were not told or not taken because there were too many: they hold at their node alone.',
+  ),
   gatehouse_cluster_database_refusals_total: counter(
     'refusals',
     'Connections and statements that PostgreSQL refused, by the class of the SQLSTATE; 25: the server is read-only.',

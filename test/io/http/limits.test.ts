@@ -98,7 +98,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
       const quotaResult =
         charge === undefined
           ? undefined
-          : window.hit(charge.scope, rps, settings.get('RateLimitWindowSeconds'), time.nowMs, charge.cost);
+          : window.hit(charge.scope, rps, settings.get('RateLimitWindowSeconds'), time.nowMs, charge);
       return { session: BROWSER_SESSION, quotaResult };
     },
   };

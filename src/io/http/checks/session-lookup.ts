@@ -2,7 +2,11 @@
 
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../../actors/accounts/owners.ts';
 import { user } from '../../../actors/accounts/user.ts';
-import type { AuthenticateSession, CheckSession } from '../../../actors/accounts/user-session-check.ts';
+import type {
+  AccountCounts,
+  AuthenticateSession,
+  CheckSession,
+} from '../../../actors/accounts/user-session-check.ts';
 import {
   type AppIndexEntry,
   isGrantValid,
@@ -32,6 +36,8 @@ interface SessionLookupOptions {
   readonly adminPublicKeys: ReadonlySet<string>;
   /** Roles of accounts; absent: none. */
   readonly staff?: { roleOf(userId: string): Role | undefined } | undefined;
+  /** Other nodes of a cluster count too. */
+  readonly shared?: AccountCounts | undefined;
   /** Called when a last use could not be written; the session stays valid, and the next use retries in a minute. */
   readonly onTouchFailed: (error: unknown) => void;
 }
@@ -74,7 +80,7 @@ function readOwner(actors: ActorSystem, kind: SessionKind, hash: string): Sessio
 }
 
 export function createSessionLookup(options: SessionLookupOptions): SessionLookup {
-  const { actors, clock, adminPublicKeys, onTouchFailed, staff } = options;
+  const { actors, clock, adminPublicKeys, onTouchFailed, staff, shared } = options;
   // A session never changes its owner, and the owner checks it every time: an entry cannot be stale.
   const owners: Record<SessionKind, Map<string, SessionOwner>> = {
     browser: new Map(),
@@ -99,6 +105,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
         charge,
         audience,
         username,
+        shared,
       };
       const authenticated = actors.now(user, userId, command);
       if (authenticated === undefined || !isAllowedByApp(actors, authenticated.session)) {
