@@ -8,6 +8,11 @@ export const GAPS: readonly Gap[] = [
     gap: 'The transport does not identify a connection. All connections of one address share a pool of N quotas, where N counts the connections that it opened in this window or already had, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. So it is with Node 20 and with glibc below 2.38; where the transport names the port of the peer (Node 22 and later with glibc 2.38), a connection has exactly one quota, and `r` is its true remainder. Behind a trusted proxy only the address scope counts.',
   },
   {
+    section: '8.1',
+    sentence: 'A request above it is answered with 429 and code 1002.',
+    gap: 'With `Cluster`, nodes tell each other within 100 ms what they counted. A caller that spreads over N nodes at a steady rate gets up to 1.06 of a quota of 1,500; in a burst within 100 ms, or while links between nodes are cut, up to N quotas ([cluster.md](cluster.md#limits)).',
+  },
+  {
     section: '6.2',
     sentence: 'The order of delivery is the order of ticks.',
     gap: 'Each event of a module waits 500 ms for events with older ticks from other modules (`EventReorderMilliseconds`; 0 gives the order of arrival at once). A later one is delivered next and counted.',

@@ -60,7 +60,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   'e2e-program': ['e2e/'],
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
-  'io-cluster': ['io/cluster/'],
+  'io-cluster': ['io/cluster/', 'io/limits/'],
   'io-files': ['io/files/'],
   'io-http': ['io/http/'],
   'io-mcp': [

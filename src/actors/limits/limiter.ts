@@ -7,6 +7,7 @@ import { type QuotaResult, SCOPE_SETTINGS, type ScopeCode, windowIndex } from '.
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { AddressCounters } from './address-counters.ts';
+import type { LimitExchange } from './limit-exchange.ts';
 import {
   countDecision,
   countersOfAll,
@@ -20,7 +21,6 @@ import {
   chargeNetworks,
   sharedKey,
 } from './limiter-keys.ts';
-import type { LimitExchange } from './limit-exchange.ts';
 import { type Budgets, openBudgets } from './network-budgets.ts';
 import { SharedWindow } from './shared-counts.ts';
 import { KeyWindow } from './unknown-keys.ts';

@@ -6,8 +6,8 @@ import type { Network } from '../../domain/limits/networks.ts';
 import { type QuotaResult, secondsToReset, windowIndex } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
-import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
 import type { LimitExchange } from './limit-exchange.ts';
+import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
 import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
 import { type SharedCounts, SharedWindow } from './shared-counts.ts';
 
@@ -107,7 +107,10 @@ export interface Budgets {
 }
 
 export function openBudgets(
-  { settings, exchange }: { readonly settings: SettingsReader; readonly exchange?: LimitExchange | undefined },
+  {
+    settings,
+    exchange,
+  }: { readonly settings: SettingsReader; readonly exchange?: LimitExchange | undefined },
   networks: CallerNetworks,
   counters: LimiterCounters,
   keysMax: number,

@@ -3,7 +3,7 @@ import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
-import type { LimitLinks } from '../../io/cluster/limit-links.ts';
+import type { LimitLinks } from '../../io/limits/limit-links.ts';
 import { NodeFollower } from '../../io/cluster/node-follower.ts';
 import type { NodeRecord } from '../../io/cluster/node-table.ts';
 import type { DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';

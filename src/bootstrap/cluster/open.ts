@@ -24,7 +24,7 @@ import { AdminNodes } from '../../io/admin/nodes.ts';
 import { ACTOR_VERBS, actorVerbs, RemoteActors } from '../../io/cluster/actor-calls.ts';
 import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../../io/cluster/audit.ts';
 import { linkKeys } from '../../io/cluster/handshake.ts';
-import { LIMIT_VERBS } from '../../io/cluster/limit-links.ts';
+import { LIMIT_VERBS } from '../../io/limits/limit-links.ts';
 import { createLinkLog } from '../../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
 import { markEnd } from '../../io/cluster/node-folder.ts';
@@ -134,7 +134,7 @@ export async function openCluster(
   const { departure } = holder;
   const links = createLinks(cluster, holder, options);
   const address = await listenForNodes(links, cluster);
-  const leaseMs = cluster.leaseMilliseconds;
+  const { name, leaseMilliseconds: leaseMs } = cluster;
   const self = { address, version, configHash: agreementOf(configuration) };
   const secrets = secretsOf(cluster);
   const { dataPath } = configuration;
@@ -154,13 +154,12 @@ export async function openCluster(
     clock: Date.now,
     monotonicMs,
     leaseMs,
-    name: cluster.name,
+    name,
     ...(observer === undefined ? {} : { observer }),
     firstSeq: randomInt(FIRST_SEQ_MAX),
     onFatal,
   });
   holder.parts = parts;
-  const { name } = cluster;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log, monotonicMs });
   const work = new OwnedWork(parts.view);
   const limits = linkLimits(exchange, { ...parts, links });
@@ -276,7 +275,9 @@ function createLinks(
     },
     verbs: Object.fromEntries([
       ...[...ACTOR_VERBS, ...WEBHOOK_VERBS].map((name) => [name, held(verb(name))] as const),
-      ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS, ...LIMIT_VERBS].map((name) => [name, verb(name)] as const),
+      ...[...NODE_VERBS, ...MCP_VERBS, ...AUDIT_VERBS, ...LIMIT_VERBS].map(
+        (name) => [name, verb(name)] as const,
+      ),
     ]),
     position: () => holder.parts?.replica.position ?? 0,
     observer: {

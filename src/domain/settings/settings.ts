@@ -96,8 +96,14 @@ export const SETTINGS = {
     86_400,
     'Key changes need a login at most this old. 0 turns the rule off.',
   ),
-  ConnectionsMax: count(49, 10_000, 10, 1_000_000, 'Open connections of the public listener.'),
-  SseStreamsPerSession: count(50, 8, 1, 100, 'Event streams of one session; the oldest gives way.'),
+  ConnectionsMax: count(49, 10_000, 10, 1_000_000, 'Open connections of the public listener of this node.'),
+  SseStreamsPerSession: count(
+    50,
+    8,
+    1,
+    100,
+    'Event streams of one session at this node; the oldest gives way.',
+  ),
   FileMaxSizeBytes: ofFiles('The largest upload. It cannot exceed 100 MiB.', {
     id: 51,
     type: 'number',
@@ -172,7 +178,7 @@ export const SETTINGS = {
     60,
     0,
     10_000,
-    'Refusals without an account that enter the audit log one by one; further ones are counted.',
+    'Refusals at this node without an account that enter the audit log one by one; further ones are counted.',
   ),
   EventReorderMilliseconds: {
     id: 64,
@@ -202,7 +208,7 @@ export const SETTINGS = {
     summary:
       'Which streams share a quota of file bytes per second: those with the same text. {user} and {address} (IPv6: its /64) are filled in, so {user} gives every user a quota of their own. Within a quota users share evenly, then the streams of each.',
   },
-  SseStreamsPerAddress: count(67, 500, 1, 1_000_000, 'Event streams of one address.'),
+  SseStreamsPerAddress: count(67, 500, 1, 1_000_000, 'Event streams of one address at this node.'),
   SseStreamsMax: count(
     68,
     8_000,

@@ -93,7 +93,10 @@ async function bandwidth(t: Test, { nodes }: Nodes): Promise<void> {
       const path = `/auth/v2/file/create_draft?fileName=a.bin&fileSize=${BODY_BYTES}`;
       const headers = { Cookie: people[at]?.cookie ?? '' };
       const { json } = expectOk('draft', await request(`${url}${path}`, { method: 'POST', headers }));
-      return { url: `${url}/auth/v2/file/stream_upload/${String(json['result']).replace(/:.*/, '')}`, headers };
+      return {
+        url: `${url}/auth/v2/file/stream_upload/${String(json['result']).replace(/:.*/, '')}`,
+        headers,
+      };
     }),
   );
   const startedMs = performance.now();
@@ -118,7 +121,8 @@ async function slots(t: Test, { nodes }: Nodes): Promise<void> {
     const { cookie } = await signUp(url);
     return await initUpload({ url, cookie }, Buffer.from(`file ${index}`));
   };
-  for (let index = 0; index < UPLOAD_SESSIONS_MAX; index += 1) expectOk('upload', await open(index, at(index)));
+  for (let index = 0; index < UPLOAD_SESSIONS_MAX; index += 1)
+    expectOk('upload', await open(index, at(index)));
   for (const node of nodes) {
     const { status, json } = await open(UPLOAD_SESSIONS_MAX, node);
     t.same([status, json['error']?.['code']], [503, 1303], `one more at ${node.name}`);

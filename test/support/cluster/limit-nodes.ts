@@ -15,7 +15,7 @@ import { windowIndex } from '../../../src/domain/limits/quotas.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
 import { packFrame, unpackFrame } from '../../../src/io/cluster/frames.ts';
-import { LimitLinks } from '../../../src/io/cluster/limit-links.ts';
+import { LimitLinks } from '../../../src/io/limits/limit-links.ts';
 import { Throttle } from '../../../src/io/files/throttle.ts';
 import { ToolLimits } from '../../../src/io/mcp/tool-limits.ts';
 import { VirtualTime } from '../files/throttle.ts';
@@ -123,7 +123,7 @@ export class LimitNode {
     const { state, volatile } = this.#accounts[name];
     const sessionId = `${state.userId}${which}`;
     const command = {
-      ...{ type: 'enterSession', kind: 'browser', sessionId, hash: sessionId } as const,
+      ...({ type: 'enterSession', kind: 'browser', sessionId, hash: sessionId } as const),
       adminPublicKeys: NO_KEYS,
       charge: { scope, cost: 1 },
       shared: this.exchange.counts,
@@ -197,12 +197,17 @@ export class LimitNodes {
   /** Work of a node: of a paused one when it wakes, of a dead one never. */
   run(node: LimitNode, work: () => void): void {
     if (this.#nodes.get(node.number) !== node) return;
-    if (this.isPaused(node)) this.time.timer(node.pausedUntilMs - this.time.nowMs, () => this.run(node, work));
+    if (this.isPaused(node))
+      this.time.timer(node.pausedUntilMs - this.time.nowMs, () => this.run(node, work));
     else work();
   }
 
   /** Frames of one link arrive in order. */
-  async send(from: LimitNode, verb: string, args: readonly unknown[]): Promise<PromiseSettledResult<unknown>[]> {
+  async send(
+    from: LimitNode,
+    verb: string,
+    args: readonly unknown[],
+  ): Promise<PromiseSettledResult<unknown>[]> {
     const frame = packFrame(args).subarray(LENGTH_BYTES);
     for (const to of this.all) {
       if (to === from) continue;

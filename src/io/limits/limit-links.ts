@@ -3,7 +3,7 @@ import type { LimitExchange, LimitReport } from '../../actors/limits/limit-excha
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import type { Clock } from '../../domain/time.ts';
 import { numberOf, textOf } from '../verb-arguments.ts';
-import type { Verbs } from './rpc.ts';
+import type { Verbs } from '../cluster/rpc.ts';
 
 /** What is counted waits so long to be said, at most. */
 const REPORT_MS = 100;

@@ -4,7 +4,7 @@ import t from 'tap';
 import { LimitExchange, REPORT_COUNTS_MAX } from '../../../src/actors/limits/limit-exchange.ts';
 import { SHARED_KEYS_MAX } from '../../../src/actors/limits/shared-counts.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { LimitLinks } from '../../../src/io/cluster/limit-links.ts';
+import { LimitLinks } from '../../../src/io/limits/limit-links.ts';
 import {
   type LimitNode,
   LimitNodes,
@@ -101,23 +101,26 @@ function happen(nodes: LimitNodes, happening: Happening): void {
 }
 
 // covers C25
-t.test('limits over nodes: a key that spreads steadily gets at most 1.06 of its quota in a window', async (t) => {
-  let most = 0;
-  fc.assert(
-    fc.property(histories, (history) => {
-      for (const [key, count] of play(history)) {
-        most = Math.max(most, count / QUOTA);
-        if (count > SPREAD * QUOTA) throw new Error(`${key}: ${count}`);
-      }
-    }),
-    { ...runs(RUNS), endOnFailure: true },
-  );
-  t.comment(`at most ${most} quotas`);
-  for (const [key, count] of play({
-    ...{ rates: [300, 300, 300], offsetsMs: [0, 0, 0], hops: [1], happening: undefined },
-  }))
-    t.ok(count >= QUOTA && count <= SPREAD * QUOTA, `${key} at three times the quota: ${count}`);
-});
+t.test(
+  'limits over nodes: a key that spreads steadily gets at most 1.06 of its quota in a window',
+  async (t) => {
+    let most = 0;
+    fc.assert(
+      fc.property(histories, (history) => {
+        for (const [key, count] of play(history)) {
+          most = Math.max(most, count / QUOTA);
+          if (count > SPREAD * QUOTA) throw new Error(`${key}: ${count}`);
+        }
+      }),
+      { ...runs(RUNS), endOnFailure: true },
+    );
+    t.comment(`at most ${most} quotas`);
+    for (const [key, count] of play({
+      ...{ rates: [300, 300, 300], offsetsMs: [0, 0, 0], hops: [1], happening: undefined },
+    }))
+      t.ok(count >= QUOTA && count <= SPREAD * QUOTA, `${key} at three times the quota: ${count}`);
+  },
+);
 
 t.test('limits over nodes: callers who stay at their node get exactly the quota there', async (t) => {
   const nodes = new LimitNodes();
@@ -157,20 +160,23 @@ t.test('limits over nodes: what was used up at one node is refused at all after 
   }
 });
 
-t.test('limits over nodes: a node alone says nothing, and one that gets company says what it counts', async (t) => {
-  const nodes = new LimitNodes();
-  const a = nodes.start(1);
-  nodes.runFor(500);
-  t.equal(nodes.time.waiting, 0);
-  for (let count = 0; count < QUOTA / 2; count += 1) a.charges['address']?.();
-  t.equal(nodes.time.waiting, 0, 'no timer');
-  const b = nodes.start(2);
-  a.charges['address']?.();
-  nodes.runFor(200);
-  let got = 0;
-  while (b.charges['address']?.() === true) got += 1;
-  t.equal(got, QUOTA / 2 - 1);
-});
+t.test(
+  'limits over nodes: a node alone says nothing, and one that gets company says what it counts',
+  async (t) => {
+    const nodes = new LimitNodes();
+    const a = nodes.start(1);
+    nodes.runFor(500);
+    t.equal(nodes.time.waiting, 0);
+    for (let count = 0; count < QUOTA / 2; count += 1) a.charges['address']?.();
+    t.equal(nodes.time.waiting, 0, 'no timer');
+    const b = nodes.start(2);
+    a.charges['address']?.();
+    nodes.runFor(200);
+    let got = 0;
+    while (b.charges['address']?.() === true) got += 1;
+    t.equal(got, QUOTA / 2 - 1);
+  },
+);
 
 /** An exchange of two nodes whose reports are taken by hand. */
 function alone() {
@@ -194,7 +200,8 @@ t.test('limits over nodes: keys beyond the bound count at their node and are cou
   session.others('1', WINDOW);
   session.note('1', WINDOW, 9, 10);
   const first = exchange.report();
-  const said = (counts: typeof first.counts) => counts.reduce((sum, group) => sum + (group.length - 3) / 2, 0);
+  const said = (counts: typeof first.counts) =>
+    counts.reduce((sum, group) => sum + (group.length - 3) / 2, 0);
   t.equal(said(first.counts), REPORT_COUNTS_MAX);
   t.same(exchange.report().counts, [['session', WINDOW_SECONDS, WINDOW, '1', 9]], 'the rest comes next');
   t.same(exchange.report().counts, []);
@@ -204,25 +211,33 @@ t.test('limits over nodes: keys beyond the bound count at their node and are cou
   t.equal(taker.counts.address.others('10.7', WINDOW), 8 * 9);
 });
 
-t.test('limits over nodes: windows of another time or length, and limits of a newer program, are passed over', async (t) => {
-  const exchange = alone();
-  const { address } = exchange.counts;
-  const take = (seconds: number, window: number, used: number, limit = 'address') =>
-    exchange.take(2, '2', { isWhole: false, counts: [[limit, seconds, window, 'K', used]], bandwidth: [] }, START_MS);
-  take(WINDOW_SECONDS, WINDOW - 1, 1);
-  take(WINDOW_SECONDS, WINDOW + 2, 2);
-  take(WINDOW_SECONDS + 1, WINDOW, 3);
-  take(WINDOW_SECONDS, WINDOW, 4, 'constructor');
-  t.equal(address.others('K', WINDOW), 0);
-  take(WINDOW_SECONDS, WINDOW, 5);
-  take(WINDOW_SECONDS, WINDOW + 1, 6);
-  take(WINDOW_SECONDS, WINDOW, 7);
-  t.equal(address.others('K', WINDOW), 7, 'a count replaces the one before');
-  t.equal(address.others('K', WINDOW - 1), 0, 'a request that began in the window before');
-  t.equal(address.others('K', WINDOW), 7);
-  t.equal(address.others('K', WINDOW + 1), 6, 'of a node whose clock is ahead');
-  t.equal(address.others('K', WINDOW - 5), 0, 'a clock that was set back');
-});
+t.test(
+  'limits over nodes: windows of another time or length, and limits of a newer program, are passed over',
+  async (t) => {
+    const exchange = alone();
+    const { address } = exchange.counts;
+    const take = (seconds: number, window: number, used: number, limit = 'address') =>
+      exchange.take(
+        2,
+        '2',
+        { isWhole: false, counts: [[limit, seconds, window, 'K', used]], bandwidth: [] },
+        START_MS,
+      );
+    take(WINDOW_SECONDS, WINDOW - 1, 1);
+    take(WINDOW_SECONDS, WINDOW + 2, 2);
+    take(WINDOW_SECONDS + 1, WINDOW, 3);
+    take(WINDOW_SECONDS, WINDOW, 4, 'constructor');
+    t.equal(address.others('K', WINDOW), 0);
+    take(WINDOW_SECONDS, WINDOW, 5);
+    take(WINDOW_SECONDS, WINDOW + 1, 6);
+    take(WINDOW_SECONDS, WINDOW, 7);
+    t.equal(address.others('K', WINDOW), 7, 'a count replaces the one before');
+    t.equal(address.others('K', WINDOW - 1), 0, 'a request that began in the window before');
+    t.equal(address.others('K', WINDOW), 7);
+    t.equal(address.others('K', WINDOW + 1), 6, 'of a node whose clock is ahead');
+    t.equal(address.others('K', WINDOW - 5), 0, 'a clock that was set back');
+  },
+);
 
 t.test('limits over nodes: what a node may have missed is said again', async (t) => {
   const exchange = alone();
