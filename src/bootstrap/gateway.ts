@@ -105,11 +105,10 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const dashboard = new Dashboard(() => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const logId = cluster?.pgLog.logId;
-  const held = { modules, chatUrl, actors: () => actors, logId, exchange };
-  const files = await startFileTransport({ ...base, ...held });
+  const late = { actors: () => actors, cipher: () => cipher, site: () => site };
+  const files = await startFileTransport({ ...base, ...late, modules, chatUrl, logId, exchange });
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
-  const late = { actors: () => actors, cipher: () => cipher, site: () => site };
   const credentials = openUpstreamCredentials({ ...base, ...late, bounds });
   const opening = { ...base, ...calls, ownership: work, features, logId, upstreams: credentials.port };
   const { ports, accountEvents, codeSecret, eventLog } = openPorts(opening);

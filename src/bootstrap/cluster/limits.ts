@@ -4,8 +4,8 @@ import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import type { Members } from '../../actors/runtime/replication/members.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
-import { LimitLinks } from '../../io/limits/limit-links.ts';
 import type { PeerLinks } from '../../io/cluster/peers.ts';
+import { LimitLinks } from '../../io/limits/limit-links.ts';
 
 export function linkLimits(
   exchange: LimitExchange,

@@ -3,12 +3,12 @@ import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
-import type { LimitLinks } from '../../io/limits/limit-links.ts';
 import { NodeFollower } from '../../io/cluster/node-follower.ts';
 import type { NodeRecord } from '../../io/cluster/node-table.ts';
 import type { DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';
 import type { PeerLinks } from '../../io/cluster/peers.ts';
 import type { PgLog } from '../../io/cluster/pg-log.ts';
+import type { LimitLinks } from '../../io/limits/limit-links.ts';
 import type { OwnedWork } from './owned-work.ts';
 
 /** Until the table of nodes has been read. */

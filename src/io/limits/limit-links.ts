@@ -2,8 +2,8 @@
 import type { LimitExchange, LimitReport } from '../../actors/limits/limit-exchange.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import type { Clock } from '../../domain/time.ts';
-import { numberOf, textOf } from '../verb-arguments.ts';
 import type { Verbs } from '../cluster/rpc.ts';
+import { numberOf, textOf } from '../verb-arguments.ts';
 
 /** What is counted waits so long to be said, at most. */
 const REPORT_MS = 100;

@@ -134,7 +134,6 @@ async function testLimits(t: Test, postgres: Postgres): Promise<void> {
   const cluster = await startNodes({
     postgres,
     nodes: 3,
-    sharedFiles: true,
     // No node is to be out: a busy machine may hold up a renewal for longer than the default.
     cluster: { leaseMilliseconds: 10_000 },
     configuration: {

@@ -15,8 +15,8 @@ import { windowIndex } from '../../../src/domain/limits/quotas.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
 import { packFrame, unpackFrame } from '../../../src/io/cluster/frames.ts';
-import { LimitLinks } from '../../../src/io/limits/limit-links.ts';
 import { Throttle } from '../../../src/io/files/throttle.ts';
+import { LimitLinks } from '../../../src/io/limits/limit-links.ts';
 import { ToolLimits } from '../../../src/io/mcp/tool-limits.ts';
 import { VirtualTime } from '../files/throttle.ts';
 
