@@ -56,14 +56,17 @@ export class Bucket implements FileServer {
     return this.#conditions === ONCE;
   }
 
-  /** By a range: a connection that carried HEAD is not kept. An empty object has no range. */
+  /**
+   * By a range: a connection that carried HEAD is not kept. An empty object has no range. Some storages take 0 at the end of a
+   * range for none, and send everything.
+   */
   async sizeOf(path: string): Promise<number | undefined> {
-    const headers = { range: 'bytes=0-0' };
+    const headers = { range: 'bytes=0-1' };
     const answer = await this.#ask({ method: 'GET', path, headers });
     const { status } = answer;
     if (isMissing(answer)) return undefined;
     if (status === 416) return 0;
-    const size = Number(/^bytes 0-0\/(\d{1,15})$/.exec(answer.header('content-range'))?.[1] ?? Number.NaN);
+    const size = Number(/^bytes 0-[01]\/(\d{1,15})$/.exec(answer.header('content-range'))?.[1] ?? Number.NaN);
     if (status === 206 && !Number.isNaN(size)) return size;
     throw this.#client.refusal('GET', answer);
   }
