@@ -17,6 +17,8 @@ export interface FileTakeoverOptions {
   readonly postgres: Postgres;
   /** Files are in its bucket; in a folder that all nodes share unless given. */
   readonly objectStorage?: MemoryS3;
+  /** Where the files go from the folder that the nodes share; undefined: they stay there. */
+  readonly fileServer?: string | undefined;
   readonly seed: number;
   /** Nodes that are paused, one after the other. */
   readonly takeovers: number;
@@ -61,10 +63,10 @@ const RETRY_MS = 50;
 const HANG_MS = 120_000;
 
 export async function runFileTakeovers(options: FileTakeoverOptions): Promise<FileTakeoverReport> {
+  const { postgres, objectStorage, fileServer } = options;
   const nodes = await startNodes({
-    postgres: options.postgres,
-    nodes: NODES,
-    objectStorage: options.objectStorage,
+    ...{ postgres, nodes: NODES, objectStorage },
+    ...(fileServer === undefined ? {} : { fileServer }),
     configuration: { Settings: NO_FILE_LIMITS },
     cluster: { leaseMilliseconds: LEASE_MS },
   });

@@ -18,7 +18,9 @@ import { type DownloadCounters, Downloads } from '../io/files/download/downloads
 import { FileMetadataCache, type FileMetadataCacheCounters } from '../io/files/download/file-cache.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import { filePort } from '../io/files/storage/actor-port.ts';
+import { FileCalls } from '../io/files/storage/file-calls.ts';
 import { LocalStorage } from '../io/files/storage/local.ts';
+import { MarkerFolder, type Markers } from '../io/files/storage/marker-folder.ts';
 import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
 import { RemoteStorage } from '../io/files/storage/remote.ts';
 import { type Direction, QUOTA_SETTING, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
@@ -38,6 +40,7 @@ import type { Log } from '../io/observability/log.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
 import type { DraftDeps } from '../io/routes/files-v2.ts';
 import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
+import type { OpenedCluster } from './cluster/open.ts';
 import { folderFault, makeFolder } from './data-directory.ts';
 import { type FileServers, fileServersOf } from './storage/file-servers.ts';
 
@@ -62,10 +65,14 @@ interface FileTransportOptions {
   readonly log: Log;
   /** Of a cluster: id of its log. */
   readonly logId?: string | undefined;
+  /** Of a node: its folder is that of the other nodes. Always unless given. */
+  readonly sharesFiles?: () => boolean;
 }
 
 export interface FileTransport {
   readonly storage: FileStorage;
+  /** In the folder that nodes share, under the id of their log. */
+  markers(logId: string): Markers;
   /** Undefined without a chat module. */
   readonly chatFiles: ChatFiles | undefined;
   /** For the actor system. */
@@ -111,7 +118,8 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     queueMax: QUEUE_MAX,
     onFault: (message) => log.write('fileWorkerFault', { detail: message }),
   });
-  const storage = openStorage(options, folder, workers);
+  const calls = new FileCalls();
+  const storage = openStorage(options, { folder, workers, calls });
   const throttle = new Throttle({
     settings,
     elapsed: performance.now.bind(performance),
@@ -128,29 +136,17 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     textOf: (file) => textPreview(storage, file),
   });
   const fileCache = new FileMetadataCache(chatFiles);
-  const buffers = new SendBuffers();
-  const downloadsOf = (direction: Direction) =>
-    new Downloads({
-      storage,
-      buffers,
-      pace: (owner) => throttle.open(direction, owner),
-      proxy: configuration.sendfileBehind && {
-        prefix: configuration.sendfileBehind.prefix,
-        // nginx knows no quota that is shared by a person's downloads.
-        isUsed: () => settings.get(QUOTA_SETTING[direction]) === 0,
-      },
-      // Chunks and checksums are headers of v1, which a storage does not send.
-      mayRedirect: () => direction === 'download' && settings.get(QUOTA_SETTING[direction]) === 0,
-      onFault: (message, error) => log.write('downloadFailed', { detail: message, err: error }),
-    });
-  const v1 = downloadsOf('v1Download');
-  const v2 = downloadsOf('download');
+  const { v1, v2 } = openDownloads(options, storage, throttle);
   const servers = fileServersOf(storage, log);
   const uploads = new PartUploads({ storage, receiver, throttle });
   return {
     storage,
     chatFiles,
-    ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
+    markers: (logId) => new MarkerFolder(folder, logId, calls),
+    ports: {
+      files: filePort(storage, workers, options.sharesFiles),
+      ...(chatFiles === undefined ? {} : { chatFiles }),
+    },
     uploads,
     servers,
     recover: (node) => recover(options, { storage, servers }, node),
@@ -195,10 +191,42 @@ async function recover(
   if (report.uploads > 0 || report.partsSwept > 0) log.write('uploadsRecovered', report);
 }
 
-/** The same, once its file servers were found right. Rejects with the same errors. */
-export async function startFileTransport(options: FileTransportOptions): Promise<FileTransport> {
-  const files = openFileTransport(options);
+/** The senders of both versions, over the same buffers. */
+function openDownloads(
+  { configuration: { sendfileBehind }, settings, log }: FileTransportOptions,
+  storage: FileStorage,
+  throttle: Throttle,
+): { readonly v1: Downloads; readonly v2: Downloads } {
+  const buffers = new SendBuffers();
+  const open = (direction: Direction) =>
+    new Downloads({
+      storage,
+      buffers,
+      pace: (owner) => throttle.open(direction, owner),
+      proxy: sendfileBehind && {
+        prefix: sendfileBehind.prefix,
+        // nginx knows no quota that is shared by a person's downloads.
+        isUsed: () => settings.get(QUOTA_SETTING[direction]) === 0,
+      },
+      // Chunks and checksums are headers of v1, which a storage does not send.
+      mayRedirect: () => direction === 'download' && settings.get(QUOTA_SETTING[direction]) === 0,
+      onFault: (message, error) => log.write('downloadFailed', { detail: message, err: error }),
+    });
+  return { v1: open('v1Download'), v2: open('download') };
+}
+
+/**
+ * The same, once its file servers were found right; a node proves that the folder is that of the other nodes. Rejects with
+ * the same errors.
+ */
+export async function startFileTransport(
+  given: Omit<FileTransportOptions, 'sharesFiles'>,
+  cluster: Pick<OpenedCluster, 'sharesFiles' | 'shareFolder' | 'pgLog'> | undefined,
+): Promise<FileTransport> {
+  const files = openFileTransport({ ...given, ...(cluster && { sharesFiles: cluster.sharesFiles }) });
   await files.servers.enter();
+  // Into a bucket bytes go as they arrive: no folder is shared.
+  if (!areInBuckets(given.configuration)) cluster?.shareFolder(files.markers(cluster.pgLog.logId));
   return files;
 }
 
@@ -249,10 +277,15 @@ function storageFolder(configuration: Configuration): { readonly folder: string;
     : { folder: fileStagingPath, key: 'FileStagingPath' };
 }
 
+interface StorageParts {
+  readonly folder: string;
+  readonly workers: WorkerPort;
+  readonly calls: FileCalls;
+}
+
 function openStorage(
   { configuration, log, logId }: FileTransportOptions,
-  folder: string,
-  workers: WorkerPort,
+  { folder, workers, calls }: StorageParts,
 ): FileStorage {
   const { fileServers, sendfileBehind, cluster } = configuration;
   const isShared = cluster !== undefined;
@@ -261,8 +294,7 @@ function openStorage(
     elapsed: performance.now.bind(performance),
   };
   const deps = {
-    workers,
-    full,
+    ...{ workers, calls, full },
     onFault: (message: string) => log.write('storageFault', { detail: message }),
   };
   if (isRemote(configuration))

@@ -15,6 +15,7 @@ import { answerCommand } from '../io/admin/mcp-servers.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { bootId, markClosed, requireNoNode, settleLastRun } from '../io/cluster/node-folder.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
+import { MARKER_WAIT_MS } from '../io/files/storage/folder-proof.ts';
 import { httpLibrary } from '../io/http/listen/library.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
 import { createModuleClient } from '../io/modules/client.ts';
@@ -98,7 +99,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const cluster = await enterCluster({ opened, configuration, settings, metrics, exchange }, options);
   const base = { configuration, settings, log, ...catalogs, addresses, ownership: cluster?.view ?? OWNS_ALL };
   const work = cluster?.work ?? OWNS_ALL;
-  const features = () => featuresOf({ membersReadEvents: cluster?.work.membersReadEvents ?? true });
+  const features = () => featuresOf(cluster?.features());
   const workers = openWorkers(configuration, log);
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
@@ -106,7 +107,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const logId = cluster?.pgLog.logId;
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };
-  const files = await startFileTransport({ ...base, ...late, modules, chatUrl, logId, exchange });
+  const files = await startFileTransport({ ...base, ...late, modules, chatUrl, logId, exchange }, cluster);
   let delivery: WebhookDelivery | undefined;
   const calls = { workers, modules, files, chatUrl, actors: () => actors, webhooks: () => delivery };
   const credentials = openUpstreamCredentials({ ...base, ...late, bounds });
@@ -166,7 +167,11 @@ async function recoverFiles(
     return;
   }
   const node = { ownership: cluster.view, keepSinceMs: Date.now() - HOUR_MS };
-  files.recover(node).catch((error: unknown) => log.write('uploadsNotRecovered', { err: error }));
+  // Of a folder that is not that of the other nodes nothing is concluded.
+  const recovered = cluster.folderShared().then(() => files.recover(node));
+  recovered.catch((error: unknown) => log.write('uploadsNotRecovered', { err: error }));
+  // So the first requests find files served. A node with another folder serves the rest.
+  await Promise.race([cluster.folderShared(), wait(MARKER_WAIT_MS)]);
 }
 
 /** Of a cluster: work that has an owner moves with its partition. */

@@ -40,11 +40,19 @@ interface ListenerOptions {
   readonly notFound?: Services['notFound'];
 }
 
-/** Names of the parts with work or threads that stand still. */
-export function degradedParts({ workers, files }: Pick<HttpDeps, 'workers' | 'files'>): readonly string[] {
+/** Names of the parts with work or threads that stand still, and of the folder of files where it is not that of other nodes. */
+export function degradedParts({
+  workers,
+  files,
+  cluster,
+}: Pick<HttpDeps, 'workers' | 'files' | 'cluster'>): readonly string[] {
   const { workers: hashing, storage } = files.counters();
-  const stuck = { workers: workers.counters().stuck, files: hashing.stuck + storage.calls.stuck };
-  return Object.entries(stuck).flatMap(([name, count]) => (count > 0 ? [name] : []));
+  const stuck = {
+    workers: workers.counters().stuck > 0,
+    files: hashing.stuck + storage.calls.stuck > 0,
+    sharedFolder: cluster?.sharesFiles() === false,
+  };
+  return Object.entries(stuck).flatMap(([name, isStuck]) => (isStuck ? [name] : []));
 }
 
 /** Builds both route tables and what serves them once the ports are open. */

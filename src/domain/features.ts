@@ -22,7 +22,7 @@ export interface OfferedFeatures {
   readonly missing: ReadonlySet<Feature>;
 }
 
-interface FeatureFacts {
+export interface FeatureFacts {
   /** Every member of the cluster can apply rows with events; an older program would stop at them. */
   readonly membersReadEvents: boolean;
   /** The folder of files is that of the other nodes. */

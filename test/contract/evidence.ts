@@ -20,7 +20,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: 'Intro',
     sentence: 'a gateway for authentication and reverse proxying, placed in front of backend modules.',
-    gap: 'With `Cluster`, files need a place that all nodes reach ([cluster.md](cluster.md#files)).',
+    gap: 'With `Cluster`, files need a place that all nodes reach; uploads of accounts whose node has another folder are 503 with 1036 ([cluster.md](cluster.md#files)).',
   },
   {
     section: '2.7',

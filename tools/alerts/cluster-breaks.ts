@@ -112,6 +112,14 @@ export const CLUSTER_BREAKS: readonly Break[] = [
     },
   },
   {
+    title: 'the folder of files of one of two nodes is its own',
+    alerts: ['GatehouseFolderNotShared'],
+    async set(stage) {
+      const cluster = await stage.cluster({ nodes: 2, fileFolder: (name) => `files-${name}` });
+      return { targets: targetsOf(cluster) };
+    },
+  },
+  {
     title: 'a node says that it has another configuration',
     alerts: ['GatehouseConfigurationsDiffer'],
     async set(stage) {

@@ -268,6 +268,8 @@ const TABLE = [
           'cluster_partitions_owned',
           'cluster_other_configurations',
           'cluster_out_for_clock',
+          'cluster_folder_apart',
+          'cluster_markers_missing',
           'cluster_lag_entries',
           'cluster_answers_gated',
           'cluster_head_dead_rows',

@@ -305,6 +305,16 @@ export const CLUSTER_RULES: readonly Rule[] = [
     act: 'Repair the time synchronisation of that machine. The node joins by itself within seconds.',
   },
   {
+    alert: 'GatehouseFolderNotShared',
+    value: `sum (${metric('gatehouse_cluster_folder_apart')})`,
+    above: 0,
+    for: '1m',
+    severity: 'page',
+    summary: 'A node has another folder of files than most nodes, and answers its routes of files with 503.',
+    look: 'The log line "folder not shared" of that node. /health of its internal listener names the nodes whose markers are missing.',
+    act: 'Mount the folder that all nodes share at that machine, and restart its node.',
+  },
+  {
     alert: 'GatehouseConfigurationsDiffer',
     value: `max (${metric('gatehouse_cluster_other_configurations')})`,
     above: 0,

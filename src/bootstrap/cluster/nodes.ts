@@ -1,18 +1,21 @@
 /** Keeps links to the other nodes of the cluster, and what the table of nodes says of them. */
 import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
+import { ownerUnavailable } from '../../actors/routed-system.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import { type HostPort, parseHostPort } from '../../domain/host-port.ts';
 import { NodeFollower } from '../../io/cluster/node-follower.ts';
+import { type NodeReport, reportNodes } from '../../io/cluster/node-report.ts';
 import type { NodeRecord } from '../../io/cluster/node-table.ts';
 import type { DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';
 import type { PeerLinks } from '../../io/cluster/peers.ts';
 import type { PgLog } from '../../io/cluster/pg-log.ts';
+import type { FolderProof } from '../../io/files/storage/folder-proof.ts';
 import type { LimitLinks } from '../../io/limits/limit-links.ts';
 import type { OwnedWork } from './owned-work.ts';
 
 /** Until the table of nodes has been read. */
-export const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false };
+export const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false, proof: undefined };
 
 export interface KnownNodes extends ClusterNode {
   readonly links: PeerLinks;
@@ -28,6 +31,8 @@ export interface KnownNodes extends ClusterNode {
   addresses: readonly (readonly [node: number, address: HostPort])[];
   headDeadRows: number;
   isStarted: boolean;
+  /** Of the folder of files, once it is open. */
+  proof: FolderProof | undefined;
 }
 
 /** Keeps links to every other node that is in, and warns. A database that does not answer changes nothing. */
@@ -73,6 +78,7 @@ async function takeNodes(known: KnownNodes, nodes: readonly NodeRecord[]): Promi
   const { node, links, pgLog, watch, work } = known;
   watch.read(nodes, pgLog.clock);
   work.read(nodes);
+  known.proof?.read(node.node, nodes);
   // One that has a link to this node is about to join, or has just left.
   const isNear = (each: NodeRecord) => each.joined || links.hears(each.node);
   const others = nodes.filter((each) => each.node !== node.node && isNear(each));
@@ -84,4 +90,16 @@ async function takeNodes(known: KnownNodes, nodes: readonly NodeRecord[]): Promi
   if (node.node !== 0) links.follow(new Map([...known.addresses, ...addresses]));
   known.addresses = addresses;
   known.headDeadRows = await pgLog.headDeadRows();
+}
+
+/** The table of nodes. Without an answer of the database this node serves nothing soon. */
+export async function reportOf({
+  pgLog,
+  node,
+  replica,
+  leaseMs,
+}: KnownNodes): Promise<readonly NodeReport[]> {
+  const nodes = await pgLog.nodes().catch(() => Promise.reject(ownerUnavailable()));
+  const known = replica.position + node.behindRows;
+  return reportNodes(nodes, Math.max(known, ...nodes.map(({ applied }) => applied)), leaseMs);
 }

@@ -27,7 +27,6 @@ import { linkKeys } from '../../io/cluster/handshake.ts';
 import { createLinkLog } from '../../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
 import { markEnd } from '../../io/cluster/node-folder.ts';
-import { type NodeReport, reportNodes } from '../../io/cluster/node-report.ts';
 import type { NodeDescription } from '../../io/cluster/node-table.ts';
 import { type DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';
 import { PeerLinks } from '../../io/cluster/peers.ts';
@@ -47,8 +46,9 @@ import {
   webhookVerbs,
 } from '../../io/webhooks/owner-work.ts';
 import { secretsOf } from './commands.ts';
+import { folderOf, type SharedFolder } from './folder.ts';
 import { linkLimits } from './limits.ts';
-import { followNodes, type KnownNodes, NOTHING_READ, openLinks } from './nodes.ts';
+import { followNodes, type KnownNodes, NOTHING_READ, openLinks, reportOf } from './nodes.ts';
 import { OwnedWork } from './owned-work.ts';
 import { startUpkeep } from './replica.ts';
 
@@ -58,7 +58,7 @@ const monotonicMs = () => performance.now();
 /** Longest wait for a row that another node has applied. */
 const FOLLOW_MS = 5_000;
 
-export interface OpenedCluster extends ClusterNode {
+export interface OpenedCluster extends ClusterNode, SharedFolder {
   readonly links: PeerLinks;
   readonly pgLog: PgLog;
   readonly leaseMs: number;
@@ -104,6 +104,7 @@ interface ClusterOptions {
 /** What is known once the node has entered; before that it has no links and answers nothing. */
 interface Holder {
   parts: ClusterNode | undefined;
+  known: KnownNodes | undefined;
   listener: PeerListener | undefined;
   verbs: Verbs | undefined;
   readonly departure: Departure;
@@ -121,7 +122,8 @@ function createHolder(): Holder {
   });
   const departure = new Departure(nodeSchedule);
   const onLink = (): void => undefined;
-  return { parts: undefined, listener: undefined, verbs: undefined, departure, onLink, served, open };
+  const known = undefined;
+  return { parts: undefined, known, listener: undefined, verbs: undefined, departure, onLink, served, open };
 }
 
 /** Resolves when the node has entered and caught up; it owns nothing before `join`. Rejects with `ClusterUnusable`, `ClusterMisconfigured`, `LogLost`, `NameTaken`. */
@@ -131,7 +133,6 @@ export async function openCluster(
 ): Promise<OpenedCluster> {
   const { configuration, version, journal, settings, log, observer, refusals, exchange } = options;
   const holder = createHolder();
-  const { departure } = holder;
   const links = createLinks(cluster, holder, options);
   const address = await listenForNodes(links, cluster);
   const { name, leaseMilliseconds: leaseMs } = cluster;
@@ -164,7 +165,8 @@ export async function openCluster(
   const work = new OwnedWork(parts.view);
   const limits = linkLimits(exchange, { ...parts, links });
   const own = { links, pgLog, watch, refusals, exchange, limits, work, name, leaseMs };
-  const known = { ...parts, ...NOTHING_READ, ...own };
+  const known: KnownNodes = { ...parts, ...NOTHING_READ, ...own };
+  holder.known = known;
   const follower = followNodes(known);
   holder.onLink = () => follower.readNow();
   await parts.node.enter();
@@ -173,9 +175,8 @@ export async function openCluster(
   const endUpkeep = startUpkeep(cluster, parts, { journal, dataPath, log, onFatal, trimAudit });
   return {
     ...parts,
-    ...{ links, pgLog, leaseMs },
-    audit,
-    work,
+    ...{ links, pgLog, leaseMs, audit, work },
+    ...folderOf(known, log),
     serve: (local) => serve(local, known, holder, audit),
     async join() {
       await openLinks(known);
@@ -195,11 +196,12 @@ export async function openCluster(
       const { mcpTools, mcpResources, mcpProfiles } = now;
       self.configHash = agreementOf({ ...configuration, mcpTools, mcpResources, mcpProfiles });
     },
-    announceLeave: () => departure.announce(),
-    leave: (local) => departure.leave(local, () => parts.node.leave()),
+    announceLeave: () => holder.departure.announce(),
+    leave: (local) => holder.departure.leave(local, () => parts.node.leave()),
     async close() {
       follower.stop();
       limits.stop();
+      known.proof?.close();
       await endUpkeep();
       parts.node.stop();
       await parts.replica.settled();
@@ -233,7 +235,8 @@ function createPgLog(
     applied: () => holder.parts?.replica,
     figures() {
       const { refused, thrown } = holder.parts?.replica.turnsRefused ?? { refused: 0, thrown: 0 };
-      return { links: links.linked.outgoing.length, turnsRefused: refused, turnsThrown: thrown };
+      const marker = holder.known?.proof?.marker ?? null;
+      return { links: links.linked.outgoing.length, turnsRefused: refused, turnsThrown: thrown, marker };
     },
   };
   return new PgLog(options, head);
@@ -379,13 +382,6 @@ function openWebhookOwners(work: WebhookOwnerWork, known: KnownNodes, holder: Ho
     // The node there runs the same program: it has checked what it was given, and sends what `here` gives.
     return (await atOwner(place, app.kind, appId, { here, there, waits: true })) as Result;
   };
-}
-
-/** The table of nodes. Without an answer of the database this node serves nothing soon. */
-async function reportOf({ pgLog, node, replica, leaseMs }: KnownNodes): Promise<readonly NodeReport[]> {
-  const nodes = await pgLog.nodes().catch(() => Promise.reject(ownerUnavailable()));
-  const known = replica.position + node.behindRows;
-  return reportNodes(nodes, Math.max(known, ...nodes.map(({ applied }) => applied)), leaseMs);
 }
 
 /** The command has happened: the caller of a repeat with its key gets the first reply. */

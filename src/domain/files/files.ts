@@ -57,6 +57,7 @@ const UNDECIDED: ReadonlySet<ErrorName> = new Set([
   'Stopping',
   'InternalError',
   'JournalUnavailable',
+  'FolderNotShared',
 ]);
 
 /** A completion that ends with this is tried again after so long, and the bytes stay. */

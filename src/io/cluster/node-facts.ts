@@ -1,6 +1,7 @@
 /** The state of this node in its cluster, as health, metrics and the panel read it. */
 import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
+import type { FolderProof } from '../files/storage/folder-proof.ts';
 import type { ClusterReadings } from '../observability/cluster-metrics.ts';
 import type { DatabaseRefusals, NodeWatch } from './node-watch.ts';
 import type { PeerLinks } from './peers.ts';
@@ -30,6 +31,10 @@ export interface ClusterFacts {
   readonly clockOffsetMs: number;
   /** Names of nodes whose configuration differs, where all should be alike. */
   readonly otherConfigurations: readonly string[];
+  /** The folder of files is that of most nodes. */
+  readonly sharesFiles: boolean;
+  /** Names of nodes whose markers are not in it. */
+  readonly missingMarkers: readonly string[];
 }
 
 interface NodeParts extends Pick<ClusterNode, 'node' | 'replica'> {
@@ -41,6 +46,7 @@ interface NodeParts extends Pick<ClusterNode, 'node' | 'replica'> {
   readonly name: string;
   /** Old versions of the row that orders the log, as last read. */
   readonly headDeadRows: number;
+  readonly proof: FolderProof | undefined;
 }
 
 const NONE_REFUSED = {
@@ -66,7 +72,7 @@ function partitionsOwned({ node, replica }: NodeParts): number {
 }
 
 export function clusterFacts(parts: NodeParts): ClusterFacts {
-  const { node, replica, links, pgLog, watch, name } = parts;
+  const { node, replica, links, pgLog, watch, name, proof } = parts;
   const namesOf = (nodes: Iterable<number>) => [...nodes].map((each) => watch.nameOf(each)).sort();
   return {
     name,
@@ -82,11 +88,13 @@ export function clusterFacts(parts: NodeParts): ClusterFacts {
     linksIn: namesOf(links.linked.incoming),
     clockOffsetMs: Math.round(pgLog.clock.offsetMs),
     otherConfigurations: watch.otherConfigurations,
+    sharesFiles: proof?.isShared !== false,
+    missingMarkers: namesOf(proof?.missing ?? []),
   };
 }
 
 export function clusterReadings(parts: NodeParts): ClusterReadings {
-  const { node, replica, links, pgLog, watch, refusals, exchange, headDeadRows } = parts;
+  const { node, replica, links, pgLog, watch, refusals, exchange, headDeadRows, proof } = parts;
   const { expelled, returned, resolved, renewals, renewalsSkipped } = node.counts;
   const { calls, rowsDropped, refused } = links.counts;
   return {
@@ -119,5 +127,7 @@ export function clusterReadings(parts: NodeParts): ClusterReadings {
     gatehouse_cluster_out_for_clock: node.isClockOff ? 1 : 0,
     gatehouse_cluster_head_dead_rows: headDeadRows,
     gatehouse_cluster_other_configurations: watch.otherConfigurations.length,
+    gatehouse_cluster_folder_apart: proof?.isShared === false ? 1 : 0,
+    gatehouse_cluster_markers_missing: proof?.missing.length ?? 0,
   };
 }

@@ -24,6 +24,8 @@ export interface NodeFigures {
   readonly turnsRefused: number;
   /** The same of turns that could not be judged or applied. */
   readonly turnsThrown: number;
+  /** Value of its newest marker in the folder of files (io/files/storage/folder-proof.ts); null before the first. Absent: it shares none. */
+  readonly marker?: string | null | undefined;
 }
 
 export interface NodeRecord extends NodeDescription {

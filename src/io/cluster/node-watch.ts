@@ -28,6 +28,7 @@ export class NodeWatch {
   #others: readonly string[] = [];
   #isClockOff = false;
   #serves = false;
+  #wasApart = false;
   readonly #isClockDue: (reason: string) => boolean;
 
   constructor(options: NodeWatchOptions) {
@@ -63,6 +64,15 @@ export class NodeWatch {
     if (serves === this.#serves) return;
     this.#serves = serves;
     this.#options.log.write(serves ? 'nodeServes' : 'nodeRefuses');
+  }
+
+  /** Whether the folder of files is that of the other nodes; `missing`: those whose markers are not in it. */
+  sharesFolder(isShared: boolean, missing: readonly number[]): void {
+    const { log } = this.#options;
+    const nodes = missing.map((node) => this.nameOf(node)).sort();
+    if (nodes.length > 0) log.write(isShared ? 'markersMissing' : 'folderNotShared', { nodes });
+    else if (isShared && this.#wasApart) log.write('folderShared');
+    this.#wasApart = nodes.length > 0;
   }
 
   /** To be called while this node is out because of its clock. */

@@ -105,6 +105,14 @@ export const CLUSTER_SAMPLED_METRICS = {
     'nodes',
     'Nodes that are in and whose configuration differs from this one, where all should be alike.',
   ),
+  gatehouse_cluster_folder_apart: gauge(
+    'nodes',
+    '1 while the folder of files of this node is not that of most nodes: its routes of files answer 503.',
+  ),
+  gatehouse_cluster_markers_missing: gauge(
+    'nodes',
+    'Other nodes whose markers are not in the folder of files of this one.',
+  ),
 };
 
 export const CLUSTER_METRICS = { ...CLUSTER_HISTOGRAMS, ...CLUSTER_SAMPLED_METRICS };

@@ -48,7 +48,6 @@ export const LOG_FIELDS = {
   ),
   failures: field('number', 'Failures in a row.'),
   faults: field('faults', 'What is wrong, each with `path` and `message`.'),
-  features: field('strings', 'Features: files, events, streams, webhooks.'),
   findings: field('number', 'Damaged rows and pages.'),
   firstEventId: field('string', 'First event of the body, as in the event stream.'),
   folder: field('string', 'Folder that holds it.'),

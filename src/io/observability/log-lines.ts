@@ -227,6 +227,22 @@ export const PROGRAM_LINES = {
     'nodes',
   ),
   configurationAgrees: info('configuration agrees', 'That of the nodes that are in, after a difference.'),
+  folderNotShared: error(
+    'folder not shared',
+    'Markers of the named nodes are not in the folder of files of this one, and of too few others: routes of files answer 503 with 1036. Mount the folder that all nodes share (`docs/cluster.md`).',
+    'nodes',
+  ),
+  markersMissing: warn(
+    'markers missing',
+    'The named nodes do not write into the folder of files of this one, which has those of most nodes: they have another folder.',
+    'nodes',
+  ),
+  folderShared: info('folder shared', 'The markers of all nodes are in the folder of files again.'),
+  markerFailed: warn(
+    'marker failed',
+    'The marker of this node was not written, or another one not looked for; tried again each second. Logged once a minute.',
+    'err',
+  ),
   clockOff: warn(
     'clock is off',
     'By more than half a second, compared with the clock of the database. Times of expiry depend on it; above 5 s see `clock of this node is wrong`.',

@@ -177,7 +177,7 @@ const healthShape = object({
   database: optional(oneOf(['connected', 'disconnected'])),
   memory: optional(object({ rssBytes: integer({ examples: [104857600] }) })),
   activeSessions: optional(integer()),
-  degraded: optional(array(oneOf(['workers', 'files']))),
+  degraded: optional(array(oneOf(['workers', 'files', 'sharedFolder']))),
 });
 
 /** Public health (spec 4.4), never in the envelope. `?plain=1` returns the status only. */
@@ -193,7 +193,8 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
       query: object({ plain: optional(text({ description: '1: the status alone', examples: ['1'] })) }),
       answers: {
         200: {
-          description: 'Healthy, or degraded: the named parts stand still, the others serve',
+          description:
+            'Healthy, or degraded: the named parts stand still or are not shared, the others serve',
           type: 'application/json',
           schema: healthShape,
         },

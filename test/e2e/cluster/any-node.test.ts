@@ -258,5 +258,4 @@ await withThreeNodes(t, (three) => {
     accessOfApps(t, three),
   );
   t.test('a key that an admin adds, changes and removes at different nodes', (t) => keysByAdmins(t, three));
-  // covers C2
 });

@@ -1,8 +1,12 @@
 /** Files at any node: uploads whose requests go to all nodes, while nodes are paused and taken over. */
 import t, { type Test } from 'tap';
-import { runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
+import { request, signUp, untilAvailable } from '../../../kit/agent.ts';
+import { type FileTakeoverOptions, runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
+import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { MemoryS3 } from '../../../kit/storage/memory-s3.ts';
+import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { count, depth } from '../../support/depth.ts';
 
@@ -12,10 +16,13 @@ const UPLOADS = 60;
 
 t.setTimeout(600_000);
 
-async function takeovers(t: Test, postgres: Postgres, objectStorage?: MemoryS3): Promise<void> {
+/** Where the files are: in a bucket, or at a server, over the folder that the nodes share. */
+type Place = Pick<FileTakeoverOptions, 'objectStorage' | 'fileServer'>;
+
+async function takeovers(t: Test, postgres: Postgres, place: Place = {}): Promise<void> {
   const report = await runFileTakeovers({
     postgres,
-    ...(objectStorage === undefined ? {} : { objectStorage }),
+    ...place,
     seed: depth.seed,
     takeovers: count(TAKEOVERS),
     uploads: count(UPLOADS),
@@ -27,10 +34,48 @@ async function takeovers(t: Test, postgres: Postgres, objectStorage?: MemoryS3):
   t.ok(report.midBody > 0, 'bodies were under way');
 }
 
+async function otherFolder(t: Test, postgres: Postgres): Promise<void> {
+  const cluster = await startNodes({
+    ...{ postgres, nodes: 3, fileFolder: (name: string) => (name === 'c' ? 'other' : 'files') },
+    configuration: { Settings: NO_FILE_LIMITS },
+  });
+  t.teardown(() => cluster.stop());
+  const [a, b, c] = cluster.nodes;
+  if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
+  await c.gateway.said(/"nodes":\["a","b"\],"msg":"folder not shared"/);
+  for (const { gateway } of [a, b]) await gateway.said(/"nodes":\["c"\],"msg":"markers missing"/);
+  // The owner of an account stores its uploads, and c owns some.
+  let person = await untilAvailable(() => signUp(c.url));
+  while ((await cluster.ownerOf('user', person.userId)) === c) person = await signUp(c.url);
+  const { cookie } = person;
+  const draft = ({ url }: NodeProcess) =>
+    request(`${url}/auth/v2/file/create_draft?fileName=a.bin&fileSize=1`, {
+      method: 'POST',
+      headers: { Cookie: cookie },
+    });
+  t.match(await draft(c), { status: 503, json: { error: { code: 1036 } } });
+  t.match(await request(`${c.url}/health`), {
+    status: 200,
+    json: { status: 'degraded', degraded: ['sharedFolder'] },
+  });
+  t.match(await request(`${c.gateway.internal}/health`), {
+    json: { cluster: { sharesFiles: false, missingMarkers: ['a', 'b'] } },
+  });
+  for (const { url } of [a, b]) t.match(await request(`${url}/health`), { json: { status: 'healthy' } });
+  t.match(await draft(a), { status: 200 }, 'the others serve files');
+}
+
 await withPostgres(t, (postgres) => {
+  // covers C26
+  t.test('files: a node with another folder answers 503, and its health names the folder', (t) =>
+    otherFolder(t, postgres),
+  );
   // covers C2
   t.test('files over a shared folder: every byte is equal at every node across takeovers', (t) =>
     takeovers(t, postgres),
+  );
+  t.test('files over staged file servers: every byte is equal at every node across takeovers', async (t) =>
+    takeovers(t, postgres, { fileServer: (await MemoryStorageServer.start(t)).url }),
   );
 
   t.test(
@@ -38,7 +83,7 @@ await withPostgres(t, (postgres) => {
     async (t) => {
       const storage = await MemoryS3.start();
       t.teardown(() => storage.stop());
-      await takeovers(t, postgres, storage);
+      await takeovers(t, postgres, { objectStorage: storage });
       const left = [...storage.objects.keys()].filter((key) => key.startsWith('uploads/'));
       t.comment(
         `${storage.objects.size} objects, ${left.length} of uploads, ${storage.transfers.size} transfers`,

@@ -81,6 +81,7 @@ const FAILURES: Readonly<Record<string, Series>> = {
   GatehouseDatabaseRefuses: grows(of('gatehouse_cluster_database_refusals_total', 'class="28"')),
   GatehouseClockOff: stays(of('gatehouse_cluster_clock_offset_seconds'), -2),
   GatehouseNodeClockWrong: stays(of('gatehouse_cluster_out_for_clock'), 1),
+  GatehouseFolderNotShared: stays(of('gatehouse_cluster_folder_apart'), 1),
   GatehouseConfigurationsDiffer: stays(of('gatehouse_cluster_other_configurations'), 1),
 };
 

@@ -7,21 +7,26 @@ import { type SegmentRange, segmentKey } from '../../../domain/files/segments.ts
 import { runOnLease } from './file-tasks.ts';
 import type { FileStorage, PartLease } from './port.ts';
 
-export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
+/** `mayUse`: false while the folder is not that of the other nodes; what is not in it may be in theirs. */
+export function filePort(storage: FileStorage, workers: WorkerPort, mayUse = () => true): FilePort {
+  const when = <T>(work: () => Promise<PortResult<T>>): Promise<PortResult<T>> =>
+    mayUse() ? work() : Promise.resolve({ ok: false, error: 'FolderNotShared' });
   return {
     isShared: storage.isShared,
     isDurable: storage.direct !== undefined,
-    create: (key) => result(storage.create(key)),
-    publish: (key, sizeBytes, partBytesMax) => result(storage.publish(key, sizeBytes, partBytesMax)),
-    publishCopy: (key, chunks) => settled(storage.publishCopy(key, chunks)),
-    publishSegments: (key, segments) => settled(storage.publishSegments(key, segments)),
-    remove: (key) => result(storage.remove(key)),
-    removeSegments: (key, numbers) => result(storage.removeSegments(key, numbers)),
-    reserve: (holder, sizeBytes) => result(storage.reserve(holder, sizeBytes)),
+    create: (key) => when(() => result(storage.create(key))),
+    publish: (key, sizeBytes, partBytesMax) =>
+      when(() => result(storage.publish(key, sizeBytes, partBytesMax))),
+    publishCopy: (key, chunks) => when(() => settled(storage.publishCopy(key, chunks))),
+    publishSegments: (key, segments) => when(() => settled(storage.publishSegments(key, segments))),
+    remove: (key) => when(() => result(storage.remove(key))),
+    removeSegments: (key, numbers) => when(() => result(storage.removeSegments(key, numbers))),
+    reserve: (holder, sizeBytes) => when(() => result(storage.reserve(holder, sizeBytes))),
     release: (holder) => storage.release(holder),
-    readTable: (key, sizeBytes) => readTable(storage, key, sizeBytes),
-    hashRanges: (key, ranges) => hashRanges(storage, workers, key, ranges),
-    hashSegment: (key, segment, endBytes) => hashSegment(storage, workers, { key, segment, endBytes }),
+    readTable: (key, sizeBytes) => when(() => readTable(storage, key, sizeBytes)),
+    hashRanges: (key, ranges) => when(() => hashRanges(storage, workers, key, ranges)),
+    hashSegment: (key, segment, endBytes) =>
+      when(() => hashSegment(storage, workers, { key, segment, endBytes })),
   };
 }
 
