@@ -38,7 +38,7 @@ function addressAt(index: number): string {
 export function makeLimiter(keysMax?: number): Limiter {
   const settings = new LiveSettings({ ApiRPSLimit: RAISED_MAX, IpRPSLimit: RAISED_MAX });
   const bound = keysMax === undefined ? {} : { keysMax };
-  return new Limiter({ settings, connectionsOpen: () => 1, ...bound });
+  return new Limiter({ settings, clock: Date.now, connectionsOpen: () => 1, ...bound });
 }
 
 /** One step of a loop: one check of the address scope, or a look-up and a write of a plain Map without a window. */

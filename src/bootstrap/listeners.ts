@@ -38,7 +38,7 @@ export async function reserveListeners(
   const shares = new ConnectionShares({ bounds, trustedProxies, elapsed: () => performance.now() });
   const exchange = cluster && new LimitExchange(settings);
   const connectionsOpen = () => publicServer.counters().open;
-  const limiter = new Limiter({ settings, connectionsOpen, exchange });
+  const limiter = new Limiter({ settings, clock: Date.now, connectionsOpen, exchange });
   const publicServer: Server = createServer({
     host: listen.host,
     port: publicPort.port,

@@ -5,6 +5,7 @@ import type { AnyRoute, SessionLookup } from '../io/http/table/route.ts';
 import { CapabilityCodes } from '../io/mcp/capability.ts';
 import { NodeSignals } from '../io/mcp/node-signals.ts';
 import { McpSessionIds } from '../io/mcp/session-ids.ts';
+import { ToolLimits } from '../io/mcp/tool-limits.ts';
 import { GATEWAY_SERVICES } from '../io/mcp/tools/gateway.ts';
 import type { CallObserver } from '../io/observability/metrics.ts';
 import { createRoutes } from '../io/routes/index.ts';
@@ -54,7 +55,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       listChanges: deps.listChanges,
       signals: deps.cluster?.mcpSignals() ?? new NodeSignals(),
       sessionIds: new McpSessionIds(cipher),
-      sharedLimits: deps.exchange?.counts.tool,
+      toolLimits: new ToolLimits(Date.now, deps.exchange?.counts.tool),
       onCall,
     },
     connect: deps.connect,

@@ -18,6 +18,7 @@ import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
 import { McpSessionIds } from '../../src/io/mcp/session-ids.ts';
+import { ToolLimits } from '../../src/io/mcp/tool-limits.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -99,6 +100,7 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
           listChanges: openStreams(catalog, bounds, actors.clock.read).listChanges,
           signals: new NodeSignals(),
           sessionIds: new McpSessionIds(CIPHER),
+          toolLimits: new ToolLimits(actors.clock.read),
           codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
         },
         undefined,

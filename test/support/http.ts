@@ -134,7 +134,11 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     onOpen: (address) => limiter.opened(address, time.nowMs),
     onClosed: (address) => shares.closed(address),
   });
-  const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
+  const limiter = new Limiter({
+    settings,
+    clock: () => time.nowMs,
+    connectionsOpen: () => server.counters().open,
+  });
   let requests = 0;
   let handle: RequestHandler = () => undefined;
   // Open first: the routes need the port.

@@ -17,6 +17,7 @@ import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/
 import { ListChanges } from '../../src/io/mcp/list-changes.ts';
 import { NodeSignals } from '../../src/io/mcp/node-signals.ts';
 import { McpSessionIds } from '../../src/io/mcp/session-ids.ts';
+import { ToolLimits } from '../../src/io/mcp/tool-limits.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -182,6 +183,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
           listChanges,
           signals: options.signals ?? new NodeSignals(),
           sessionIds: SESSION_IDS,
+          toolLimits: new ToolLimits(() => fixture.time.nowMs),
           codes: new CapabilityCodes({
             modules,
             moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),

@@ -5,7 +5,7 @@
  */
 import { type QuotaResult, SCOPE_SETTINGS, type ScopeCode, windowIndex } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
-import { SECOND_MS } from '../../domain/time.ts';
+import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { AddressCounters } from './address-counters.ts';
 import type { LimitExchange } from './limit-exchange.ts';
 import {
@@ -33,6 +33,8 @@ type OpenScope = Exclude<ScopeCode, 's'>;
 
 interface LimiterOptions {
   readonly settings: SettingsReader;
+  /** Asked where a charge is of an earlier window: its request began there, or the clock was set back. */
+  readonly clock: Clock;
   /** Connections open in the process, at the start of a window: the bound of what an address may have held before. */
   readonly connectionsOpen: () => number;
   /** `LIMITER_KEYS_MAX` unless given. */
@@ -49,6 +51,7 @@ interface KeyQuotaResult extends QuotaResult {
 
 export class Limiter {
   readonly #settings: SettingsReader;
+  readonly #clock: Clock;
   readonly #connectionsOpen: () => number;
   readonly #keysMax: number;
   readonly #exchange: LimitExchange | undefined;
@@ -70,6 +73,7 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     this.#settings = options.settings;
+    this.#clock = options.clock;
     this.#connectionsOpen = options.connectionsOpen;
     this.#keysMax = options.keysMax ?? LIMITER_KEYS_MAX;
     this.#opens = new ConnectionOpens(this.#keysMax);
@@ -251,7 +255,7 @@ export class Limiter {
 
   /** Until the window ends: before its end, so at least 1. */
   #secondsLeft(nowMs: number): number {
-    return Math.ceil((this.#endMs - nowMs) / SECOND_MS);
+    return Math.ceil((this.#endMs - Math.max(nowMs, this.#startMs)) / SECOND_MS);
   }
 
   /** The scopes' letters occur in no other item of that setting. */
@@ -267,10 +271,11 @@ export class Limiter {
     return true;
   };
 
-  /** `opening`: connections that are being accepted in this call. */
+  /** `opening`: connections that are being accepted in this call. A request that lasts over the end of its window counts in the next. */
   #moveOn(nowMs: number, opening = 0): void {
     const seconds = this.#settings.get('RateLimitWindowSeconds');
-    if (nowMs < this.#endMs && nowMs >= this.#startMs && seconds === this.#windowSeconds) return;
+    const isPresent = nowMs < this.#endMs && seconds === this.#windowSeconds;
+    if (isPresent && (nowMs >= this.#startMs || this.#clock() >= this.#startMs)) return;
     const window = windowIndex(nowMs, seconds);
     const passed = seconds === this.#windowSeconds ? window - this.#window : 1;
     this.#opens.moveOn(Math.max(1, passed), seconds, this.#connectionsOpen() - opening);

@@ -5,13 +5,15 @@
 import type { Network } from '../../domain/limits/networks.ts';
 import { type QuotaResult, secondsToReset, windowIndex } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
+import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import type { LimitExchange } from './limit-exchange.ts';
 import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
 import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
 import { type SharedCounts, SharedWindow } from './shared-counts.ts';
 
 interface NetworkBudgetOptions {
+  /** As the limiter has it. */
+  readonly clock: Clock;
   /** Windows start at Unix multiples of it: those of 86,400 s are days in UTC. */
   readonly windowSeconds: number;
   /** Of one share, asked at every use; 0: no budget. */
@@ -84,8 +86,10 @@ class NetworkBudget {
   }
 
   #moveOn(nowMs: number): void {
-    const window = windowIndex(nowMs, this.#options.windowSeconds);
+    const { windowSeconds, clock } = this.#options;
+    const window = windowIndex(nowMs, windowSeconds);
     if (window === this.#window) return;
+    if (window < this.#window && windowIndex(clock(), windowSeconds) >= this.#window) return;
     this.#window = window;
     this.#used = new Map();
     this.#usedInAll = 0;
@@ -106,16 +110,19 @@ export interface Budgets {
   readonly signUps: NetworkBudget;
 }
 
+interface BudgetsOptions {
+  readonly settings: SettingsReader;
+  readonly clock: Clock;
+  readonly exchange?: LimitExchange | undefined;
+}
+
 export function openBudgets(
-  {
-    settings,
-    exchange,
-  }: { readonly settings: SettingsReader; readonly exchange?: LimitExchange | undefined },
+  { settings, clock, exchange }: BudgetsOptions,
   networks: CallerNetworks,
   counters: LimiterCounters,
   keysMax: number,
 ): Budgets {
-  const shared = { networks, keysMax };
+  const shared = { networks, keysMax, clock };
   return {
     unknownKeys: new NetworkBudget({
       ...shared,

@@ -1,5 +1,4 @@
 /** Dispatches the methods of /mcp. Answers are JSON-RPC texts. */
-import type { SharedCounts } from '../../actors/limits/shared-counts.ts';
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { StreamReply } from '../http/exchange/stream.ts';
@@ -30,6 +29,7 @@ import {
 } from './rpc.ts';
 import type { McpSessionIds } from './session-ids.ts';
 import { type CallOptions, ToolCalls } from './tool-calls.ts';
+import type { ToolLimits } from './tool-limits.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 import { OFFER_KINDS, OFFERED } from './upstreams/offers.ts';
 import type { OfferKind } from './upstreams/types.ts';
@@ -47,8 +47,7 @@ export interface McpDeps {
   readonly listChanges: ListChanges;
   readonly signals: NodeSignals;
   readonly sessionIds: McpSessionIds;
-  /** Of tools, where other nodes count too. */
-  readonly sharedLimits?: SharedCounts | undefined;
+  readonly toolLimits: ToolLimits;
   /** Called for every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
 }

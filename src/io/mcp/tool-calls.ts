@@ -2,7 +2,6 @@
  * tools/call, prompts/get and resources/read: authorization, argument check, backend request, audit record. A refusal is a thrown
  * `GatewayError`, a failed backend -32000, and a backend's own error a result with `isError` (spec 7.1).
  */
-import type { SharedCounts } from '../../actors/limits/shared-counts.ts';
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
@@ -42,7 +41,7 @@ import type { ProgressStream } from './progress.ts';
 import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure } from './rpc.ts';
 import type { McpSessionIds } from './session-ids.ts';
 import { TIMEOUT_MS } from './tool.ts';
-import { ToolLimits } from './tool-limits.ts';
+import type { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
 import { offerAnswer, toolAnswer } from './upstreams/answers.ts';
 import type { UpstreamCall } from './upstreams/calls.ts';
@@ -57,8 +56,7 @@ interface ToolCallOptions {
   readonly inFlight: CallsInFlight;
   readonly sessionIds: McpSessionIds;
   readonly onCall?: CallObserver | undefined;
-  /** Of tools, where other nodes count too. */
-  readonly sharedLimits?: SharedCounts | undefined;
+  readonly toolLimits: ToolLimits;
 }
 
 export interface CallOptions extends ResultMembers {
@@ -72,7 +70,6 @@ type Answer = RpcReply | Promise<RpcReply>;
 
 export class ToolCalls {
   readonly #options: ToolCallOptions;
-  readonly #limits: ToolLimits;
   /** Unknown names, which callers may invent, are not labels of metrics. */
   readonly observe: CallObserver = (call) => {
     const { tools, resources, offers } = this.#options.catalog.current;
@@ -82,7 +79,6 @@ export class ToolCalls {
 
   constructor(options: ToolCallOptions) {
     this.#options = options;
-    this.#limits = new ToolLimits(options.sharedLimits);
   }
 
   /** Throws the refusal. */
@@ -260,7 +256,7 @@ export class ToolCalls {
     const holder = caller.kind === 'session' ? caller.session.userId : capability?.code;
     if (rateLimit === undefined || holder === undefined) return;
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
-    const quota = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
+    const quota = this.#options.toolLimits.hit(entry.name, holder, rateLimit.rps, windowSeconds);
     if (!quota.allowed) audit(call, call.record, 'limited');
     context.limiter.noteOwn(quota, `tool ${entry.name}`);
   }

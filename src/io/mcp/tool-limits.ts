@@ -4,6 +4,7 @@
  */
 import type { SharedCounts } from '../../actors/limits/shared-counts.ts';
 import { type QuotaResult, WindowCounter, windowIndex } from '../../domain/limits/quotas.ts';
+import type { Clock } from '../../domain/time.ts';
 
 /** Pairs of tool and user in one window; those beyond share a counter. */
 const COUNTERS_MAX = 100_000;
@@ -12,14 +13,18 @@ const SHARED = '';
 export class ToolLimits {
   #window = -1;
   #counters = new Map<string, WindowCounter>();
+  readonly #clock: Clock;
   readonly #shared: SharedCounts | undefined;
 
   /** `shared`: other nodes count too. */
-  constructor(shared?: SharedCounts) {
+  constructor(clock: Clock, shared?: SharedCounts) {
+    this.#clock = clock;
     this.#shared = shared;
   }
 
-  hit(tool: string, userId: string, rps: number, windowSeconds: number, nowMs: number): QuotaResult {
+  /** A call counts when it is made: its request may have begun windows ago. */
+  hit(tool: string, userId: string, rps: number, windowSeconds: number): QuotaResult {
+    const nowMs = this.#clock();
     const window = windowIndex(nowMs, windowSeconds);
     if (window !== this.#window) {
       this.#window = window;

@@ -11,10 +11,13 @@ const START_MS = 1_760_000_040_000;
 
 function makeLimiter(
   settings: Partial<Record<SettingName, SettingValue>> = {},
-  options: { keysMax?: number; connectionsOpen?: () => number } = {},
+  options: { keysMax?: number; connectionsOpen?: () => number; clock?: () => number } = {},
 ) {
   const live = new LiveSettings(settings);
-  return { live, limiter: new Limiter({ settings: live, connectionsOpen: () => 1, ...options }) };
+  return {
+    live,
+    limiter: new Limiter({ settings: live, clock: () => 0, connectionsOpen: () => 1, ...options }),
+  };
 }
 
 function peer(address: string, port?: number): CallerAddress {
@@ -403,3 +406,35 @@ t.test('limiter: unknown keys have a budget of their own per address and minute'
   live.set('UnknownKeyFailuresPerMinute', 0);
   t.equal(limiter.budgets.unknownKeys.charge('10.0.0.1', START_MS), undefined);
 });
+
+// covers S169
+t.test(
+  'limiter: a request that lasts over the end of its window counts in the next, and ends no window',
+  async (t) => {
+    let nowMs = START_MS + 60_000;
+    const { limiter } = makeLimiter(
+      {
+        ...{
+          IpRPSLimit: 1,
+          PubKeyApiRPSLimit: 1,
+          UnknownKeyFailuresPerMinute: 5,
+          SignUpsPerNetworkPerDay: 0,
+        },
+      },
+      { clock: () => nowMs },
+    );
+    const { unknownKeys } = limiter.budgets;
+    const charges = (atMs: number) => [
+      limiter.chargeAddress('10.0.0.1', 1, atMs)?.allowed,
+      limiter.chargeKey('p', 'K', '10.0.0.1', 1, atMs)?.allowed,
+      unknownKeys.charge('10.0.0.1', atMs)?.allowed,
+    ];
+    for (let count = 0; count < 4; count += 1) t.same(charges(nowMs), [true, true, true]);
+    t.same(charges(START_MS), [true, true, true], 'the fifth began a minute before');
+    t.same(charges(nowMs), [false, false, false]);
+    t.same(charges(START_MS), [false, false, false]);
+    t.equal(limiter.chargeAddress('10.0.0.1', 1, START_MS)?.resetSeconds, 5);
+    nowMs = START_MS;
+    t.same(charges(nowMs), [true, true, true], 'a clock that was set back begins anew');
+  },
+);

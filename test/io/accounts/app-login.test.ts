@@ -8,6 +8,7 @@ import { LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { ListChanges } from '../../../src/io/mcp/list-changes.ts';
 import { NodeSignals } from '../../../src/io/mcp/node-signals.ts';
 import { McpSessionIds } from '../../../src/io/mcp/session-ids.ts';
+import { ToolLimits } from '../../../src/io/mcp/tool-limits.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
@@ -69,6 +70,7 @@ async function start(t: Test, personalReads = true) {
         listChanges,
         signals: new NodeSignals(),
         sessionIds: new McpSessionIds(CIPHER),
+        toolLimits: new ToolLimits(() => START_MS),
       }),
   });
   t.teardown(async () => {

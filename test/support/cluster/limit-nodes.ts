@@ -79,10 +79,11 @@ export class LimitNode {
     const { counts, bandwidth } = this.exchange;
     this.#limiter = new Limiter({
       settings: this.#settings,
+      clock: this.now,
       connectionsOpen: () => 1,
       exchange: this.exchange,
     });
-    this.#tools = new ToolLimits(counts.tool);
+    this.#tools = new ToolLimits(this.now, counts.tool);
     const timer = (delayMs: number, run: () => void) => time.timer(delayMs, () => nodes.run(this, run));
     this.throttle = new Throttle({
       settings: this.#settings,
@@ -109,7 +110,7 @@ export class LimitNode {
     session: () => this.#enter('session', 's', 1),
     user: () => this.#enter('user', 's', 1 + (this.#turn++ % 2)),
     sessionKey: () => this.#enter('sessionKey', 'p', 1 + (this.#turn++ % 2)),
-    tool: () => this.#tools.hit('tool', 'caller', RPS, WINDOW_SECONDS, this.now()).allowed,
+    tool: () => this.#tools.hit('tool', 'caller', RPS, WINDOW_SECONDS).allowed,
     unknownKey: () => this.#limiter.budgets.unknownKeys.charge('10.0.0.3', this.now())?.allowed === true,
     signUp: () => this.#limiter.budgets.signUps.charge('10.0.0.4', this.now())?.allowed === true,
   };
