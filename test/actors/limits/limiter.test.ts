@@ -407,7 +407,7 @@ t.test('limiter: unknown keys have a budget of their own per address and minute'
   t.equal(limiter.budgets.unknownKeys.charge('10.0.0.1', START_MS), undefined);
 });
 
-// covers S169
+// covers S208
 t.test(
   'limiter: a request that lasts over the end of its window counts in the next, and ends no window',
   async (t) => {
