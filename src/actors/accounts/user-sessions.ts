@@ -44,7 +44,13 @@ export type SessionCommand =
       readonly origin: Origin;
     }
   | { readonly type: 'touchSession'; readonly sessionId: string; readonly seenMs: number }
-  | { readonly type: 'setBlocked'; readonly blocked: boolean; readonly origin: Origin };
+  | {
+      readonly type: 'setBlocked';
+      readonly blocked: boolean;
+      /** Kept in the audit log alone. */
+      readonly reason?: string | undefined;
+      readonly origin: Origin;
+    };
 
 /** The reply to `setBlocked`. */
 export interface BlockedAccount {
@@ -246,12 +252,13 @@ export function setBlocked(
   const reply: BlockedAccount = { blocked: command.blocked, sessionsClosed: sessions.length };
   if (state.blocked === command.blocked) return { reply };
   const name = command.blocked ? 'user_blocked' : 'user_unblocked';
+  const said = command.reason === undefined ? {} : { reason: command.reason };
   return outcome(
     [
       { events: [{ type: 'blockedSet', blocked: command.blocked }] },
       endSessions(state, sessions),
       ...(command.blocked ? [uploadDropped(state)] : []),
-      audited(state, turn, name, command.origin, { blockedBefore: state.blocked, ...reply }),
+      audited(state, turn, name, command.origin, { blockedBefore: state.blocked, ...reply, ...said }),
     ],
     reply,
   );

@@ -2,7 +2,7 @@
 import { get, post } from '../shared/api.js';
 import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
-import { MissingNodes } from './nodes.js';
+import { MissingNodes } from './cluster.js';
 
 export function ActorsPage({ role }) {
   const actors = useLoad(() => get('/ProxyAdmin/api/actors'), []);

@@ -1,10 +1,11 @@
 /** The audit log and the login log: filters, the newest first, a page at a time. */
 import { get, getPage } from '../shared/api.js';
-import { PagedTable, Time, useCursor, useLoad } from '../shared/ui.js';
+import { PagedTable, ShortId, Time, useCursor, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { moveTo } from './address.js';
+import { Csv, Who } from './who.js';
 
-const PATH = '/ProxyAdmin/api/audit';
+export const AUDIT = '/ProxyAdmin/api/audit';
 const FILTERS = ['userId', 'event', 'ring', 'from', 'to', 'node'];
 const RINGS = {
   admin: 'Admin acts',
@@ -14,7 +15,7 @@ const RINGS = {
   calls: 'Calls, files and deliveries',
 };
 
-const columns = [
+export const auditColumns = [
   {
     title: 'When',
     cell: ({ utc }) => (utc === null ? html`<span class="soft">unknown</span>` : html`<${Time} of=${utc} />`),
@@ -22,17 +23,32 @@ const columns = [
   { title: 'What', cell: ({ event }) => html`<code>${event}</code>` },
   {
     title: 'Account',
-    cell: ({ userId }) =>
+    cell: ({ userId, nickname }) =>
       userId === null
         ? html`<span class="soft">none</span>`
-        : html`<a class="mono" href=${`/ProxyAdmin/Sessions?userId=${userId}`}>${userId}</a>`,
+        : html`<${Who} id=${userId} nickname=${nickname} />`,
   },
-  {
-    title: 'Details',
-    cell: ({ fields }) =>
-      html`<dl class="details">${Object.entries(fields).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value === null ? '–' : String(value)}</dd></div>`)}</dl>`,
-  },
+  { title: 'Details', cell: (record) => html`<${Details} ...${record} />` },
 ];
+
+/** The other account of a record: who acted, or whose role was changed. */
+const OTHERS = ['by', 'subject'];
+
+const ID = /Id$/;
+
+/** Ids are short, and those that are null are left out. */
+function Details({ fields, otherNickname }) {
+  const shown = (name, value) => {
+    if (OTHERS.includes(name) && typeof value === 'string')
+      return html`<${Who} id=${value} nickname=${otherNickname} />`;
+    return ID.test(name) ? html`<${ShortId} id=${String(value)} />` : String(value ?? '–');
+  };
+  return html`<dl class="details">${Object.entries(fields)
+    .filter(([name, value]) => value !== null || !ID.test(name))
+    .map(
+      ([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${shown(name, value)}</dd></div>`,
+    )}</dl>`;
+}
 
 /** Of a cluster. */
 const nodeColumn = {
@@ -40,7 +56,7 @@ const nodeColumn = {
   cell: ({ node }) => node ?? html`<span class="soft">all</span>`,
 };
 
-const keyOf = ({ seq, node, utc }) => `${node} ${utc} ${seq}`;
+export const recordKey = ({ seq, node, utc }) => `${node} ${utc} ${seq}`;
 
 const isoOf = (local) => (local === '' ? '' : new Date(local).toISOString());
 
@@ -102,17 +118,18 @@ function Filter({ query, events, rings, preset, place }) {
 }
 
 function Records({ query, preset, rings, caption }) {
-  const events = useLoad(() => get(`${PATH}/events`), []);
-  const place = useLoad(() => get(`${PATH}/nodes`), []).value ?? { calls: 'gateway', node: null, nodes: [] };
+  const events = useLoad(() => get(`${AUDIT}/events`), []);
+  const place = useLoad(() => get(`${AUDIT}/nodes`), []).value ?? { calls: 'gateway', node: null, nodes: [] };
   const filter = preset === undefined ? {} : { ring: preset };
   for (const name of FILTERS) if (query.get(name)) filter[name] = query.get(name);
   if (filter.event !== undefined) filter.ring = undefined;
-  const pages = useCursor((next) => (next === undefined ? getPage(PATH, filter) : getPage(next)), []);
+  const pages = useCursor((next) => (next === undefined ? getPage(AUDIT, filter) : getPage(next)), []);
+  const exported = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
   const isFiltered = Object.keys(filter).length > 0;
   const ending = isFiltered ? 'No matching records.' : 'The log is empty.';
   return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} place=${place} />
-    <section class="card">${place.calls === 'node' && html`<${OwnCalls} query=${query} place=${place} />`}
-      <${PagedTable} pages=${pages} columns=${place.calls === 'gateway' ? columns : [...columns, nodeColumn]} keyOf=${keyOf} caption=${caption}
+    <section class="card"><header><div class="push"><${Csv} list="audit" query=${exported} /></div></header>${place.calls === 'node' && html`<${OwnCalls} query=${query} place=${place} />`}
+      <${PagedTable} pages=${pages} columns=${place.calls === 'gateway' ? auditColumns : [...auditColumns, nodeColumn]} keyOf=${recordKey} caption=${caption}
       empty=${pages.isWhole ? ending : 'No match in the records searched so far. Each page searches 20,000 records.'}
       more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
       ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}. End of the log.</p>`}</section>`;

@@ -3,7 +3,7 @@ import { sizeText, Table, Time } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { moveTo } from './address.js';
 import { CHARTS, read, TILES } from './charts.js';
-import { MissingNodes } from './nodes.js';
+import { MissingNodes } from './cluster.js';
 
 const KEPT = 150;
 const SHOWN_SECONDS = 300;

@@ -2,7 +2,7 @@
 import { get } from '../shared/api.js';
 import { Loaded, sizeText, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
-import { MissingNodes } from './nodes.js';
+import { MissingNodes } from './cluster.js';
 
 export function HealthPage() {
   const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);

@@ -3,46 +3,117 @@ import { get } from '../shared/api.js';
 import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
 import { Shell } from '../shared/shell.js';
-import { Act, Loaded, Notices, useLoad } from '../shared/ui.js';
+import { Act, Loaded, Notices, useLoad, View } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
-import { ActorsPage } from './actors.js';
-import { AppsPage } from './apps.js';
-import { AuditPage, LoginLogPage } from './audit.js';
-import { CatalogPage } from './catalog.js';
-import { DashboardPage } from './dashboard.js';
-import { HealthPage } from './health.js';
-import { UserKeysPage } from './keys.js';
+import { loadNodes } from './cluster.js';
 import { LogIn } from './log-in.js';
-import { loadNodes, NodesPage } from './nodes.js';
-import { EventsPage, UploadsPage } from './records.js';
+import { loadPlot } from './plot.js';
 import { findIn } from './search.js';
-import { SettingsPage } from './settings.js';
-import { HostsPage, SessionsPage, UsersPage } from './users.js';
 
-/** `feature`: the page is shown where the gateway offers it. `cluster`: where there are several nodes. */
+async function loadDashboard() {
+  const [{ DashboardPage }] = await Promise.all([import('./dashboard.js'), loadPlot()]);
+  return DashboardPage;
+}
+
+/**
+ * `feature`: the page is shown where the gateway offers it. `cluster`: where there are several nodes. `of`: not in the
+ * navigation, a page of what that one lists, which brings its own heading and stays while its address names the same
+ * account. Files are loaded with the first view of a page.
+ */
 const PAGES = [
-  { name: 'Dashboard', title: 'Overview', icon: 'layout-dashboard', page: DashboardPage },
-  { name: 'Catalog', title: 'Catalog', icon: 'wrench', page: CatalogPage },
-  { name: 'Users', title: 'Accounts', group: 'People', icon: 'users', page: UsersPage },
-  { name: 'UserKeys', title: 'Keys', group: 'People', icon: 'key-round', page: UserKeysPage },
-  { name: 'Sessions', title: 'Sessions', group: 'People', icon: 'monitor', page: SessionsPage },
-  { name: 'Hosts', title: 'Connected hosts', group: 'People', icon: 'plug', page: HostsPage },
-  { name: 'LoginLog', title: 'Logins', group: 'People', icon: 'log-in', page: LoginLogPage },
-  { name: 'Apps', title: 'Applications', group: 'Delivery', icon: 'app-window', page: AppsPage },
-  { name: 'Events', title: 'Events', group: 'Delivery', icon: 'radio', page: EventsPage, feature: 'events' },
+  { name: 'Dashboard', title: 'Overview', icon: 'layout-dashboard', load: loadDashboard },
+  {
+    name: 'Catalog',
+    title: 'Catalog',
+    icon: 'wrench',
+    load: async () => (await import('./catalog.js')).CatalogPage,
+  },
+  {
+    name: 'Users',
+    title: 'Accounts',
+    group: 'People',
+    icon: 'users',
+    load: async () => (await import('./users.js')).UsersPage,
+  },
+  {
+    name: 'Account',
+    title: 'Account',
+    of: 'Users',
+    load: async () => (await import('./account.js')).AccountPage,
+  },
+  {
+    name: 'UserKeys',
+    title: 'Keys',
+    group: 'People',
+    icon: 'key-round',
+    load: async () => (await import('./keys.js')).UserKeysPage,
+  },
+  {
+    name: 'LoginLog',
+    title: 'Logins',
+    group: 'People',
+    icon: 'log-in',
+    load: async () => (await import('./audit.js')).LoginLogPage,
+  },
+  {
+    name: 'Apps',
+    title: 'Applications',
+    group: 'Delivery',
+    icon: 'app-window',
+    load: async () => (await import('./apps.js')).AppsPage,
+  },
+  {
+    name: 'Events',
+    title: 'Events',
+    group: 'Delivery',
+    icon: 'radio',
+    load: async () => (await import('./records.js')).EventsPage,
+    feature: 'events',
+  },
   {
     name: 'Uploads',
     title: 'Uploads',
     group: 'Delivery',
     icon: 'upload',
-    page: UploadsPage,
+    load: async () => (await import('./records.js')).UploadsPage,
     feature: 'files',
   },
-  { name: 'Audit', title: 'Audit', group: 'System', icon: 'scroll-text', page: AuditPage },
-  { name: 'Settings', title: 'Settings', group: 'System', icon: 'settings', page: SettingsPage },
-  { name: 'Actors', title: 'Actors', group: 'System', icon: 'boxes', page: ActorsPage },
-  { name: 'Nodes', title: 'Nodes', group: 'System', icon: 'server', page: NodesPage, cluster: true },
-  { name: 'Health', title: 'Health', group: 'System', icon: 'heart-pulse', page: HealthPage },
+  {
+    name: 'Audit',
+    title: 'Audit',
+    group: 'System',
+    icon: 'scroll-text',
+    load: async () => (await import('./audit.js')).AuditPage,
+  },
+  {
+    name: 'Settings',
+    title: 'Settings',
+    group: 'System',
+    icon: 'settings',
+    load: async () => (await import('./settings.js')).SettingsPage,
+  },
+  {
+    name: 'Actors',
+    title: 'Actors',
+    group: 'System',
+    icon: 'boxes',
+    load: async () => (await import('./actors.js')).ActorsPage,
+  },
+  {
+    name: 'Nodes',
+    title: 'Nodes',
+    group: 'System',
+    icon: 'server',
+    load: async () => (await import('./nodes.js')).NodesPage,
+    cluster: true,
+  },
+  {
+    name: 'Health',
+    title: 'Health',
+    group: 'System',
+    icon: 'heart-pulse',
+    load: async () => (await import('./health.js')).HealthPage,
+  },
 ];
 
 /** Pages of the links that make an admin, and the kind of each. */
@@ -73,13 +144,15 @@ function useAddress() {
       !isPlain ||
       link === null ||
       link.origin !== location.origin ||
-      !link.pathname.startsWith('/ProxyAdmin/')
+      !link.pathname.startsWith('/ProxyAdmin/') ||
+      link.hasAttribute('download')
     )
       return;
     event.preventDefault();
+    const isElsewhere = link.pathname !== location.pathname;
     history.pushState(null, '', link.href);
     setAddress(location.pathname + location.search);
-    scrollTo(0, 0);
+    if (isElsewhere) scrollTo(0, 0);
   };
   return [address, go];
 }
@@ -133,12 +206,14 @@ function Pages({ address, info, nodes, overview, place, session, logOut }) {
     href: addressOf(page.name),
     count: overview === undefined ? undefined : COUNTS[page.name]?.(overview),
   }));
-  const { name, page: Page, title } = pageAt(location.pathname, pages);
+  const { name, load, title, of } = pageAt(location.pathname, pages);
+  const query = new URLSearchParams(location.search);
   useEffect(() => {
     document.title = `${title} · Gatehouse`;
   }, [title]);
-  return html`<${Shell} pages=${pages} current=${name} label="Pages" place=${place} home="/ProxyAdmin/Dashboard" session=${session} links=${LINKS_OF_ACCOUNT} logOut=${logOut} view=${name} find=${findIn}>
-    <h1>${title}</h1><div key=${`${address} ${session.userId}`}><${Page} info=${info} nodes=${nodes} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></div>
+  const shown = of === undefined ? address : `${name} ${query.get('userId')}`;
+  return html`<${Shell} pages=${pages.filter((page) => page.of === undefined)} current=${of ?? name} label="Pages" place=${place} home="/ProxyAdmin/Dashboard" session=${session} links=${LINKS_OF_ACCOUNT} logOut=${logOut} view=${of === undefined ? name : shown} find=${findIn}>
+    ${of === undefined && html`<h1>${title}</h1>`}<div key=${`${shown} ${session.userId}`}><${View} load=${load} info=${info} nodes=${nodes} role=${session.role} userId=${session.userId} query=${query} /></div>
   <//>`;
 }
 

@@ -1,21 +1,10 @@
 /** The nodes of a cluster: their state, and which of them did not answer. */
-import { get } from '../shared/api.js';
 import { Loaded, Table, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { loadNodes } from './cluster.js';
 
-const PATH = '/ProxyAdmin/api/nodes';
 const STATES = { joined: 'good', late: 'warn', out: 'bad' };
 const PARTITIONS = 256;
-
-/** `nodes`: none without a cluster. */
-export const loadNodes = () => get(PATH);
-
-/** Nothing when all have answered. `of`: what is missing of them, as the end of a sentence. */
-export function MissingNodes({ names, of }) {
-  if (names.length === 0) return '';
-  const who = names.length === 1 ? `Node ${names[0]} did` : `Nodes ${names.join(', ')} did`;
-  return html`<div class="note warn" role="status"><p>${who} not answer: ${of} missing.</p></div>`;
-}
 
 const shown = (count) => count.toLocaleString('en').replace('-', '−');
 

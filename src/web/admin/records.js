@@ -2,6 +2,7 @@
 import { get } from '../shared/api.js';
 import { Empty, Loaded, PagedTable, Table, Time, useLoad, usePages } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { Who } from './who.js';
 
 const PAGE = 100;
 export function EventsPage() {
@@ -18,7 +19,8 @@ export function EventsPage() {
     { title: 'Type', cell: ({ type }) => html`<code>${type}</code>` },
     {
       title: 'For',
-      cell: ({ userId }) => (userId === null ? 'all users' : html`<span class="mono">${userId}</span>`),
+      cell: ({ userId, nickname }) =>
+        userId === null ? 'all users' : html`<${Who} id=${userId} nickname=${nickname} />`,
     },
     { title: 'Tick', number: true, cell: ({ tick }) => html`<span class="mono">${tick}</span>` },
     { title: 'Bytes', number: true, cell: ({ sizeBytes }) => sizeBytes },
@@ -28,7 +30,7 @@ export function EventsPage() {
 }
 
 const UPLOADS = [
-  { title: 'Account', cell: ({ userId }) => html`<span class="mono">${userId}</span>` },
+  { title: 'Account', cell: ({ userId, nickname }) => html`<${Who} id=${userId} nickname=${nickname} />` },
   { title: 'Upload (CRC-32)', cell: ({ uploadId }) => html`<span class="mono">${uploadId}</span>` },
   { title: 'Started', cell: ({ startedUtc }) => html`<${Time} of=${startedUtc} />` },
 ];

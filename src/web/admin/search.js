@@ -1,6 +1,7 @@
-/** What the search of the panel finds besides pages: an account by its id, applications, tools, settings. */
+/** What the search of the panel finds besides pages: accounts by name or id, applications, tools, settings. */
 import { get } from '../shared/api.js';
 import { rpc } from '../shared/mcp-client.js';
+import { addressOfAccount } from './who.js';
 
 const SHOWN_MAX = 6;
 const APPS_MAX = 1_000;
@@ -21,25 +22,28 @@ const loadSettings = once(() => get('/ProxyAdmin/api/settings'));
 const loadApps = once(() => get('/ProxyAdmin/api/apps', { limit: APPS_MAX }));
 const loadTools = once(async () => (await rpc('tools/list')).tools);
 
-const accountOf = (words) =>
-  /^[0-9]{1,19}$/.test(words)
-    ? [
-        {
-          group: 'Accounts',
-          title: `Account ${words}`,
-          icon: 'user',
-          href: `/ProxyAdmin/UserKeys?userId=${words}`,
-        },
-      ]
-    : [];
+/** By a part of the name or the id: the newest that match, of those that the server looks at. */
+const findAccounts = (words) =>
+  get('/ProxyAdmin/api/users', { search: words, newest: true, limit: SHOWN_MAX }).catch(() => []);
 
 /** Rows of the search, by words in lower case. */
 export async function findIn(words) {
-  const [settings, apps, tools] = await Promise.all([loadSettings(), loadApps(), loadTools()]);
+  const [accounts, settings, apps, tools] = await Promise.all([
+    findAccounts(words),
+    loadSettings(),
+    loadApps(),
+    loadTools(),
+  ]);
   const has = (...texts) => texts.join(' ').toLowerCase().includes(words);
   const some = (rows, isFound, shown) => rows.filter(isFound).slice(0, SHOWN_MAX).map(shown);
   return [
-    ...accountOf(words),
+    ...accounts.map(({ id, nickname }) => ({
+      group: 'Accounts',
+      title: nickname || `Account ${id}`,
+      note: `…${id.slice(-4)}`,
+      icon: 'user',
+      href: addressOfAccount(id),
+    })),
     ...some(
       apps,
       ({ id, name, url }) => has(id, name, url),

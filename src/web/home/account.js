@@ -1,12 +1,12 @@
 /** The account itself: nickname, contacts that codes log in from, export and removal. */
 import { get, post, refusalOf, send } from '../shared/api.js';
-import { Act, Ask, Loaded, notify, Time, useLoad } from '../shared/ui.js';
+import { Act, Ask, Loaded, notify, ShortId, Time, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 const NICKNAME_MAX = 64;
 const EXPORT = '/auth/v1/account/export';
 
-/** `onLeave` runs when there is no account any more. */
+/** `onLeave` reads the session again: there is no account any more, or it has another name. */
 export function AccountPart({ info, onLeave }) {
   const account = useLoad(() => get('/auth/v1/account'), []);
   const remove = async () => {
@@ -16,7 +16,7 @@ export function AccountPart({ info, onLeave }) {
   };
   return html`<h1>Account</h1>
     <${Loaded} of=${account}>${(profile) => html`
-      <${Profile} profile=${profile} reload=${account.reload} />
+      <${Profile} profile=${profile} onSaved=${() => Promise.all([account.reload(), onLeave()])} />
       <${Contacts} contacts=${profile.contacts} sendsCodes=${info?.authMethods?.includes('email')} reload=${account.reload} />`}<//>
     <section class="card stack">
       <header><h2>Your data</h2></header>
@@ -29,16 +29,16 @@ export function AccountPart({ info, onLeave }) {
     </section>`;
 }
 
-function Profile({ profile, reload }) {
+function Profile({ profile, onSaved }) {
   const [nickname, setNickname] = useState(profile.nickname ?? '');
   const save = async () => {
     const text = nickname.trim();
     await post('/auth/v1/account', { nickname: text === '' ? null : text });
-    await reload();
+    await onSaved();
   };
   return html`<section class="card stack">
     <header><h2>Profile</h2></header>
-    <dl class="facts small"><dt>Account id</dt><dd class="mono">${profile.userId}</dd><dt>Opened</dt><dd><${Time} of=${profile.createdUtc} /></dd></dl>
+    <dl class="facts small"><dt>Account id</dt><dd><${ShortId} id=${profile.userId} /></dd><dt>Opened</dt><dd><${Time} of=${profile.createdUtc} /></dd></dl>
     <div>
       <label for="nickname">Nickname <span class="soft">(optional)</span></label>
       <input id="nickname" maxlength=${NICKNAME_MAX} autocomplete="nickname" value=${nickname} onInput=${(event) => setNickname(event.currentTarget.value)} />

@@ -4,44 +4,92 @@ import { LoginAgain } from '../shared/login-again.js';
 import { keepAgentOf, rpc } from '../shared/mcp-client.js';
 import { useSession } from '../shared/session.js';
 import { Shell } from '../shared/shell.js';
-import { Loaded, Notices, notify } from '../shared/ui.js';
+import { Loaded, Notices, notify, View } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
-import { AccountPart } from './account.js';
-import { AgentPart } from './agent.js';
-import { AppsPart } from './apps.js';
-import { EnrollPart } from './enroll.js';
-import { EventsPart } from './events.js';
-import { FilesPart } from './files.js';
-import { HostsPart } from './hosts.js';
-import { KeysPart } from './keys.js';
-import { ServersPart } from './servers.js';
-import { SessionsPart } from './sessions.js';
-import { ToolsPart } from './tools.js';
 import { Welcome } from './welcome.js';
 
-/** `feature`: the part is shown where the gateway offers it. */
+/** `feature`: the part is shown where the gateway offers it. Files are loaded with the first view of a part. */
 const PARTS = [
-  { name: 'agent', title: 'Connect an agent', group: 'Agents', icon: 'bot', part: AgentPart },
-  { name: 'hosts', title: 'Connected hosts', group: 'Agents', icon: 'plug', part: HostsPart },
-  { name: 'servers', title: 'Connected servers', group: 'Agents', icon: 'server', part: ServersPart },
-  { name: 'tools', title: 'Try tools', group: 'Agents', icon: 'wrench', part: ToolsPart },
-  { name: 'files', title: 'Files', group: 'Data', icon: 'folder', part: FilesPart, feature: 'files' },
+  {
+    name: 'agent',
+    title: 'Connect an agent',
+    group: 'Agents',
+    icon: 'bot',
+    load: async () => (await import('./agent.js')).AgentPart,
+  },
+  {
+    name: 'hosts',
+    title: 'Connected hosts',
+    group: 'Agents',
+    icon: 'plug',
+    load: async () => (await import('./hosts.js')).HostsPart,
+  },
+  {
+    name: 'servers',
+    title: 'Connected servers',
+    group: 'Agents',
+    icon: 'server',
+    load: async () => (await import('./servers.js')).ServersPart,
+  },
+  {
+    name: 'tools',
+    title: 'Try tools',
+    group: 'Agents',
+    icon: 'wrench',
+    load: async () => (await import('./tools.js')).ToolsPart,
+  },
+  {
+    name: 'files',
+    title: 'Files',
+    group: 'Data',
+    icon: 'folder',
+    load: async () => (await import('./files.js')).FilesPart,
+    feature: 'files',
+  },
   {
     name: 'events',
     title: 'Live events',
     group: 'Data',
     icon: 'radio',
-    part: EventsPart,
+    load: async () => (await import('./events.js')).EventsPart,
     feature: 'streams',
   },
-  { name: 'apps', title: 'Applications', group: 'Data', icon: 'app-window', part: AppsPart },
-  { name: 'keys', title: 'Keys', group: 'Security', icon: 'key-round', part: KeysPart },
-  { name: 'sessions', title: 'Sessions', group: 'Security', icon: 'monitor', part: SessionsPart },
-  { name: 'account', title: 'Account', group: 'Security', icon: 'user', part: AccountPart },
+  {
+    name: 'apps',
+    title: 'Applications',
+    group: 'Data',
+    icon: 'app-window',
+    load: async () => (await import('./apps.js')).AppsPart,
+  },
+  {
+    name: 'keys',
+    title: 'Keys',
+    group: 'Security',
+    icon: 'key-round',
+    load: async () => (await import('./keys.js')).KeysPart,
+  },
+  {
+    name: 'sessions',
+    title: 'Sessions',
+    group: 'Security',
+    icon: 'monitor',
+    load: async () => (await import('./sessions.js')).SessionsPart,
+  },
+  {
+    name: 'account',
+    title: 'Account',
+    group: 'Security',
+    icon: 'user',
+    load: async () => (await import('./account.js')).AccountPart,
+  },
 ].map((part) => ({ ...part, href: `#${part.name}` }));
 
 /** Not in the navigation: only the link of an agent leads there. */
-const ENROLL = { name: 'agent-key', title: 'Allow an agent', part: EnrollPart };
+const ENROLL = {
+  name: 'agent-key',
+  title: 'Allow an agent',
+  load: async () => (await import('./enroll.js')).EnrollPart,
+};
 
 /** Those that this gateway offers; all while that is not known yet. */
 const partsOf = (info) =>
@@ -98,7 +146,7 @@ function App() {
     notify('You are logged out.');
   };
   const parts = partsOf(info.value);
-  const { part: Part, name: shown, title } = partOf(hash, parts);
+  const { load, name: shown, title } = partOf(hash, parts);
   useEffect(() => {
     document.title = `${hasSession ? title : 'Log in'} · Gatehouse`;
   }, [title, hasSession]);
@@ -107,7 +155,7 @@ function App() {
       ${() =>
         hasSession
           ? html`<${Shell} pages=${parts} current=${shown} label="Parts" place=${project} home="/" session=${session} links=${linksOf(session)} logOut=${sayBye} view=${shown} find=${findTools}>
-              <div key=${`${shown} ${session.userId}`}><${Part} info=${info.value} hash=${hash} onLeave=${leave} /></div>
+              <div key=${`${shown} ${session.userId}`}><${View} load=${load} info=${info.value} hash=${hash} onLeave=${leave} /></div>
             <//>`
           : html`<${Bar} project=${project} /><main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter}>${isAgentLink(hash) && html`<div class="note"><p>Log in to the account that the agent is to act for. Then you can allow it.</p></div>`}<//></main>`}
     <//>

@@ -1,5 +1,6 @@
 /** Sessions of the account, ending them, and its recent logins. */
 import { get, post } from '../shared/api.js';
+import { Device } from '../shared/device.js';
 import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 
@@ -29,7 +30,7 @@ export function SessionsPart() {
     {
       title: 'Session',
       cell: (item) =>
-        html`${item.kind === 'mcp' ? `Agent, ${item.loginType}` : 'Browser'} ${item.current && html`<span class="tag good">current</span>`}<br /><span class="small soft">${item.userAgent}</span>`,
+        html`${item.kind === 'mcp' ? `Agent, ${item.loginType}` : 'Browser'} ${item.current && html`<span class="tag good">current</span>`}<br /><span class="small soft"><${Device} userAgent=${item.userAgent} /></span>`,
     },
     { title: 'From', cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
     { title: 'Last seen', cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },

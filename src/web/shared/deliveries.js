@@ -1,7 +1,7 @@
 /** Webhook deliveries of an application: attempts, parked events, and resending. */
 
 import { html, useState } from '../vendor/preact.js';
-import { Act, Empty, Loaded, Table, Time, useLoad } from './ui.js';
+import { Act, Empty, Loaded, ShortId, Table, Time, useLoad } from './ui.js';
 
 const KINDS = { delivered: 'good', failed: 'bad', parked: 'bad', dropped: 'warn', split: 'warn' };
 
@@ -14,37 +14,43 @@ export function Deliveries({ load, resend }) {
   </details>`;
 }
 
+/** `again(delivery)`: sends one once more; without it there are no buttons. */
+export const deliveryColumns = (again) => [
+  { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+  {
+    title: 'Delivery',
+    cell: ({ webhookId, source }) =>
+      html`<${ShortId} id=${webhookId} />${source !== 'live' && html` <span class="tag">${source}</span>`}`,
+  },
+  { title: 'Events', number: true, cell: ({ events }) => events },
+  {
+    title: 'Outcome',
+    cell: (item) =>
+      html`<span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt\u00a0${item.attempt}`,
+  },
+  { title: 'Duration', number: true, cell: ({ milliseconds }) => `${milliseconds}\u00a0ms` },
+  { title: 'Answer', cell: ({ answer }) => answer && html`<span class="small wraps">${answer}</span>` },
+  ...(again === undefined
+    ? []
+    : [
+        {
+          title: 'Actions',
+          action: true,
+          cell: (delivery) =>
+            delivery.source !== 'ping' &&
+            html`<${Act} done="The delivery is sent again." run=${() => again(delivery)}>Resend<//>`,
+        },
+      ]),
+];
+
 /** The list without the collapsible header. */
 export function DeliveryList({ load, resend, canResend = true }) {
   const page = useLoad(() => load(), []);
-  const again = async (webhookId) => {
+  const again = async ({ webhookId }) => {
     await resend(webhookId);
     await page.reload();
   };
-  const columns = [
-    { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
-    {
-      title: 'Delivery',
-      cell: ({ webhookId, source }) =>
-        html`<span class="mono">${webhookId}</span>${source !== 'live' && html` <span class="tag">${source}</span>`}`,
-    },
-    { title: 'Events', number: true, cell: ({ events }) => events },
-    {
-      title: 'Outcome',
-      cell: (item) =>
-        html`<span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt\u00a0${item.attempt}`,
-    },
-    { title: 'Duration', number: true, cell: ({ milliseconds }) => `${milliseconds}\u00a0ms` },
-    { title: 'Answer', cell: ({ answer }) => answer && html`<span class="small wraps">${answer}</span>` },
-    {
-      title: 'Actions',
-      action: true,
-      cell: ({ source, webhookId }) =>
-        canResend &&
-        source !== 'ping' &&
-        html`<${Act} done="The delivery is sent again." run=${() => again(webhookId)}>Resend<//>`,
-    },
-  ];
+  const columns = deliveryColumns(canResend ? again : undefined);
   return html`<${Loaded} of=${page}>${({ items, parked, oldestUndeliveredSeconds }) => html`
     <div class="row"><span class="soft small">${oldestUndeliveredSeconds === null ? 'No pending events.' : `The oldest pending event is ${oldestUndeliveredSeconds} s old.`} ${parked.length > 0 ? `${parked.length} refused events are parked.` : ''}</span><button type="button" onClick=${page.reload}>Refresh</button></div>
     ${

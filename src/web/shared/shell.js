@@ -76,8 +76,8 @@ function lettersOf({ userId, nickname }) {
     .toUpperCase();
 }
 
-function Avatar(session) {
-  return html`<span class="avatar" aria-hidden="true">${lettersOf(session)}</span>`;
+export function Avatar({ big = false, ...session }) {
+  return html`<span class=${big ? 'avatar big' : 'avatar'} aria-hidden="true">${lettersOf(session)}</span>`;
 }
 
 function Navigation({ pages, current }) {
@@ -106,8 +106,9 @@ function useHeadingFocus(main, view) {
   useEffect(() => {
     if (before.current === view) return;
     before.current = view;
-    const heading = main.current?.querySelector('h1');
-    if (heading === null || heading === undefined) return;
+    // A view that is still to be loaded takes the focus from the content to its heading.
+    const heading = main.current?.querySelector('h1') ?? main.current;
+    if (heading === null) return;
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
     scrollTo(0, 0);

@@ -46,6 +46,26 @@ export function Loaded({ of: load, children }) {
   return html`${load.error !== undefined && html`<div class="note bad" role="alert"><${Icon} name="circle-alert" /><p>${sentenceOf(load.error)}</p></div>`}${children(load.value)}`;
 }
 
+/** A view whose file is loaded when it is first shown: `load` resolves with its component. */
+export function View({ load, ...properties }) {
+  const view = useLoad(async () => {
+    try {
+      return { Shown: await load() };
+    } catch {
+      throw new Error('This page could not be loaded. Check the connection.');
+    }
+  }, [load]);
+  // After a move the focus is on the content until its heading is there.
+  useEffect(() => {
+    const content = document.getElementById('content');
+    const heading = content?.querySelector('h1');
+    if (view.value === undefined || document.activeElement !== content || !heading) return;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  }, [view.value]);
+  return html`<${Loaded} of=${view}>${({ Shown }) => html`<${Shown} ...${properties} />`}<//>`;
+}
+
 /** Lines where rows will be. */
 function Skeleton() {
   return html`<div class="skeleton" role="status"><span class="hidden">Loading …</span><i></i><i></i><i></i></div>`;

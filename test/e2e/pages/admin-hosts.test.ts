@@ -28,10 +28,7 @@ t.test('admin hosts: an admin ends one connection, and switches unregistered hos
   t.type(await host.tools(first), 'object');
 
   const { page, violations, picture, complaints } = admin;
-  await linkTo(page, 'Connected hosts').click();
-  await page.getByText('Enter an account id').waitFor();
-  await page.getByLabel('Account id').fill(userId);
-  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.goto(`${HOME}/ProxyAdmin/Account?userId=${userId}&show=hosts`);
   const row = page.getByRole('row').filter({ hasText: 'Claude' });
   await row.getByText('use tools').waitFor();
   t.same(await violations(), []);

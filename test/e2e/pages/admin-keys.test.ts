@@ -211,7 +211,7 @@ async function removeKey(t: Test, { page, violations, picture }: OpenPage, perso
   await dialog.getByRole('button', { name: 'Remove the key' }).click();
   await page.getByText('The key is removed.').waitFor();
   await row.getByText('removed', { exact: true }).waitFor();
-  t.equal(await row.getByRole('button').count(), 0);
+  t.equal(await row.getByRole('button', { name: /Change|Remove/ }).count(), 0);
   t.equal(
     await page.evaluate('document.activeElement.getAttribute("aria-label")'),
     'Keys',
@@ -278,7 +278,7 @@ async function readAsViewer(t: Test, adminPage: Page): Promise<void> {
   await page.goto(KEYS);
   await rowOf(page, viewer.key.publicKey).getByText('current').waitFor();
   const keys = page.getByRole('main');
-  t.same(await keys.getByRole('button').allTextContents(), ['Show']);
+  t.same(await keys.locator('button:not(.id)').allTextContents(), ['Show']);
   t.same(await violations(), []);
   t.ok(await fits(page, 1024));
   await picture('keys-viewer');

@@ -12,6 +12,7 @@ import {
   int64,
   integer,
   named,
+  nameText,
   nullable,
   object,
   oneOf,
@@ -64,6 +65,8 @@ export const accountFilter = object({
   blocked: optional(boolean()),
 });
 export type AccountFilter = Static<typeof accountFilter>;
+/** Characters. */
+const REASON_MAX = 200;
 const USERS = '/ProxyAdmin/api/users';
 /** Accounts that a page looks at where a filter leaves some out. */
 const FILTERED_ACCOUNTS_MAX = 1_000;
@@ -71,7 +74,13 @@ const ofUser = object({ userId: int64('User id: decimal string') });
 /** One account: as a row of the list, with its role and what it has connected. */
 const accountItem = named(
   'AccountRecord',
-  object({ ...userItem.properties, role: nullable(oneOf(ROLES)), hosts: integer() }),
+  object({
+    ...userItem.properties,
+    role: nullable(oneOf(ROLES)),
+    hosts: integer(),
+    /** Of its live sessions; null without one. */
+    lastSeenUtc: nullable(utcText()),
+  }),
 );
 export type AccountRow = Static<typeof userItem>;
 
@@ -149,7 +158,14 @@ function accountRoute(staff: StaffDeps['staff']): AnyRoute {
       const view = await viewUser(actors, userId);
       if (view === undefined) throw new GatewayError('NotFound', 'no such user');
       const hosts = await listHosts(actors, userId);
-      return { ...view, role: staff.effectiveRoleOf(userId) ?? null, hosts: hosts.length };
+      const sessions = await actors.query(user, userId, { type: 'sessions' });
+      const lastSeenMs = Math.max(...sessions.map((session) => session.lastSeenMs));
+      return {
+        ...view,
+        role: staff.effectiveRoleOf(userId) ?? null,
+        hosts: hosts.length,
+        lastSeenUtc: sessions.length === 0 ? null : toIso(lastSeenMs),
+      };
     },
   });
 }
@@ -167,19 +183,24 @@ function blockRoute(staff: StaffDeps['staff']): AnyRoute {
     group: 'admin',
     auth: 'admin',
     limits: [],
-    body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
+    body: object({
+      userId: ofUser.properties.userId,
+      blocked: boolean(),
+      /** Kept in the audit log; the person does not see it. */
+      reason: optional(nameText(REASON_MAX)),
+    }),
     result: object({ userId: idText(), blocked: boolean(), sessionsClosed: integer() }),
     errors: ['NotFound', 'FreshLoginRequired'],
     async handle(context) {
       requireFresh(context);
       const { actors, session, body } = context;
-      const { blocked } = body;
+      const { blocked, reason } = body;
       const userId = requireId(body.userId, 'userId');
       if (blocked && userId === session.userId)
         throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
       requireRank(staff, session, userId);
       const origin = { ...originOf(context), by: session.userId };
-      const command = { type: 'setBlocked' as const, blocked, origin };
+      const command = { type: 'setBlocked' as const, blocked, reason, origin };
       const reply = await actors.ask(user, userId, command);
       return { userId, ...reply };
     },

@@ -1,0 +1,137 @@
+/** The views that are pictured: where they are, who sees them, what is awaited, and which answers are replaced. */
+import type { Page, Route } from 'playwright-core';
+import type { Stage } from './stage.ts';
+
+export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
+
+export interface View {
+  readonly name: string;
+  readonly path: (stage: Stage) => string;
+  readonly as: 'admin' | 'person' | 'nobody';
+  ready(page: Page): Promise<unknown>;
+  /** Of requests by their pattern: a failure, an empty list, an answer that never comes. */
+  readonly answers?: Readonly<Record<string, (route: Route) => Promise<void> | undefined>>;
+  /** The width of the picture in the documentation; not there without it. */
+  readonly documented?: keyof typeof SIZES;
+}
+
+/** Samples that the charts have before they are pictured, one every two seconds. */
+const SAMPLES = 30;
+
+const shows = (text: string | RegExp) => (page: Page) =>
+  page.getByRole('main').getByText(text).first().waitFor();
+const panel = (name: string, ready: View['ready'], more: Partial<View> = {}): View => ({
+  name: `panel-${name.toLowerCase()}`,
+  path: () => `/ProxyAdmin/${name}`,
+  as: 'admin',
+  ready,
+  ...more,
+});
+const account = (show: string, ready: View['ready'], more: Partial<View> = {}): View => ({
+  name: `account-${show}`,
+  path: ({ person }) => `/ProxyAdmin/Account?userId=${person.userId}&show=${show}`,
+  as: 'admin',
+  ready,
+  ...more,
+});
+const home = (part: string, ready: View['ready'], more: Partial<View> = {}): View => ({
+  name: `home-${part}`,
+  path: () => `/#${part}`,
+  as: 'person',
+  ready,
+  ...more,
+});
+
+const fails = (route: Route) =>
+  route.fulfill({ status: 503, json: { error: { code: 1012, message: 'Temporarily unavailable' } } });
+const isEmpty = (route: Route) => route.fulfill({ json: { result: [] } });
+/** Never answered: the page shows what it shows until then. */
+const hangs = () => undefined;
+
+/** In the browser, whose policy forbids the driver's own polling: resolves after so many looks of the dashboard. */
+const LOOKS = `new Promise((resolve) => {
+  const seen = new Set();
+  const look = () => {
+    const time = document.querySelector('[data-seconds]')?.parentElement.querySelector('time');
+    if (time) seen.add(time.dateTime);
+    if (seen.size >= ${SAMPLES}) resolve();
+  };
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+})`;
+
+export const VIEWS: readonly View[] = [
+  panel('Dashboard', (page) => page.evaluate(LOOKS), { documented: 'desktop' }),
+  panel('Users', shows('Ada Brandt'), { documented: 'desktop' }),
+  panel('UserKeys', shows('Invoice agent')),
+  panel('Apps', shows('Ledger sync')),
+  panel('Events', shows('OrderCreated')),
+  panel('Uploads', shows('No open uploads')),
+  panel('LoginLog', shows('sign_up')),
+  panel('Audit', shows('mcp.tool'), { documented: 'desktop' }),
+  panel('Settings', shows('ApiRPSLimit'), { documented: 'desktop' }),
+  panel('Actors', shows('No failing actors')),
+  panel('Catalog', shows('four bytes each')),
+  panel('Health', shows('writable')),
+  account('sessions', shows('McpVerified'), { documented: 'desktop' }),
+  account('keys', shows('Invoice agent'), { documented: 'phone' }),
+  account('hosts', shows('Test host')),
+  account('apps', shows('Ledger sync')),
+  account('webhooks', shows('delivered')),
+  account('logins', shows('sign_up')),
+  account('files', shows('KB')),
+  account('audit', shows('mcp.tool')),
+  account('sessions', shows('Nobody is logged in'), {
+    name: 'account-empty',
+    answers: { '**/api/sessions?*': isEmpty },
+  }),
+  account('sessions', shows('Temporarily unavailable'), {
+    name: 'account-failing',
+    answers: { '**/api/sessions?*': fails },
+  }),
+  account('sessions', (page) => page.locator('.skeleton').waitFor(), {
+    name: 'account-slow',
+    answers: { '**/api/sessions?*': hangs },
+  }),
+  panel('Account?userId=42', shows('There is no account'), { name: 'account-missing' }),
+  account(
+    'sessions',
+    async (page) => {
+      await page.getByRole('button', { name: 'Block' }).click();
+      await page.getByLabel('Reason').fill('A stolen laptop');
+    },
+    { name: 'account-block', documented: 'desktop' },
+  ),
+  panel(
+    'Users',
+    async (page) => {
+      await page.getByRole('main').getByText('Ada Brandt').first().waitFor();
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('mar');
+      await page.getByRole('option', { name: /Mara/ }).waitFor();
+    },
+    { name: 'panel-search', documented: 'desktop' },
+  ),
+  panel('Users', shows('No accounts yet'), {
+    name: 'panel-users-empty',
+    answers: { '**/api/users?*': isEmpty },
+  }),
+  panel('Users', shows('Temporarily unavailable'), {
+    name: 'panel-users-failing',
+    answers: { '**/api/users?*': fails },
+  }),
+  home('agent', shows('Connect an agent'), { documented: 'phone' }),
+  home('hosts', shows('Test host')),
+  home('servers', shows('Connected servers')),
+  home('tools/wallet_get_balance', shows('wallet_get_balance'), {
+    name: 'home-tools',
+    documented: 'desktop',
+  }),
+  home('files', shows('Files')),
+  home('events', shows('Live events')),
+  home('apps', shows('Ledger sync')),
+  home('keys', shows('Invoice agent')),
+  home('sessions', shows('Open now')),
+  home('account', shows('Opened')),
+  home('', shows('One entry point'), { name: 'home-welcome', as: 'nobody' }),
+  panel('Users', shows('Log in to the admin panel'), { name: 'panel-log-in', as: 'nobody' }),
+];
