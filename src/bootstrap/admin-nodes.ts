@@ -7,6 +7,7 @@ import type { ConfigurationResult } from '../config/load.ts';
 import { keysForRestart } from '../domain/config/changes.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { Dashboard } from '../io/admin/dashboard.ts';
+import type { History } from '../io/admin/history/history.ts';
 import { createNodeWork, type Reload } from '../io/admin/node-work.ts';
 import { AdminNodes } from '../io/admin/nodes.ts';
 import type { SetupLinks } from '../io/admin/staff.ts';
@@ -44,6 +45,7 @@ function createReload(deps: ReloadDeps): Reload {
 interface AdminNodeDeps extends ReloadDeps {
   readonly actors: GatewayActors;
   readonly dashboard: Dashboard;
+  readonly history: History;
   readonly setupLinks: SetupLinks;
 }
 
@@ -52,12 +54,13 @@ export function openAdminNodes(deps: AdminNodeDeps): {
   readonly nodes: AdminNodes;
   readonly reload: Reload;
 } {
-  const { cluster, actors, dashboard, setupLinks, served } = deps;
+  const { cluster, actors, dashboard, history, setupLinks, served } = deps;
   const { administration } = actors;
   const reload = createReload(deps);
   const work = createNodeWork({
     administration,
     dashboard,
+    history,
     setupLinks,
     catalog: served.live,
     reload,

@@ -11,6 +11,7 @@ import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { HOUR_MS } from '../domain/time.ts';
 import { Dashboard } from '../io/admin/dashboard.ts';
+import { History } from '../io/admin/history/history.ts';
 import { answerCommand } from '../io/admin/mcp-servers.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { bootId, markClosed, requireNoNode, settleLastRun } from '../io/cluster/node-folder.ts';
@@ -20,7 +21,10 @@ import { httpLibrary } from '../io/http/listen/library.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
-import { createMetrics } from '../io/observability/metrics.ts';
+import { LoopDelay } from '../io/observability/loop-delay.ts';
+import { residentMemory } from '../io/observability/machine.ts';
+import type { MetricReadings } from '../io/observability/metric-table.ts';
+import { createMetrics, type Metrics } from '../io/observability/metrics.ts';
 import { Profiles } from '../io/observability/profiles.ts';
 import { createWorkerPool, type WorkerPool } from '../workers/pool.ts';
 import { enterCluster, openActorJournal, startActors } from './actors.ts';
@@ -104,6 +108,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
+  const history = openHistory(metrics, () => pipelines.readings());
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const logId = cluster?.pgLog.logId;
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };
@@ -141,12 +146,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     moduleRules: moduleRules(configuration, sandbox),
     ...catalogs,
     ...openLiveConnections({ ...base, actors, bounds, cluster }),
-    ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, read: options.readAgain }),
-    bounds,
-    metrics,
-    dashboard,
-    requests,
-    telemetry,
+    ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, history, read: options.readAgain }),
+    ...{ bounds, metrics, dashboard, history, requests, telemetry },
     ...listeners,
     sandbox,
   };
@@ -154,6 +155,16 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   telemetry.exportMetrics(() => metrics.snapshot());
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
   return assemblyOf(deps, pipelines, folder, renewCertificate);
+}
+
+function openHistory({ series }: Metrics, read: () => MetricReadings): History {
+  return new History({
+    ...{ read, series },
+    clock: Date.now,
+    schedule: nodeSchedule,
+    rssBytes: residentMemory(() => performance.now()),
+    loopDelay: new LoopDelay(),
+  });
 }
 
 /** A node recovers beside requests: its log has all that was acknowledged, and other nodes serve meanwhile. */
@@ -195,6 +206,7 @@ function assemblyOf(
 ): Assembly {
   const { configuration, publicServer, internalServer, sandbox, site, reload } = deps;
   deps.served.open();
+  deps.history.open();
   const folderDeps = { dataPath: configuration.dataPath, clock: Date.now, log: deps.options.log };
   const profiles = new Profiles(folderDeps);
   const requests = new FolderRequests({
@@ -331,6 +343,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   if (cluster !== undefined) await sendClientsAway(cluster, pipelines.public, deps);
   publicServer.stopListening();
   deps.dashboard.close();
+  deps.history.close();
   deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   if (cluster !== undefined) {

@@ -9,6 +9,7 @@ import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { LiveSettings } from '../domain/settings/settings.ts';
 import type { Site } from '../domain/site.ts';
 import type { Dashboard } from '../io/admin/dashboard.ts';
+import type { History } from '../io/admin/history/history.ts';
 import type { Reload } from '../io/admin/node-work.ts';
 import type { AdminNodes } from '../io/admin/nodes.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
@@ -73,6 +74,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly requests: FinishedRequests;
   readonly telemetry: Telemetry;
   readonly dashboard: Dashboard;
+  readonly history: History;
   readonly publicServer: Server;
   readonly internalServer: Server;
   readonly sandbox: SupervisedSandbox | undefined;

@@ -25,6 +25,7 @@ import {
   startAccounts,
 } from './account.ts';
 import type { TestActors } from './actors/actors.ts';
+import { testHistory } from './history.ts';
 
 const noWebhooks = (): never => {
   throw new Error('this test has no webhooks');
@@ -95,6 +96,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
       const work = createNodeWork({
         administration,
         dashboard,
+        history: testHistory(() => fixture.actors.clock.nowMs).history,
         catalog,
         reload: options.reload ?? (() => []),
         setupLinks: new SetupLinks(options.setupLink),

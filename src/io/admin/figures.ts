@@ -2,16 +2,15 @@
  * What a node counts for the dashboard: requests, tool calls and latencies since it was last asked, and the readings of
  * that moment. Figures of several nodes make one sample.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FinishedRequest } from '../http/exchange/finished.ts';
+import { LoopDelay } from '../observability/loop-delay.ts';
 import { METRICS, type MetricReadings } from '../observability/metric-table.ts';
-import type { CallObservation } from '../observability/metrics.ts';
+import { type CallObservation, requestName } from '../observability/metrics.ts';
 
 /** Routes and tools in a sample: the busiest. */
 const NAMES_MAX = 12;
 /** Upper bounds of latency buckets in milliseconds, 12 % apart: 0.05 ms to about 60 s. */
 const BUCKETS = Array.from({ length: 124 }, (_, index) => 0.05 * 1.12 ** index);
-const RESOLUTION_MS = 10;
 
 interface NamedCounts {
   readonly name: string;
@@ -58,7 +57,7 @@ interface FigureSources {
 /** Counts from `begin` to `end`. */
 export class FigureCounter {
   readonly #sources: FigureSources;
-  readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  readonly #delay = new LoopDelay();
   #buckets = new Uint32Array(BUCKETS.length);
   #routes = new Map<string, NamedCounts>();
   #tools = new Map<string, NamedCounts>();
@@ -70,11 +69,11 @@ export class FigureCounter {
 
   begin(nowMs: number): void {
     this.#reset(nowMs);
-    this.#delay.enable();
+    this.#delay.begin();
   }
 
   end(): void {
-    this.#delay.disable();
+    this.#delay.end();
   }
 
   observe({ method, route, status, durationMs }: FinishedRequest): void {
@@ -82,7 +81,7 @@ export class FigureCounter {
     const index = at < 0 ? BUCKETS.length - 1 : at;
     this.#buckets[index] = (this.#buckets[index] ?? 0) + 1;
     const isError = status >= 500 || status === 0;
-    count(this.#routes, route === '' ? 'no route' : `${method} ${route}`, 1, isError ? 1 : 0);
+    count(this.#routes, requestName(method, route), 1, isError ? 1 : 0);
   }
 
   observeCall({ name, outcome }: CallObservation): void {
@@ -95,7 +94,7 @@ export class FigureCounter {
       utcMs: nowMs,
       seconds: Math.max(0.001, (nowMs - this.#beganMs) / 1000),
       latencies: [...this.#buckets.entries()].filter(([, requests]) => requests > 0),
-      loopDelayP99: Math.max(0, this.#delay.percentile(99) / 1e6 - RESOLUTION_MS),
+      loopDelayP99: this.#delay.takeP99(),
       rssBytes: this.#sources.rssBytes(),
       routes: [...this.#routes.values()],
       tools: [...this.#tools.values()],
@@ -110,7 +109,6 @@ export class FigureCounter {
     this.#routes = new Map();
     this.#tools = new Map();
     this.#beganMs = nowMs;
-    this.#delay.reset();
   }
 }
 

@@ -8,6 +8,7 @@ import type { Catalog } from '../mcp/catalog.ts';
 import { textOf } from '../verb-arguments.ts';
 import type { Dashboard } from './dashboard.ts';
 import type { Figures } from './figures.ts';
+import { type History, type HistoryPart, type HistoryRange, RANGE_NAMES } from './history/history.ts';
 import type { SetupLinks } from './staff.ts';
 
 /** Reads the configuration file again. Without faults the new catalog is served, otherwise the current one stays. */
@@ -38,6 +39,7 @@ export interface NodeWork {
   reload(): ReloadOutcome;
   /** Since the node of that name asked before. */
   figures(asker: string): Figures;
+  history(range: HistoryRange): HistoryPart;
   /** As `use` of `SetupLinks`. Throws `SetupLinkOver`, also for the link of another node. */
   useLink(token: string, uses: boolean): boolean;
   /** Ends the set-up link of this node. */
@@ -47,6 +49,7 @@ export interface NodeWork {
 interface WorkDeps {
   readonly administration: Administration;
   readonly dashboard: Dashboard;
+  readonly history: Pick<History, 'read'>;
   readonly setupLinks: SetupLinks;
   readonly catalog: { readonly current: Pick<Catalog, 'tools' | 'resources'> };
   readonly reload: Reload;
@@ -54,7 +57,7 @@ interface WorkDeps {
 }
 
 export function createNodeWork(deps: WorkDeps): NodeWork {
-  const { administration, dashboard, setupLinks, catalog, clock } = deps;
+  const { administration, dashboard, history, setupLinks, catalog, clock } = deps;
   return {
     failing: () =>
       administration
@@ -73,6 +76,7 @@ export function createNodeWork(deps: WorkDeps): NodeWork {
       return { faults, tools: tools.size, resources: resources.size };
     },
     figures: (asker) => dashboard.figuresFor(asker, clock()),
+    history: (range) => history.read(range),
     useLink: (token, uses) => setupLinks.use(token, uses, clock()),
     endSetup: () => setupLinks.endSetup(),
   };
@@ -85,6 +89,7 @@ export const NODE_VERBS = [
   'skip',
   'reload',
   'figures',
+  'history',
   'useLink',
   'endSetup',
 ] as const satisfies readonly (keyof NodeWork)[];
@@ -102,12 +107,19 @@ export function nodeVerbs(work: NodeWork, owns: (kind: string, id: string) => bo
     },
     reload: () => work.reload(),
     figures: (asker) => work.figures(ownTextOf(asker)),
+    history: (range) => work.history(rangeOf(range)),
     useLink: (token, uses) => work.useLink(ownTextOf(token), uses === true),
     endSetup() {
       work.endSetup();
       return null;
     },
   };
+}
+
+function rangeOf(value: unknown): HistoryRange {
+  const range = RANGE_NAMES.find((name) => name === value);
+  if (range === undefined) throw new TypeError('no range of the history');
+  return range;
 }
 
 /** It does not keep the frame that it came in. */

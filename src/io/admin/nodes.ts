@@ -5,8 +5,9 @@
 import { ownerUnavailable } from '../../actors/routed-system.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { NodeReport } from '../cluster/node-report.ts';
-import type { FigureNodes } from './dashboard.ts';
+import { ALL_NODES, type FigureNodes } from './dashboard.ts';
 import type { Figures } from './figures.ts';
+import type { HistoryRange } from './history/history.ts';
 import type { FailingActor, NodeWork, ReloadOutcome } from './node-work.ts';
 
 type Verb = keyof NodeWork;
@@ -69,6 +70,16 @@ export class AdminNodes implements FigureNodes {
     return this.#call(name, 'figures', this.name);
   }
 
+  /** Of one node, of this one unless named, or of all. Rejects with `NotFound` for a name that no node has. */
+  async history(range: HistoryRange, node = this.name): Promise<Answers<'history'>> {
+    const here = () => this.#work.history(range);
+    if (node === ALL_NODES) return this.#everywhere('history', here, range);
+    if (node === this.name)
+      return { answers: [{ name: this.#links?.name ?? null, value: here() }], missing: [] };
+    if (!this.others().includes(node)) throw new GatewayError('NotFound', 'no such node');
+    return this.#at([node], 'history', range);
+  }
+
   async failing(): Promise<Failing> {
     const { answers, missing } = await this.#everywhere('failing', () => this.#work.failing());
     const failing = answers.flatMap(({ name, value }) => value.map((actor) => ({ ...actor, node: name })));
@@ -129,7 +140,15 @@ export class AdminNodes implements FigureNodes {
     return { answers: [{ name: this.#links?.name ?? null, value }, ...answers], missing };
   }
 
-  async #elsewhere<V extends Verb>(verb: V, ...args: Parameters<NodeWork[V]>): Promise<Answers<V>> {
+  #elsewhere<V extends Verb>(verb: V, ...args: Parameters<NodeWork[V]>): Promise<Answers<V>> {
+    return this.#at(this.others(), verb, ...args);
+  }
+
+  async #at<V extends Verb>(
+    names: readonly string[],
+    verb: V,
+    ...args: Parameters<NodeWork[V]>
+  ): Promise<Answers<V>> {
     const answers: { name: string; value: Result<V> }[] = [];
     const missing: string[] = [];
     const ask = async (name: string) => {
@@ -140,7 +159,7 @@ export class AdminNodes implements FigureNodes {
         missing.push(name);
       }
     };
-    await Promise.all(this.others().map(ask));
+    await Promise.all(names.map(ask));
     return { answers, missing };
   }
 

@@ -30,6 +30,11 @@ export class Histogram {
     this.sum += value;
   }
 
+  /** Values of each class by itself. */
+  get classes(): Readonly<Float64Array> {
+    return this.#buckets;
+  }
+
   /** Values up to each bound, then all of them. */
   cumulative(): number[] {
     let sum = 0;

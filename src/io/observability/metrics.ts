@@ -30,6 +30,26 @@ export interface CallObservation {
 
 export type CallObserver = (call: CallObservation) => void;
 
+/** What is counted of requests and calls since the start, for readers that keep a history. The lists grow. */
+export interface ObservedSeries {
+  readonly requests: readonly {
+    readonly route: string;
+    readonly method: string;
+    readonly status: number;
+    readonly requests: Counter;
+  }[];
+  /** By method and route, seconds. */
+  readonly requestTimes: ReadonlyMap<string, Histogram>;
+  readonly calls: readonly {
+    readonly event: string;
+    readonly name: string;
+    readonly outcome: string;
+    readonly calls: Counter;
+  }[];
+  /** By the name of a tool, seconds. */
+  readonly toolTimes: ReadonlyMap<string, Histogram>;
+}
+
 /** Durations of a node of a cluster, in milliseconds. */
 export interface NodeDurations {
   appended(durationMs: number): void;
@@ -39,6 +59,7 @@ export interface NodeDurations {
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
+  readonly series: ObservedSeries;
   /** Fields of a proxied request that were dropped because of a character of their name. */
   readonly observeFieldsDropped: (count: number) => void;
   readonly observeLongTick: (tick: LongTick) => void;
@@ -51,9 +72,13 @@ export interface Metrics {
 }
 
 /** Seconds; from the cost of an in-memory answer to the longest time-out of clients. */
-const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+export const LATENCY_BUCKETS: readonly number[] = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
+/** The event of a call of a tool. */
+export const TOOL_EVENT = 'mcp.tool';
 
 const OBSERVED = { ...OBSERVED_METRICS, ...CLUSTER_HISTOGRAMS };
 type ObservedName = keyof typeof OBSERVED;
@@ -70,17 +95,25 @@ export function createMetrics(
   registerProcessMetrics(registry);
   const requests = observedCounter(registry, 'gatehouse_http_requests_total');
   const seconds = observedHistogram(registry, 'gatehouse_http_request_duration_seconds');
-  const series = new LabelCache(SERIES_MAX, (route: string, method: string, status: number) => ({
-    requests: requests({ route, method, status: String(status) }),
-    seconds: seconds({ route, method }),
-  }));
-  const observeCall = createCallObserver(registry);
+  const requestTimes = new Map<string, Histogram>();
+  const counted: ObservedSeries['requests'][number][] = [];
+  const series = new LabelCache(SERIES_MAX, (route: string, method: string, status: number) => {
+    const kept = {
+      requests: requests({ route, method, status: String(status) }),
+      seconds: seconds({ route, method }),
+    };
+    counted.push({ route, method, status, requests: kept.requests });
+    requestTimes.set(requestName(method, route), kept.seconds);
+    return kept;
+  });
+  const { observeCall, calls, toolTimes } = createCallObserver(registry);
   const fieldsDropped = observedCounter(registry, 'gatehouse_proxied_fields_dropped_total')({});
   const longTicks = observedCounter(registry, 'gatehouse_event_loop_long_ticks_total');
   const sampled = isNode ? { ...SAMPLED_METRICS, ...CLUSTER_SAMPLED_METRICS } : SAMPLED_METRICS;
   const readings = registerSampled(registry, sampled);
   return {
     observeCall,
+    series: { requests: counted, requestTimes, calls, toolTimes },
     observeFieldsDropped: (count) => {
       fieldsDropped.value += count;
     },
@@ -105,6 +138,11 @@ export function createMetrics(
   };
 }
 
+/** One name for a route with its method, as the admin panel shows it. */
+export function requestName(method: string, route: string): string {
+  return route === '' ? 'no route' : `${method} ${route}`;
+}
+
 function createNodeDurations(registry: Registry): NodeDurations {
   const append = observedHistogram(registry, 'gatehouse_cluster_append_seconds')({});
   const gate = observedHistogram(registry, 'gatehouse_cluster_gate_seconds')({});
@@ -115,18 +153,29 @@ function createNodeDurations(registry: Registry): NodeDurations {
 }
 
 /** Counts by name and outcome; the gateway's own time and the modules' in histograms of their own. */
-function createCallObserver(registry: Registry): CallObserver {
+function createCallObserver(
+  registry: Registry,
+): Pick<ObservedSeries, 'calls' | 'toolTimes'> & { readonly observeCall: CallObserver } {
   const calls = observedCounter(registry, 'gatehouse_calls_total');
   const gateway = observedHistogram(registry, 'gatehouse_call_gateway_duration_seconds');
   const module = observedHistogram(registry, 'gatehouse_call_module_duration_seconds');
   const reports = observedCounter(registry, 'gatehouse_call_progress_reports_total');
   const [sent, dropped] = [reports({ outcome: 'sent' }), reports({ outcome: 'dropped' })];
-  const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
-    calls: calls({ event, name, outcome }),
-    gateway: gateway({ event }),
-    module: module({ event }),
-  }));
-  return ({ event, name, outcome, elapsedMs, backendMs, progress }) => {
+  const counted: ObservedSeries['calls'][number][] = [];
+  const toolTimes = new Map<string, Histogram>();
+  // A time for each tool is no metric: seventeen series for each would be too many for a scrape.
+  const timesOf = (name: string) => {
+    const times = toolTimes.get(name) ?? new Histogram(LATENCY_BUCKETS);
+    toolTimes.set(name, times);
+    return times;
+  };
+  const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => {
+    const counter = calls({ event, name, outcome });
+    counted.push({ event, name, outcome, calls: counter });
+    const times = event === TOOL_EVENT ? timesOf(name) : undefined;
+    return { calls: counter, gateway: gateway({ event }), module: module({ event }), times };
+  });
+  const observeCall: CallObserver = ({ event, name, outcome, elapsedMs, backendMs, progress }) => {
     sent.value += progress?.sent ?? 0;
     dropped.value += progress?.dropped ?? 0;
     const found = series.get(event, outcome, name);
@@ -134,7 +183,9 @@ function createCallObserver(registry: Registry): CallObserver {
     found.calls.value += 1;
     found.gateway.observe(Math.max(0, elapsedMs - (backendMs ?? 0)) / 1000);
     if (backendMs !== undefined) found.module.observe(backendMs / 1000);
+    found.times?.observe(elapsedMs / 1000);
   };
+  return { observeCall, calls: counted, toolTimes };
 }
 
 function observedCounter<Name extends NamesOf<'counter'>>(registry: Registry, name: Name) {

@@ -12,6 +12,7 @@ import { AdminNodes } from '../../../src/io/admin/nodes.ts';
 import { SetupLink, SetupLinks } from '../../../src/io/admin/staff.ts';
 import { account } from '../../support/actors/account-kind.ts';
 import { TestCluster, type TestMember } from '../../support/actors/cluster.ts';
+import { testHistory } from '../../support/history.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 interface Panel {
@@ -65,6 +66,7 @@ function openPanel(
   const work = createNodeWork({
     administration: member.system.administration,
     dashboard: new Dashboard(() => ({})),
+    history: testHistory(cluster.clock.read).history,
     setupLinks,
     catalog: { current: { tools: new Map(), resources: new Map() } },
     reload() {
@@ -212,6 +214,7 @@ t.test('nodes: without Cluster there is no other node, and nothing is sent', asy
   const work = createNodeWork({
     administration: member.system.administration,
     dashboard: new Dashboard(() => ({})),
+    history: testHistory(cluster.clock.read).history,
     setupLinks: new SetupLinks(),
     catalog: { current: { tools: new Map(), resources: new Map() } },
     reload: () => [],

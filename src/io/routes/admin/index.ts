@@ -6,6 +6,7 @@ import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
 import { type CatalogDeps, createAdminCatalogRoute, createAdminListsRoute } from './catalog.ts';
 import { createAdminExportRoutes } from './export.ts';
+import { createAdminHistoryRoute } from './history.ts';
 import { createAdminKeyRoutes } from './keys.ts';
 import { createAdminMcpServerRoutes } from './mcp-servers.ts';
 import { createAdminNodesRoute } from './nodes.ts';
@@ -41,6 +42,7 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
     ...createAdminStaffRoutes(deps.staff),
     ...createAdminOperationRoutes(deps.operations),
     createAdminNodesRoute(deps.operations.nodes),
+    createAdminHistoryRoute(deps.operations.nodes),
     createAdminListsRoute(deps.catalog),
     createAdminCatalogRoute(deps.catalog),
     ...createAdminMcpServerRoutes(deps.mcpServers),
