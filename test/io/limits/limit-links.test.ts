@@ -178,6 +178,41 @@ t.test(
   },
 );
 
+t.test(
+  'limits over nodes: a node whose clock is behind hears of the window that others have left',
+  async (t) => {
+    const nodes = new LimitNodes();
+    const ahead = nodes.start(1, 1_000);
+    nodes.start(2);
+    nodes.runFor(WINDOW_SECONDS * 1_000 - 1_500);
+    useUp(ahead, 'address');
+    nodes.runFor(700);
+    t.ok(ahead.charges['address']?.(), 'the next window here');
+    const behind = nodes.start(3);
+    nodes.runFor(105);
+    t.notOk(behind.charges['address']?.());
+    nodes.runFor(700);
+    t.ok(behind.charges['address']?.(), 'the next window there');
+  },
+);
+
+t.test(
+  'limits over nodes: while links are cut each side gives the quota, and both counts hold afterwards',
+  async (t) => {
+    const nodes = new LimitNodes();
+    const [a, b] = [nodes.start(1), nodes.start(2)];
+    nodes.runFor(200);
+    nodes.cutLinks(true);
+    useUp(a, 'address');
+    useUp(a, 'session');
+    nodes.runFor(200);
+    useUp(b, 'address');
+    nodes.cutLinks(false);
+    nodes.runFor(105);
+    for (const node of [a, b]) for (const limit of ['address', 'session']) t.notOk(node.charges[limit]?.());
+  },
+);
+
 /** An exchange of two nodes whose reports are taken by hand. */
 function alone() {
   const exchange = new LimitExchange(new LiveSettings({ RateLimitWindowSeconds: WINDOW_SECONDS }));

@@ -150,6 +150,7 @@ export class LimitNodes {
   readonly #hopMs: () => number;
   readonly #nodes = new Map<number, LimitNode>();
   readonly #arrivals = new Map<string, number>();
+  #areLinksCut = false;
   #processes = 0;
 
   /** `hopMs`: how long the next frame is under way. */
@@ -195,6 +196,12 @@ export class LimitNodes {
     return this.time.nowMs < node.pausedUntilMs;
   }
 
+  /** What is said while links are cut is lost; all say it again once they are back. */
+  cutLinks(areCut: boolean): void {
+    this.#areLinksCut = areCut;
+    if (!areCut) for (const each of this.all) each.exchange.repeat();
+  }
+
   /** Work of a node: of a paused one when it wakes, of a dead one never. */
   run(node: LimitNode, work: () => void): void {
     if (this.#nodes.get(node.number) !== node) return;
@@ -211,7 +218,7 @@ export class LimitNodes {
   ): Promise<PromiseSettledResult<unknown>[]> {
     const frame = packFrame(args).subarray(LENGTH_BYTES);
     for (const to of this.all) {
-      if (to === from) continue;
+      if (to === from || this.#areLinksCut) continue;
       const link = `${from.number} ${to.number}`;
       const atMs = Math.max(this.#arrivals.get(link) ?? 0, this.time.nowMs + this.#hopMs());
       this.#arrivals.set(link, atMs);
