@@ -18,6 +18,7 @@ import { sessions } from './sessions.ts';
 import { sseFanout } from './sse-fanout.ts';
 import { turn } from './turn.ts';
 import { uploadV1, uploadV2 } from './upload.ts';
+import { uploadS3 } from './upload-s3.ts';
 import { webhooks } from './webhooks.ts';
 import { wsProxy } from './ws-proxy.ts';
 
@@ -44,4 +45,5 @@ export const SCENARIOS: readonly Scenario[] = [
   scale,
   joining,
   wsProxy,
+  uploadS3,
 ];

@@ -153,6 +153,20 @@ export const PARTICIPANTS = {
     settings: 'one thread; node:http and its file store, nothing synced',
     install: PEERS_FOLDER,
   },
+  'tus-s3': {
+    name: '@tus/server with @tus/s3-store',
+    kind: 'peer',
+    version: () => versionsOf('@tus/server', '@tus/s3-store'),
+    settings: 'one thread; node:http, parts of 8 MiB, no checksums to the storage; parts go through files',
+    install: PEERS_FOLDER,
+  },
+  'lib-storage': {
+    name: 'node:http with @aws-sdk/lib-storage',
+    kind: 'peer',
+    version: () => versionsOf('@aws-sdk/lib-storage', '@aws-sdk/client-s3'),
+    settings: 'one thread; parts of 8 MiB, two at once, no checksums to the storage',
+    install: PEERS_FOLDER,
+  },
   'rate-limiter': {
     name: 'rate-limiter-flexible',
     kind: 'peer',

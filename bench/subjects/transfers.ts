@@ -184,6 +184,13 @@ export async function startTus(bench: Bench): Promise<Peer> {
   return { url, pid, root };
 }
 
+/** One that sends what it gets to another server, and keeps nothing. */
+export async function startPeerAt(bench: Bench, name: string, address: string) {
+  const { url, pid, stop } = await startPeer(name, [address]);
+  bench.onTeardown(stop);
+  return { url, pids: [pid], cookies: [] };
+}
+
 /** node:http with streams, the usual way. */
 export async function startPlainFiles(bench: Bench): Promise<Peer> {
   const root = storedFiles(bench);

@@ -35,7 +35,7 @@ export interface MemoryS3Options {
   readonly copies?: boolean;
   /** Rows of a page of a list at most. */
   readonly pageRows?: number;
-  /** Lengths and checksums of bytes are kept instead of the bytes. */
+  /** Of bodies above 64 KiB the length is kept instead of the bytes. */
   readonly forgets?: boolean;
 }
 
@@ -49,6 +49,8 @@ interface StoredObject {
   readonly bytes: Buffer;
   readonly sizeBytes: number;
   readonly etag: string;
+  /** Header fields of the writer (`x-amz-meta-…`). */
+  readonly fields: Readonly<Record<string, string>>;
   readonly writtenMs: number;
 }
 
@@ -58,6 +60,7 @@ interface Answer {
   readonly body?: Buffer | string;
 }
 
+const REMEMBERED_BYTES_MAX = 64 * 1024;
 const PART_BYTES_MIN = 5 * 1024 * 1024;
 
 export class MemoryS3 {
@@ -204,24 +207,26 @@ export class MemoryS3 {
     const actual = Buffer.alloc(4);
     actual.writeUInt32BE(CRC32.buf(body) >>> 0);
     if (declared !== undefined && declared !== actual.toString('base64')) return failure(400, 'BadDigest');
-    return this.#objectOf(body);
+    return this.#objectOf(body, headers);
   }
 
-  #objectOf(body: Buffer): StoredObject {
-    const bytes = this.#options.forgets === true ? Buffer.alloc(0) : body;
-    const digest =
-      this.#options.forgets === true ? String(body.length) : createHash('md5').update(body).digest('hex');
-    return { bytes, sizeBytes: body.length, etag: `"${digest}"`, writtenMs: this.clock() };
+  #objectOf(body: Buffer, headers: S3Request['headers']): StoredObject {
+    const forgets = this.#options.forgets === true && body.length > REMEMBERED_BYTES_MAX;
+    const bytes = forgets ? Buffer.alloc(0) : body;
+    const digest = forgets ? String(body.length) : createHash('md5').update(body).digest('hex');
+    const own = Object.entries(headers).filter(([name]) => name.startsWith('x-amz-meta-'));
+    const fields = Object.fromEntries(own.map(([name, value]) => [name, String(value)]));
+    return { bytes, sizeBytes: body.length, etag: `"${digest}"`, fields, writtenMs: this.clock() };
   }
 
   #get({ key, headers }: S3Request, fault: S3Fault | undefined): Answer {
     const object = this.objects.get(key);
     if (object === undefined) return failure(404, 'NoSuchKey');
-    const { sizeBytes, etag } = object;
-    const bytes = this.#options.forgets === true ? Buffer.alloc(sizeBytes) : object.bytes;
+    const { sizeBytes, etag, fields } = object;
+    const bytes = object.bytes.length === sizeBytes ? object.bytes : Buffer.alloc(sizeBytes);
     const range = fault === 'plain' ? null : /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? '');
     if (range === null)
-      return { status: 200, headers: { etag, 'content-length': String(sizeBytes) }, body: bytes };
+      return { status: 200, headers: { ...fields, etag, 'content-length': String(sizeBytes) }, body: bytes };
     const first = Number(range[1]);
     if (first >= sizeBytes)
       return { ...failure(416, 'InvalidRange'), headers: { 'content-range': `bytes */${sizeBytes}` } };
@@ -248,6 +253,7 @@ export class MemoryS3 {
       this.transfers.delete(uploadId);
       return { status: 204 };
     }
+    if (request.method === 'GET') return listParts(transfer);
     if (request.method === 'POST') return this.#complete(uploadId, transfer, request, fault);
     const number = Number(request.query.get('partNumber'));
     if (!(number >= 1 && number <= 10_000)) return failure(400, 'InvalidArgument');
@@ -260,12 +266,12 @@ export class MemoryS3 {
   }
 
   #complete(uploadId: string, transfer: Transfer, request: S3Request, fault: S3Fault | undefined): Answer {
-    const rows = [
-      ...request.body.toString().matchAll(/<PartNumber>(\d+)<\/PartNumber><ETag>([^<]*)<\/ETag>/g),
-    ];
-    const listed = rows.map(([, number, etag = '']) => {
+    const rows = [...request.body.toString().matchAll(/<Part>.*?<\/Part>/gs)];
+    const listed = rows.map(([row]) => {
+      const [, number] = /<PartNumber>(\d+)<\/PartNumber>/.exec(row) ?? [];
+      const [, etag = ''] = /<ETag>([^<]*)<\/ETag>/.exec(row) ?? [];
       const part = transfer.parts.get(Number(number));
-      return part?.etag === etag.replaceAll('&#34;', '"') ? part : undefined;
+      return part?.etag === etag.replaceAll(/&(?:#34|quot);/g, '"') ? part : undefined;
     });
     const parts = listed.filter((part) => part !== undefined);
     if (parts.length === 0 || parts.length < listed.length) return failure(400, 'InvalidPart');
@@ -277,7 +283,7 @@ export class MemoryS3 {
     if (fault === 'late error')
       return { status: 200, body: '<?xml version="1.0"?>\n\n<Error><Code>InternalError</Code></Error>' };
     const sizeBytes = parts.reduce((sum, part) => sum + part.sizeBytes, 0);
-    const object = this.#objectOf(Buffer.concat(parts.map(({ bytes }) => bytes)));
+    const object = this.#objectOf(Buffer.concat(parts.map(({ bytes }) => bytes)), {});
     this.objects.set(transfer.key, { ...object, sizeBytes, etag: `"${uploadId.length}-${parts.length}"` });
     this.transfers.delete(uploadId);
     return xml('CompleteMultipartUploadResult', `<Key>${transfer.key}</Key>`);
@@ -324,6 +330,14 @@ export class MemoryS3 {
       `<IsTruncated>${isTruncated}</IsTruncated>${marker}${uploads.join('')}`,
     );
   }
+}
+
+function listParts({ parts }: Transfer): Answer {
+  const rows = [...parts].map(
+    ([number, { etag, sizeBytes }]) =>
+      `<Part><PartNumber>${number}</PartNumber><ETag>${escaped(etag)}</ETag><Size>${sizeBytes}</Size></Part>`,
+  );
+  return xml('ListPartsResult', `<IsTruncated>false</IsTruncated>${rows.join('')}`);
 }
 
 function isCopy({ headers }: S3Request): boolean {

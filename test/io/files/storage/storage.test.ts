@@ -77,9 +77,8 @@ function remoteSetting(t: Test, server: FileServerConfiguration, more: { stalled
 async function foreignSetting(
   t: Test,
   startServer: (t: Test) => Promise<BucketConfiguration>,
-  more: { stalledMs?: number } = {},
 ): Promise<Setting> {
-  const setting = remoteSetting(t, { S3: await startServer(t) }, more);
+  const setting = remoteSetting(t, { S3: await startServer(t) });
   await setting.storage.probe?.();
   return setting;
 }
@@ -423,6 +422,7 @@ const EXCEPTIONS: readonly {
   readonly promise: string;
   readonly reason: string;
   readonly bytes: Buffer;
+  /** Of a server that sends nothing; a request that takes longer for another reason fails the publication as well. */
   readonly stalledMs?: number;
 }[] = [
   {
@@ -445,7 +445,8 @@ for (const { server, promise, reason, bytes, stalledMs } of EXCEPTIONS)
     const startServer = S3_SERVERS[server];
     if (startServer === undefined || CONTRACT[promise] === undefined)
       throw new Error('an exception of nothing');
-    const setting = await foreignSetting(t, startServer, stalledMs === undefined ? {} : { stalledMs });
+    const more = stalledMs === undefined ? {} : { stalledMs };
+    const setting = remoteSetting(t, { S3: await startServer(t) }, more);
     await isNotPublished(t, setting, bytes);
   });
 
