@@ -89,7 +89,8 @@ function nameOf({ fileId, segment }: FileKey): string {
 
 export class FakeDisk implements FilePort {
   readonly isShared = false;
-  readonly isDurable = false;
+  /** Parts stand for the objects of a bucket, which go with their file. */
+  isDurable = false;
   readonly parts = new Map<string, Buffer>();
   readonly files = new Map<string, Buffer>();
   /** Who holds room. */
@@ -148,6 +149,7 @@ export class FakeDisk implements FilePort {
     if (this.mode === 'down') return fail('FileStorageFailed');
     this.parts.delete(fileId);
     this.files.delete(fileId);
+    if (this.isDurable) this.#removeObjects(fileId);
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
   }
 
@@ -183,7 +185,12 @@ export class FakeDisk implements FilePort {
   async removeSegments(key: FileKey, numbers: readonly number[]): Promise<PortResult<null>> {
     if (this.mode === 'down') return fail('FileStorageFailed');
     for (const number of numbers) this.parts.delete(nameOf(segmentKey(key, number)));
+    if (this.isDurable) this.#removeObjects(key.fileId);
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
+  }
+
+  #removeObjects(fileId: string): void {
+    for (const name of this.parts.keys()) if (name.startsWith(`${fileId}.`)) this.parts.delete(name);
   }
 
   async hashSegment(key: FileKey, { number, beginBytes }: SegmentRange, endBytes: number) {
