@@ -88,6 +88,7 @@ async function runs(t: Test, directLogId?: string): Promise<void> {
   };
 
   for (let killed = 0; killed < kills; ) {
+    server.faultOf = () => undefined;
     if (waiting.length === 0) {
       for (const sizeBytes of SIZES) {
         const key = { owner: '7', fileId: String(fileId) };

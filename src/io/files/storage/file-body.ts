@@ -25,6 +25,8 @@ export class FileBody implements SizedBody {
   readonly #file: ReadableFile;
   readonly #events: FileBodyEvents;
   #isOver = false;
+  /** The connection has taken its bytes. */
+  #free: Buffer | undefined;
   #resume: (() => void) | undefined;
 
   constructor(file: ReadableFile, events: FileBodyEvents) {
@@ -50,30 +52,39 @@ export class FileBody implements SizedBody {
   }
 
   async #send(write: Write): Promise<void> {
+    if (this.sizeBytes === 0) return;
     let position = 0;
-    let next = this.#read(position);
+    let next = this.#read(position, undefined);
     while (position < this.sizeBytes) {
-      const piece = await next;
+      const { memory, bytes } = await next;
       if (this.#isOver) return;
-      position += piece.length;
-      next = this.#read(position);
+      position += bytes.length;
+      this.isComplete = position === this.sizeBytes;
+      if (!this.isComplete) next = this.#read(position, this.#free);
+      this.#free = undefined;
       // Awaited by the next round; a request that ends before that leaves it unread.
       next.catch(() => undefined);
-      this.isComplete = position === this.sizeBytes;
       const drained = new Promise<void>((resolve) => {
         this.#resume = resolve;
       });
-      if (!write(piece)) await drained;
+      if (!write(bytes)) {
+        await drained;
+        this.#free = memory;
+      }
       if (this.#isOver) return;
     }
   }
 
-  async #read(position: number): Promise<Buffer> {
-    const piece = pageMemory(Math.min(PIECE_BYTES, this.sizeBytes - position));
-    if (piece.length === 0) return piece;
-    const { bytesRead } = await this.#file.read(piece, position);
+  /** Into memory whose bytes the connection has taken, or new: the system gets what is let go of back late. */
+  async #read(
+    position: number,
+    free: Buffer | undefined,
+  ): Promise<{ readonly memory: Buffer; readonly bytes: Buffer }> {
+    const memory = free ?? pageMemory(Math.min(PIECE_BYTES, this.sizeBytes));
+    const target = memory.subarray(0, Math.min(memory.length, this.sizeBytes - position));
+    const { bytesRead } = await this.#file.read(target, position);
     if (bytesRead === 0) throw new Error(`the part ended at byte ${position} of ${this.sizeBytes}`);
     if (!this.#isOver) this.#events.progress();
-    return piece.subarray(0, bytesRead);
+    return { memory, bytes: target.subarray(0, bytesRead) };
   }
 }
