@@ -51,7 +51,7 @@ export class LimitExchange implements CountsHost {
   readonly bandwidth = new SharedBandwidth(this);
   /** Called when there is something to say. The links set it. */
   onDue: () => void = () => undefined;
-  #nodes = 1;
+  #nodes: ReadonlySet<number> = new Set();
   #due: OwnCount[] = [];
   /** What an earlier process of this node said may be known still. */
   #isWhole = true;
@@ -67,7 +67,7 @@ export class LimitExchange implements CountsHost {
   }
 
   get nodes(): number {
-    return this.#nodes;
+    return this.#nodes.size;
   }
 
   /** Keys whose counts others know, and counts that were not exchanged because of a bound. */
@@ -76,10 +76,12 @@ export class LimitExchange implements CountsHost {
     return { keys, leftOut: this.#leftOut };
   }
 
-  /** The nodes that are in, this one included. One alone has nothing to say. */
+  /** The nodes that are in, this one included. One alone has nothing to say; to one that came in all is said. */
   setNodes(nodes: ReadonlySet<number>): void {
-    this.#nodes = nodes.size;
+    const before = this.#nodes;
+    this.#nodes = nodes;
     this.bandwidth.keep(nodes);
+    if ([...nodes].some((node) => !before.has(node))) this.repeat();
   }
 
   due(count?: OwnCount): void {

@@ -363,6 +363,12 @@ t.test('bandwidth over nodes: readers at all nodes get the quota together, in ev
   nodes.runFor(2 * LEASE_MS);
   const woken = secondsOf(WINDOW_SECONDS).sum;
   t.ok(woken <= SPREAD + 1 / WINDOW_SECONDS, `a node was paused: it has the savings of a second: ${woken}`);
+  nodes.setOut(b.number, true);
+  nodes.runFor(500);
+  nodes.setOut(b.number, false);
+  const back = secondsOf(WINDOW_SECONDS);
+  t.ok(back.sum > 0.95 && back.sum <= SPREAD, `a node was expelled and came back: ${back.sum}`);
+  t.ok(Math.abs(back.a / back.b - 3) < 0.2, 'and has its part');
   nodes.end(b.number);
   const after = secondsOf(WINDOW_SECONDS);
   t.equal(after.b, 0);

@@ -149,6 +149,8 @@ export class LimitNodes {
   readonly settings: Partial<Record<SettingName, SettingValue>>;
   readonly #hopMs: () => number;
   readonly #nodes = new Map<number, LimitNode>();
+  /** Numbers of nodes that run and were expelled. */
+  readonly #expelled = new Set<number>();
   readonly #arrivals = new Map<string, number>();
   #areLinksCut = false;
   #processes = 0;
@@ -170,7 +172,6 @@ export class LimitNodes {
     const node = new LimitNode(this, number, this.#processes, offsetMs);
     this.#nodes.set(number, node);
     this.#membersChanged();
-    for (const each of this.all) each.exchange.repeat();
     return node;
   }
 
@@ -178,6 +179,13 @@ export class LimitNodes {
   end(number: number): void {
     this.#nodes.get(number)?.links.stop();
     this.#nodes.delete(number);
+    this.#membersChanged();
+  }
+
+  /** A node is expelled, or comes back by itself; its links stay. */
+  setOut(number: number, isOut: boolean): void {
+    if (isOut) this.#expelled.add(number);
+    else this.#expelled.delete(number);
     this.#membersChanged();
   }
 
@@ -230,7 +238,7 @@ export class LimitNodes {
   }
 
   #membersChanged(): void {
-    const numbers = new Set(this.#nodes.keys());
+    const numbers = new Set([...this.#nodes.keys()].filter((number) => !this.#expelled.has(number)));
     for (const node of this.all) node.exchange.setNodes(numbers);
   }
 }
