@@ -13,6 +13,8 @@ export interface PlainEventSourceOptions {
   readonly cookie: string;
   /** Called at every change: `open`, `waiting` for the next try, or `failed` for good. */
   readonly onState: (source: PlainEventSource) => void;
+  /** Called once: the server has named a position, so nothing after it is missed over connections that end. */
+  readonly onPosition?: () => void;
   /** An event with data (HTML Standard 9.2.6). */
   readonly onEvent?: (type: string, data: string) => void;
 }
@@ -84,10 +86,16 @@ export class PlainEventSource {
   #read(line: string): void {
     if (line === '') this.#dispatch();
     const [, name, value = ''] = /^(id|retry|event|data): ?(.*)$/.exec(line) ?? [];
-    if (name === 'id') this.#lastEventId = value;
+    if (name === 'id') this.#keepPosition(value);
     if (name === 'event') this.#type = value;
     if (name === 'data') this.#data.push(value);
     if (name === 'retry' && /^[0-9]+$/.test(value)) this.#retryMs = Number(value);
+  }
+
+  #keepPosition(id: string): void {
+    const isFirst = this.#lastEventId === '';
+    this.#lastEventId = id;
+    if (isFirst) this.#options.onPosition?.();
   }
 
   #dispatch(): void {

@@ -1,6 +1,6 @@
 /**
  * `npm run soak [-- KILLS [SEED]]`: the kill -9 loops of accounts and both kinds of uploads, 200 kills each by default.
- * Further modes with options of their own: `fleet` (one kill in a fleet's day), `mixed` (a load without kills), and `cluster`
+ * Further modes with options of their own: `fleet` (one kill in a fleet's day, `--nodes 3` for a cluster), `mixed` (a load without kills), and `cluster`
  * (three nodes, one fault after the other).
  */
 import { randomInt } from 'node:crypto';
@@ -59,7 +59,8 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
   }
   if (mode === 'fleet') {
     const faults = await soakFleet(rest);
-    if (faults === undefined) console.error('soak: fleet takes --percent (1 to 100) and --seed');
+    if (faults === undefined)
+      console.error('soak: fleet takes --percent (1 to 100), --seed and --nodes (1 to 8)');
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
   if (mode === 'cluster') {

@@ -37,6 +37,8 @@ export interface FileTakeoverReport {
   /** Bodies that a pause met between their first and their last byte. */
   readonly midBody: number;
   readonly faults: readonly string[];
+  /** After a fault: the last errors that each node has logged, those of requests left out. */
+  readonly errors: readonly string[];
 }
 
 interface Uploader {
@@ -61,6 +63,7 @@ const REQUEST_MS = 8_000;
 const RETRY_MS = 50;
 /** An upload that does not come through by then hangs. */
 const HANG_MS = 120_000;
+const ERRORS_SHOWN = 20;
 
 export async function runFileTakeovers(options: FileTakeoverOptions): Promise<FileTakeoverReport> {
   const { postgres, objectStorage, fileServer } = options;
@@ -112,6 +115,7 @@ class Takeovers {
       repeated: this.#repeated,
       midBody: this.#midBody,
       faults: this.#faults,
+      errors: this.#faults.length === 0 ? [] : this.#nodes.nodes.flatMap(errorsOf),
     };
   }
 
@@ -368,6 +372,14 @@ class Takeovers {
     }
     throw new Error(`${path}: no answer`);
   }
+}
+
+function errorsOf({ name, gateway }: NodeProcess): string[] {
+  const lines = gateway.output().stderr.split('\n');
+  const errors = lines.filter(
+    (line) => line.includes('"level":"error"') && !line.includes('"msg":"request"'),
+  );
+  return errors.slice(-ERRORS_SHOWN).map((line) => `${name}: ${line}`);
 }
 
 class UnexpectedStatus extends Error {

@@ -36,6 +36,8 @@ export interface NodesOptions {
   readonly objectStorage?: MemoryS3 | undefined;
   /** Name of the folder of a node, for nodes that do not share one. */
   readonly fileFolder?: (name: string) => string;
+  /** Of every node, over those of the sandbox. */
+  readonly modules?: object;
   /** One sandbox serves all nodes; default true. */
   readonly sandbox?: boolean;
   /** The sandbox is polled for its events; default false. */
@@ -214,7 +216,7 @@ class Node implements NodeProcess {
       secret,
     };
     const configuration = {
-      Modules: modulesOf(sandbox, options.polled ?? false),
+      Modules: { ...modulesOf(sandbox, options.polled ?? false), ...options.modules },
       ...files,
       ...options.configuration,
       Cluster,

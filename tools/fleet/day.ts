@@ -1,18 +1,18 @@
 /**
  * A fleet's day in a minute: uploads of both kinds, ranges, event streams and applications at the same time, and `kill -9` in
- * the middle. Every byte is compared, every event is expected once and in order. Loopback only.
+ * the middle, of the process or of one of several nodes. Every byte is compared, every event is expected once and in order. Loopback only.
  */
 import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Person, signUp } from '../../kit/agent.ts';
-import { pickPort } from '../../kit/free-port.ts';
-import { launch, NO_FILE_LIMITS } from '../../kit/launch.ts';
+import { type Person, signUp, untilAvailable } from '../../kit/agent.ts';
+import { startPostgres } from '../../kit/cluster/postgres.ts';
 import { seededNumbers } from '../../kit/seeded-numbers.ts';
-import { Events, MODULE_KEY } from './events.ts';
+import { Events } from './events.ts';
 import { Files } from './files.ts';
+import { type FleetPlace, openNodes, openProcess } from './places.ts';
 import { Site } from './site.ts';
 
 /** The day at 100 %. */
@@ -24,24 +24,12 @@ const FIRST_FILES = 3;
 const LOOK_MS = 5;
 const SEED_END = 2 ** 30;
 const PERCENT_MAX = 100;
-const CONFIGURATION = {
-  Modules: { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
-  Settings: {
-    ...NO_FILE_LIMITS,
-    ConnectionsPerNetworkPercent: 0,
-    EventReorderMilliseconds: 0,
-    SseStreamsPerAddress: 50_000,
-    SseStreamsPerSession: 100,
-  },
-};
+const NODES_MAX = 8;
 
 export interface FleetOptions {
   /** Of the whole day, 1 to 100. */
   readonly percent: number;
   readonly seed: number;
-  readonly dataPath: string;
-  /** The program is gone, and its folder lies still: what a test does to it must be found. */
-  readonly plant?: (dataPath: string) => void;
 }
 
 export interface FleetReport {
@@ -62,17 +50,20 @@ export interface FleetReport {
   readonly faults: readonly string[];
 }
 
-export async function runFleetDay(options: FleetOptions): Promise<FleetReport> {
-  const { percent, seed, dataPath, plant } = options;
+/** `open`: it is stopped in the end. */
+export async function runFleetDay(
+  { percent, seed }: FleetOptions,
+  open: (random: () => number) => Promise<FleetPlace>,
+): Promise<FleetReport> {
   const startMs = performance.now();
   const count = (whole: number) => Math.max(1, Math.round((whole * percent) / PERCENT_MAX));
   const random = seededNumbers(seed);
-  const port = await pickPort();
-  const start = () => launch({ dataPath, port, args: ['--sandbox'], configuration: CONFIGURATION });
-  const site = new Site(await start());
+  const place = await open(random);
+  const site = new Site(place);
   const people: Person[] = [];
   // A user has one v1 upload at a time.
-  for (let at = 0; at < count(WHOLE.chunked); at += 1) people.push(await signUp(site.url));
+  for (let at = 0; at < count(WHOLE.chunked); at += 1)
+    people.push(await untilAvailable(() => signUp(site.url)));
   const files = new Files(site, random);
   const events = new Events(site, people, random);
   try {
@@ -84,9 +75,7 @@ export async function runFleetDay(options: FleetOptions): Promise<FleetReport> {
     const pushing = events.push(isOver.signal);
     const { uploadBytes, done } = beginWork(files, people, count);
     await untilUploaded(site, uploadBytes * KILLED_AT, done);
-    await site.gateway.kill();
-    plant?.(dataPath);
-    site.restarted(await start());
+    await place.killAndStart();
     await done;
     isOver.abort();
     await pushing;
@@ -94,7 +83,7 @@ export async function runFleetDay(options: FleetOptions): Promise<FleetReport> {
     await events.compareAll();
   } finally {
     events.close();
-    await site.gateway.stop();
+    await place.stop();
   }
   return {
     seed,
@@ -147,32 +136,54 @@ async function untilUploaded(site: Site, bytes: number, done: Promise<unknown>):
   if (isOver) site.faults.push('the uploads ended before the program was killed');
 }
 
-/** `npm run soak -- fleet [--percent 100] [--seed S]`; resolves with the number of faults. Undefined for bad usage. */
+/** `npm run soak -- fleet [--percent 100] [--seed S] [--nodes N]`; resolves with the number of faults. Undefined for bad usage. */
 export async function soakFleet(args: readonly string[]): Promise<number | undefined> {
   const options = fleetArguments(args);
   if (options === undefined) return undefined;
-  const { percent, seed } = options;
-  console.log(`again: npm run soak -- fleet --percent ${percent} --seed ${seed}`);
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fleet-'));
-  const report = await runFleetDay({ ...options, dataPath: join(folder, 'data') });
+  const { percent, seed, nodes } = options;
+  console.log(`again: npm run soak -- fleet --percent ${percent} --seed ${seed} --nodes ${nodes}`);
+  const report = nodes === 1 ? await soakProcess(options) : await soakNodes(options);
   console.log(JSON.stringify(report, undefined, 2));
-  // The data folder of a failure is kept.
-  if (report.faults.length === 0) rmSync(folder, { recursive: true, force: true });
-  else console.log(`kept: ${folder}`);
   return report.faults.length;
 }
 
+/** The data folder of a failure is kept. */
+async function soakProcess(options: FleetOptions): Promise<FleetReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fleet-'));
+  const report = await runFleetDay(options, () => openProcess(join(folder, 'data')));
+  if (report.faults.length === 0) rmSync(folder, { recursive: true, force: true });
+  else console.log(`kept: ${folder}`);
+  return report;
+}
+
+async function soakNodes(options: FleetArguments): Promise<FleetReport> {
+  const postgres = await startPostgres();
+  if (typeof postgres === 'string') throw new Error(postgres);
+  try {
+    return await runFleetDay(options, (random) => openNodes(postgres, options.nodes, random));
+  } finally {
+    await postgres.stop();
+  }
+}
+
+interface FleetArguments extends FleetOptions {
+  /** 1: a process without `Cluster`. */
+  readonly nodes: number;
+}
+
 /** Undefined for bad usage. */
-export function fleetArguments(args: readonly string[]): Omit<FleetOptions, 'dataPath'> | undefined {
+export function fleetArguments(args: readonly string[]): FleetArguments | undefined {
   try {
     const { values } = parseArgs({
       args: [...args],
-      options: { percent: { type: 'string' }, seed: { type: 'string' } },
+      options: { percent: { type: 'string' }, seed: { type: 'string' }, nodes: { type: 'string' } },
     });
     const percent = Number(values.percent ?? PERCENT_MAX);
     const seed = Number(values.seed ?? randomInt(1, SEED_END));
-    const fits = percent >= 1 && percent <= PERCENT_MAX && Number.isInteger(seed) && seed >= 1;
-    return fits ? { percent, seed } : undefined;
+    const nodes = Number(values.nodes ?? 1);
+    const isCount = (value: number) => Number.isInteger(value) && value >= 1;
+    const fits = percent >= 1 && percent <= PERCENT_MAX && isCount(seed) && isCount(nodes);
+    return fits && nodes <= NODES_MAX ? { percent, seed, nodes } : undefined;
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;

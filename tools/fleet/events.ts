@@ -115,7 +115,7 @@ export class Events {
     }
   }
 
-  /** Resolves when all are open. */
+  /** Resolves when all have a position. A node without its lease names none. */
   async openStreams(count: number): Promise<void> {
     const opened = Array.from({ length: count }, (_, at) => this.#openStream(at));
     await Promise.all(opened);
@@ -131,12 +131,12 @@ export class Events {
           url: () => `${this.#site.url}/auth/v1/events`,
           cookie,
           onState: ({ state, opened, failure }) => {
-            if (state === 'open') resolve();
             if (state === 'open' && opened > 1) this.reopened += 1;
             if (state !== 'failed') return;
             this.#site.faults.push(`${stream.name}: ended by HTTP ${failure}`);
             resolve();
           },
+          onPosition: resolve,
           onEvent: (type, data) => {
             if (type === TYPE) stream.numbers.push(numberOf(JSON.parse(data)));
             else if (type === 'reset') this.#site.faults.push(`${stream.name}: events are missing (reset)`);

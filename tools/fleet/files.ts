@@ -61,7 +61,7 @@ export class Files {
     let isOpened = false;
     await this.#site.through(name, async () => {
       const uploader = { url: this.#site.url, cookie: person.cookie };
-      if (!isOpened && codeOf(await uploadStatus(uploader, crc32(bytes))) === UNKNOWN_UPLOAD)
+      if (!isOpened && (await missingOf(uploader, bytes, name)) === undefined)
         expectOk(`${name}: init_upload`, await initUpload(uploader, bytes));
       isOpened = true;
       const code = await this.#sendChunks(uploader, bytes, name);
@@ -71,8 +71,7 @@ export class Files {
 
   /** Sends what is missing, or the last chunk again when nothing is; the code of the file. */
   async #sendChunks(uploader: { url: string; cookie: string }, bytes: Buffer, name: string): Promise<string> {
-    const status = await uploadStatus(uploader, crc32(bytes));
-    const open = status.json['result']?.['missing'] as unknown as number[] | undefined;
+    const open = await missingOf(uploader, bytes, name);
     const last = chunksOf(bytes).length - 1;
     if (open !== undefined && open.length <= last) this.#resumed.add(name);
     for (const at of open === undefined || open.length === 0 ? [last] : open) {
@@ -81,7 +80,8 @@ export class Files {
       const { fileCode } = answer.json['result'] as unknown as PartAnswer;
       if (fileCode !== null) return fileCode;
     }
-    throw new Error('all chunks were sent, and the file is not complete');
+    const missing = await missingOf(uploader, bytes, name);
+    throw new Error(`chunks ${open?.join(' ')} were sent, and missing are ${missing?.join(' ')}`);
   }
 
   /** A file as a stream (v2), in the form of its number. */
@@ -166,6 +166,17 @@ export class Files {
     const first = Math.floor(this.#random() * (SOURCE.length - length));
     return SOURCE.subarray(first, first + length);
   }
+}
+
+/** Chunks that the gateway does not have; undefined for an upload that it does not know. */
+async function missingOf(
+  uploader: { url: string; cookie: string },
+  bytes: Buffer,
+  name: string,
+): Promise<readonly number[] | undefined> {
+  const answer = await uploadStatus(uploader, crc32(bytes));
+  if (codeOf(answer) === UNKNOWN_UPLOAD) return undefined;
+  return expectOk(`${name}: upload_status`, answer).json['result']?.['missing'] as unknown as number[];
 }
 
 async function offsetOf(url: string, headers: Record<string, string>): Promise<number> {

@@ -1,6 +1,6 @@
-/** The gateway of a fleet's day as its clients see it: one address, a restart in between, faults that are collected. */
+/** The gateway of a fleet's day as its clients see it: an address, a restart in between, faults that are collected. */
 import { UnexpectedAnswer } from '../../kit/agent.ts';
-import type { RunningGateway } from '../../kit/launch.ts';
+import type { FleetPlace } from './places.ts';
 
 const PAUSE_MS = 50;
 /** How long a client tries again after connections that broke. */
@@ -12,26 +12,18 @@ export class Site {
   uploadedBytes = 0;
   /** Connections that broke under a client, and calls that were refused while the gateway started. */
   broken = 0;
-  #gateway: RunningGateway;
+  readonly #place: FleetPlace;
 
-  constructor(gateway: RunningGateway) {
-    this.#gateway = gateway;
-  }
-
-  get gateway(): RunningGateway {
-    return this.#gateway;
+  constructor(place: FleetPlace) {
+    this.#place = place;
   }
 
   get url(): string {
-    return this.#gateway.url;
+    return this.#place.url;
   }
 
   get internal(): string {
-    return this.#gateway.internal;
-  }
-
-  restarted(gateway: RunningGateway): void {
-    this.#gateway = gateway;
+    return this.#place.internal;
   }
 
   async through(name: string, work: () => Promise<void>): Promise<void> {

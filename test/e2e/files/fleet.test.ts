@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { fleetArguments, runFleetDay } from '../../../tools/fleet/day.ts';
 import { sequenceFault } from '../../../tools/fleet/events.ts';
+import { openProcess } from '../../../tools/fleet/places.ts';
 import { count, depth } from '../../support/depth.ts';
 
 t.setTimeout(240_000);
@@ -16,7 +17,7 @@ t.test(
   'fleet: uploads, ranges, streams and applications survive kill -9: all bytes, all events once',
   async (t) => {
     const percent = count(PERCENT);
-    const report = await runFleetDay({ percent, seed: depth.seed, dataPath: `${t.testdir()}/data` });
+    const report = await runFleetDay({ percent, seed: depth.seed }, () => openProcess(`${t.testdir()}/data`));
     t.comment(JSON.stringify(report));
     t.same(report.faults, []);
     t.ok(report.broken > 0, 'the kill met clients at work');
@@ -38,7 +39,8 @@ function changeFiles(dataPath: string): void {
 // covers S173
 t.test('fleet: a changed byte of a stored file is found', async (t) => {
   const dataPath = `${t.testdir()}/data`;
-  const { faults } = await runFleetDay({ percent: 1, seed: depth.seed, dataPath, plant: changeFiles });
+  const open = () => openProcess(dataPath, changeFiles);
+  const { faults } = await runFleetDay({ percent: 1, seed: depth.seed }, open);
   t.match(faults.join('\n'), /first file 0.*: the bytes are others/);
 });
 
@@ -56,8 +58,19 @@ t.test('fleet: events that are lost, doubled or out of order are found', async (
 });
 
 t.test('fleet: its command line', async (t) => {
-  t.match(fleetArguments([]), { percent: 100, seed: Number });
-  t.same(fleetArguments(['--percent', '7', '--seed', '3']), { percent: 7, seed: 3 });
-  for (const args of [['--percent', '0'], ['--percent', '101'], ['--seed', 'a'], ['more'], ['--seed', '0']])
+  t.match(fleetArguments([]), { percent: 100, seed: Number, nodes: 1 });
+  t.same(fleetArguments(['--percent', '7', '--seed', '3', '--nodes', '3']), {
+    percent: 7,
+    seed: 3,
+    nodes: 3,
+  });
+  for (const args of [
+    ['--percent', '0'],
+    ['--percent', '101'],
+    ['--seed', 'a'],
+    ['--nodes', '9'],
+    ['more'],
+    ['--seed', '0'],
+  ])
     t.equal(fleetArguments(args), undefined, args.join(' '));
 });
