@@ -26,6 +26,8 @@ t.test('kubernetes: the configuration of one node and of a node of three has no 
   const secret = (name: string, text: string) => writeFileSync(join(folder, 'secrets', name), text);
   secret('gatehouse/url', 'postgres://gatehouse@database/gatehouse');
   secret('gatehouse/secret', '5a'.repeat(32));
+  secret('gatehouse/s3-key-id', 'AKEXAMPLE');
+  secret('gatehouse/s3-secret', 'secret+key');
   const { certificate, key } = makeCertificate();
   secret('links/tls.crt', certificate);
   secret('links/tls.key', key);
