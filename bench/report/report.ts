@@ -186,4 +186,4 @@ export function warningsOf(subjects: readonly Measured[]): string[] {
 }
 
 const LIMITS_HINT =
-  'status 429: the gateway’s limits answered. To measure beyond them raise ApiRPSLimit, SessionApiRPSLimit, UserApiRPSLimit, McpApiRPSLimit, PubKeyApiRPSLimit and IpRPSLimit there (docs/CONFIGURATION.md)';
+  'status 429: the gateway’s limits answered. To measure beyond them raise ApiRPSLimit, SessionApiRPSLimit, UserApiRPSLimit, McpApiRPSLimit, PubKeyApiRPSLimit and IpRPSLimit there (docs/reference/CONFIGURATION.md)';

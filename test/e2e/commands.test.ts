@@ -87,7 +87,7 @@ t.test(
       properties: Record<string, { properties?: Record<string, unknown> }>;
     };
     const keys = [
-      ...readFileSync('docs/CONFIGURATION.md', 'utf8').matchAll(/^\| `([A-Z][A-Za-z0-9]*)[`.]/gm),
+      ...readFileSync('docs/reference/CONFIGURATION.md', 'utf8').matchAll(/^\| `([A-Z][A-Za-z0-9]*)[`.]/gm),
     ].map(([, key]) => key ?? '');
     t.same(Object.keys(schema.properties).sort(), [...new Set([...keys, '$schema'])].sort());
     t.match(schema.properties['BaseUrl'], {

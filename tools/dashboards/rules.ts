@@ -67,7 +67,7 @@ const SERVING: readonly Rule[] = [
     for: '0m',
     severity: 'ticket',
     summary: 'Requests were refused because a shared bound was at its maximum.',
-    look: 'The label bound of gatehouse_bound_refusals_total names it; docs/CONFIGURATION.md says what it holds.',
+    look: 'The label bound of gatehouse_bound_refusals_total names it; docs/reference/CONFIGURATION.md says what it holds.',
     act: 'Raise the setting that bounds it, where memory allows. One caller alone cannot reach a maximum: many do, so add a node or limit callers.',
   },
   {

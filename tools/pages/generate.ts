@@ -32,9 +32,9 @@ export async function generated(print: (pages: Pages) => void = () => {}): Promi
   const { faults, pages: gaps } = gapPages(readSections(specification));
   const pages = {
     'README.md': readmePage(),
-    'docs/CONFIGURATION.md': configurationPage(),
-    'docs/LOGS.md': logsPage(),
-    'docs/METRICS.md': metricsPage(),
+    'docs/reference/CONFIGURATION.md': configurationPage(),
+    'docs/reference/LOGS.md': logsPage(),
+    'docs/reference/METRICS.md': metricsPage(),
     [DEPENDENCIES_FILE]: dependenciesPage(),
     [SPECIFICATION_FILE]: specification,
     [MODULES_FILE]: modulesText(),

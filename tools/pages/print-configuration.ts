@@ -1,4 +1,4 @@
-/** Prints docs/CONFIGURATION.md from the schema of the configuration, the settings registry and the shared bounds. */
+/** Prints docs/reference/CONFIGURATION.md from the schema of the configuration, the settings registry and the shared bounds. */
 import { twinName, twins } from '../../src/config/environment.ts';
 import { reloadOf } from '../../src/domain/config/changes.ts';
 import { DEFAULTS } from '../../src/domain/config/configuration.ts';

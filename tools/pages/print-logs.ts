@@ -1,4 +1,4 @@
-/** Prints docs/LOGS.md from the table of log lines. */
+/** Prints docs/reference/LOGS.md from the table of log lines. */
 import { LOG_FIELDS } from '../../src/io/observability/log-fields.ts';
 import {
   type LogLineDefinition,
@@ -25,7 +25,7 @@ export function logsPage(): string {
   return [
     '# Log lines',
     '',
-    'Generated from `src/io/observability/log-lines.ts` by `npm run generate`. Each line on standard error is a JSON object: `level`, `time` (ISO 8601 in UTC), `msg`, and the fields of its message. How to choose lines: [operations.md](operations.md#logs).',
+    'Generated from `src/io/observability/log-lines.ts` by `npm run generate`. Each line on standard error is a JSON object: `level`, `time` (ISO 8601 in UTC), `msg`, and the fields of its message. How to choose lines: [operations.md](../operations.md#logs).',
     '',
     ...section('Process', 'Written at once.', PROGRAM_LINES),
     ...section(

@@ -1,4 +1,4 @@
-/** Prints docs/METRICS.md from the table of metrics. */
+/** Prints docs/reference/METRICS.md from the table of metrics. */
 import { CLUSTER_METRICS } from '../../src/io/observability/cluster-metrics.ts';
 import type { MetricDefinition } from '../../src/io/observability/metric-definition.ts';
 import { OBSERVED_METRICS, SAMPLED_METRICS } from '../../src/io/observability/metric-table.ts';

@@ -4,16 +4,23 @@ import type { Stage } from './stage.ts';
 
 export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 
+export type Size = keyof typeof SIZES;
+export const SCHEMES = ['light', 'dark'] as const;
+type Scheme = (typeof SCHEMES)[number];
+
 export interface View {
   readonly name: string;
   readonly path: (stage: Stage) => string;
-  readonly as: 'admin' | 'person' | 'nobody';
+  readonly as: 'admin' | 'person' | 'visitor';
   ready(page: Page): Promise<unknown>;
   /** Of requests by their pattern: a failure, an empty list, an answer that never comes. */
   readonly answers?: Readonly<Record<string, (route: Route) => Promise<void> | undefined>>;
-  /** The width of the picture in the documentation; not there without it. */
-  readonly documented?: keyof typeof SIZES;
+  /** Its pictures in the documentation. */
+  readonly documented?: { readonly size: Size; readonly schemes: readonly Scheme[] };
 }
+
+const desktop = (...schemes: Scheme[]) => ({ size: 'desktop' as const, schemes });
+const phone = (...schemes: Scheme[]) => ({ size: 'phone' as const, schemes });
 
 /** Samples that the charts have before they are pictured, one every two seconds. */
 const SAMPLES = 30;
@@ -60,27 +67,27 @@ const LOOKS = `new Promise((resolve) => {
 })`;
 
 export const VIEWS: readonly View[] = [
-  panel('Dashboard', (page) => page.evaluate(LOOKS), { documented: 'desktop' }),
-  panel('Users', shows('Ada Brandt'), { documented: 'desktop' }),
+  panel('Dashboard', (page) => page.evaluate(LOOKS), { documented: desktop('light', 'dark') }),
+  panel('Users', shows('Ada Brandt'), { documented: desktop('light') }),
   panel('UserKeys', shows('Invoice agent')),
   panel('Apps', shows('Ledger sync')),
   panel('Events', shows('OrderCreated')),
   panel('Uploads', shows('No open uploads')),
   panel('LoginLog', shows('sign_up')),
-  panel('Audit', shows('mcp.tool'), { documented: 'desktop' }),
-  panel('Settings', shows('ApiRPSLimit'), { documented: 'desktop' }),
+  panel('Audit', (page) => page.locator('tbody code').first().waitFor(), { documented: desktop('dark') }),
+  panel('Settings', shows('ApiRPSLimit')),
   panel('Actors', shows('No failing actors')),
   panel('Catalog', shows('four bytes each')),
   panel('Health', shows('writable')),
-  account('sessions', shows('McpVerified'), { documented: 'desktop' }),
-  account('keys', shows('Invoice agent'), { documented: 'phone' }),
+  account('sessions', shows('McpVerified'), { documented: desktop('light') }),
+  account('keys', shows('Invoice agent'), { documented: phone('dark') }),
   account('hosts', shows('Test host')),
   account('apps', shows('Ledger sync')),
   account('webhooks', shows('delivered')),
   account('logins', shows('sign_up')),
   account('files', shows('KB')),
   account('audit', shows('mcp.tool')),
-  account('sessions', shows('Nobody is logged in'), {
+  account('sessions', shows('This account has no open sessions'), {
     name: 'account-empty',
     answers: { '**/api/sessions?*': isEmpty },
   }),
@@ -99,7 +106,7 @@ export const VIEWS: readonly View[] = [
       await page.getByRole('button', { name: 'Block' }).click();
       await page.getByLabel('Reason').fill('A stolen laptop');
     },
-    { name: 'account-block', documented: 'desktop' },
+    { name: 'account-block', documented: desktop('dark') },
   ),
   panel(
     'Users',
@@ -109,7 +116,7 @@ export const VIEWS: readonly View[] = [
       await page.keyboard.type('mar');
       await page.getByRole('option', { name: /Mara/ }).waitFor();
     },
-    { name: 'panel-search', documented: 'desktop' },
+    { name: 'panel-search', documented: desktop('dark') },
   ),
   panel('Users', shows('No accounts yet'), {
     name: 'panel-users-empty',
@@ -119,12 +126,12 @@ export const VIEWS: readonly View[] = [
     name: 'panel-users-failing',
     answers: { '**/api/users?*': fails },
   }),
-  home('agent', shows('Connect an agent'), { documented: 'phone' }),
+  home('agent', shows('Connect an agent'), { documented: phone('light') }),
   home('hosts', shows('Test host')),
   home('servers', shows('Connected servers')),
   home('tools/wallet_get_balance', shows('wallet_get_balance'), {
     name: 'home-tools',
-    documented: 'desktop',
+    documented: desktop('light'),
   }),
   home('files', shows('Files')),
   home('events', shows('Live events')),
@@ -132,6 +139,6 @@ export const VIEWS: readonly View[] = [
   home('keys', shows('Invoice agent')),
   home('sessions', shows('Open now')),
   home('account', shows('Opened')),
-  home('', shows('One entry point'), { name: 'home-welcome', as: 'nobody' }),
-  panel('Users', shows('Log in to the admin panel'), { name: 'panel-log-in', as: 'nobody' }),
+  home('', shows('One entry point'), { name: 'home-welcome', as: 'visitor' }),
+  panel('Users', shows('Log in to the admin panel'), { name: 'panel-log-in', as: 'visitor' }),
 ];

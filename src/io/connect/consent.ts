@@ -20,6 +20,7 @@ import {
   usedOf,
   usingChallenge,
 } from '../accounts/login-parts.ts';
+import { nicknameOf } from '../accounts/nicknames.ts';
 import { Reply, type RouteContext } from '../http/table/route.ts';
 import type { Catalog } from '../mcp/catalog.ts';
 import {
@@ -76,6 +77,7 @@ interface ToolView {
 
 interface AccountShown {
   readonly userId: string;
+  readonly nickname: string | null;
   readonly keyName: string | null;
   readonly keyType: string;
   readonly loginUtc: string;
@@ -231,5 +233,5 @@ async function accountOf(
 ): Promise<AccountShown> {
   const keys = await actors.query(user, userId, { type: 'keys' });
   const keyName = keys.find(({ id }) => id === keyId)?.name ?? null;
-  return { userId, keyName, keyType, loginUtc: toIso(createdMs) };
+  return { userId, nickname: nicknameOf(actors, userId), keyName, keyType, loginUtc: toIso(createdMs) };
 }

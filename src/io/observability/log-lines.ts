@@ -1,6 +1,6 @@
 /**
  * The table of log lines: message, level, meaning and fields of each, declared once. The log, its types, the metric's
- * help text and docs/LOGS.md are made from it.
+ * help text and docs/reference/LOGS.md are made from it.
  */
 import type { FieldTypes, LOG_FIELDS } from './log-fields.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The table of all metrics. The exporter, the dashboard, bench and the tests read it, and docs/METRICS.md is generated
+ * The table of all metrics. The exporter, the dashboard, bench and the tests read it, and docs/reference/METRICS.md is generated
  * from it. A reading that is missing here, or has another label, does not compile.
  */
 import { BOUND_NAMES } from '../../domain/limits/bounds.ts';

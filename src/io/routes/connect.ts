@@ -1,4 +1,5 @@
 /** Routes of the authorization server under /connect: the page's questions, tokens, revocation, registration. */
+
 import { GatewayError } from '../../domain/errors.ts';
 import {
   array,
@@ -14,6 +15,7 @@ import {
   utcText,
 } from '../../domain/schema.ts';
 import { challengeIdSchema } from '../accounts/login-parts.ts';
+import { nicknameSchema } from '../accounts/nicknames.ts';
 import { type ConsentDeps, decide, viewConsent } from '../connect/consent.ts';
 import { FORM_MAX_BYTES, oauthError, readForm } from '../connect/form.ts';
 import { type OAuthPolicy, takesRegistrations } from '../connect/policy.ts';
@@ -108,6 +110,7 @@ const consentView = object({
   account: nullable(
     object({
       userId: idText(),
+      nickname: nicknameSchema,
       keyName: nullable(text({ examples: ['Laptop'] })),
       keyType: text({ examples: ['FIDO2'] }),
       loginUtc: utcText(),

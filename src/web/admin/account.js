@@ -96,7 +96,7 @@ function Block({ account, name, block }) {
   return html`<button type="button" class="danger" onClick=${begin}><${Icon} name="ban" />Block</button>
     <${Confirm} title=${`Block ${name}?`} open=${open} onClose=${() => setOpen(false)} confirm="Block the account" done="The account is blocked." run=${run}>
       <ul class="effects">
-        <li><${Icon} name="log-out" />${account.sessions} sessions end at once, and nobody can log in until it is unblocked.</li>
+        <li><${Icon} name="log-out" />${account.sessions} sessions end at once, and it cannot log in until it is unblocked.</li>
         <li><${Icon} name="key-round" />Keys, files and applications stay. Unblocking brings them back; sessions stay ended.</li>
       </ul>
       <label for="reason">Reason</label>

@@ -105,6 +105,8 @@ function token(name) {
 function Chart({ title, samples, at, series }) {
   const box = useRef(null);
   const plot = useRef(null);
+  const latest = useRef(samples);
+  latest.current = samples;
   useEffect(() => {
     const draw = () => {
       plot.current?.destroy();
@@ -137,7 +139,7 @@ function Chart({ title, samples, at, series }) {
             })),
           ],
         },
-        dataOf(samples, at, series),
+        dataOf(latest.current, at, series),
         box.current,
       );
     };

@@ -165,7 +165,7 @@ function App() {
   useEffect(() => {
     if (!isIn) document.title = 'Admin · Gatehouse';
   }, [isIn]);
-  const place = info.value === undefined ? 'Admin' : `${info.value.project} admin`;
+  const place = info.value?.project ?? '';
   return html`<div onClick=${go}>
     <${Loaded} of=${info}>${() =>
       isIn

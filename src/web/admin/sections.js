@@ -61,7 +61,7 @@ export const SECTIONS = [
     load: (userId) => reversed(get(`${API}/sessions`, { userId })),
     columns: SESSIONS,
     keyOf: byId,
-    empty: 'Nobody is logged in to this account.',
+    empty: 'This account has no open sessions.',
     role: 'support',
     act: ({ userId, send }) =>
       action(

@@ -1,13 +1,13 @@
 /** The list of accounts, the newest first: searched and exported on the server. A name leads to the page of the account. */
-import { get, getPage } from '../shared/api.js';
-import { PagedTable, Time, useCursor, useLoad } from '../shared/ui.js';
+import { getPage } from '../shared/api.js';
+import { PagedTable, Time, useCursor } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { moveTo } from './address.js';
 import { Csv, Who } from './who.js';
 
 const PATH = '/ProxyAdmin/api/users';
 
-const columnsOf = (roleOf) => [
+const COLUMNS = [
   { title: 'Account', head: true, cell: (account) => html`<${Who} ...${account} />` },
   { title: 'Opened', cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
   {
@@ -17,7 +17,7 @@ const columnsOf = (roleOf) => [
   },
   {
     title: 'Role',
-    cell: ({ id }) => (roleOf(id) === '' ? '' : html`<span class="tag accent">${roleOf(id)}</span>`),
+    cell: ({ role }) => role !== null && html`<span class="tag accent">${role}</span>`,
   },
   { title: 'Keys', number: true, cell: ({ keys }) => keys },
   { title: 'Sessions', number: true, cell: ({ sessions }) => sessions },
@@ -32,8 +32,6 @@ export function UsersPage({ query }) {
     (next) => (next === undefined ? getPage(PATH, { ...filter, newest: true }) : getPage(next)),
     [],
   );
-  const staff = useLoad(() => get('/ProxyAdmin/api/staff'), []);
-  const roleOf = (id) => staff.value?.find(({ userId }) => userId === id)?.role ?? '';
   const show = (event) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
@@ -47,7 +45,7 @@ export function UsersPage({ query }) {
       <button type="submit">Search</button>
       <div class="push"><${Csv} list="accounts" query=${filter} /></div>
     </form>
-    <${PagedTable} pages=${pages} columns=${columnsOf(roleOf)} keyOf=${({ id }) => id} caption="Accounts"
+    <${PagedTable} pages=${pages} columns=${COLUMNS} keyOf=${({ id }) => id} caption="Accounts"
       empty=${pages.isWhole ? none : 'No match in the accounts searched so far. Each page searches 1,000 accounts.'}
       more=${pages.rows.length === 0 ? 'Search older accounts' : 'Show older accounts'} />
   </section>`;

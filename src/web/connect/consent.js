@@ -1,6 +1,6 @@
 /** The consent: where the answer goes, what the person lets the program do, for which account, Agree and Refuse. */
 import { post } from '../shared/api.js';
-import { Act, Time } from '../shared/ui.js';
+import { Act, ShortId, Time } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
 
 /** A page that was just brought to the front takes no answer: a click may have been meant for another window. */
@@ -138,9 +138,9 @@ function Choice({ choice, isAsked, isChosen, choose }) {
 }
 
 function Account({ account, change }) {
-  const { userId, keyName, keyType, loginUtc } = account;
+  const { userId, nickname, keyName, keyType, loginUtc } = account;
   const by = keyName === null ? (KEYS[keyType] ?? 'a code') : `the key “${keyName}”`;
-  return html`<p class="part who small"><span>Your account <span class="mono">${userId}</span><span class="soft">, logged in with ${by} since <${Time} of=${loginUtc} /></span></span> <button type="button" class="plain" onClick=${change}>Use another account</button></p>`;
+  return html`<p class="part who small"><span>Your account ${nickname && html`<strong>${nickname}</strong> `}<${ShortId} id=${userId} /><span class="soft"> logged in with ${by} since <${Time} of=${loginUtc} /></span></span> <button type="button" class="plain" onClick=${change}>Use another account</button></p>`;
 }
 
 /** What the program says of itself, as its own claim. */

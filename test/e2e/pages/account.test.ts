@@ -72,7 +72,7 @@ t.test('admin pages: staff end sessions, and see how many applications wait', as
   await page.goto(`${HOME}ProxyAdmin/Account?userId=${person.userId}`);
   await page.getByRole('button', { name: 'End all sessions' }).click();
   await page.getByRole('button', { name: 'End them' }).click();
-  await page.getByText('Nobody is logged in to this account.').waitFor();
+  await page.getByText('This account has no open sessions.').waitFor();
   t.equal((await request(`${url}/auth/v1/account`, { headers })).status, 401);
   t.same(await violations(), []);
   t.same(complaints(), []);

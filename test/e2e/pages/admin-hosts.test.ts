@@ -23,7 +23,7 @@ t.test('admin hosts: an admin ends one connection, and switches unregistered hos
     return host.exchange(person.clientId, CLAUDE, (await person.landed()).get('code') ?? '');
   };
   await person.page.getByRole('button', { name: 'Sign up with a passkey' }).click();
-  const userId = (await person.page.locator('.who .mono').textContent()) ?? '';
+  const userId = (await person.page.locator('.who .id').getAttribute('title')) ?? '';
   const first = await connect();
   t.type(await host.tools(first), 'object');
 

@@ -235,7 +235,7 @@ async function seeAccount(t: Test, { page, violations, picture }: OpenPage): Pro
   t.match(page.url(), /Users\?search=mara$/, 'the search is in the URL');
   await page.getByRole('link', { name: 'Mara Lindqvist' }).click();
   await page
-    .getByText('Nobody is logged in')
+    .getByText('This account has no open sessions')
     .or(page.getByRole('table', { name: 'Sessions' }))
     .waitFor();
   t.equal(
@@ -267,7 +267,7 @@ async function seeAccount(t: Test, { page, violations, picture }: OpenPage): Pro
   await picture('account-block');
   await dialog.getByLabel('Reason').fill('A stolen laptop');
   await dialog.getByRole('button', { name: 'Block the account' }).click();
-  await page.getByText('Nobody is logged in to this account.').waitFor();
+  await page.getByText('This account has no open sessions.').waitFor();
   await page.getByText('blocked', { exact: true }).first().waitFor();
   await lists.getByRole('link', { name: 'Audit' }).click();
   await page.getByText('A stolen laptop').waitFor();

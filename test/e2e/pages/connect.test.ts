@@ -114,15 +114,15 @@ t.test('connect: a known program with a URI of its own is named as a program of 
 
 t.test('connect: another account is chosen before the consent', async (t) => {
   const { page } = await host.openRequest(t, browser, CLAUDE);
-  const who = page.locator('.who .mono');
+  const who = page.locator('.who .id');
   await button(page, 'Use this browser only').click();
   await who.waitFor();
-  const first = await who.textContent();
+  const first = await who.getAttribute('title');
   await button(page, 'Use another account').click();
   await heading(page, 'Log in to connect');
   await button(page, 'Sign up with a passkey').click();
   await who.waitFor();
-  t.not(await who.textContent(), first);
+  t.not(await who.getAttribute('title'), first);
   await button(page, 'Agree').waitFor();
 });
 

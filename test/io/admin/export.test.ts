@@ -27,11 +27,11 @@ t.test('admin: accounts, keys and applications are exported as CSV, a formula as
   t.equal(accounts.headers['content-disposition'], 'attachment; filename="accounts.csv"');
   t.equal(accounts.headers['cache-control'], 'no-store');
   const [head, ...rows] = linesOf(accounts.text);
-  t.equal(head, 'id,nickname,created,blocked,keys,sessions,applications');
+  t.equal(head, 'id,nickname,created,blocked,role,keys,sessions,applications');
   t.same(rows.map((row) => row.split(',')[0]).sort(), [admin.userId, owner.userId].sort());
   t.match(
     rows.find((row) => row.startsWith(owner.userId)),
-    /Z,false,1,1,1$/,
+    /Z,false,,1,1,1$/,
   );
   const apps = linesOf((await csv('applications')).text);
   t.match(

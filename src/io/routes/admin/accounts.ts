@@ -53,6 +53,7 @@ const userItem = named(
     nickname: nicknameSchema,
     createdUtc: utcText(),
     blocked: boolean(),
+    role: nullable(oneOf(ROLES)),
     keys: integer(),
     sessions: integer(),
     apps: integer(),
@@ -71,12 +72,11 @@ const USERS = '/ProxyAdmin/api/users';
 /** Accounts that a page looks at where a filter leaves some out. */
 const FILTERED_ACCOUNTS_MAX = 1_000;
 const ofUser = object({ userId: int64('User id: decimal string') });
-/** One account: as a row of the list, with its role and what it has connected. */
+/** One account: as a row of the list, with what it has connected. */
 const accountItem = named(
   'AccountRecord',
   object({
     ...userItem.properties,
-    role: nullable(oneOf(ROLES)),
     hosts: integer(),
     /** Of its live sessions; null without one. */
     lastSeenUtc: nullable(utcText()),
@@ -90,7 +90,7 @@ export interface AdminAccountDeps extends Pick<StaffDeps, 'staff'> {
 
 export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
   return [
-    usersRoute(deps.administration),
+    usersRoute(deps),
     accountRoute(deps.staff),
     blockRoute(deps.staff),
     sessionsRoute,
@@ -102,8 +102,8 @@ export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
 
 /** A page of accounts, for the list and its export. A filter looks at 1,000 accounts a page. */
 export function pageOfAccounts(
+  { administration, staff }: AdminAccountDeps,
   actors: ActorSystem,
-  administration: Administration,
   filter: AccountFilter,
   page: { readonly after: string; readonly limit: number; readonly newest: boolean },
 ): Promise<RowPage<AccountRow>> {
@@ -112,14 +112,14 @@ export function pageOfAccounts(
   const isSearched = (id: string) =>
     words === '' || id.includes(words) || nicknameOf(actors, id)?.toLowerCase().includes(words) === true;
   const rowOf = async (id: string) => {
-    const row = isSearched(id) ? await viewUser(actors, id) : undefined;
+    const row = isSearched(id) ? await viewUser(actors, staff, id) : undefined;
     return filter.blocked === undefined || row?.blocked === filter.blocked ? row : undefined;
   };
   const isFiltered = words !== '' || filter.blocked !== undefined;
   return pageOf(page, idsAfter, rowOf, isFiltered ? FILTERED_ACCOUNTS_MAX : undefined);
 }
 
-function usersRoute(administration: Administration): AnyRoute {
+function usersRoute(deps: AdminAccountDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: USERS,
@@ -135,7 +135,7 @@ function usersRoute(administration: Administration): AnyRoute {
     query: object({ ...pageQuery.properties, ...accountFilter.properties }),
     result: array(userItem),
     async handle({ actors, query }) {
-      const { rows, next } = await pageOfAccounts(actors, administration, query, readPage(query));
+      const { rows, next } = await pageOfAccounts(deps, actors, query, readPage(query));
       return Reply.result(rows, next === undefined ? [] : [['Link', nextLink(USERS, query, next)]]);
     },
   });
@@ -155,14 +155,13 @@ function accountRoute(staff: StaffDeps['staff']): AnyRoute {
     errors: ['NotFound'],
     async handle({ actors, query }) {
       const userId = requireId(query.userId, 'userId');
-      const view = await viewUser(actors, userId);
+      const view = await viewUser(actors, staff, userId);
       if (view === undefined) throw new GatewayError('NotFound', 'no such user');
       const hosts = await listHosts(actors, userId);
       const sessions = await actors.query(user, userId, { type: 'sessions' });
       const lastSeenMs = Math.max(...sessions.map((session) => session.lastSeenMs));
       return {
         ...view,
-        role: staff.effectiveRoleOf(userId) ?? null,
         hosts: hosts.length,
         lastSeenUtc: sessions.length === 0 ? null : toIso(lastSeenMs),
       };
@@ -313,7 +312,11 @@ const endHostRoute = defineRoute({
   },
 });
 
-async function viewUser(actors: ActorSystem, id: string): Promise<AccountRow | undefined> {
+async function viewUser(
+  actors: ActorSystem,
+  staff: StaffDeps['staff'],
+  id: string,
+): Promise<AccountRow | undefined> {
   const { createdMs, nickname, blocked, keys, apps } = await actors.query(user, id, { type: 'account' });
   if (createdMs === null) return undefined;
   const sessions = await actors.query(user, id, { type: 'sessions' });
@@ -322,6 +325,7 @@ async function viewUser(actors: ActorSystem, id: string): Promise<AccountRow | u
     nickname,
     createdUtc: toIso(createdMs),
     blocked,
+    role: staff.effectiveRoleOf(id) ?? null,
     keys: keys.length,
     sessions: sessions.length,
     apps: apps.length,

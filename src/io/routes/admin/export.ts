@@ -7,7 +7,13 @@ import { type AuditDeps, type AuditQuery, auditQuery } from '../../admin/audit-p
 import { type CsvCell, CsvExports, EXPORT_ROWS_MAX, type RowPages } from '../../admin/csv.ts';
 import { PAGE_ROWS_MAX, type RowPage } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
-import { type AccountFilter, type AccountRow, accountFilter, pageOfAccounts } from './accounts.ts';
+import {
+  type AccountFilter,
+  type AccountRow,
+  type AdminAccountDeps,
+  accountFilter,
+  pageOfAccounts,
+} from './accounts.ts';
 import { type AdminAppDeps, type AdminAppRow, appFilters, pageOfApps } from './apps.ts';
 import { auditPageOf, type ListedAuditRecord } from './audit.ts';
 import { afterOf, type KeyQuery, keyQuery, type ListedKey, pageOfKeys } from './keys.ts';
@@ -17,7 +23,7 @@ type Context = RouteContext<unknown, unknown, SessionContext>;
 interface ExportDeps {
   readonly apps: AdminAppDeps;
   readonly audit: AuditDeps;
-  readonly administration: Administration;
+  readonly accounts: AdminAccountDeps;
 }
 
 /** A list: the name of its file, its columns and its pages. */
@@ -36,6 +42,7 @@ const ACCOUNTS: List<AccountRow> = {
     nickname: ({ nickname }) => nickname,
     created: ({ createdUtc }) => createdUtc,
     blocked: ({ blocked }) => blocked,
+    role: ({ role }) => role,
     keys: ({ keys }) => keys,
     sessions: ({ sessions }) => sessions,
     applications: ({ apps }) => apps,
@@ -100,13 +107,13 @@ const AUDIT: List<ListedAuditRecord> = {
 };
 
 export function createAdminExportRoutes(deps: ExportDeps): AnyRoute[] {
-  const { administration } = deps;
+  const { administration } = deps.accounts;
   const exports = new CsvExports();
   const keyFilters = withoutPages(keyQuery);
   const auditFilters = withoutPages(auditQuery);
   return [
     route(exports, ACCOUNTS, accountFilter, ({ actors, query }) =>
-      byId((page) => pageOfAccounts(actors, administration, query as AccountFilter, page)),
+      byId((page) => pageOfAccounts(deps.accounts, actors, query as AccountFilter, page)),
     ),
     route(exports, KEYS, keyFilters, ({ actors, session, query }) =>
       keyPages(actors, administration, query as KeyQuery, session),

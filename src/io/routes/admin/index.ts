@@ -46,6 +46,6 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
     createAdminListsRoute(deps.catalog),
     createAdminCatalogRoute(deps.catalog),
     ...createAdminMcpServerRoutes(deps.mcpServers),
-    ...createAdminExportRoutes({ apps: deps.apps, administration, audit }),
+    ...createAdminExportRoutes({ apps: deps.apps, accounts: deps.accounts, audit }),
   ];
 }
