@@ -6,14 +6,21 @@ import type { GatewayActors } from '../actors/gateway-actors.ts';
 import type { ConfigurationResult } from '../config/load.ts';
 import { keysForRestart } from '../domain/config/changes.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { Dashboard } from '../io/admin/dashboard.ts';
 import type { History } from '../io/admin/history/history.ts';
-import { createNodeWork, type Reload } from '../io/admin/node-work.ts';
+import { type KnownModule, nodeModules } from '../io/admin/modules.ts';
+import { createNodeWork, type NodeTroubles, type Reload } from '../io/admin/node-work.ts';
 import { AdminNodes } from '../io/admin/nodes.ts';
 import type { SetupLinks } from '../io/admin/staff.ts';
+import type { FileStorage } from '../io/files/storage/port.ts';
+import type { ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
+import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { OpenedCluster } from './cluster/open.ts';
+import { knownModulesOf } from './modules.ts';
 import type { ServedCatalog } from './served-catalog.ts';
+import type { WebhookDelivery } from './webhooks.ts';
 
 interface ReloadDeps {
   /** Reads the file and the environment as at the start. */
@@ -47,15 +54,40 @@ interface AdminNodeDeps extends ReloadDeps {
   readonly dashboard: Dashboard;
   readonly history: History;
   readonly setupLinks: SetupLinks;
+  readonly modules: Pick<ModuleClient, 'counters' | 'origins'>;
+  readonly sandbox: SupervisedSandbox | undefined;
+  readonly webhooks: Pick<WebhookDelivery, 'troubled'>;
+  readonly files: { readonly storage: Pick<FileStorage, 'freeBytes'> };
+}
+
+async function troublesOf({
+  actors,
+  history,
+  modules,
+  webhooks,
+  files,
+}: AdminNodeDeps): Promise<NodeTroubles> {
+  return {
+    webhooks: webhooks.troubled(),
+    breakersOpen: modules.counters().breakersOpen,
+    loopDelayMs: history.loopDelayMs(),
+    isWritable: actors.healthy,
+    freeBytes: await files.storage.freeBytes().catch((error: unknown) => {
+      if (!(error instanceof GatewayError)) throw error;
+      return null;
+    }),
+  };
 }
 
 /** `reload`: of this node alone. */
 export function openAdminNodes(deps: AdminNodeDeps): {
   readonly nodes: AdminNodes;
   readonly reload: Reload;
+  readonly knownModules: readonly KnownModule[];
 } {
   const { cluster, actors, dashboard, history, setupLinks, served } = deps;
   const { administration } = actors;
+  const knownModules = knownModulesOf(deps.configuration, deps.sandbox);
   const reload = createReload(deps);
   const work = createNodeWork({
     administration,
@@ -64,9 +96,11 @@ export function openAdminNodes(deps: AdminNodeDeps): {
     setupLinks,
     catalog: served.live,
     reload,
+    troubles: () => troublesOf(deps),
+    modules: () => nodeModules(knownModules, deps.modules),
     clock: Date.now,
   });
   const nodes = cluster?.adminNodes(work) ?? new AdminNodes(work);
   dashboard.follow(nodes);
-  return { nodes, reload };
+  return { nodes, reload, knownModules };
 }

@@ -108,7 +108,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
-  const history = openHistory(metrics, () => pipelines.readings());
+  const shown = { dashboard, history: openHistory(metrics, () => pipelines.readings()) };
   const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
   const logId = cluster?.pgLog.logId;
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };
@@ -137,6 +137,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const events = startEventDelivery(deliveryDeps);
   delivery = startWebhooks({ ...deliveryDeps, features });
   followOwners(cluster, events, delivery, log);
+  const panel = { ...deliveryDeps, ...staff, ...shown, files, webhooks: delivery };
   const deps: HttpDeps = {
     ...{ configuration, cluster, options, settings, actors, cipher, workers, modules, files, fileCodes },
     ...{ events, accountEvents, webhooks: delivery, connect, site, features, credentials },
@@ -146,8 +147,8 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
     moduleRules: moduleRules(configuration, sandbox),
     ...catalogs,
     ...openLiveConnections({ ...base, actors, bounds, cluster }),
-    ...openAdminNodes({ ...base, ...staff, cluster, actors, dashboard, history, read: options.readAgain }),
-    ...{ bounds, metrics, dashboard, history, requests, telemetry },
+    ...openAdminNodes({ ...panel, read: options.readAgain }),
+    ...{ bounds, metrics, ...shown, requests, telemetry },
     ...listeners,
     sandbox,
   };

@@ -10,6 +10,7 @@ import type { LiveSettings } from '../domain/settings/settings.ts';
 import type { Site } from '../domain/site.ts';
 import type { Dashboard } from '../io/admin/dashboard.ts';
 import type { History } from '../io/admin/history/history.ts';
+import type { KnownModule } from '../io/admin/modules.ts';
 import type { Reload } from '../io/admin/node-work.ts';
 import type { AdminNodes } from '../io/admin/nodes.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
@@ -66,6 +67,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly sockets: WebSockets;
   readonly reload: Reload;
   readonly nodes: AdminNodes;
+  readonly knownModules: readonly KnownModule[];
   readonly limiter: Limiter;
   /** Absent outside of a cluster. */
   readonly exchange: LimitExchange | undefined;

@@ -2,6 +2,7 @@
 
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { CONTACT_SYNC_METHODS, type Configuration } from '../domain/config/configuration.ts';
+import type { KnownModule } from '../io/admin/modules.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { ModuleRules } from '../io/proxy/reach.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';
@@ -58,6 +59,18 @@ export function moduleAddresses(
   for (const [name, url] of Object.entries(sandbox?.modules ?? {})) addresses.set(name, url);
   for (const [name, module] of Object.entries(configuration.modules)) addresses.set(name, module.url);
   return addresses;
+}
+
+/** The modules for the admin panel. */
+export function knownModulesOf(
+  configuration: Configuration,
+  sandbox: SupervisedSandbox | undefined,
+): KnownModule[] {
+  return eventModulesOf(configuration, sandbox).map(({ name, url, key, poll }) => ({
+    ...{ name, url },
+    hasKey: key !== undefined,
+    polled: poll,
+  }));
 }
 
 /** The event interface of a module. */

@@ -71,6 +71,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
       operations: { administration, dashboard, nodes, eventLog: events.log, staff },
       catalog: { catalog, nodes },
       mcpServers: deps.served.servers,
+      knownModules: deps.knownModules,
     },
     proxy: { modules, sockets: deps.sockets, moduleAddresses, moduleRules, catalog, onCall, onFieldsDropped },
   });

@@ -9,6 +9,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { OfferedFeatures } from '../domain/features.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
+import type { TroubledWebhook } from '../io/admin/node-work.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { LineSink, Log } from '../io/observability/log.ts';
 import { createAttemptLog } from '../io/webhooks/attempt-log.ts';
@@ -32,6 +33,8 @@ export interface WebhookDelivery {
   /** The applications that this node delivers to may be others. */
   ownershipChanged(): Promise<void>;
   counters(): WebhookCounters;
+  /** Webhooks of this node that fail or are disabled. */
+  troubled(): TroubledWebhook[];
   /** Must resolve before the event log and the actors stop. */
   stop(): Promise<void>;
 }
@@ -125,6 +128,7 @@ export function startWebhooks(deps: WebhookDeps): WebhookDelivery {
     changed: (appId) => dispatcher.changed(appId),
     ownershipChanged: () => dispatcher.ownershipChanged(),
     counters: () => dispatcher.counters(),
+    troubled: () => dispatcher.subscriptions.troubled(),
     async stop() {
       await dispatcher.stop(STOP_MS);
       sender.close();

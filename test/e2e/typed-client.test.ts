@@ -303,6 +303,7 @@ const STEPS: readonly Step[] = [
   { id: 'get_auth_v1_app_info', call: ({ appId }) => ({ query: { appId } }) },
   { id: 'get_auth_v1_app_deliveries', call: ({ appId }) => ({ query: { appId } }) },
   { id: 'get_ProxyAdmin_api_history', call: () => ({ query: { range: '5m' } }) },
+  { id: 'get_ProxyAdmin_api_tools', call: () => ({ query: { range: '1h' } }) },
   { id: 'get_ProxyAdmin_api_deliveries', call: ({ appId }) => ({ query: { appId } }) },
   { id: 'post_auth_v1_app_ping', call: app },
   { id: 'post_auth_v1_app_enable', call: app },

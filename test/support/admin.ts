@@ -25,7 +25,7 @@ import {
   startAccounts,
 } from './account.ts';
 import type { TestActors } from './actors/actors.ts';
-import { testHistory } from './history.ts';
+import { noTroubles, testHistory } from './history.ts';
 
 const noWebhooks = (): never => {
   throw new Error('this test has no webhooks');
@@ -99,6 +99,8 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
         history: testHistory(() => fixture.actors.clock.nowMs).history,
         catalog,
         reload: options.reload ?? (() => []),
+        troubles: noTroubles,
+        modules: () => [],
         setupLinks: new SetupLinks(options.setupLink),
         clock: () => fixture.actors.clock.nowMs,
       });
@@ -127,6 +129,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
             staff,
           },
           catalog: { catalog, nodes },
+          knownModules: [],
           mcpServers: options.mcpServers?.(actors) ?? NO_MCP_SERVERS,
         }),
         ...(options.routes?.(actors, bounds, sessions) ?? []),

@@ -1,7 +1,17 @@
 /** A history whose clock, timer and counters belong to the test. */
 import { History } from '../../src/io/admin/history/history.ts';
+import type { NodeTroubles } from '../../src/io/admin/node-work.ts';
 import type { MetricReadings } from '../../src/io/observability/metric-table.ts';
 import { createMetrics, type Metrics } from '../../src/io/observability/metrics.ts';
+
+/** A node that needs nobody. */
+export const noTroubles = async (): Promise<NodeTroubles> => ({
+  webhooks: [],
+  breakersOpen: [],
+  loopDelayMs: 0,
+  isWritable: true,
+  freeBytes: 1024 ** 4,
+});
 
 export interface TestHistory {
   readonly history: History;

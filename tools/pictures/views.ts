@@ -22,8 +22,8 @@ export interface View {
 const desktop = (...schemes: Scheme[]) => ({ size: 'desktop' as const, schemes });
 const phone = (...schemes: Scheme[]) => ({ size: 'phone' as const, schemes });
 
-/** Samples that the charts have before they are pictured, one every two seconds. */
-const SAMPLES = 30;
+/** Samples that arrive before the charts are pictured, one every two seconds. The history has those before. */
+const SAMPLES = 5;
 
 const shows = (text: string | RegExp) => (page: Page) =>
   page.getByRole('main').getByText(text).first().waitFor();

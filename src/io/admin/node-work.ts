@@ -9,6 +9,7 @@ import { textOf } from '../verb-arguments.ts';
 import type { Dashboard } from './dashboard.ts';
 import type { Figures } from './figures.ts';
 import { type History, type HistoryPart, type HistoryRange, RANGE_NAMES } from './history/history.ts';
+import type { NodeModule } from './modules.ts';
 import type { SetupLinks } from './staff.ts';
 
 /** Reads the configuration file again. Without faults the new catalog is served, otherwise the current one stays. */
@@ -29,6 +30,27 @@ export interface ReloadOutcome {
   readonly resources: number;
 }
 
+/** A webhook that does not work now. */
+export interface TroubledWebhook {
+  readonly appId: string;
+  readonly state: 'failing' | 'disabled';
+  readonly sinceMs: number;
+  /** `host:port` of the receiver. */
+  readonly host: string;
+}
+
+/** What may need a person at this node. */
+export interface NodeTroubles {
+  /** Of applications that it delivers to; a part of them where there are many. */
+  readonly webhooks: readonly TroubledWebhook[];
+  readonly breakersOpen: readonly string[];
+  /** As of `loopDelayMs` of the history. */
+  readonly loopDelayMs: number;
+  readonly isWritable: boolean;
+  /** Of the storage of files; null where it does not answer. */
+  readonly freeBytes: number | null;
+}
+
 /** Arguments and results are plain data: they travel. */
 export interface NodeWork {
   failing(): readonly FailingActor[];
@@ -40,6 +62,8 @@ export interface NodeWork {
   /** Since the node of that name asked before. */
   figures(asker: string): Figures;
   history(range: HistoryRange): HistoryPart;
+  troubles(): Promise<NodeTroubles>;
+  modules(): readonly NodeModule[];
   /** As `use` of `SetupLinks`. Throws `SetupLinkOver`, also for the link of another node. */
   useLink(token: string, uses: boolean): boolean;
   /** Ends the set-up link of this node. */
@@ -53,6 +77,8 @@ interface WorkDeps {
   readonly setupLinks: SetupLinks;
   readonly catalog: { readonly current: Pick<Catalog, 'tools' | 'resources'> };
   readonly reload: Reload;
+  readonly troubles: () => Promise<NodeTroubles>;
+  readonly modules: () => readonly NodeModule[];
   readonly clock: Clock;
 }
 
@@ -77,6 +103,8 @@ export function createNodeWork(deps: WorkDeps): NodeWork {
     },
     figures: (asker) => dashboard.figuresFor(asker, clock()),
     history: (range) => history.read(range),
+    troubles: () => deps.troubles(),
+    modules: () => deps.modules(),
     useLink: (token, uses) => setupLinks.use(token, uses, clock()),
     endSetup: () => setupLinks.endSetup(),
   };
@@ -90,6 +118,8 @@ export const NODE_VERBS = [
   'reload',
   'figures',
   'history',
+  'troubles',
+  'modules',
   'useLink',
   'endSetup',
 ] as const satisfies readonly (keyof NodeWork)[];
@@ -108,6 +138,8 @@ export function nodeVerbs(work: NodeWork, owns: (kind: string, id: string) => bo
     reload: () => work.reload(),
     figures: (asker) => work.figures(ownTextOf(asker)),
     history: (range) => work.history(rangeOf(range)),
+    troubles: () => work.troubles(),
+    modules: () => work.modules(),
     useLink: (token, uses) => work.useLink(ownTextOf(token), uses === true),
     endSetup() {
       work.endSetup();

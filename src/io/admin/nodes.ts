@@ -80,6 +80,16 @@ export class AdminNodes implements FigureNodes {
     return this.#at([node], 'history', range);
   }
 
+  /** Of all nodes. */
+  troubles(): Promise<Answers<'troubles'>> {
+    return this.#everywhere('troubles', () => this.#work.troubles());
+  }
+
+  /** Of all nodes. */
+  modules(): Promise<Answers<'modules'>> {
+    return this.#everywhere('modules', () => this.#work.modules());
+  }
+
   async failing(): Promise<Failing> {
     const { answers, missing } = await this.#everywhere('failing', () => this.#work.failing());
     const failing = answers.flatMap(({ name, value }) => value.map((actor) => ({ ...actor, node: name })));
@@ -132,11 +142,12 @@ export class AdminNodes implements FigureNodes {
 
   async #everywhere<V extends Verb>(
     verb: V,
-    here: () => Result<V>,
+    here: () => Result<V> | Promise<Result<V>>,
     ...args: Parameters<NodeWork[V]>
   ): Promise<Answers<V>> {
-    const value = here();
+    const own = here();
     const { answers, missing } = await this.#elsewhere(verb, ...args);
+    const value = await own;
     return { answers: [{ name: this.#links?.name ?? null, value }, ...answers], missing };
   }
 

@@ -91,6 +91,11 @@ export class LiveStaff {
     return [...new Set([...given, ...this.#keyHolders()])];
   }
 
+  /** The configuration makes admins too. */
+  get hasConfiguredKeys(): boolean {
+    return this.#adminPublicKeys.size > 0;
+  }
+
   list(): { userId: string; role: Role }[] {
     return [...this.#roles].map(([userId, role]) => ({ userId, role }));
   }

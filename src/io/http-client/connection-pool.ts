@@ -45,6 +45,11 @@ export class ConnectionPool implements ConnectionOwner {
     this.nowMs = nowMs;
   }
 
+  /** Connections. */
+  get open(): number {
+    return this.#connections.size;
+  }
+
   /** Requests in flight or queued. */
   get pending(): number {
     return this.#busy + this.#waitingCount;

@@ -356,7 +356,8 @@ function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, 
 }
 
 /** An item of tools/list: spec 2.4, with title and annotations where the row has them. Absent ones are left out. */
-function toolItem({ name, row }: ToolEntry): object {
+/** An item of tools/list. */
+export function toolItem({ name, row }: ToolEntry): object {
   const { title, description, inputSchema, outputSchema, annotations } = row;
   return { name, title, description, inputSchema, outputSchema, annotations };
 }

@@ -47,6 +47,8 @@ export interface ModuleClient {
   /** Opens a WebSocket. Undefined after a refusal, which the listener of the answer has received. */
   connect(request: ConnectRequest, listener: ModuleSocketListener): ModuleSocket | undefined;
   counters(): ModuleCounters;
+  /** Open connections, and calls that wait or run, by origin. */
+  origins(): ReadonlyMap<string, OriginCounts>;
   /** Fails the calls in flight with `ModuleFailed` and closes all connections. */
   close(): Promise<void>;
 }
@@ -62,6 +64,11 @@ export interface ModuleClientOptions {
   readonly connectionsPerOrigin?: number;
   /** Monotonic milliseconds, for idle connections. */
   readonly monotonicMs?: () => number;
+}
+
+interface OriginCounts {
+  readonly connections: number;
+  readonly pending: number;
 }
 
 interface CallCounts {
@@ -222,6 +229,15 @@ class PooledClient implements ModuleClient {
       pending,
       breakersOpen: this.#breakers.open(),
     };
+  }
+
+  origins(): ReadonlyMap<string, OriginCounts> {
+    const all = new Map<string, OriginCounts>();
+    for (const [origin, pool] of [...this.#pools, ...this.#relayPools]) {
+      const { connections, pending } = all.get(origin) ?? { connections: 0, pending: 0 };
+      all.set(origin, { connections: connections + pool.open, pending: pending + pool.pending });
+    }
+    return all;
   }
 
   async close(): Promise<void> {

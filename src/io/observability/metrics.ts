@@ -46,8 +46,8 @@ export interface ObservedSeries {
     readonly outcome: string;
     readonly calls: Counter;
   }[];
-  /** By the name of a tool, seconds. */
-  readonly toolTimes: ReadonlyMap<string, Histogram>;
+  /** By `callName` of tools and of proxied REST calls, seconds. */
+  readonly callTimes: ReadonlyMap<string, Histogram>;
 }
 
 /** Durations of a node of a cluster, in milliseconds. */
@@ -77,8 +77,8 @@ export const LATENCY_BUCKETS: readonly number[] = [
 ];
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
-/** The event of a call of a tool. */
-export const TOOL_EVENT = 'mcp.tool';
+/** Events whose names have times of their own: calls of tools, and of modules through the proxy. */
+export const TIMED_EVENTS: ReadonlySet<string> = new Set(['mcp.tool', 'rest.call']);
 
 const OBSERVED = { ...OBSERVED_METRICS, ...CLUSTER_HISTOGRAMS };
 type ObservedName = keyof typeof OBSERVED;
@@ -106,14 +106,14 @@ export function createMetrics(
     requestTimes.set(requestName(method, route), kept.seconds);
     return kept;
   });
-  const { observeCall, calls, toolTimes } = createCallObserver(registry);
+  const { observeCall, calls, callTimes } = createCallObserver(registry);
   const fieldsDropped = observedCounter(registry, 'gatehouse_proxied_fields_dropped_total')({});
   const longTicks = observedCounter(registry, 'gatehouse_event_loop_long_ticks_total');
   const sampled = isNode ? { ...SAMPLED_METRICS, ...CLUSTER_SAMPLED_METRICS } : SAMPLED_METRICS;
   const readings = registerSampled(registry, sampled);
   return {
     observeCall,
-    series: { requests: counted, requestTimes, calls, toolTimes },
+    series: { requests: counted, requestTimes, calls, callTimes },
     observeFieldsDropped: (count) => {
       fieldsDropped.value += count;
     },
@@ -138,6 +138,11 @@ export function createMetrics(
   };
 }
 
+/** The key of a call's times. */
+export function callName(event: string, name: string): string {
+  return `${event} ${name}`;
+}
+
 /** One name for a route with its method, as the admin panel shows it. */
 export function requestName(method: string, route: string): string {
   return route === '' ? 'no route' : `${method} ${route}`;
@@ -155,24 +160,24 @@ function createNodeDurations(registry: Registry): NodeDurations {
 /** Counts by name and outcome; the gateway's own time and the modules' in histograms of their own. */
 function createCallObserver(
   registry: Registry,
-): Pick<ObservedSeries, 'calls' | 'toolTimes'> & { readonly observeCall: CallObserver } {
+): Pick<ObservedSeries, 'calls' | 'callTimes'> & { readonly observeCall: CallObserver } {
   const calls = observedCounter(registry, 'gatehouse_calls_total');
   const gateway = observedHistogram(registry, 'gatehouse_call_gateway_duration_seconds');
   const module = observedHistogram(registry, 'gatehouse_call_module_duration_seconds');
   const reports = observedCounter(registry, 'gatehouse_call_progress_reports_total');
   const [sent, dropped] = [reports({ outcome: 'sent' }), reports({ outcome: 'dropped' })];
   const counted: ObservedSeries['calls'][number][] = [];
-  const toolTimes = new Map<string, Histogram>();
-  // A time for each tool is no metric: seventeen series for each would be too many for a scrape.
-  const timesOf = (name: string) => {
-    const times = toolTimes.get(name) ?? new Histogram(LATENCY_BUCKETS);
-    toolTimes.set(name, times);
+  const callTimes = new Map<string, Histogram>();
+  // A time for each name is no metric: seventeen series for each would be too many for a scrape.
+  const timesOf = (key: string) => {
+    const times = callTimes.get(key) ?? new Histogram(LATENCY_BUCKETS);
+    callTimes.set(key, times);
     return times;
   };
   const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => {
     const counter = calls({ event, name, outcome });
     counted.push({ event, name, outcome, calls: counter });
-    const times = event === TOOL_EVENT ? timesOf(name) : undefined;
+    const times = TIMED_EVENTS.has(event) && name !== '' ? timesOf(callName(event, name)) : undefined;
     return { calls: counter, gateway: gateway({ event }), module: module({ event }), times };
   });
   const observeCall: CallObserver = ({ event, name, outcome, elapsedMs, backendMs, progress }) => {
@@ -185,7 +190,7 @@ function createCallObserver(
     if (backendMs !== undefined) found.module.observe(backendMs / 1000);
     found.times?.observe(elapsedMs / 1000);
   };
-  return { observeCall, calls: counted, toolTimes };
+  return { observeCall, calls: counted, callTimes };
 }
 
 function observedCounter<Name extends NamesOf<'counter'>>(registry: Registry, name: Name) {

@@ -6,7 +6,11 @@ import type { WebhookView } from '../../actors/apps/app-state.ts';
 import { PARTICIPANTS_MAX } from '../../domain/apps.ts';
 import type { StoredEvent } from '../../domain/events/events.ts';
 import type { Subscriber } from '../../domain/webhooks/routing.ts';
+import type { TroubledWebhook } from '../admin/node-work.ts';
 import { Backlog } from './backlog.ts';
+
+/** Webhooks that the admin panel is told of, at most. */
+const TROUBLED_MAX = 20;
 
 export interface Subscription {
   view: WebhookView;
@@ -43,6 +47,17 @@ export class Subscriptions {
 
   all(): Iterable<Subscription> {
     return this.#all.values();
+  }
+
+  /** Those that fail or are disabled, at most `TROUBLED_MAX`. */
+  troubled(): TroubledWebhook[] {
+    const found: TroubledWebhook[] = [];
+    for (const { view, host } of this.#all.values()) {
+      const { appId, state, stateMs: sinceMs } = view;
+      if (state !== 'active') found.push({ appId, state, sinceMs, host });
+      if (found.length >= TROUBLED_MAX) break;
+    }
+    return found;
   }
 
   /** Adds or updates the application. */

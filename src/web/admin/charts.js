@@ -1,7 +1,7 @@
 /**
  * Tiles and charts of the dashboard with the values that they show, read by the page and the tests. A value is named
  * by its field of a sample (`requests`) or by its metric and labels (`gatehouse_sessions.browser`); several are summed.
- * `as`: `now` as it is, `perSecond` counted since the sample before, `growth` the increase of a counter, per second.
+ * `kept`: the series of the history. `as`: `now` as it is, `perSecond` counted since the sample before, `growth` the increase of a counter, per second.
  */
 const MEGABYTE = 1024 * 1024;
 
@@ -37,48 +37,56 @@ export const CHARTS = [
   {
     title: 'Requests per second',
     series: [
-      perSecond('requests', { label: 'all' }),
-      perSecond('errors', { label: 'errors', color: '--bad' }),
+      perSecond('requests', { label: 'all', kept: 'requests' }),
+      perSecond('errors', { label: 'errors', kept: 'errors', color: '--c3' }),
     ],
   },
   {
     title: 'Latency, ms',
-    series: [now('p50', { label: 'p50' }), now('p99', { label: 'p99', color: '--warn' })],
+    series: [
+      now('p50', { label: 'p50', kept: 'p50' }),
+      now('p99', { label: 'p99', kept: 'p99', color: '--c2' }),
+    ],
   },
   {
     title: 'Refused by limits per second',
     series: [
-      growth(REFUSED, { label: 'all' }),
-      growth(limited('connection'), { label: 'connection', color: '--good' }),
-      growth(limited('address'), { label: 'address', color: '--warn' }),
-      growth(['key', 'proven_key'].map(limited), { label: 'key', color: '--bad' }),
-      growth(limited('session'), { label: 'session', color: '--ink' }),
-      growth(limited('login'), { label: 'login', color: '--soft' }),
+      growth(REFUSED, { label: 'all', kept: 'refused' }),
+      growth(limited('connection'), { label: 'connection', kept: 'refusedConnection', color: '--c4' }),
+      growth(limited('address'), { label: 'address', kept: 'refusedAddress', color: '--c2' }),
+      growth(['key', 'proven_key'].map(limited), { label: 'key', kept: 'refusedKey', color: '--c3' }),
+      growth(limited('session'), { label: 'session', kept: 'refusedSession', color: '--ink' }),
+      growth(limited('login'), { label: 'login', kept: 'refusedLogin', color: '--soft' }),
     ],
   },
   {
     title: 'Sessions',
     series: [
-      now('gatehouse_sessions.browser', { label: 'browsers' }),
-      now('gatehouse_sessions.mcp', { label: 'agents', color: '--good' }),
+      now('gatehouse_sessions.browser', { label: 'browsers', kept: 'browsers' }),
+      now('gatehouse_sessions.mcp', { label: 'agents', kept: 'agents', color: '--c4' }),
     ],
   },
   {
     title: 'Connections and streams',
     series: [
-      now('gatehouse_connections_open', { label: 'connections' }),
-      now('gatehouse_streams_open', { label: 'event streams', color: '--good' }),
-      now('gatehouse_websockets_open', { label: 'WebSockets', color: '--warn' }),
+      now('gatehouse_connections_open', { label: 'connections', kept: 'connections' }),
+      now('gatehouse_streams_open', { label: 'event streams', kept: 'streams', color: '--c4' }),
+      now('gatehouse_websockets_open', { label: 'WebSockets', kept: 'webSockets', color: '--c2' }),
     ],
   },
   {
     title: 'Files, MB per second',
     feature: 'files',
     series: [
-      growth('gatehouse_upload_received_bytes_total', { label: 'received', scale: MEGABYTE }),
+      growth('gatehouse_upload_received_bytes_total', {
+        label: 'received',
+        kept: 'receivedMegabytes',
+        scale: MEGABYTE,
+      }),
       growth('gatehouse_throttle_charged_bytes_total', {
         label: 'through the limiter',
-        color: '--good',
+        kept: 'limitedMegabytes',
+        color: '--c4',
         scale: MEGABYTE,
       }),
     ],
@@ -87,24 +95,40 @@ export const CHARTS = [
     title: 'Uploads',
     feature: 'files',
     series: [
-      now('gatehouse_uploads_active', { label: 'receiving' }),
-      now('gatehouse_throttle_streams_waiting', { label: 'waiting for bandwidth', color: '--warn' }),
+      now('gatehouse_uploads_active', { label: 'receiving', kept: 'uploads' }),
+      now('gatehouse_throttle_streams_waiting', {
+        label: 'waiting for bandwidth',
+        kept: 'uploadsWaiting',
+        color: '--c2',
+      }),
     ],
   },
   {
     title: 'Webhooks',
     feature: 'webhooks',
     series: [
-      growth('gatehouse_webhook_attempts_total.delivered', { label: 'delivered per second' }),
-      now('gatehouse_webhook_applications_pending', { label: 'applications waiting', color: '--warn' }),
+      growth('gatehouse_webhook_attempts_total.delivered', {
+        label: 'delivered per second',
+        kept: 'delivered',
+      }),
+      now('gatehouse_webhook_applications_pending', {
+        label: 'applications waiting',
+        kept: 'applicationsWaiting',
+        color: '--c2',
+      }),
     ],
   },
-  { title: 'Event loop delay p99, ms', series: [now('loopDelayP99', { label: 'delay' })] },
+  { title: 'Event loop delay p99, ms', series: [now('loopDelayP99', { label: 'delay', kept: 'loopDelay' })] },
   {
     title: 'Memory and journal, MB',
     series: [
-      now('rssBytes', { label: 'memory', scale: MEGABYTE }),
-      now('gatehouse_journal_file_bytes', { label: 'journal', color: '--good', scale: MEGABYTE }),
+      now('rssBytes', { label: 'memory', kept: 'memoryMegabytes', scale: MEGABYTE }),
+      now('gatehouse_journal_file_bytes', {
+        label: 'journal',
+        kept: 'journalMegabytes',
+        color: '--c4',
+        scale: MEGABYTE,
+      }),
     ],
   },
 ];

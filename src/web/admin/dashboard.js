@@ -1,12 +1,17 @@
-/** The live dashboard: one sample every two seconds, small charts of the last five minutes. */
-import { sizeText, Table, Time } from '../shared/ui.js';
-import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+/** The overview: what needs a person, figures of a range with those that arrive every two seconds, use and logins. */
+import { get } from '../shared/api.js';
+import { Empty, Loaded, sizeText, Table, Time, useLoad } from '../shared/ui.js';
+import { html, useEffect, useState } from '../vendor/preact.js';
 import { moveTo } from './address.js';
+import { Attention } from './attention.js';
+import { AUDIT, auditColumns, recordKey } from './audit.js';
+import { Chart } from './chart.js';
 import { CHARTS, read, TILES } from './charts.js';
 import { MissingNodes } from './cluster.js';
+import { pointsOf, RANGES, rangeOf, startsOf, useHistory } from './history.js';
 
+/** Samples between two loads of the history, with room. */
 const KEPT = 150;
-const SHOWN_SECONDS = 300;
 
 /** Stands for the names of all nodes. */
 const ALL = '*';
@@ -52,37 +57,82 @@ const shownOf = (sample, before) => ({
 
 export function DashboardPage({ info, nodes, query }) {
   const node = nodes.length === 0 ? '' : (query.get('node') ?? ALL);
+  const range = rangeOf(query);
   const { samples, isLost, missing } = useSamples(node);
+  const past = useHistory(range, node, isLost);
   const last = samples.at(-1);
-  return html`${nodes.length > 0 && html`<${Choice} nodes=${nodes} node=${node} />`}<${MissingNodes} names=${missing} of="figures from there are" />${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
+  return html`<div class="row tools-of-page">
+      <span class=${`tag ${isLost || last === undefined ? 'warn' : 'good'}`}>${last === undefined ? 'Connecting' : isLost ? 'Not live' : 'Live'}</span>
+      ${nodes.length > 0 && html`<${Choice} nodes=${nodes} node=${node} range=${range} />`}
+      <${Ranges} range=${range} node=${node} reload=${past.reload} />
+    </div>
+    <${MissingNodes} names=${missing} of="figures from there are" />${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
+    <${Attention} />
+    <${Tiles} sample=${last} />
+    <${Loaded} of=${past}>${(
+      history,
+    ) => html`<${Starts} history=${history} range=${range} /><${Charts} of=${FIRST} info=${info} history=${history} samples=${samples} range=${range} />
+      <div class="grid used"><${Used} title="Tools" what="Tool" rows=${history.tools} range=${range} all="/ProxyAdmin/Catalog" /><${Used} title="Routes" what="Route" rows=${history.routes} range=${range} /></div>`}<//>
+    <${Logins} />
     ${
-      last === undefined
-        ? html`<p class="busy" role="status">Waiting for the first sample …</p>`
-        : html`<${Tiles} sample=${last} />
-          <div class="charts">${CHARTS.map(({ title, series, feature }, at) => (feature === undefined || info.features.includes(feature)) && html`<${Chart} key=${title} title=${title} samples=${samples} at=${at} series=${series} />`)}</div>
-          <div class="grid">
-            <${Busiest} title="Busiest routes" rows=${last.routes} sample=${last} />
-            <${Busiest} title="Busiest tools" rows=${last.tools} sample=${last} />
-          </div>
-          <${Metrics} sample=${last} />`
-    }`;
+      past.value !== undefined &&
+      html`<h2>More figures</h2><${Charts} of=${MORE} info=${info} history=${past.value} samples=${samples} range=${range} />`
+    }
+    ${last !== undefined && html`<${Metrics} sample=${last} />`}`;
+}
+
+/** What is looked at first, and the rest. */
+const FIRST = CHARTS.slice(0, 3);
+const MORE = CHARTS.slice(3);
+
+function Charts({ of, info, history, samples, range }) {
+  const { times, charts } = pointsOf(history, samples, range);
+  const live = samples.at(-1)?.shown.charts;
+  const offered = of.filter(({ feature }) => feature === undefined || info.features.includes(feature));
+  return html`<div class=${of === FIRST ? 'charts three' : 'charts'}>${offered.map((chart) => {
+    const at = CHARTS.indexOf(chart);
+    const now = live?.[at] ?? charts[at].map((line) => line.at(-1));
+    return html`<${Chart} key=${chart.title} title=${chart.title} series=${chart.series} times=${times} lines=${charts[at]} now=${now} seconds=${range.seconds} />`;
+  })}</div>`;
+}
+
+/** A restart is a gap, and says so. */
+function Starts({ history, range }) {
+  const starts = startsOf(history, range);
+  if (starts.length === 0) return '';
+  const who = ({ node }) => (node === null ? 'The gateway' : `Node ${node}`);
+  return html`<p class="small soft">${starts.map((start) => html`<span key=${start.node}>${who(start)} began <${Time} of=${start.sinceUtc} />: it has no figures from before. </span>`)}</p>`;
+}
+
+const nodeQuery = (node) => (node === ALL ? '' : node);
+const rangeQuery = (name) => (name === RANGES[0].name ? '' : name);
+
+/** A press on the shown range loads it again. */
+function Ranges({ range, node, reload }) {
+  const choose = (name) =>
+    name === range.name ? reload() : moveTo({ node: nodeQuery(node), range: rangeQuery(name) });
+  return html`<div class="seg push" role="group" aria-label="Range">${RANGES.map(({ name, title }) => html`<button type="button" key=${name} aria-pressed=${name === range.name ? 'true' : 'false'} onClick=${() => choose(name)}>${title}</button>`)}</div>`;
 }
 
 /** Whose figures are shown. */
-function Choice({ nodes, node }) {
+function Choice({ nodes, node, range }) {
   const names = nodes.filter(({ name, state }) => state !== 'out' || name === node).map(({ name }) => name);
-  return html`<div class="filter"><label for="node">Figures of</label><select id="node" value=${node} onChange=${(event) => moveTo({ node: event.currentTarget.value === ALL ? '' : event.currentTarget.value })}>
+  return html`<label class="row">Figures of <select id="node" value=${node} onChange=${(event) => moveTo({ node: nodeQuery(event.currentTarget.value), range: rangeQuery(range.name) })}>
     <option value=${ALL}>all nodes together</option>
     ${names.map((name) => html`<option key=${name} value=${name}>node ${name}</option>`)}
-  </select></div>`;
+  </select></label>`;
 }
 
 function Tiles({ sample }) {
   const tiles = TILES.map((tile, at) => ({
     title: tile.title,
-    value: tileText(tile, sample.shown.tiles[at]),
+    value: tileText(tile, sample?.shown.tiles[at]),
   }));
-  return html`<p class="soft small">Sampled <${Time} of=${new Date(sample.utcMs).toISOString()} />, over <span data-seconds=${sample.seconds}>${sample.seconds.toFixed(1)} s</span></p>
+  return html`<p class="soft small">${
+    sample === undefined
+      ? 'Waiting for the first sample …'
+      : html`Sampled <${Time} of=${new Date(sample.utcMs).toISOString()} />, over <span data-seconds=${sample.seconds}>${sample.seconds.toFixed(1)} s</span>`
+  }</p>
     <div class="figures">${tiles.map(({ title, value }) => html`<div key=${title}><div class="soft small">${title}</div><div class="figure">${value}</div></div>`)}</div>`;
 }
 
@@ -92,113 +142,54 @@ function tileText({ digits, unit }, value) {
   return unit === undefined ? value.toFixed(digits) : `${value.toFixed(digits)} ${unit}`;
 }
 
-/** Colors are design tokens of the page, so that charts follow light and dark mode; an element resolves `light-dark()`. */
-function token(name) {
-  const probe = document.createElement('i');
-  probe.style.color = `var(${name})`;
-  document.body.append(probe);
-  const { color } = getComputedStyle(probe);
-  probe.remove();
-  return color;
-}
+const shownMs = (ms) =>
+  ms === null ? '–' : ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
+const SHOWN_NAMES = 8;
 
-function Chart({ title, samples, at, series }) {
-  const box = useRef(null);
-  const plot = useRef(null);
-  const latest = useRef(samples);
-  latest.current = samples;
-  useEffect(() => {
-    const draw = () => {
-      plot.current?.destroy();
-      const axis = {
-        stroke: token('--soft'),
-        grid: { stroke: token('--line'), width: 1 },
-        ticks: { show: false },
-        font: '12px system-ui',
-      };
-      plot.current = new window.uPlot(
-        {
-          width: box.current.clientWidth,
-          height: 150,
-          cursor: { show: false },
-          legend: { show: false },
-          scales: {
-            x: { range: (_plot, _low, high) => [(high ?? 0) - SHOWN_SECONDS, high ?? 0] },
-            y: { range: (_plot, _low, high) => [0, Math.max(1, (high ?? 0) * 1.1)] },
-          },
-          axes: [
-            { ...axis, size: 24, space: 90, values: (_plot, ticks) => ticks.map(clockText) },
-            { ...axis, size: 46 },
-          ],
-          series: [
-            {},
-            ...series.map(({ label, color = '--accent' }) => ({
-              label,
-              stroke: token(color),
-              width: 2,
-            })),
-          ],
-        },
-        dataOf(latest.current, at, series),
-        box.current,
-      );
-    };
-    draw();
-    const size = new ResizeObserver(() =>
-      plot.current?.setSize({ width: box.current.clientWidth, height: 150 }),
-    );
-    size.observe(box.current);
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    scheme.addEventListener('change', draw);
-    return () => {
-      size.disconnect();
-      scheme.removeEventListener('change', draw);
-      plot.current?.destroy();
-      plot.current = null;
-    };
-  }, []);
-  useEffect(() => {
-    plot.current?.setData(dataOf(samples, at, series));
-  }, [samples]);
-  const last = samples.at(-1).shown.charts[at];
-  const texts = series.map(({ label }, line) => `${label} ${round(last[line])}`);
-  const now = texts.join(', ');
-  return html`<figure class="card"><figcaption class="row"><strong>${title}</strong><span class="soft small"><${Legend} series=${series} texts=${texts} /></span></figcaption><div class="chart" ref=${box} role="img" aria-label=${`${title}: ${now}`}></div></figure>`;
-}
-
-/** Each line of a chart with its color and its last value. */
-function Legend({ series, texts }) {
-  return texts.map(
-    (text, line) =>
-      html`${line > 0 && ', '}<span class="nowrap">${series.length > 1 && html`<i class="key" style=${{ background: `var(${series[line].color ?? '--accent'})` }}></i>`}${text}</span>`,
-  );
-}
-
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-const clockText = (seconds) => CLOCK.format(seconds * 1000);
-const round = (value) =>
-  value === null || value === undefined ? '–' : value >= 100 ? Math.round(value) : Number(value.toFixed(1));
-
-function dataOf(samples, at, series) {
-  return [
-    samples.map(({ utcMs }) => utcMs / 1000),
-    ...series.map((_, line) => samples.map(({ shown }) => shown.charts[at][line])),
+/** The most used names of a range. `all`: the page of all of them. */
+function Used({ title, what, rows, range, all }) {
+  const columns = [
+    { title: what, head: true, cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
+    { title: 'Calls', number: true, cell: ({ calls }) => calls.toLocaleString('en') },
+    {
+      title: 'Errors',
+      number: true,
+      cell: ({ errors }) =>
+        html`<span class=${errors > 0 ? 'bad' : 'soft'}>${errors.toLocaleString('en')}</span>`,
+    },
+    { title: 'p99', number: true, cell: ({ p99 }) => shownMs(p99) },
   ];
-}
-
-function Busiest({ title, rows, sample }) {
-  return html`<section class="card"><header><h2>${title}</h2></header>
+  return html`<section class="card"><header><h2>${title}</h2>${all !== undefined && html`<a class="push" href=${all}>All</a>`}</header>
     ${
       rows.length === 0
-        ? html`<p class="soft">Nothing in the last two seconds.</p>`
-        : html`<${Table} fits caption=${title} rows=${rows} keyOf=${({ name }) => name} columns=${[
-            { title: 'Name', cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
-            { title: 'Per second', number: true, cell: ({ count }) => round(count / sample.seconds) },
-            { title: 'Errors', number: true, cell: ({ errors }) => errors },
-          ]} />`
+        ? html`<${Empty}><p>Nothing was called in the last ${range.words}.</p><//>`
+        : html`<${Table} fits caption=${`${title} by calls`} rows=${rows.slice(0, SHOWN_NAMES)} keyOf=${({ name }) => name} columns=${columns} />`
     }
   </section>`;
 }
+
+const LOGINS = 6;
+
+function Logins() {
+  const logins = useLoad(() => get(AUDIT, { ring: 'logins', limit: LOGINS }), []);
+  return html`<section class="card"><header><h2>Latest logins</h2><a class="push" href="/ProxyAdmin/LoginLog">All</a></header>
+    <${Loaded} of=${logins}>${(rows) =>
+      rows.length === 0
+        ? html`<${Empty}><p>Nobody has logged in yet.</p><//>`
+        : html`<${Table} caption="Latest logins" rows=${rows} columns=${LOGIN_COLUMNS} keyOf=${recordKey} />`}<//>
+  </section>`;
+}
+
+const [WHEN, WHAT, WHO] = auditColumns;
+const LOGIN_COLUMNS = [
+  WHO,
+  WHAT,
+  {
+    title: 'From',
+    cell: ({ fields }) => html`<span class="mono">${fields.address ?? fields.ip ?? '–'}</span>`,
+  },
+  WHEN,
+];
 
 /** `[labels, value]` of each number of a reading. */
 const valuesOf = (reading, labels = []) =>

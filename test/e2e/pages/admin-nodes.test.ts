@@ -115,7 +115,7 @@ async function chooseNode(t: Test, three: ThreeNodes): Promise<void> {
     'node b',
     'node c',
   ]);
-  await page.getByText('Busiest routes').waitFor();
+  await page.getByRole('table', { name: 'Routes by calls' }).waitFor();
   t.equal(await page.getByText('Files, MB per second').count(), 0, 'no chart of a missing feature');
   t.equal(await page.getByText('Webhooks', { exact: true }).count(), 1);
   t.same(await violations(), []);
@@ -124,7 +124,7 @@ async function chooseNode(t: Test, three: ThreeNodes): Promise<void> {
   await choice.selectOption('node b');
   await streamed;
   t.match(page.url(), /Dashboard\?node=b$/, 'the choice is in the address');
-  await page.getByText('Busiest routes').waitFor();
+  await page.getByRole('table', { name: 'Routes by calls' }).waitFor();
   for (const { links } of three.nodes) links.cut();
   t.teardown(async () => {
     for (const { links } of three.nodes) links.heal();

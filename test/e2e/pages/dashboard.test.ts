@@ -10,6 +10,7 @@ import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
 import { launch } from '../../../kit/launch.ts';
 import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
+import { HISTORY_SERIES } from '../../../src/io/admin/history/series.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
 import { EventClient } from '../../support/events/event-client.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
@@ -25,7 +26,7 @@ interface Shown {
 
 interface Table {
   readonly TILES: readonly Shown[];
-  readonly CHARTS: readonly { title: string; series: readonly (Shown & { label: string })[] }[];
+  readonly CHARTS: readonly { title: string; series: readonly (Shown & { label: string; kept: string })[] }[];
   readingOf(sample: object, name: string): number | null | undefined;
 }
 
@@ -99,6 +100,12 @@ t.test('dashboard: each tile and each line names values that the gateway has', a
     names.filter((name) => TABLE.readingOf(sample, name) === undefined),
   );
   t.same(unknown, []);
+  const series = TABLE.CHARTS.flatMap((chart) => chart.series);
+  t.same(
+    series.map(({ kept }) => kept).sort(),
+    [...HISTORY_SERIES.map(({ name }) => name), 'p50', 'p99'].sort(),
+    'each line has its series of the history',
+  );
   const [scope] = METRICS.gatehouse_limiter_decisions_total.labels;
   const limited = (scope.values ?? []).map((name) => `gatehouse_limiter_decisions_total.${name}.limited`);
   const [, , refused] = TABLE.TILES;
@@ -237,7 +244,7 @@ t.test('dashboard: calls, uploads and deliveries in flight, and their results', 
 
 const latencyOf = ({ lines }: ShownSample) => lines['Latency, ms: p99'] ?? 0;
 
-t.test('dashboard: requests, errors, latency and the busiest', async (t) => {
+t.test('dashboard: requests, errors, latency, and the use of tools and routes', async (t) => {
   const person = await signUp(url);
   expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
   const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
@@ -256,9 +263,10 @@ t.test('dashboard: requests, errors, latency and the busiest', async (t) => {
   await counts(t, from, {
     'Requests per second: all': CALLS + TOOL_CALLS + FAILED_CALLS,
     'Requests per second: errors': FAILED_CALLS,
-    wallet_get_info: TOOL_CALLS,
-    'POST /mcp': TOOL_CALLS,
   });
+  await page.getByRole('button', { name: '5 min' }).click();
+  for (const name of ['wallet_get_info', 'POST /mcp'])
+    await page.getByRole('row', { name: new RegExp(`^${name}\\s+${TOOL_CALLS}\\s`) }).waitFor();
   const looks = await dashboard.since(from, () => true);
   t.same(
     looks.map(({ tiles }) => Number(tiles['Requests / s'])),

@@ -1,10 +1,13 @@
 /** The history of the overview: its bounds, gaps and percentiles, and the sum of several nodes. */
 import fc from 'fast-check';
 import t from 'tap';
+import type { StoredEvent } from '../../../src/domain/events/events.ts';
 import { HISTORY_RANGES, RANGE_NAMES } from '../../../src/io/admin/history/history.ts';
 import { mergeHistory } from '../../../src/io/admin/history/merge.ts';
 import { HISTORY_SERIES } from '../../../src/io/admin/history/series.ts';
 import { OTHER_NAMES, USED_NAMES_MAX } from '../../../src/io/admin/history/usage.ts';
+import { lastEvents, nodeModules, usedByModule } from '../../../src/io/admin/modules.ts';
+import type { ModuleCounters } from '../../../src/io/http-client/types.ts';
 import type { MetricReadings } from '../../../src/io/observability/metric-table.ts';
 import type { Metrics } from '../../../src/io/observability/metrics.ts';
 import { depth } from '../../support/depth.ts';
@@ -169,6 +172,44 @@ t.test('history: of several nodes each step is the sum, and state that all have 
   );
   t.end();
 });
+
+t.test(
+  'modules: calls of tools and through the proxy are those of their module, with its connections',
+  (t) => {
+    const { metrics, history, pass } = node();
+    tool(metrics, 'wallet_get_balance');
+    tool(metrics, 'sessions');
+    metrics.observeCall({
+      event: 'rest.call',
+      name: 'wallet',
+      outcome: 'failed',
+      elapsedMs: 90,
+      backendMs: 89,
+    });
+    pass(MINUTE_MS);
+    const used = usedByModule(history.read('24h').used, (name) => (name === 'sessions' ? null : 'wallet'));
+    t.match([...used.values()], [{ name: 'wallet', calls: 2, errors: 1 }]);
+    t.ok((used.get('wallet')?.p99 ?? 0) > 50);
+    const known = ['wallet', 'chat'].map((name, at) => ({
+      ...{ name, hasKey: true, polled: false },
+      url: `http://127.0.0.1:${9001 + at}/base`,
+    }));
+    const client = {
+      counters: () => ({ breakersOpen: ['wallet:/balance', 'walletx:/a'] }) as unknown as ModuleCounters,
+      origins: () => new Map([['http://127.0.0.1:9001', { connections: 3, pending: 1 }]]),
+    };
+    t.same(nodeModules(known, client), [
+      { name: 'wallet', connections: 3, pending: 1, breakersOpen: ['wallet:/balance'] },
+      { name: 'chat', connections: 0, pending: 0, breakersOpen: [] },
+    ]);
+    const events = [
+      { module: 'wallet', acceptedMs: 5 },
+      { module: 'wallet', acceptedMs: 7 },
+    ] as StoredEvent[];
+    t.same([...lastEvents({ newest: 2, page: () => events })], [['wallet', 7]]);
+    t.end();
+  },
+);
 
 t.test('history: every series has a name of its own', (t) => {
   const names = HISTORY_SERIES.map(({ name }) => name);

@@ -12,7 +12,7 @@ import { AdminNodes } from '../../../src/io/admin/nodes.ts';
 import { SetupLink, SetupLinks } from '../../../src/io/admin/staff.ts';
 import { account } from '../../support/actors/account-kind.ts';
 import { TestCluster, type TestMember } from '../../support/actors/cluster.ts';
-import { testHistory } from '../../support/history.ts';
+import { noTroubles, testHistory } from '../../support/history.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 interface Panel {
@@ -73,6 +73,8 @@ function openPanel(
       panel.reloads += 1;
       return panel.faults;
     },
+    troubles: noTroubles,
+    modules: () => [],
     clock: cluster.clock.read,
   });
   const links = createNodeLinks({
@@ -218,6 +220,8 @@ t.test('nodes: without Cluster there is no other node, and nothing is sent', asy
     setupLinks: new SetupLinks(),
     catalog: { current: { tools: new Map(), resources: new Map() } },
     reload: () => [],
+    troubles: noTroubles,
+    modules: () => [],
     clock: cluster.clock.read,
   });
   const nodes = new AdminNodes(work);

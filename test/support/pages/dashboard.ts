@@ -11,8 +11,6 @@ export interface ShownSample {
   readonly tiles: Readonly<Record<string, string>>;
   /** `title: label` of each line to its number; NaN where the page has none. */
   readonly lines: Readonly<Record<string, number>>;
-  /** Name in a table of the busiest to what it has a second. */
-  readonly busiest: Readonly<Record<string, number>>;
 }
 
 /** In the browser: a copy of the page's words after each look, which its time tells from the one before. */
@@ -38,13 +36,11 @@ const KEEP = `(() => {
         return [title + ': ' + label, Number(value)];
       });
     });
-    const rows = all('.grid tbody tr').map((row) => all('td, th', row).map(text));
     globalThis.shownLooks.push({
       utc,
       seconds: Number(time.dataset.seconds),
       tiles: Object.fromEntries(tiles),
       lines: Object.fromEntries(lines.map(([name, value]) => [name, Number.isNaN(value) ? null : value])),
-      busiest: Object.fromEntries(rows.map(([name, rate]) => [name, Number(rate)])),
     });
     kept();
   };
@@ -101,11 +97,7 @@ export class ShownDashboard {
   }
 }
 
-/** What a line, or a row of a table, that shows a rate has counted over these looks. */
+/** What a line that shows a rate has counted over these looks. */
 export function countedBy(looks: readonly ShownSample[], name: string): number {
-  return Math.round(looks.reduce((sum, look) => sum + rateOf(look, name) * look.seconds, 0));
-}
-
-function rateOf({ lines, busiest }: ShownSample, name: string): number {
-  return lines[name] ?? busiest[name] ?? 0;
+  return Math.round(looks.reduce((sum, { lines, seconds }) => sum + (lines[name] ?? 0) * seconds, 0));
 }

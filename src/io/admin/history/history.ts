@@ -14,6 +14,9 @@ const LOOK_MS = 2 * SECOND_MS;
 const FINE_STEPS = 150;
 const MINUTES = 24 * 60;
 
+const LOOP_DELAY = KEPT_SERIES.findIndex(({ name }) => name === 'loopDelay');
+const LATE_STEPS = 5;
+
 /** Ranges that a reader may ask for, and the newest samples of each. */
 export const HISTORY_RANGES = {
   '5m': { fine: true, samples: FINE_STEPS },
@@ -88,6 +91,13 @@ export class History {
       samples: KEPT_SERIES.map((_, at) => window.read(at, first).slice(-samples)),
       used: this.#usage.read(range, nowMs, this.#sinceMs),
     };
+  }
+
+  /** A delay of the event loop that it had five times in the last five minutes, in milliseconds: one halt is none. */
+  loopDelayMs(): number {
+    const newest = this.#fine.newest(this.#options.clock());
+    const all = this.#fine.read(LOOP_DELAY, newest - FINE_STEPS + 1).filter((delay) => !Number.isNaN(delay));
+    return all.sort((one, other) => other - one)[LATE_STEPS - 1] ?? 0;
   }
 
   /** At the beginning of each step, whatever the one before has taken. */

@@ -49,7 +49,7 @@ export function mergeHistory(range: HistoryRange, parts: readonly HistoryPart[])
     stepSeconds: stepMs / 1000,
     endUtc: toIso((newest + 1) * stepMs),
     series: { ...Object.fromEntries(named), p50: percentiles(0.5), p99: percentiles(0.99) },
-    used: usedOf(parts.flatMap(({ used }) => used)),
+    used: mergeUsed(parts.flatMap(({ used }) => used)),
   };
 }
 
@@ -75,7 +75,8 @@ function sentMs(value: number | null): number | null {
   return value === null ? null : sent(value);
 }
 
-function usedOf(all: readonly Used[]): MergedHistory['used'] {
+/** By kind, the most used first. */
+export function mergeUsed(all: readonly Used[]): MergedHistory['used'] {
   const sums = new Map<string, { -readonly [Key in keyof Used]: Used[Key] }>();
   for (const { kind, name, calls, errors, latencies } of all) {
     const key = `${kind} ${name}`;

@@ -1,18 +1,22 @@
 /**
- * Calls, errors and times of each tool and route over the ranges of the history. A mark of all counters is kept at each
+ * Calls, errors and times of each tool, module and route over the ranges of the history. A mark of all counters is kept at each
  * step of a range; what was used since is the difference to the oldest mark. All marks of a name are one typed array.
  */
-import { type ObservedSeries, requestName, TOOL_EVENT } from '../../observability/metrics.ts';
+import { callName, type ObservedSeries, requestName } from '../../observability/metrics.ts';
 import { LATENCY_CLASSES } from './series.ts';
 
 /** Names with counts of their own. Later ones are counted together. */
 export const USED_NAMES_MAX = 512;
 export const OTHER_NAMES = 'others';
-export const USED_KINDS = ['tool', 'route'] as const;
+/** `module`: through the proxy. */
+export const USED_KINDS = ['tool', 'module', 'route'] as const;
 export type UsedKind = (typeof USED_KINDS)[number];
 
 /** Calls, errors, and calls by class of latency. */
 const WIDTH = 2 + LATENCY_CLASSES;
+
+/** Of the events that are counted by name. */
+const CALL_KINDS: Readonly<Record<string, UsedKind>> = { 'mcp.tool': 'tool', 'rest.call': 'module' };
 
 /** Steps of each range. A difference is of one step more at most. */
 const MARKS = [
@@ -102,16 +106,21 @@ export class UsageMarks {
   }
 
   #count(): void {
-    const { requests, requestTimes, calls, toolTimes } = this.#series;
+    const { requests, requestTimes, calls, callTimes } = this.#series;
     for (const { now } of this.#entries.values()) now.fill(0);
     for (const { method, route, status, requests: counter } of requests)
       this.#add('route', requestName(method, route), counter.value, isFailure(status) ? counter.value : 0);
-    for (const { event, name, outcome, calls: counter } of calls)
-      if (event === TOOL_EVENT && name !== '')
-        this.#add('tool', name, counter.value, outcome === 'ok' ? 0 : counter.value);
+    const timed = new Set<string>();
+    for (const { event, name, outcome, calls: counter } of calls) {
+      const kind = CALL_KINDS[event];
+      if (kind === undefined || name === '') continue;
+      this.#add(kind, name, counter.value, outcome === 'ok' ? 0 : counter.value);
+      const times = callTimes.get(callName(event, name));
+      if (times === undefined || timed.has(`${kind} ${name}`)) continue;
+      timed.add(`${kind} ${name}`);
+      addClasses(this.#entry(kind, name), times.classes);
+    }
     for (const [name, { classes }] of requestTimes) addClasses(this.#entry('route', name), classes);
-    for (const [name, { classes }] of toolTimes)
-      if (name !== '') addClasses(this.#entry('tool', name), classes);
   }
 
   #add(kind: UsedKind, name: string, calls: number, errors: number): void {

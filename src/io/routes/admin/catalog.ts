@@ -17,6 +17,10 @@ export interface CatalogDeps {
 /** Bytes of a list for one token of a model: a rule of thumb for English JSON. */
 const BYTES_PER_TOKEN = 4;
 
+export function tokensOf(sizeBytes: number): number {
+  return Math.ceil(sizeBytes / BYTES_PER_TOKEN);
+}
+
 /** What each list of tools costs a client, so that an admin sees what a profile saves. */
 export function createAdminListsRoute({ catalog }: Pick<CatalogDeps, 'catalog'>): AnyRoute {
   return defineRoute({
@@ -41,7 +45,7 @@ export function createAdminListsRoute({ catalog }: Pick<CatalogDeps, 'catalog'>)
       return [[null, whole] as const, ...profiles].flatMap(([profile, view]) =>
         CALLER_CLASSES.map((caller) => {
           const { sizeBytes } = view.toolLists[caller];
-          const estimatedTokens = Math.ceil(sizeBytes / BYTES_PER_TOKEN);
+          const estimatedTokens = tokensOf(sizeBytes);
           return { profile, caller, tools: view.toolCount(caller), sizeBytes, estimatedTokens };
         }),
       );

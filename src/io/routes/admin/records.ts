@@ -19,7 +19,7 @@ import type { HealthFacts } from '../info.ts';
 import { createAdminAuditRoutes } from './audit.ts';
 
 /** The overview counts dead letters up to this number. */
-const DEAD_LETTERS_COUNTED_MAX = 1_000;
+export const DEAD_LETTERS_COUNTED_MAX = 1_000;
 
 /** `node`: the one of a cluster that says so; null without `Cluster`. */
 export const failingActor = named(
