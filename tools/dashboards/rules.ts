@@ -312,7 +312,7 @@ export const CLUSTER_RULES: readonly Rule[] = [
     severity: 'page',
     summary: 'A node has another folder of files than most nodes, and answers its routes of files with 503.',
     look: 'The log line "folder not shared" of that node. /health of its internal listener names the nodes whose markers are missing.',
-    act: 'Mount the folder that all nodes share at that machine, and restart its node.',
+    act: 'Mount the folder that all nodes share at that machine. Its node serves files again within seconds.',
   },
   {
     alert: 'GatehouseConfigurationsDiffer',

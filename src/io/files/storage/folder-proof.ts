@@ -135,8 +135,10 @@ export class FolderProof {
   async #work(): Promise<void> {
     if (this.#isBusy || this.#node === 0) return;
     this.#isBusy = true;
-    const { monotonicMs } = this.#options;
-    if (monotonicMs() - this.#writtenMs >= RENEWED_MS) await this.#try(() => this.#write());
+    // While it is apart it is in a hurry: its folder may have been mounted since.
+    const intervalMs = this.#isShared ? RENEWED_MS : MARKER_WAIT_MS;
+    const isDue = this.#options.monotonicMs() - this.#writtenMs >= intervalMs;
+    if (isDue) await this.#try(() => this.#write());
     for (const [node, { value, isFound }] of [...this.#others])
       if (!isFound && value !== NONE) await this.#try(() => this.#look(node, value));
     this.#isBusy = false;
@@ -194,6 +196,8 @@ export class FolderProof {
 
   #say(isShared: boolean, missing: readonly number[]): void {
     if (isShared === this.#isShared && missing.join() === this.#missing.join()) return;
+    // Its last marker may lie in a folder that has been replaced by the shared one.
+    if (isShared && !this.#isShared) this.#writtenMs = Number.NEGATIVE_INFINITY;
     this.#isShared = isShared;
     this.#missing = missing;
     if (isShared) this.#resolveShared();

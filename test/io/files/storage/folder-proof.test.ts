@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../../support/files/file-storage.ts';
 
 /** Names of a folder; while it hangs, no call settles. */
 class Folder implements Markers {
-  readonly names: Set<string>;
+  names: Set<string>;
   isHung = false;
   fault: Error | undefined;
   calls = 0;
@@ -135,7 +135,8 @@ t.test('shared folder: three nodes over one find each other, and stay so for min
 });
 
 t.test('shared folder: with three folders of their own no node has the folder of most', async (t) => {
-  const cluster = open(t, [new Folder(), new Folder(), new Folder()]);
+  const folders = [new Folder(), new Folder(), new Folder()] as const;
+  const cluster = open(t, folders);
   await cluster.run(9);
   t.same(cluster.shared, [false, false, false]);
   t.same(
@@ -144,6 +145,14 @@ t.test('shared folder: with three folders of their own no node has the folder of
   );
   await cluster.run(120);
   t.same(cluster.shared, [false, false, false], 'new values change nothing');
+  const [{ names }] = folders;
+  for (const folder of folders) folder.names = names;
+  await cluster.run(9);
+  t.same(cluster.shared, [true, true, true], 'one folder was mounted at all');
+  t.same(
+    cluster.nodes.map(({ changes }) => changes.at(-1)),
+    ['shared', 'shared', 'shared'],
+  );
 });
 
 t.test('shared folder: one node with another folder is apart, and the others serve on', async (t) => {
