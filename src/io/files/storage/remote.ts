@@ -1,6 +1,7 @@
 /**
  * Files on other machines (spec 4.8, `FileServers`): the first server whose threshold is lower than the file id has it, at
- * `/{owner}/{fileId}`. Uploads are staged in a local folder and sent at publish (docs/decisions/0041).
+ * `/{owner}/{fileId}`. Uploads are staged in a folder and sent at publish (docs/decisions/0041); nodes whose servers are all
+ * buckets send them as they arrive (bucket-uploads.ts).
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';

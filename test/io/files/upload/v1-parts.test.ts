@@ -14,12 +14,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import type { MemoryS3 } from '../../../../kit/storage/memory-s3.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { filePort } from '../../../../src/io/files/storage/actor-port.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
+import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
 import { SharedBuffers } from '../../../../src/io/files/upload/buffers.ts';
 import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
@@ -29,6 +31,7 @@ import { inlineWorkers } from '../../../support/account.ts';
 import { ManualClock } from '../../../support/actors/actors.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { FakeBody, wholeBody } from '../../../support/files/incoming-body.ts';
+import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
 import { createUploadActors, SampleFile, UploadWorld } from '../../../support/files/upload-world.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
@@ -40,21 +43,26 @@ interface SetUpOptions {
   readonly buffersMax?: number;
   /** Other nodes write into the same folder. */
   readonly isShared?: boolean;
+  /** Its bytes go there as they arrive. */
+  readonly bucket?: MemoryS3;
 }
 
-/** The actors of uploads over a real folder. */
+/** The actors of uploads over a real folder, or a bucket. */
 async function setUp(
   t: Test,
   file: SampleFile,
-  { quota = 0, lease, buffersMax = 8, isShared = false }: SetUpOptions = {},
+  { quota = 0, lease, buffersMax = 8, isShared = false, bucket }: SetUpOptions = {},
 ) {
   const folder = temporaryFolder(t);
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: folder,
-    isShared,
-    onFault: () => undefined,
-  });
+  const common = { workers: inlineWorkers().workers, isShared, onFault: () => undefined };
+  const storage =
+    bucket === undefined
+      ? new LocalStorage({ ...common, root: folder })
+      : new RemoteStorage({
+          ...{ ...common, staging: folder, directLogId: 'log-1', retryMs: 1 },
+          servers: { 0: { S3: bucketAt(bucket.url) } },
+        });
+  t.teardown(() => storage.close());
   const { workers } = inlineWorkers();
   const { chatFiles } = new UploadWorld();
   const ports = { workers, files: filePort(storage, workers), chatFiles };
@@ -408,5 +416,34 @@ t.test(
     t.ok(readFileSync(join(folder, ADA, name)).equals(before));
     const { fileId } = await store(1, sent(file, 1));
     t.ok(readFileSync(join(folder, ADA, String(fileId))).equals(Buffer.concat(file.chunks)));
+  },
+);
+
+// covers C2
+t.test(
+  'part uploads: a bucket gets chunks that are whole and right, and the newest bytes of each',
+  async (t) => {
+    const file = new SampleFile(1, 3);
+    const bucket = await startS3(t);
+    const { store, receiving } = await setUp(t, file, { isShared: true, bucket });
+    const names = () => [...bucket.objects.keys()].map((key) => key.replace(/^.*\/\d+\./, '')).sort();
+    const other = randomBytes(CHUNK_BYTES);
+    t.same(await store(0, sent(file, 0)), { chunkNumber: 0, fileId: null });
+    t.same(await store(1, wholeBody(other), crc32(other)), { chunkNumber: 1, fileId: null });
+    const cut = new FakeBody(bytesOf(file, 2).length);
+    const lost = store(2, cut);
+    await receiving(1);
+    cut.send(randomBytes(1000));
+    cut.lose();
+    await rejectsWith(t, lost, 'InvalidInput');
+    await rejectsWith(t, store(2, wholeBody(randomBytes(bytesOf(file, 2).length))), 'ChecksumError');
+    bucket.faultOf = () => 'internal';
+    await rejectsWith(t, store(2, sent(file, 2)), 'FileStorageFailed');
+    bucket.faultOf = () => undefined;
+    t.same(names(), [`chunk.0.${file.crcOf(0)}`, `chunk.1.${crc32(other)}`]);
+    t.same(await store(1, sent(file, 1)), { chunkNumber: 1, fileId: null }, 'other bytes replace the former');
+    const { fileId } = await store(2, sent(file, 2));
+    t.same([...bucket.objects.keys()], [`one/${ADA}/${fileId}`]);
+    t.ok(bucket.objects.get(`one/${ADA}/${fileId}`)?.bytes.equals(Buffer.concat(file.chunks)));
   },
 );
