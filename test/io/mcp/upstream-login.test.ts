@@ -30,12 +30,15 @@ async function start(t: Test) {
   upstream.lists = { 'prompts/list': { prompts: [] } };
   upstream.respond = ({ id }, response) =>
     json(response, resultOf(id, '{"messages":[{"role":"user","content":{"type":"text","text":"hers"}}]}'));
-  const account: { login: CallToken | undefined } = { login: undefined };
+  const account: { login: CallToken | undefined; fault?: GatewayError | undefined } = { login: undefined };
   const missing = () => {
     throw new GatewayError('UpstreamLoginRequired');
   };
   const tokens: CallTokens = {
-    connectedMs: () => account.login?.connectedMs,
+    connectedMs() {
+      if (account.fault !== undefined) throw account.fault;
+      return account.login?.connectedMs;
+    },
     find: () => account.login ?? missing(),
     renew: async () => missing(),
   };
@@ -126,6 +129,19 @@ t.test('login by address: a call waits until the person is back, and 45 s at mos
     ['ok', 'denied'],
     'one record a call',
   );
+});
+
+t.test('login by address: an account that cannot be asked for a while does not end the wait', async (t) => {
+  const { ask, account, look, untilWaiting } = await start(t);
+  const answered = ask(ACCEPTED);
+  await untilWaiting(1);
+  account.fault = new GatewayError('JournalUnavailable');
+  look();
+  await untilWaiting(1);
+  account.fault = undefined;
+  account.login = loginOf(1);
+  look();
+  t.match(await answered, ANSWERED);
 });
 
 t.test('login by address: a token that the server refused is waited out, not taken again', async (t) => {

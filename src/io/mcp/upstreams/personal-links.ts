@@ -87,7 +87,7 @@ export class PersonalLinks implements PersonalSessions {
       };
       const giveUp = () => end(false);
       const look = () => {
-        const foundMs = this.connectedMs(userId);
+        const foundMs = this.#connectedNow(userId);
         if (foundMs !== undefined && foundMs !== formerMs) end(true);
         else if (monotonicMs() >= endsMs) giveUp();
         else stop = timer(LOOK_MS, look);
@@ -96,6 +96,16 @@ export class PersonalLinks implements PersonalSessions {
       look();
       onAbort(giveUp);
     });
+  }
+
+  /** Undefined also while the account cannot be asked (no lease, quarantined): the next look finds what has come meanwhile. */
+  #connectedNow(userId: string): number | undefined {
+    try {
+      return this.connectedMs(userId);
+    } catch (error) {
+      if (error instanceof GatewayError) return undefined;
+      throw error;
+    }
   }
 
   /** Of the person's own list; none without credentials, or of a server that takes too long. */
