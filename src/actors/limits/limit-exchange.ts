@@ -70,6 +70,10 @@ export class LimitExchange implements CountsHost {
     return this.#nodes.size;
   }
 
+  isIn(node: number): boolean {
+    return this.#nodes.has(node);
+  }
+
   /** Keys whose counts others know, and counts that were not exchanged because of a bound. */
   get figures(): { readonly keys: number; readonly leftOut: number } {
     const keys = LIMIT_NAMES.reduce((sum, name) => sum + this.counts[name].keys, 0);

@@ -7,6 +7,7 @@ import { SHARED_KEYS_MAX } from './shared-counts.ts';
 interface BandwidthHost {
   /** Nodes that are in, this one included. */
   readonly nodes: number;
+  isIn(node: number): boolean;
   /** A number of callers waits to be said. */
   due(): void;
   leftOut(): void;
@@ -28,7 +29,8 @@ export class SharedBandwidth {
     const { nodes } = this.#host;
     if (nodes < 2) return 1;
     let others = 0;
-    for (const callers of this.#others.values()) others += callers.get(key) ?? 0;
+    // One that has left says what its last streams do, until it ends.
+    for (const [node, callers] of this.#others) if (this.#host.isIn(node)) others += callers.get(key) ?? 0;
     const own = this.#own.get(key);
     return own === undefined ? 1 / Math.max(nodes, 1 + others) : own / (own + others);
   }

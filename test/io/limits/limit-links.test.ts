@@ -323,6 +323,23 @@ t.test('limits over nodes: what a node may have missed is said again', async (t)
   t.equal(timers.length, 0, 'nothing follows a stop');
 });
 
+t.test('bandwidth over nodes: what a node says after it has left takes no part of a quota', async (t) => {
+  const exchange = alone();
+  const { bandwidth } = exchange;
+  bandwidth.note('download shared', 1);
+  const say = (callers: number) =>
+    exchange.take(2, '2', { isWhole: false, counts: [], bandwidth: ['download shared', callers] }, START_MS);
+  exchange.setNodes(new Set([1, 2, 3]));
+  say(3);
+  t.equal(bandwidth.shareOf('download shared'), 1 / 4);
+  exchange.setNodes(new Set([1, 3]));
+  say(1);
+  t.equal(bandwidth.shareOf('download shared'), 1, 'its last streams end beside');
+  exchange.setNodes(new Set([1, 2, 3]));
+  say(2);
+  t.equal(bandwidth.shareOf('download shared'), 1 / 3, 'it is back');
+});
+
 /** A caller that reads as fast as it may. */
 function reader(node: LimitNode, userId: string, counted: { bytes: number }) {
   const stream = node.throttle.open('download', { userId, address: '10.0.0.1' });
