@@ -66,6 +66,18 @@ const LOOKS = `new Promise((resolve) => {
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
 })`;
 
+/** An agent of the tab calls a tool, as a person tries one. */
+async function callTool(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Create an agent' }).click();
+  await page
+    .getByText(/Bearer/)
+    .first()
+    .waitFor();
+  await page.evaluate("location.hash = '#tools/wallet_get_balance'");
+  await page.getByRole('button', { name: 'Call wallet_get_balance' }).click();
+  await page.getByRole('main').locator('pre').first().waitFor();
+}
+
 export const VIEWS: readonly View[] = [
   panel('Dashboard', (page) => page.evaluate(LOOKS), { documented: desktop('light', 'dark') }),
   panel('Users', shows('Ada Brandt'), { documented: desktop('light') }),
@@ -129,7 +141,7 @@ export const VIEWS: readonly View[] = [
   home('agent', shows('Connect an agent'), { documented: phone('light') }),
   home('hosts', shows('Test host')),
   home('servers', shows('Connected servers')),
-  home('tools/wallet_get_balance', shows('wallet_get_balance'), {
+  home('agent', callTool, {
     name: 'home-tools',
     documented: desktop('light'),
   }),

@@ -15,9 +15,9 @@ export function AccountPart({ info, onLeave }) {
     notify('Your account is removed.');
   };
   return html`<h1>Account</h1>
-    <${Loaded} of=${account}>${(profile) => html`
+    <${Loaded} of=${account}>${(profile) => html`<div>
       <${Profile} profile=${profile} onSaved=${() => Promise.all([account.reload(), onLeave()])} />
-      <${Contacts} contacts=${profile.contacts} sendsCodes=${info?.authMethods?.includes('email')} reload=${account.reload} />`}<//>
+      <${Contacts} contacts=${profile.contacts} sendsCodes=${info?.authMethods?.includes('email')} reload=${account.reload} /></div>`}<//>
     <section class="card stack">
       <header><h2>Your data</h2></header>
       <p>Both need a login of the last 15 minutes: log out and in again if it is older.</p>
