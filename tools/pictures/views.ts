@@ -89,7 +89,27 @@ export const VIEWS: readonly View[] = [
   panel('Audit', (page) => page.locator('tbody code').first().waitFor(), { documented: desktop('dark') }),
   panel('Settings', shows('ApiRPSLimit')),
   panel('Actors', shows('No failing actors')),
-  panel('Catalog', shows('four bytes each')),
+  panel('Tools', shows('four bytes each')),
+  panel('Tools?name=wallet_get_balance', shows('Last callers'), { name: 'panel-tool' }),
+  panel('Tools', shows('Temporarily unavailable'), {
+    name: 'panel-tools-failing',
+    answers: { '**/api/tools?*': fails },
+  }),
+  panel('Modules', shows('Healthy')),
+  panel('Modules', shows('No modules are configured'), {
+    name: 'panel-modules-empty',
+    answers: {
+      '**/api/modules': (route) => route.fulfill({ json: { result: { modules: [], missing: [] } } }),
+    },
+  }),
+  panel('Modules', (page) => page.locator('.skeleton').waitFor(), {
+    name: 'panel-modules-slow',
+    answers: { '**/api/modules': hangs },
+  }),
+  panel('Dashboard', shows('Temporarily unavailable'), {
+    name: 'panel-dashboard-failing',
+    answers: { '**/api/{history,attention}*': fails },
+  }),
   panel('Health', shows('writable')),
   account('sessions', shows('McpVerified'), { documented: desktop('light') }),
   account('keys', shows('Invoice agent'), { documented: phone('dark') }),

@@ -26,7 +26,8 @@ const ADMIN_PAGES = [
   'LoginLog',
   'Audit',
   'Actors',
-  'Catalog',
+  'Modules',
+  'Tools',
   'Nodes',
   'Health',
 ] as const;

@@ -1,4 +1,4 @@
-/** What each list of tools costs a client, by address and caller, other MCP servers, and reloading the catalog. */
+/** Below the tools: what each list costs a client, by address and caller, other MCP servers, and reloading the catalog. */
 import { get, post } from '../shared/api.js';
 import { Ask, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
@@ -12,7 +12,8 @@ const CALLERS = {
   'Capability:chat': 'Code of a chat',
   'Capability:wallet': 'Code of a payment',
 };
-const nameOf = ({ caller }) => CALLERS[caller] ?? caller;
+export const nameOfCaller = (caller) => CALLERS[caller] ?? caller;
+const nameOf = ({ caller }) => nameOfCaller(caller);
 const shown = (count) => count.toLocaleString('en');
 
 const COLUMNS = [
@@ -47,7 +48,8 @@ function Stays({ node, reason, faults }) {
   </div>`;
 }
 
-export function CatalogPage({ role }) {
+/** `onReload`: the catalog is another one now. */
+export function CatalogParts({ role, onReload }) {
   const [stays, setStays] = useState([]);
   const lists = useLoad(() => get('/ProxyAdmin/api/catalog'), []);
   return html`<p class="small soft">What a client reads before its first call. Tokens are an estimate, four bytes each.</p>
@@ -68,6 +70,7 @@ export function CatalogPage({ role }) {
         const { notReloaded } = await post('/ProxyAdmin/api/reload', {});
         setStays(notReloaded);
         lists.reload();
+        onReload();
       }} />
       ${stays.map((each) => html`<${Stays} key=${each.node} ...${each} />`)}
     </section>`

@@ -8,7 +8,9 @@ import { AUDIT, auditColumns, recordKey } from './audit.js';
 import { Chart } from './chart.js';
 import { CHARTS, read, TILES } from './charts.js';
 import { MissingNodes } from './cluster.js';
+import { USE_COLUMNS } from './figures.js';
 import { pointsOf, RANGES, rangeOf, startsOf, useHistory } from './history.js';
+import { Ranges } from './ranges.js';
 
 /** Samples between two loads of the history, with room. */
 const KEPT = 150;
@@ -61,10 +63,13 @@ export function DashboardPage({ info, nodes, query }) {
   const { samples, isLost, missing } = useSamples(node);
   const past = useHistory(range, node, isLost);
   const last = samples.at(-1);
+  // A press on the shown range loads it again.
+  const choose = (name) =>
+    name === range.name ? past.reload() : moveTo({ node: nodeQuery(node), range: rangeQuery(name) });
   return html`<div class="row tools-of-page">
       <span class=${`tag ${isLost || last === undefined ? 'warn' : 'good'}`}>${last === undefined ? 'Connecting' : isLost ? 'Not live' : 'Live'}</span>
       ${nodes.length > 0 && html`<${Choice} nodes=${nodes} node=${node} range=${range} />`}
-      <${Ranges} range=${range} node=${node} reload=${past.reload} />
+      <${Ranges} range=${range} choose=${choose} />
     </div>
     <${MissingNodes} names=${missing} of="figures from there are" />${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
     <${Attention} />
@@ -72,7 +77,7 @@ export function DashboardPage({ info, nodes, query }) {
     <${Loaded} of=${past}>${(
       history,
     ) => html`<${Starts} history=${history} range=${range} /><${Charts} of=${FIRST} info=${info} history=${history} samples=${samples} range=${range} />
-      <div class="grid used"><${Used} title="Tools" what="Tool" rows=${history.tools} range=${range} all="/ProxyAdmin/Catalog" /><${Used} title="Routes" what="Route" rows=${history.routes} range=${range} /></div>`}<//>
+      <div class="grid used"><${Used} title="Tools" what="Tool" rows=${history.tools} range=${range} all="/ProxyAdmin/Tools" /><${Used} title="Routes" what="Route" rows=${history.routes} range=${range} /></div>`}<//>
     <${Logins} />
     ${
       past.value !== undefined &&
@@ -107,13 +112,6 @@ function Starts({ history, range }) {
 const nodeQuery = (node) => (node === ALL ? '' : node);
 const rangeQuery = (name) => (name === RANGES[0].name ? '' : name);
 
-/** A press on the shown range loads it again. */
-function Ranges({ range, node, reload }) {
-  const choose = (name) =>
-    name === range.name ? reload() : moveTo({ node: nodeQuery(node), range: rangeQuery(name) });
-  return html`<div class="seg push" role="group" aria-label="Range">${RANGES.map(({ name, title }) => html`<button type="button" key=${name} aria-pressed=${name === range.name ? 'true' : 'false'} onClick=${() => choose(name)}>${title}</button>`)}</div>`;
-}
-
 /** Whose figures are shown. */
 function Choice({ nodes, node, range }) {
   const names = nodes.filter(({ name, state }) => state !== 'out' || name === node).map(({ name }) => name);
@@ -142,22 +140,19 @@ function tileText({ digits, unit }, value) {
   return unit === undefined ? value.toFixed(digits) : `${value.toFixed(digits)} ${unit}`;
 }
 
-const shownMs = (ms) =>
-  ms === null ? '–' : ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
 const SHOWN_NAMES = 8;
+/** Names without counts of their own. */
+const OTHERS = 'others';
 
 /** The most used names of a range. `all`: the page of all of them. */
 function Used({ title, what, rows, range, all }) {
   const columns = [
-    { title: what, head: true, cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
-    { title: 'Calls', number: true, cell: ({ calls }) => calls.toLocaleString('en') },
     {
-      title: 'Errors',
-      number: true,
-      cell: ({ errors }) =>
-        html`<span class=${errors > 0 ? 'bad' : 'soft'}>${errors.toLocaleString('en')}</span>`,
+      title: what,
+      head: true,
+      cell: ({ name }) => html`<${Name} name=${name} isTool=${all !== undefined} />`,
     },
-    { title: 'p99', number: true, cell: ({ p99 }) => shownMs(p99) },
+    ...USE_COLUMNS,
   ];
   return html`<section class="card"><header><h2>${title}</h2>${all !== undefined && html`<a class="push" href=${all}>All</a>`}</header>
     ${
@@ -166,6 +161,12 @@ function Used({ title, what, rows, range, all }) {
         : html`<${Table} fits caption=${`${title} by calls`} rows=${rows.slice(0, SHOWN_NAMES)} keyOf=${({ name }) => name} columns=${columns} />`
     }
   </section>`;
+}
+
+function Name({ name, isTool }) {
+  return isTool && name !== OTHERS
+    ? html`<a class="mono wraps" href=${`/ProxyAdmin/Tools?name=${encodeURIComponent(name)}`}>${name}</a>`
+    : html`<span class="mono wraps">${name}</span>`;
 }
 
 const LOGINS = 6;

@@ -11,7 +11,9 @@ export const RANGES = [
 ];
 const MINUTE_MS = 60_000;
 
-export const rangeOf = (query) => RANGES.find(({ name }) => name === query.get('range')) ?? RANGES[0];
+/** `usual`: unless the address names one. */
+export const rangeOf = (query, usual = '5m') =>
+  RANGES.find(({ name }) => name === query.get('range')) ?? RANGES.find(({ name }) => name === usual);
 
 /** Loaded anew each minute, and when the stream of samples is back. */
 export function useHistory(range, node, isLost) {

@@ -23,10 +23,16 @@ async function loadDashboard() {
 const PAGES = [
   { name: 'Dashboard', title: 'Overview', icon: 'layout-dashboard', load: loadDashboard },
   {
-    name: 'Catalog',
-    title: 'Catalog',
+    name: 'Modules',
+    title: 'Modules',
+    icon: 'plug',
+    load: async () => (await import('./modules.js')).ModulesPage,
+  },
+  {
+    name: 'Tools',
+    title: 'Tools',
     icon: 'wrench',
-    load: async () => (await import('./catalog.js')).CatalogPage,
+    load: async () => (await import('./tools.js')).ToolsPage,
   },
   {
     name: 'Users',

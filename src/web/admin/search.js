@@ -58,7 +58,12 @@ export async function findIn(words) {
     ...some(
       tools,
       ({ name, title = '' }) => has(name, title),
-      ({ name }) => ({ group: 'Tools', title: name, icon: 'wrench', href: `/#tools/${name}` }),
+      ({ name }) => ({
+        group: 'Tools',
+        title: name,
+        icon: 'wrench',
+        href: `/ProxyAdmin/Tools?name=${encodeURIComponent(name)}`,
+      }),
     ),
     ...some(
       settings,

@@ -2,7 +2,7 @@
 import { get, post } from '../shared/api.js';
 import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';
-import { agentSession, logInAgent, rpc } from '../shared/mcp-client.js';
+import { agentSession, logInAgent, pretty, rpc } from '../shared/mcp-client.js';
 import { Act, Copy, Time, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { AddressPart } from './address.js';
@@ -84,12 +84,4 @@ function Secret({ agent }) {
     </dl>
     <div class="row"><${Copy} text=${agent.secretText} label="Copy the secret key" /></div>
   </details>`;
-}
-
-export function pretty(text) {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }

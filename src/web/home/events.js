@@ -1,8 +1,8 @@
 /** Live events of the account: transfers, messages, orders, and events of the gateway. */
 import { openEvents } from '../shared/events.js';
+import { pretty } from '../shared/mcp-client.js';
 import { Empty, Time } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
-import { pretty } from './agent.js';
 
 const SHOWN_MAX = 100;
 const STATES = {

@@ -45,3 +45,11 @@ export async function rpc(method, params = {}) {
     throw new ApiError(answer.status, value.error.code, value.error.message, undefined);
   return value.result;
 }
+
+export function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

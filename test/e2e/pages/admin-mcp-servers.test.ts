@@ -1,4 +1,4 @@
-/** Other MCP servers on the catalog page of the admin panel: both definitions, and the decision on them. */
+/** Other MCP servers on the page of tools of the admin panel: both definitions, and the decision on them. */
 import t from 'tap';
 import { launch } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
@@ -40,7 +40,7 @@ t.test(
       passkeys: true,
     });
     await becomeAdmin(page);
-    await linkTo(page, 'Catalog').click();
+    await linkTo(page, 'Tools').click();
     const changed = page.getByRole('region', { name: 'weather get_forecast', exact: true });
     await changed.waitFor();
     t.match(await changed.locator('del').innerText(), /^ {2}"description": "Forecast of a city\.",$/);

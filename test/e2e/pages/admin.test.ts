@@ -44,7 +44,8 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     ['Logins', /When|No login/],
     ['Audit', /ApiRPSLimit/],
     ['Actors', /No failing actors/],
-    ['Catalog', /four bytes each/],
+    ['Modules', /Not called|Healthy/],
+    ['Tools', /four bytes each/],
     ['Health', /writable/],
   ] as const) {
     await linkTo(page, name).click();
@@ -53,6 +54,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     t.same(await violations(), [], name);
     await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
   }
+  await t.test('tools', (t) => seeTools(t, admin));
   await t.test('catalog', (t) => seeLists(t, admin));
   await t.test('deliveries', (t) => seeDeliveries(t, admin));
   await t.test('roles', (t) => changeRole(t, admin));
@@ -82,9 +84,31 @@ t.test('admin: the link of admin recover makes one more admin, and its page says
   t.equal(await admins.count(), 2);
 });
 
+/** Filters the tools, and copies a request of one from its form; a tab without an agent calls nothing. */
+async function seeTools(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  await linkTo(page, 'Tools').click();
+  await page.getByLabel('Name or description').fill('wallet_get_balance');
+  await page.getByText(/^1 of \d+ tools$/).waitFor();
+  await page.getByRole('link', { name: 'wallet_get_balance' }).click();
+  await page.getByText('this tab has no agent').waitFor();
+  await page.getByText('Nobody among the last 1,000 calls').waitFor();
+  await page.getByRole('row', { name: /^24 h/ }).waitFor();
+  t.same(await violations(), []);
+  await picture('admin-tool');
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByLabel('currency').fill("it's");
+  await page.getByRole('button', { name: 'Copy as curl' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  const curl = await page.evaluate<string>('navigator.clipboard.readText()');
+  t.match(curl, /^curl http:\S+\/mcp \\\n/);
+  t.ok(curl.includes(`"arguments":{"currency":"it'\\''s"}`), curl);
+  t.ok(await page.getByRole('button', { name: 'Call wallet_get_balance' }).isDisabled());
+  await page.getByRole('link', { name: 'All tools' }).click();
+}
+
 /** One table of sizes for each address; callers without a tool have a line instead of rows. */
 async function seeLists(t: Test, { page }: OpenPage): Promise<void> {
-  await linkTo(page, 'Catalog').click();
+  await linkTo(page, 'Tools').click();
   await page.getByRole('heading', { name: 'Profile markets' }).waitFor();
   t.strictSame(await page.getByRole('main').getByRole('heading', { level: 2 }).allInnerTexts(), [
     'All tools',
