@@ -75,7 +75,7 @@ export class JournalOwner {
     });
     if (!isOwner) return undefined;
     const info = engineInfo(this.#root);
-    // The figures are those of the newest transaction, whoever wrote it.
+    // The figures are those of the newest transaction, perhaps of another process.
     if (info.lastTxnId > transaction + 1) return undefined;
     if (info.lastTxnId !== transaction + 1)
       throw new Error(`transaction ${info.lastTxnId} wrote the row of transaction ${transaction + 1}`);
