@@ -14,6 +14,7 @@ import {
   type SegmentRange,
   segmentRanges,
 } from '../../../domain/files/segments.ts';
+import { KeyedQueue } from '../upload/keyed-queue.ts';
 import type { StorageFaults } from './faults.ts';
 import type { SentFile } from './file-server.ts';
 import type { DirectUploads, PartLease, WantedFiles } from './port.ts';
@@ -22,6 +23,8 @@ import type { UploadObjects } from './s3/upload-objects.ts';
 
 /** Of one read of an object. */
 const STEP_BYTES = 512 * 1024;
+/** Pieces that are hashed at once. Shared memory is freed late, so their buffers are kept: 4 MiB. */
+const HASHED_AT_ONCE = 8;
 
 interface BucketUploadsOptions {
   /** The objects of an upload carry it: another log may share the bucket. */
@@ -45,6 +48,8 @@ class ObjectGone extends Error {}
 export class BucketUploads implements DirectUploads {
   readonly #options: BucketUploadsOptions;
   readonly #objects = new Map<Bucket, UploadObjects>();
+  readonly #hashes = new KeyedQueue(HASHED_AT_ONCE);
+  readonly #idleBuffers: SharedArrayBuffer[] = [];
 
   constructor(options: BucketUploadsOptions) {
     this.#options = options;
@@ -84,25 +89,16 @@ export class BucketUploads implements DirectUploads {
   }
 
   hashPiece(key: FileKey, piece: SegmentRange, endBytes: number): Promise<number | undefined> {
-    const buffer = new SharedArrayBuffer(STEP_BYTES);
-    let crc32 = 0;
-    const hash = async (bytes: Uint8Array) => {
-      Buffer.from(buffer).set(bytes);
-      const task = { sharedBuffer: buffer, length: bytes.length, fd: null, position: 0 };
-      const hashed = await this.#options.workers.run('writeBuffer', task);
-      if (!hashed.ok) throw new GatewayError(hashed.error);
-      if (typeof hashed.value !== 'number') throw new Error(hashed.value.message);
-      crc32 = combineCrc32(crc32, hashed.value, bytes.length);
-    };
-    return this.#guard('reading a piece of', key, async () => {
-      try {
-        await this.#read(key, [{ ...piece, endBytes }], hash);
-        return crc32;
-      } catch (error) {
-        if (error instanceof ObjectGone) return undefined;
-        throw error;
-      }
-    });
+    return this.#guard('reading a piece of', key, () =>
+      this.#hashes.run('', async () => {
+        try {
+          return await this.#crc32Of(key, { ...piece, endBytes });
+        } catch (error) {
+          if (error instanceof ObjectGone) return undefined;
+          throw error;
+        }
+      }),
+    );
   }
 
   sha256Of(key: FileKey, pieces: readonly FileSegment[]): Promise<string> {
@@ -149,6 +145,27 @@ export class BucketUploads implements DirectUploads {
 
   sweep(bucket: Bucket, beforeMs: number, wanted: WantedFiles): Promise<number> {
     return this.#uploadsOf(bucket).sweep(beforeMs, wanted);
+  }
+
+  async #crc32Of(key: FileKey, piece: SegmentRange): Promise<number> {
+    const buffer = this.#idleBuffers.pop() ?? new SharedArrayBuffer(STEP_BYTES);
+    let crc32 = 0;
+    let isInUse = false;
+    try {
+      await this.#read(key, [piece], async (bytes) => {
+        Buffer.from(buffer).set(bytes);
+        const task = { sharedBuffer: buffer, length: bytes.length, fd: null, position: 0 };
+        const hashed = await this.#options.workers.run('writeBuffer', task);
+        // The thread that is late may read it still.
+        isInUse = !hashed.ok && hashed.error === 'TaskTimedOut';
+        if (!hashed.ok) throw new GatewayError(hashed.error);
+        if (typeof hashed.value !== 'number') throw new Error(hashed.value.message);
+        crc32 = combineCrc32(crc32, hashed.value, bytes.length);
+      });
+      return crc32;
+    } finally {
+      if (!isInUse) this.#idleBuffers.push(buffer);
+    }
   }
 
   #join(key: FileKey, ranges: readonly NamedRange[], sources: readonly string[]): Promise<void> {

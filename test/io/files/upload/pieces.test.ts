@@ -7,6 +7,7 @@ import { readdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import type { MemoryS3, MemoryS3Options, S3Request } from '../../../../kit/storage/memory-s3.ts';
+import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
 import { DAY_MS } from '../../../../src/domain/time.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { crc32 } from '../../../../src/workers/crc32.ts';
@@ -23,10 +24,10 @@ const UPLOADS = 'one/uploads/log-1/';
 const BYTES = randomBytes(21 * MIB + 7);
 const NONE = new Set<string>();
 
-function openDirect(t: Test, server: MemoryS3, faults: string[] = []) {
+function openDirect(t: Test, server: MemoryS3, faults: string[] = [], { workers } = inlineWorkers()) {
   const staging = temporaryFolder(t);
   const storage = new RemoteStorage({
-    workers: inlineWorkers().workers,
+    workers,
     servers: { 0: { S3: bucketAt(server.url) } },
     staging,
     isShared: true,
@@ -315,3 +316,31 @@ t.test(
     t.same(faults, []);
   },
 );
+
+t.test('pieces: hashes of pieces use the same shared memory again and again', async (t) => {
+  const server = await startS3(t, { signatureFault: async () => undefined });
+  const buffers = new Set<SharedArrayBuffer>();
+  const { workers: inline } = inlineWorkers();
+  const workers: WorkerPort = {
+    run(name, input, late) {
+      if ('sharedBuffer' in input) buffers.add(input.sharedBuffer);
+      return inline.run(name, input, late);
+    },
+  };
+  const { storage } = openDirect(t, server, [], { workers });
+  const { direct } = storage;
+  const key = { owner: '1', fileId: '2' };
+  const bytes = BYTES.subarray(0, 1_000);
+  const piece = { number: 1, beginBytes: 0, endBytes: bytes.length, crc32: crc32(bytes) };
+  await storage.create({ ...key, segment: 1 });
+  const lease = await storage.lease({ ...key, segment: 1 });
+  await lease.write(bytes, 0);
+  await direct?.putPiece(key, piece, piece.crc32, lease);
+  await lease.release();
+  const gone = await direct?.hashPiece(key, { ...piece, number: 2 }, 1);
+  t.equal(gone, undefined);
+  const found = Array.from({ length: 40 }, () => direct?.hashPiece(key, piece, 999));
+  t.same(new Set(await Promise.all(found)), new Set([crc32(bytes.subarray(0, 999))]));
+  t.ok(buffers.size <= 8, `${buffers.size} buffers`);
+  await storage.close();
+});
