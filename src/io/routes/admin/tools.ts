@@ -52,7 +52,12 @@ const tool = named(
 );
 const definition = named(
   'CatalogToolDefinition',
-  object({ ...fields, annotations: unknown(), inputSchema: unknown(), outputSchema: unknown() }),
+  object({
+    ...fields,
+    annotations: unknown({ examples: [{ readOnlyHint: true }] }),
+    inputSchema: unknown({ examples: [{ type: 'object' }] }),
+    outputSchema: unknown({ examples: [{ type: 'object' }] }),
+  }),
 );
 
 export function createAdminToolRoutes(deps: ToolDeps): AnyRoute[] {
