@@ -119,7 +119,7 @@ function shown(entry: ToolEntry, { profiles }: Catalog) {
     name,
     title: row.title ?? null,
     description: row.description,
-    module: upstream?.server ?? endpoint?.module ?? null,
+    module: upstream?.server.name ?? endpoint?.module ?? null,
     effect: effectOf(row.annotations),
     callers: CALLER_CLASSES.filter((caller) => callers.has(caller)),
     profiles: [...profiles].flatMap(([profile, view]) => (view.hasTool(name) ? [profile] : [])),
