@@ -44,6 +44,8 @@ interface BeginStream {
    * bucket, which never change.
    */
   readonly places?: 'segments' | 'pieces';
+  /** `segments`, as nodes of earlier builds of 0.2.0 say it and understand it. */
+  readonly segmented?: true;
 }
 
 /** The reply to `beginStream`. Not begun: the bytes that are kept end elsewhere, or the file became complete meanwhile. */
@@ -148,7 +150,7 @@ export function beginStream(
   }
   const { stream } = state;
   const key: FileKey = { owner: command.ownerId, fileId: command.fileId };
-  const segments = command.places === undefined ? undefined : segmentsOf(draft);
+  const segments = placesOf(command) === undefined ? undefined : segmentsOf(draft);
   if ((segments?.length ?? 0) >= SEGMENTS_MAX && segments?.at(-1)?.isOpen === true)
     return refuse('UploadConflict', 'too many of its streams broke off: drop the draft');
   return {
@@ -164,6 +166,10 @@ export function beginStream(
           : await prepareSegments(ports, key, segments, draft, offsetBytes),
     }),
   };
+}
+
+function placesOf({ places, segmented }: BeginStream): BeginStream['places'] {
+  return places ?? (segmented === true ? 'segments' : undefined);
 }
 
 /** Offset 0 starts an empty part file; any other offset re-reads the earlier bytes, which were not synced. */
@@ -229,7 +235,7 @@ export function prefixChecked(
     };
   }
   const place = { number: stream + 1, endBytes: offsetBytes, crc32 };
-  const { places } = command;
+  const places = placesOf(command);
   const segments = places && PLACES[places](segmentsOf(draft), place);
   const listed = segments === undefined ? {} : { segments };
   const key: FileKey = { owner: ownerId, fileId };

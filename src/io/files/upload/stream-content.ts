@@ -109,9 +109,10 @@ export function isWrongBody(error: unknown): boolean {
 /** Where a stream writes when other nodes may continue it. */
 export function placesOf({ direct, isShared }: Pick<FileStorage, 'direct' | 'isShared'>): {
   readonly places?: 'segments' | 'pieces';
+  readonly segmented?: true;
 } {
   if (direct !== undefined) return { places: 'pieces' };
-  return isShared ? { places: 'segments' } : {};
+  return isShared ? { places: 'segments', segmented: true } : {};
 }
 
 /** True when the file ends with these bytes. */
