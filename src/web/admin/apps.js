@@ -3,7 +3,7 @@ import { get, post } from '../shared/api.js';
 import { DeliveryList } from '../shared/deliveries.js';
 import { PagedTable, useLoad, usePages } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
-import { AppActs, appColumns, UNREGISTERED, Webhook } from './app-parts.js';
+import { AppActs, appColumns, UNREGISTERED, Webhook } from './account/app-parts.js';
 import { Csv } from './who.js';
 
 const PAGE = 100;

@@ -45,7 +45,7 @@ const PAGES = [
     name: 'Account',
     title: 'Account',
     of: 'Users',
-    load: async () => (await import('./account.js')).AccountPage,
+    load: async () => (await import('./account/page.js')).AccountPage,
   },
   {
     name: 'UserKeys',

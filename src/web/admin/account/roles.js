@@ -1,8 +1,8 @@
 /** What a role may do, and the dialog that gives one. */
-import { post } from '../shared/api.js';
-import { Confirm } from '../shared/ui.js';
-import { html, useState } from '../vendor/preact.js';
-import { called } from './who.js';
+import { post } from '../../shared/api.js';
+import { Confirm } from '../../shared/ui.js';
+import { html, useState } from '../../vendor/preact.js';
+import { called } from '../who.js';
 
 const ROLES = ['viewer', 'support', 'admin'];
 

@@ -1,7 +1,7 @@
 /** An application in a list: what it is, its state, its webhook, and what an admin may change. */
-import { Act, Ask, ShortId } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
-import { Who } from './who.js';
+import { Act, Ask, ShortId } from '../../shared/ui.js';
+import { html } from '../../vendor/preact.js';
+import { Who } from '../who.js';
 
 /** Holds every MCP host that no application describes; no account owns it, so only its switch can be changed. */
 export const UNREGISTERED = '1';

@@ -1,6 +1,6 @@
 /** The page of one account: who it is, what may be done to it, and its lists, one at a time. */
-import { get, post } from '../shared/api.js';
-import { Avatar } from '../shared/shell.js';
+import { get, post } from '../../shared/api.js';
+import { Avatar } from '../../shared/shell.js';
 import {
   Act,
   Ask,
@@ -13,11 +13,11 @@ import {
   Time,
   useCursor,
   useLoad,
-} from '../shared/ui.js';
-import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+} from '../../shared/ui.js';
+import { html, useEffect, useRef, useState } from '../../vendor/preact.js';
+import { addressOfAccount, Csv, called } from '../who.js';
 import { includes, RoleOf } from './roles.js';
 import { SECTIONS } from './sections.js';
-import { addressOfAccount, Csv, called } from './who.js';
 
 const API = '/ProxyAdmin/api';
 const NOT_FOUND = 404;

@@ -1,7 +1,7 @@
 /** The button on the page of an account that adds a key to it. */
-import { notify } from '../shared/ui.js';
-import { html, useState } from '../vendor/preact.js';
-import { AddingKey } from './key-parts.js';
+import { notify } from '../../shared/ui.js';
+import { html, useState } from '../../vendor/preact.js';
+import { AddingKey } from '../key-parts.js';
 
 export function AddKey({ userId, send }) {
   const [open, setOpen] = useState(false);

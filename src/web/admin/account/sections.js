@@ -2,16 +2,16 @@
  * What the page of an account lists: a row a section, all drawn by one component. `load(userId, next)` resolves with a page
  * of rows, the newest first; `columns` may take what acts on a row; `role` may act; `csv` is the export.
  */
-import { get, getPage } from '../shared/api.js';
-import { deliveryColumns } from '../shared/deliveries.js';
-import { Device } from '../shared/device.js';
-import { hostColumns } from '../shared/hosts.js';
-import { Act, Ask, ShortId, sizeText, Time } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
+import { get, getPage } from '../../shared/api.js';
+import { deliveryColumns } from '../../shared/deliveries.js';
+import { Device } from '../../shared/device.js';
+import { hostColumns } from '../../shared/hosts.js';
+import { Act, Ask, ShortId, sizeText, Time } from '../../shared/ui.js';
+import { html } from '../../vendor/preact.js';
+import { AUDIT, auditColumns, recordKey } from '../audit.js';
+import { KEYS, KeyActs, keyColumns } from '../key-parts.js';
 import { AppActs, ownAppColumns } from './app-parts.js';
-import { AUDIT, auditColumns, recordKey } from './audit.js';
 import { AddKey } from './key-add.js';
-import { KEYS, KeyActs, keyColumns } from './key-parts.js';
 
 const API = '/ProxyAdmin/api';
 /** Of lists that one account has whole: more than its bounds allow. */
