@@ -282,27 +282,24 @@ t.test('draft: kept bytes that a crash took are noticed by their checksum: from 
   t.ok(streamOf(await begin(world, fileId, { keeps: true })));
 });
 
-t.test(
-  'draft: a node of an earlier build goes on from kept segments, and says it in its words',
-  async (t) => {
-    const world = createDraftWorld();
-    const { fileId } = await open(world);
-    const { system } = world.actors;
-    const command = { type: 'beginStream' as const, ownerId: OWNER, fileId, appends: true, keeps: true };
-    const ask = (offsetBytes: number, words: object) =>
-      system.ask(draft, PLACE, { ...command, offsetBytes, ...words });
-    const first = await ask(0, { places: 'segments' });
-    t.match(first, { key: { segment: 1 }, segments: [{ number: 1, endBytes: 0 }] });
-    const kept = { fileId, stream: streamOf(first), receivedBytes: 9, crc32: 7, more: false };
-    await system.ask(draft, PLACE, { type: 'keepBytes', ...kept });
-    t.match(await ask(9, { segmented: true }), {
-      begun: true,
-      offsetBytes: 9,
-      key: { segment: 1 },
-      segments: [{ number: 1, endBytes: 9 }],
-    });
-  },
-);
+t.test('draft: a node of an earlier build continues kept segments, and says so in its words', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const { system } = world.actors;
+  const command = { type: 'beginStream' as const, ownerId: OWNER, fileId, appends: true, keeps: true };
+  const ask = (offsetBytes: number, words: object) =>
+    system.ask(draft, PLACE, { ...command, offsetBytes, ...words });
+  const first = await ask(0, { places: 'segments' });
+  t.match(first, { key: { segment: 1 }, segments: [{ number: 1, endBytes: 0 }] });
+  const kept = { fileId, stream: streamOf(first), receivedBytes: 9, crc32: 7, more: false };
+  await system.ask(draft, PLACE, { type: 'keepBytes', ...kept });
+  t.match(await ask(9, { segmented: true }), {
+    begun: true,
+    offsetBytes: 9,
+    key: { segment: 1 },
+    segments: [{ number: 1, endBytes: 9 }],
+  });
+});
 
 t.test('draft: module down at the completion: 1310, bytes removed at once, the message later', async (t) => {
   const world = createDraftWorld();
