@@ -3,6 +3,7 @@ import { get, getPage } from '../shared/api.js';
 import { PagedTable, ShortId, Time, useCursor, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { moveTo } from './address.js';
+import { sentenceOf } from './sentences.js';
 import { Csv, Who } from './who.js';
 
 export const AUDIT = '/ProxyAdmin/api/audit';
@@ -20,16 +21,15 @@ export const auditColumns = [
     title: 'When',
     cell: ({ utc }) => (utc === null ? html`<span class="soft">unknown</span>` : html`<${Time} of=${utc} />`),
   },
-  { title: 'What', cell: ({ event }) => html`<code>${event}</code>` },
-  {
-    title: 'Account',
-    cell: ({ userId, nickname }) =>
-      userId === null
-        ? html`<span class="soft">none</span>`
-        : html`<${Who} id=${userId} nickname=${nickname} />`,
-  },
+  { title: 'What', cell: (record) => html`<${Sentence} record=${record} />` },
   { title: 'Details', cell: (record) => html`<${Details} ...${record} />` },
 ];
+
+/** Who did what to whom; its event below. */
+function Sentence({ record }) {
+  const { who, words, of, whom } = sentenceOf(record);
+  return html`<span class="sentence">${who === null ? 'Nobody who is logged in' : html`<${Who} ...${who} />`} ${words}${whom !== null && html` ${of} <${Who} ...${whom} />`}</span><br /><code class="small soft">${record.event}</code>`;
+}
 
 /** The other account of a record: who acted, or whose role was changed. */
 const OTHERS = ['by', 'subject'];

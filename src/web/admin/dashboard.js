@@ -181,9 +181,8 @@ function Logins() {
   </section>`;
 }
 
-const [WHEN, WHAT, WHO] = auditColumns;
+const [WHEN, WHAT] = auditColumns;
 const LOGIN_COLUMNS = [
-  WHO,
   WHAT,
   {
     title: 'From',

@@ -1,8 +1,15 @@
 /** Pages of a long audit log: how much one looks at, and that pages together find what fits, once. */
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import t from 'tap';
 import type { AuditRow } from '../../../src/actors/runtime/journal/port.ts';
-import type { AuditEvent, AuditRing, StoredRing } from '../../../src/domain/audit.ts';
+import {
+  AUDIT_EVENT_NAMES,
+  type AuditEvent,
+  type AuditRing,
+  type StoredRing,
+} from '../../../src/domain/audit.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import {
   AUDIT_SCAN_MAX,
@@ -230,3 +237,34 @@ t.test(
     );
   },
 );
+
+t.test('audit: each event has its sentence, with who acted and whose account it was', async (t) => {
+  const { SENTENCES, sentenceOf } = (await import(
+    pathToFileURL(resolve('src/web/admin/sentences.js')).href
+  )) as { SENTENCES: object; sentenceOf(record: object): object };
+  t.same(Object.keys(SENTENCES).sort(), [...AUDIT_EVENT_NAMES].sort());
+  for (const event of AUDIT_EVENT_NAMES)
+    t.match(sentenceOf({ event, userId: '7', nickname: null, otherNickname: null, fields: {} }), {
+      who: { id: '7' },
+      words: /^[a-z][^{}]+$/,
+      whom: null,
+    });
+  const names = { nickname: 'Ada', otherNickname: 'Mara' };
+  t.same(
+    sentenceOf({
+      ...{ event: 'roleChanged', userId: '7', ...names },
+      fields: { subject: '8', before: null, after: 'viewer' },
+    }),
+    {
+      who: { id: '7', nickname: 'Ada' },
+      words: 'gave the role viewer',
+      of: 'to',
+      whom: { id: '8', nickname: 'Mara' },
+    },
+  );
+  t.match(sentenceOf({ event: 'user_blocked', userId: '7', ...names, fields: { by: '9' } }), {
+    who: { id: '9', nickname: 'Mara' },
+    words: 'blocked the account',
+    whom: { id: '7', nickname: 'Ada' },
+  });
+});
