@@ -32,9 +32,10 @@ import type {
   WantedFiles,
 } from './port.ts';
 import { Bucket } from './s3/bucket.ts';
+import { BucketRefusal } from './s3/client.ts';
 import { PartSlots } from './s3/multipart.ts';
 import { SegmentJoins } from './segment-joins.ts';
-import { StorageServer } from './storage-server.ts';
+import { StorageServer, StorageServerFault } from './storage-server.ts';
 
 /** A transfer of parts that was begun before is none of this gateway, which sends a file in minutes. */
 const TRANSFER_MAX_MS = DAY_MS;
@@ -150,7 +151,7 @@ export class RemoteStorage implements FileStorage {
     const sizeBytes = fileBytes(chunks);
     const { direct } = this;
     if (direct !== undefined)
-      return this.#guard('joining chunks of', key, async () => {
+      return this.#joining('joining chunks of', key, async () => {
         const lost = await direct.publishChunks(key, chunks);
         if (lost.length > 0) return lost;
         await this.#checkSent(key, sizeBytes);
@@ -170,7 +171,7 @@ export class RemoteStorage implements FileStorage {
   publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<boolean> {
     const { direct } = this;
     if (direct !== undefined)
-      return this.#guard('joining pieces of', key, async () => {
+      return this.#joining('joining pieces of', key, async () => {
         await direct.publishPieces(key, segments);
         await this.#checkSent(key, segments.at(-1)?.endBytes ?? 0);
         return true;
@@ -348,6 +349,19 @@ export class RemoteStorage implements FileStorage {
   #findServer({ fileId }: FileKey): FileServer | undefined {
     const id = BigInt(fileId);
     return this.#thresholds.find(({ above }) => above < id)?.server;
+  }
+
+  /** Where a bucket does not answer nothing is decided: what it has stays, and joining is tried again. */
+  #joining<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
+    return this.#guard(doing, key, async () => {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof StorageServerFault) || error instanceof BucketRefusal) throw error;
+        this.#faults.failure(`${doing} ${key.owner}/${key.fileId}`, error);
+        throw new GatewayError('TaskTimedOut');
+      }
+    });
   }
 
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {

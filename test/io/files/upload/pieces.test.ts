@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import type { MemoryS3, MemoryS3Options, S3Request } from '../../../../kit/storage/memory-s3.ts';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
+import { COMPLETION_RETRY_MS } from '../../../../src/domain/files/files.ts';
 import { DAY_MS } from '../../../../src/domain/time.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { crc32 } from '../../../../src/workers/crc32.ts';
@@ -316,6 +317,22 @@ t.test(
     t.same(faults, []);
   },
 );
+
+t.test('pieces: a bucket that is away at the end takes nothing that was acknowledged', async (t) => {
+  const setting = await setUp(t);
+  const { server, actors, stored, left } = setting;
+  const fileId = await setting.create({ fileSize: String(BYTES.length) });
+  t.ok((await append(setting, fileId, [0, 16 * MIB])).ok);
+  server.faultOf = (request) => (isPiece(request) ? undefined : 'slow');
+  const answer = await append(setting, fileId, [16 * MIB, BYTES.length]);
+  t.match(await answer.json(), { error: { code: 1033 } });
+  t.same(left(), ['piece.1.0', 'piece.1.1', 'tail.2']);
+  server.faultOf = () => undefined;
+  await actors.advance(COMPLETION_RETRY_MS);
+  while (left().length > 0) await actors.settle();
+  t.ok(stored(fileId)?.equals(BYTES));
+  t.equal((await append(setting, fileId, [16 * MIB, BYTES.length])).status, 200, 'the first answer');
+});
 
 t.test('pieces: hashes of pieces use the same shared memory again and again', async (t) => {
   const server = await startS3(t, { signatureFault: async () => undefined });
