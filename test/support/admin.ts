@@ -25,7 +25,7 @@ import {
   startAccounts,
 } from './account.ts';
 import type { TestActors } from './actors/actors.ts';
-import { noTroubles, testHistory } from './history.ts';
+import { noTroubles, testHistory } from './panel/history.ts';
 
 const noWebhooks = (): never => {
   throw new Error('this test has no webhooks');

@@ -78,7 +78,7 @@ export const LATENCY_BUCKETS: readonly number[] = [
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
 /** Events whose names have times of their own: calls of tools, and of modules through the proxy. */
-export const TIMED_EVENTS: ReadonlySet<string> = new Set(['mcp.tool', 'rest.call']);
+const TIMED_EVENTS: ReadonlySet<string> = new Set(['mcp.tool', 'rest.call']);
 
 const OBSERVED = { ...OBSERVED_METRICS, ...CLUSTER_HISTOGRAMS };
 type ObservedName = keyof typeof OBSERVED;

@@ -9,7 +9,7 @@ import type { Subscriber } from '../../domain/webhooks/routing.ts';
 import type { TroubledWebhook } from '../admin/node-work.ts';
 import { Backlog } from './backlog.ts';
 
-/** Webhooks that the admin panel is told of, at most. */
+/** Webhooks that the admin panel shows, at most. */
 const TROUBLED_MAX = 20;
 
 export interface Subscription {

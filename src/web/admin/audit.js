@@ -28,7 +28,7 @@ export const auditColumns = [
 /** Who did what to whom; its event below. */
 function Sentence({ record }) {
   const { who, words, of, whom } = sentenceOf(record);
-  return html`<span class="sentence">${who === null ? 'Nobody who is logged in' : html`<${Who} ...${who} />`} ${words}${whom !== null && html` ${of} <${Who} ...${whom} />`}</span><br /><code class="small soft">${record.event}</code>`;
+  return html`<span class="sentence">${who === null ? 'A caller without a login' : html`<${Who} ...${who} />`} ${words}${whom !== null && html` ${of} <${Who} ...${whom} />`}</span><br /><code class="small soft">${record.event}</code>`;
 }
 
 /** The other account of a record: who acted, or whose role was changed. */

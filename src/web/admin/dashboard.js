@@ -9,8 +9,7 @@ import { Chart } from './chart.js';
 import { CHARTS, read, TILES } from './charts.js';
 import { MissingNodes } from './cluster.js';
 import { USE_COLUMNS } from './figures.js';
-import { pointsOf, RANGES, rangeOf, startsOf, useHistory } from './history.js';
-import { Ranges } from './ranges.js';
+import { pointsOf, RANGES, Ranges, rangeOf, startsOf, useHistory } from './history.js';
 
 /** Samples between two loads of the history, with room. */
 const KEPT = 150;
@@ -176,7 +175,7 @@ function Logins() {
   return html`<section class="card"><header><h2>Latest logins</h2><a class="push" href="/ProxyAdmin/LoginLog">All</a></header>
     <${Loaded} of=${logins}>${(rows) =>
       rows.length === 0
-        ? html`<${Empty}><p>Nobody has logged in yet.</p><//>`
+        ? html`<${Empty}><p>No login yet.</p><//>`
         : html`<${Table} caption="Latest logins" rows=${rows} columns=${LOGIN_COLUMNS} keyOf=${recordKey} />`}<//>
   </section>`;
 }

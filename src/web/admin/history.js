@@ -1,7 +1,7 @@
 /** What the overview shows of the past: the ranges, their samples with those that arrive, and the use of names. */
 import { get } from '../shared/api.js';
 import { useLoad } from '../shared/ui.js';
-import { useEffect } from '../vendor/preact.js';
+import { html, useEffect } from '../vendor/preact.js';
 import { CHARTS } from './charts.js';
 
 export const RANGES = [
@@ -58,4 +58,9 @@ function timesOf({ endUtc, stepSeconds, series }) {
 export function startsOf({ endUtc, nodes }, { seconds }) {
   const beganMs = Date.parse(endUtc) - seconds * 1000;
   return nodes.filter(({ sinceUtc }) => Date.parse(sinceUtc) > beganMs);
+}
+
+/** The switch of a range. */
+export function Ranges({ range, choose }) {
+  return html`<div class="seg push" role="group" aria-label="Range">${RANGES.map(({ name, title }) => html`<button type="button" key=${name} aria-pressed=${name === range.name ? 'true' : 'false'} onClick=${() => choose(name)}>${title}</button>`)}</div>`;
 }

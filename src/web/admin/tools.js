@@ -12,8 +12,7 @@ import { AUDIT } from './audit.js';
 import { CatalogParts, nameOfCaller } from './catalog.js';
 import { MissingNodes } from './cluster.js';
 import { count, msText, USE_COLUMNS } from './figures.js';
-import { RANGES, rangeOf } from './history.js';
-import { Ranges } from './ranges.js';
+import { RANGES, Ranges, rangeOf } from './history.js';
 import { Who } from './who.js';
 
 const EFFECTS = {
@@ -93,7 +92,7 @@ function One({ name }) {
     <${Loaded} of=${tool}>${(one) => html`<h2 class="mono wraps">${name}</h2>
       <p class="row"><${Effect} effect=${one.effect} /><span class="tag">${count(one.estimatedTokens)} tokens</span><span class="tag">${moduleOf(one)}</span>${one.profiles.map((profile) => html`<span key=${profile} class="tag">profile ${profile}</span>`)}</p>
       <p>${withCode(one.description)}</p>
-      <p class="small soft">Open to: ${one.callers.length === 0 ? 'nobody' : one.callers.map(nameOfCaller).join(', ')}.</p>
+      <p class="small soft">Open to: ${one.callers.length === 0 ? 'no caller' : one.callers.map(nameOfCaller).join(', ')}.</p>
       <div class="grid used"><div><${Use} name=${name} /><${Callers} name=${name} /></div><${Call} tool=${one} /></div>`}<//>`;
 }
 
@@ -142,7 +141,7 @@ function Callers({ name }) {
   return html`<section class="card"><header><h2>Last callers</h2><a class="push" href="/ProxyAdmin/Audit?event=mcp.tool">Audit</a></header>
     <${Loaded} of=${callers}>${(rows) =>
       rows.length === 0
-        ? html`<${Empty}><p>Nobody among the last ${count(CALLS_READ)} calls of all tools.</p><//>`
+        ? html`<${Empty}><p>No call of it among the last ${count(CALLS_READ)} calls of all tools.</p><//>`
         : html`<${Table} caption="Last callers" rows=${rows} columns=${columns} keyOf=${({ key }) => key} />`}<//>
   </section>`;
 }

@@ -91,7 +91,7 @@ async function seeTools(t: Test, { page, violations, picture }: OpenPage): Promi
   await page.getByText(/^1 of \d+ tools$/).waitFor();
   await page.getByRole('link', { name: 'wallet_get_balance' }).click();
   await page.getByText('this tab has no agent').waitFor();
-  await page.getByText('Nobody among the last 1,000 calls').waitFor();
+  await page.getByText('No call of it among the last 1,000 calls').waitFor();
   await page.getByRole('row', { name: /^24 h/ }).waitFor();
   t.same(await violations(), []);
   await picture('admin-tool');

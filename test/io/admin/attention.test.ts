@@ -1,7 +1,7 @@
 /** What needs a person: every row of the table finds its case, and a healthy gateway has none. */
 import t from 'tap';
 import { ATTENTION_ROWS, type AttentionFacts, attentionOf } from '../../../src/io/admin/attention.ts';
-import { noTroubles } from '../../support/history.ts';
+import { noTroubles } from '../../support/panel/history.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 27, 8, 0, 0);
 
@@ -18,7 +18,7 @@ const healthy: AttentionFacts = {
   nowMs: NOW_MS,
 };
 
-t.test('attention: a healthy gateway needs nobody', (t) => {
+t.test('attention: a healthy gateway has no case', (t) => {
   t.same(attentionOf(healthy), []);
   t.end();
 });

@@ -11,7 +11,7 @@ import type { ModuleCounters } from '../../../src/io/http-client/types.ts';
 import type { MetricReadings } from '../../../src/io/observability/metric-table.ts';
 import type { Metrics } from '../../../src/io/observability/metrics.ts';
 import { depth } from '../../support/depth.ts';
-import { testHistory } from '../../support/history.ts';
+import { testHistory } from '../../support/panel/history.ts';
 
 const START_MS = Date.UTC(2026, 10, 27, 8, 0, 0);
 const LOOK_MS = 2_000;

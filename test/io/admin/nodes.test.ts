@@ -12,7 +12,7 @@ import { AdminNodes } from '../../../src/io/admin/nodes.ts';
 import { SetupLink, SetupLinks } from '../../../src/io/admin/staff.ts';
 import { account } from '../../support/actors/account-kind.ts';
 import { TestCluster, type TestMember } from '../../support/actors/cluster.ts';
-import { noTroubles, testHistory } from '../../support/history.ts';
+import { noTroubles, testHistory } from '../../support/panel/history.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 interface Panel {

@@ -16,7 +16,7 @@ export interface UsedName {
   readonly p99: number | null;
 }
 
-export interface MergedHistory {
+interface MergedHistory {
   readonly stepSeconds: number;
   /** End of the newest step. */
   readonly endUtc: string;

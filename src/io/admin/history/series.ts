@@ -24,7 +24,7 @@ export interface HistoryReading {
  * - `rate`: a counter; a sample is its increase per second. `count`: the same, and a sample is the increase.
  * - `level`: a sample is the mean. `peak`: a sample is the largest value.
  */
-export type SeriesKind = 'rate' | 'count' | 'level' | 'peak';
+type SeriesKind = 'rate' | 'count' | 'level' | 'peak';
 
 export interface SeriesRow {
   readonly name: string;

@@ -17,7 +17,7 @@ import { DEAD_LETTERS_COUNTED_MAX, missingNodes } from './records.ts';
 /** Applications that are looked at for an approval: more need the page of applications anyway. */
 const APPS_MAX = 200;
 
-export interface AttentionDeps {
+interface AttentionDeps {
   readonly nodes: Pick<AdminNodes, 'troubles' | 'failing' | 'report'>;
   readonly staff: LiveStaff;
   readonly administration: Administration;

@@ -19,7 +19,7 @@ import type { Catalog } from '../../mcp/catalog.ts';
 import type { OperationDeps } from './operations.ts';
 import { missingNodes } from './records.ts';
 
-export interface ModuleDeps extends Pick<OperationDeps, 'eventLog'> {
+interface ModuleDeps extends Pick<OperationDeps, 'eventLog'> {
   readonly nodes: Pick<AdminNodes, 'history' | 'modules'>;
   readonly catalog: { readonly current: Pick<Catalog, 'tools'> };
   readonly known: readonly KnownModule[];

@@ -21,7 +21,7 @@ import { type Catalog, type ToolEntry, toolItem } from '../../mcp/catalog.ts';
 import { tokensOf } from './catalog.ts';
 import { missingNodes } from './records.ts';
 
-export interface ToolDeps {
+interface ToolDeps {
   readonly catalog: { readonly current: Catalog };
   readonly nodes: Pick<AdminNodes, 'history'>;
 }

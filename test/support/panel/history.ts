@@ -1,10 +1,10 @@
 /** A history whose clock, timer and counters belong to the test. */
-import { History } from '../../src/io/admin/history/history.ts';
-import type { NodeTroubles } from '../../src/io/admin/node-work.ts';
-import type { MetricReadings } from '../../src/io/observability/metric-table.ts';
-import { createMetrics, type Metrics } from '../../src/io/observability/metrics.ts';
+import { History } from '../../../src/io/admin/history/history.ts';
+import type { NodeTroubles } from '../../../src/io/admin/node-work.ts';
+import type { MetricReadings } from '../../../src/io/observability/metric-table.ts';
+import { createMetrics, type Metrics } from '../../../src/io/observability/metrics.ts';
 
-/** A node that needs nobody. */
+/** A node without troubles. */
 export const noTroubles = async (): Promise<NodeTroubles> => ({
   webhooks: [],
   breakersOpen: [],
