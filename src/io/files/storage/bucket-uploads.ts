@@ -136,7 +136,13 @@ export class BucketUploads implements DirectUploads {
 
   /** All objects of an upload. */
   remove(key: FileKey): Promise<void> {
-    return this.#objectsOf(key).remove(key);
+    return this.#objectsOf(key).remove(key, () => true);
+  }
+
+  removeUnlisted(key: FileKey, stream: number, listed: readonly FileSegment[]): Promise<void> {
+    const kept = new Set(segmentRanges(listed).map(pieceName));
+    const isUnlisted = (name: string) => !kept.has(name) && streamOf(name) <= stream;
+    return this.#guard('removing pieces of', key, () => this.#objectsOf(key).remove(key, isUnlisted));
   }
 
   discard(key: FileKey): Promise<void> {
@@ -234,6 +240,12 @@ export class BucketUploads implements DirectUploads {
 /** By the number of its stream, and of the 8 MiB that it belongs to. A stream has one tail. */
 function pieceName({ number, beginBytes, isTail }: SegmentRange): string {
   return isTail === true ? `tail.${number}` : `piece.${number}.${beginBytes / PIECE_BYTES}`;
+}
+
+/** Number of the stream that sent the object; of one that no stream sent, infinite. */
+function streamOf(name: string): number {
+  const [, number] = /^(?:tail|piece)\.([0-9]+)/.exec(name) ?? [];
+  return number === undefined ? Infinity : Number(number);
 }
 
 function chunkName(chunkNumber: number, crc32: number): string {

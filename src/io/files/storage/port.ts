@@ -69,6 +69,8 @@ export interface DirectUploads {
   hashPiece(key: FileKey, piece: SegmentRange, endBytes: number): Promise<number | undefined>;
   /** SHA-256 of pieces that are the file, base64url. */
   sha256Of(key: FileKey, pieces: readonly FileSegment[]): Promise<string>;
+  /** Removes the objects of this stream and of earlier ones that the draft does not list: no stream begins from them. */
+  removeUnlisted(key: FileKey, stream: number, listed: readonly FileSegment[]): Promise<void>;
   /** Removes the part of a stream from this machine, once no lease is left. */
   discard(key: FileKey): Promise<void>;
 }

@@ -11,6 +11,7 @@ import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
+import type { FileSegment } from '../../../domain/files/segments.ts';
 import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Clock } from '../../../domain/time.ts';
@@ -202,6 +203,7 @@ export class DraftUploads {
       const listed = sending && { pieces: sending.kept.pieces };
       const kept = { type: 'keepBytes' as const, ...streamRef, receivedBytes, crc32, more: false };
       await actors.ask(draft, slot, { ...kept, ...(listed ?? late) });
+      await this.#removeUnlisted(target, begun, sending?.kept.pieces);
       return { end: 'kept', offsetBytes: receivedBytes };
     };
     let content: PartContent;
@@ -213,7 +215,10 @@ export class DraftUploads {
       const { receivedBytes, crc32 } = sending?.kept ?? { receivedBytes: offsetBytes, crc32: begun.crc32 };
       if (keeps || isLate || request.incoming?.failedUnread === true)
         await keep(receivedBytes, crc32, isLate);
-      else await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
+      else {
+        await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
+        await this.#removeUnlisted(target, begun, sending && []);
+      }
       throw error;
     }
     const { ended, sizeBytes, crc32, sha256 } = content;
@@ -224,7 +229,10 @@ export class DraftUploads {
       return { end: 'complete', file: await actors.ask(draft, slot, finish) };
     }
     if (keeps) await keep(sizeBytes, crc32);
-    else if (ended === 'lost') await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
+    else if (ended === 'lost') {
+      await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
+      await this.#removeUnlisted(target, begun, sending && []);
+    }
     if (ended === 'stopped') throw stop.signal.reason;
     return { end: 'kept', offsetBytes: sizeBytes };
   }
@@ -270,13 +278,22 @@ export class DraftUploads {
     }
   }
 
-  /** What stays takes room alone, and the next start removes it: the failure is in the log. */
+  /** Appends of few bytes would fill a bucket otherwise: each sends what its last piece has anew. */
+  async #removeUnlisted(
+    { ownerId, fileId }: DraftSlot,
+    { stream, offsetBytes }: Begun,
+    listed: readonly FileSegment[] | undefined,
+  ): Promise<void> {
+    const { direct } = this.#deps.storage;
+    // The first stream has sent nothing else. Without a list the stream has begun at the first byte.
+    if (direct === undefined || listed === undefined || (stream === 1 && listed.length > 0)) return;
+    if (listed.length === 0 && offsetBytes > 0) return;
+    await logged(direct.removeUnlisted({ owner: ownerId, fileId }, stream, listed));
+  }
+
+  /** The next start removes what stays. */
   async #discard(key: FileKey): Promise<void> {
-    try {
-      await this.#deps.storage.direct?.discard(key);
-    } catch (error) {
-      if (!(error instanceof GatewayError)) throw error;
-    }
+    await logged(this.#deps.storage.direct?.discard(key));
   }
 
   /** Of a body that is kept when it breaks off; a bucket gets every body while it arrives. */
@@ -343,5 +360,14 @@ export class DraftUploads {
     } finally {
       throttled.leave();
     }
+  }
+}
+
+/** What stays takes room alone: the failure is in the log. */
+async function logged(removed: Promise<void> | undefined): Promise<void> {
+  try {
+    await removed;
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
   }
 }

@@ -59,11 +59,15 @@ export class UploadObjects {
     return `/${this.#bucket}${this.#pathOf(key, name)}`;
   }
 
-  /** All of a file, whichever stream sent them. */
-  async remove(key: FileKey): Promise<void> {
-    const rows = this.#list(`${this.#root}${key.owner}/${key.fileId}.`);
+  /** Those of a file that are chosen by name, whichever stream sent them. */
+  async remove(key: FileKey, isChosen: (name: string) => boolean): Promise<void> {
+    const prefix = `${this.#root}${key.owner}/${key.fileId}.`;
+    const rows = this.#list(prefix);
     const work = async () => {
-      for await (const row of rows) await this.#delete(textOf(row, 'Key') ?? '');
+      for await (const row of rows) {
+        const path = textOf(row, 'Key') ?? '';
+        if (isChosen(path.slice(prefix.length))) await this.#delete(path);
+      }
     };
     const settled = await Promise.allSettled(Array.from({ length: REMOVED_AT_ONCE }, work));
     const failed = settled.find((each) => each.status === 'rejected');
