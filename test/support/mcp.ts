@@ -73,6 +73,8 @@ export interface McpFixtureOptions {
   readonly storage?: () => Promise<void>;
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
   readonly sessionQuota?: number;
+  /** Answers volatile commands to actors, of which there are none. */
+  readonly now?: () => never;
   /** What gives the event loop back within a batch. */
   readonly nextTurn?: YieldToLoop;
   /** Calls and ended sessions that other nodes of a cluster hear of. */
@@ -195,7 +197,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
       ...(options.routes ?? []),
     ],
     gate: sessions,
-    actors: auditOnly(audit, options.storage ?? (async () => undefined)),
+    actors: auditOnly(audit, options.storage ?? (async () => undefined), options.now),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
     pipeline: { ...options.pipeline, bounds },
   });
@@ -277,14 +279,19 @@ function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charge
   };
 }
 
+function none(): never {
+  throw new Error('this test has no actors');
+}
+
 /** Actors that only take audit records; `storage` is awaited before one that must be first. */
-export function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorSystem {
-  const none = (): never => {
-    throw new Error('this test has no actors');
-  };
+export function auditOnly(
+  records: AuditRecord[],
+  storage: () => Promise<void>,
+  now: () => never = none,
+): ActorSystem {
   return {
     ask: none,
-    now: none,
+    now,
     query: none,
     tell: none,
     lookup: none,

@@ -116,7 +116,7 @@ async function chooseNode(t: Test, three: ThreeNodes): Promise<void> {
     'node c',
   ]);
   await page.getByRole('table', { name: 'Routes by calls' }).waitFor();
-  t.equal(await page.getByText('Files, MB per second').count(), 0, 'no chart of a missing feature');
+  t.equal(await page.getByText('Files, MB per second').count(), 1);
   t.equal(await page.getByText('Webhooks', { exact: true }).count(), 1);
   t.same(await violations(), []);
   await picture('admin-dashboard-nodes');
@@ -142,13 +142,13 @@ async function seeOffered(t: Test, three: ThreeNodes): Promise<void> {
   const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts();
   t.same(
     ['Uploads', 'Events'].filter((name) => names.includes(name)),
-    ['Events'],
+    ['Uploads', 'Events'],
   );
   t.equal(await page.getByRole('columnheader', { name: 'Webhook' }).count(), 1);
 
   const person = await signUp(three.baseUrl);
   const home = await openAs(t, three, person.cookie, '/#files');
-  await home.page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+  await home.page.getByRole('heading', { name: 'Files', exact: true }).waitFor();
   const parts = await home.page.getByRole('navigation', { name: 'Parts' }).getByRole('link').allInnerTexts();
   t.same(parts, [
     'Gatehouse demo',
@@ -156,6 +156,7 @@ async function seeOffered(t: Test, three: ThreeNodes): Promise<void> {
     'Connected hosts',
     'Connected servers',
     'Try tools',
+    'Files',
     'Live events',
     'Applications',
     'Keys',
@@ -170,14 +171,12 @@ async function seeOffered(t: Test, three: ThreeNodes): Promise<void> {
   t.same(home.complaints(), []);
   const welcome = await openPage(t, browser, `${three.baseUrl}/`);
   await welcome.page.getByText('Tools over MCP').waitFor();
-  t.equal(await welcome.page.getByText('resumable uploads').count(), 0);
+  t.equal(await welcome.page.getByText('resumable uploads').count(), 1);
   t.equal(await welcome.page.getByText('Events in real time').count(), 1);
 }
 
 await withThreeNodes(t, (three) => {
-  t.test('nodes: pages and parts of features that a cluster lacks are not shown', (t) =>
-    seeOffered(t, three),
-  );
+  t.test('nodes: every page and part is offered, files and events included', (t) => seeOffered(t, three));
   t.test('nodes: the dashboard shows a chosen node or all, and who did not answer', (t) =>
     chooseNode(t, three),
   );

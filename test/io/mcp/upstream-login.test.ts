@@ -30,7 +30,10 @@ async function start(t: Test) {
   upstream.lists = { 'prompts/list': { prompts: [] } };
   upstream.respond = ({ id }, response) =>
     json(response, resultOf(id, '{"messages":[{"role":"user","content":{"type":"text","text":"hers"}}]}'));
-  const account: { login: CallToken | undefined; fault?: GatewayError | undefined } = { login: undefined };
+  const account: { login: CallToken | undefined; fault?: GatewayError | undefined; isLive: boolean } = {
+    login: undefined,
+    isLive: true,
+  };
   const missing = () => {
     throw new GatewayError('UpstreamLoginRequired');
   };
@@ -47,7 +50,7 @@ async function start(t: Test) {
   const given = { title: 'Notes', login, promptAccess: OPEN };
   const servers = { notes: configurationOf(upstream, given) };
   const actors = createTestActors({ kinds: [] });
-  const gateway = await startGateway(t, servers, {}, actors, tokens);
+  const gateway = await startGateway(t, servers, { now: () => account.isLive as never }, actors, tokens);
   const { mcp, timers, until } = gateway;
   const ask = (more: object = {}, capabilities: object = { elicitation: { url: {} } }, name = 'up_any') => {
     const _meta = { [VERSION_KEY]: VERSION, [CAPABILITIES_KEY]: capabilities };
@@ -129,6 +132,16 @@ t.test('login by address: a call waits until the person is back, and 45 s at mos
     ['ok', 'denied'],
     'one record a call',
   );
+});
+
+t.test('login by address: a call whose session ends while it waits is not sent', async (t) => {
+  const { ask, account, look, untilWaiting } = await start(t);
+  const answered = ask(ACCEPTED);
+  await untilWaiting(1);
+  account.isLive = false;
+  account.login = loginOf(1);
+  look();
+  t.match(await answered, TEXT);
 });
 
 t.test('login by address: an account that cannot be asked for a while does not end the wait', async (t) => {

@@ -3,6 +3,7 @@
  * "URL Elicitation Required Error"), by a result in 2026-07-28 ("Multi Round-Trip Requests"), where the repeated call waits.
  */
 import { randomUUID } from 'node:crypto';
+import { isSessionAlive } from '../../http/checks/session-lookup.ts';
 import type { BackendCalls, ToolCall } from '../calls/backend-call.ts';
 import { isObject, type JsonObject } from '../input-schema.ts';
 import { CAPABILITIES_KEY } from '../request-headers.ts';
@@ -44,7 +45,11 @@ export async function callWithLogin(backend: LoginCalls, given: UpstreamCall): P
   const isConnected = await personal.connected(userId, formerMs, (listener) =>
     call.context.onAbort(listener),
   );
-  return isConnected ? callUpstream(backend, given) : outcome;
+  // The session may have ended during the wait.
+  const { id } = caller.session;
+  return isConnected && isSessionAlive(call.context.actors, userId, id)
+    ? callUpstream(backend, given)
+    : outcome;
 }
 
 function mayAsk({ params }: RpcRequest, { context, caller, asking }: ToolCall, ids: McpSessionIds): boolean {
