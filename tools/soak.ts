@@ -60,7 +60,9 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
   if (mode === 'fleet') {
     const faults = await soakFleet(rest);
     if (faults === undefined)
-      console.error('soak: fleet takes --percent (1 to 100), --seed and --nodes (1 to 8)');
+      console.error(
+        'soak: fleet takes --percent (1 to 100), --seed, --nodes (1 to 8) and, with several nodes, --bucket',
+      );
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
   if (mode === 'cluster') {

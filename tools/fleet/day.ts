@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { type Person, signUp, untilAvailable } from '../../kit/agent.ts';
 import { startPostgres } from '../../kit/cluster/postgres.ts';
 import { seededNumbers } from '../../kit/seeded-numbers.ts';
+import { MemoryS3 } from '../../kit/storage/memory-s3.ts';
 import { Events } from './events.ts';
 import { Files } from './files.ts';
 import { type FleetPlace, openNodes, openProcess } from './places.ts';
@@ -136,12 +137,13 @@ async function untilUploaded(site: Site, bytes: number, done: Promise<unknown>):
   if (isOver) site.faults.push('the uploads ended before the program was killed');
 }
 
-/** `npm run soak -- fleet [--percent 100] [--seed S] [--nodes N]`; resolves with the number of faults. Undefined for bad usage. */
+/** `npm run soak -- fleet [--percent 100] [--seed S] [--nodes N] [--bucket]`; resolves with the number of faults. Undefined for bad usage. */
 export async function soakFleet(args: readonly string[]): Promise<number | undefined> {
   const options = fleetArguments(args);
   if (options === undefined) return undefined;
-  const { percent, seed, nodes } = options;
-  console.log(`again: npm run soak -- fleet --percent ${percent} --seed ${seed} --nodes ${nodes}`);
+  const { percent, seed, nodes, bucket } = options;
+  const where = `--nodes ${nodes}${bucket ? ' --bucket' : ''}`;
+  console.log(`again: npm run soak -- fleet --percent ${percent} --seed ${seed} ${where}`);
   const report = nodes === 1 ? await soakProcess(options) : await soakNodes(options);
   console.log(JSON.stringify(report, undefined, 2));
   return report.faults.length;
@@ -159,16 +161,21 @@ async function soakProcess(options: FleetOptions): Promise<FleetReport> {
 async function soakNodes(options: FleetArguments): Promise<FleetReport> {
   const postgres = await startPostgres();
   if (typeof postgres === 'string') throw new Error(postgres);
+  const objectStorage = options.bucket ? await MemoryS3.start() : undefined;
+  const place = { postgres, nodes: options.nodes, objectStorage };
   try {
-    return await runFleetDay(options, (random) => openNodes(postgres, options.nodes, random));
+    return await runFleetDay(options, (random) => openNodes(place, random));
   } finally {
     await postgres.stop();
+    objectStorage?.stop();
   }
 }
 
 interface FleetArguments extends FleetOptions {
   /** 1: a process without `Cluster`. */
   readonly nodes: number;
+  /** Files are in a bucket, with several nodes. */
+  readonly bucket: boolean;
 }
 
 /** Undefined for bad usage. */
@@ -176,14 +183,22 @@ export function fleetArguments(args: readonly string[]): FleetArguments | undefi
   try {
     const { values } = parseArgs({
       args: [...args],
-      options: { percent: { type: 'string' }, seed: { type: 'string' }, nodes: { type: 'string' } },
+      options: {
+        percent: { type: 'string' },
+        seed: { type: 'string' },
+        nodes: { type: 'string' },
+        bucket: { type: 'boolean', default: false },
+      },
     });
     const percent = Number(values.percent ?? PERCENT_MAX);
     const seed = Number(values.seed ?? randomInt(1, SEED_END));
     const nodes = Number(values.nodes ?? 1);
     const isCount = (value: number) => Number.isInteger(value) && value >= 1;
     const fits = percent >= 1 && percent <= PERCENT_MAX && isCount(seed) && isCount(nodes);
-    return fits && nodes <= NODES_MAX ? { percent, seed, nodes } : undefined;
+    const { bucket } = values;
+    return fits && nodes <= NODES_MAX && (nodes > 1 || !bucket)
+      ? { percent, seed, nodes, bucket }
+      : undefined;
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;

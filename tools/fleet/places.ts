@@ -1,6 +1,5 @@
 /** Where a fleet's day takes place: one process, or nodes of a cluster of which each request reaches one by chance. */
-import { type NodeProcess, type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
-import type { Postgres } from '../../kit/cluster/postgres.ts';
+import { type NodeProcess, type Nodes, type NodesOptions, startNodes } from '../../kit/cluster/nodes.ts';
 import { pickPort } from '../../kit/free-port.ts';
 import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 import { MODULE_KEY } from './events.ts';
@@ -64,15 +63,14 @@ class Process implements FleetPlace {
   }
 }
 
-/** Nodes over one folder of files. */
+/** Nodes over one folder of files, or over a bucket of `objectStorage`. */
 export async function openNodes(
-  postgres: Postgres,
-  nodes: number,
+  place: Pick<NodesOptions, 'postgres' | 'nodes' | 'objectStorage'>,
   random: () => number,
 ): Promise<FleetPlace> {
   return new SomeNodes(
     await startNodes({
-      ...{ postgres, nodes, modules: Modules, configuration: { Settings } },
+      ...{ ...place, modules: Modules, configuration: { Settings } },
       cluster: { leaseMilliseconds: LEASE_MS },
     }),
     random,

@@ -63,7 +63,10 @@ t.test('fleet: its command line', async (t) => {
     percent: 7,
     seed: 3,
     nodes: 3,
+    bucket: false,
   });
+  t.match(fleetArguments(['--nodes', '3', '--bucket']), { nodes: 3, bucket: true });
+  t.equal(fleetArguments(['--bucket']), undefined, 'one process keeps files as its own tests say');
   for (const args of [
     ['--percent', '0'],
     ['--percent', '101'],
