@@ -69,6 +69,11 @@ const KEEP_FLAGS = MAKE_FLAGS & ~constants.O_TRUNC;
 const PART_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 /** O_NONBLOCK: a pipe under that name must not block the thread. */
 const FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/**
+ * A folder as young as this may not be on disk: another task has made it and still syncs, or ended before. Later the system itself
+ * has written it.
+ */
+const YOUNG_FOLDER_MS = 120_000;
 const NOTHING: PublishedPart = { published: false, preview: undefined };
 
 const syncData = promisify(fdatasync);
@@ -104,7 +109,7 @@ export async function makePart({
   }
 }
 
-/** Bytes, name, directory: each is on disk before the next one. */
+/** Bytes, name, directory and its own name: each is on disk before the next one. */
 export async function publishPart(task: PublishPartTask): Promise<PublishPartResult> {
   const path = join(task.root, task.owner);
   try {
@@ -118,7 +123,7 @@ export async function publishPart(task: PublishPartTask): Promise<PublishPartRes
       const preview = await settleBytes(fd, task);
       renameSync(part, file);
       if (task.original !== undefined) unlinkIfPresent(pathInFolder(folder, path, task.original));
-      await sync(folder);
+      await syncNames(folder, task.root);
       return { published: true, preview };
     } finally {
       closeSync(folder);
@@ -148,7 +153,7 @@ async function settleBytes(fd: number, bounds: PartBounds): Promise<PublishedPar
 async function publishedEarlier(
   folder: number,
   file: string,
-  { sizeBytes }: PartBounds,
+  { root, sizeBytes }: Pick<PublishPartTask, 'root' | 'sizeBytes'>,
 ): Promise<PublishedPart> {
   const fd = openIfPresent(file, FILE_FLAGS);
   if (fd === undefined) return NOTHING;
@@ -158,20 +163,29 @@ async function publishedEarlier(
   } finally {
     closeSync(fd);
   }
-  await sync(folder);
+  await syncNames(folder, root);
   return { published: true, preview: undefined };
+}
+
+async function syncNames(folder: number, root: string): Promise<void> {
+  await sync(folder);
+  if (Date.now() - fstatSync(folder).birthtimeMs < YOUNG_FOLDER_MS) await syncFolder(root);
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await sync(folder);
+  } finally {
+    closeSync(folder);
+  }
 }
 
 /** Another task may create the same folder. */
 async function makeFolder(root: string, path: string, mode: number): Promise<number> {
   try {
     mkdirSync(path, { mode });
-    const above = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
-    try {
-      await sync(above);
-    } finally {
-      closeSync(above);
-    }
+    await syncFolder(root);
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error;
   }

@@ -276,7 +276,11 @@ const TABLE = [
         ],
         { perNode: true },
       ),
-      panel('Position in the log', ['cluster_position'], { perNode: true }),
+      panel(
+        'Position in the log, and keys near a limit that other nodes were told',
+        ['cluster_position', 'cluster_limit_keys'],
+        { perNode: true },
+      ),
       panel('Renewals, refusals and losses', [
         'cluster_renewals_total',
         'cluster_database_refusals_total',
@@ -289,7 +293,6 @@ const TABLE = [
         'cluster_limit_counts_left_out_total',
       ]),
       panel('Calls between nodes', ['cluster_calls_total']),
-      panel('Keys near a limit, told to other nodes', ['cluster_limit_keys'], { perNode: true }),
     ],
   },
   {

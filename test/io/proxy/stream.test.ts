@@ -14,8 +14,11 @@ import { BEARER, type ProxyFixtureOptions, startProxy } from '../../support/modu
 const TOKEN = { authorization: `Bearer ${BEARER}` };
 const RAW_TOKEN = { Authorization: `Bearer ${BEARER}` };
 const MIB = 1024 * 1024;
-/** Socket buffers of four ends on loopback, and what the proxy holds: more than this in between is no back-pressure. */
-const BETWEEN_BYTES_MAX = 24 * MIB;
+/**
+ * Socket buffers of four ends on loopback, of which a system may give 36 MiB to a connection, and what the proxy holds: more than
+ * this in between is no back-pressure.
+ */
+const BETWEEN_BYTES_MAX = 96 * MIB;
 
 async function proxyOf(t: Test, serve: http.RequestListener, options: ProxyFixtureOptions = {}) {
   const proxy = await startProxy({ ...options, serve });

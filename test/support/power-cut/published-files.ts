@@ -45,7 +45,7 @@ export function partBytesMaxOf(file: number): number {
   return publishedBytes(file).length + TABLE.length;
 }
 
-export function traceFiles(scratch: string, files: number, ...fault: 'early'[]): TracedFiles {
+export function traceFiles(scratch: string, files: number, ...fault: ('early' | 'unsynced')[]): TracedFiles {
   const folder = join(scratch, 'files');
   return { moments: traceProgram(scratch, [PUBLISHER, folder, String(files), ...fault]), folder, files };
 }

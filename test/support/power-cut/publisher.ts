@@ -1,9 +1,10 @@
 /**
- * `publisher.js FOLDER FILES [early]`: stores so many files, four at a time, and prints `published OWNER/ID` after each.
- * The tests trace its system calls. `early`: prints before it publishes, which the tests must detect.
+ * `publisher.js FOLDER FILES [early | unsynced]`: stores so many files, four at a time, and prints `published OWNER/ID` after each.
+ * The tests trace its system calls. `early`: prints before it publishes, which the tests must detect. `unsynced`: the folder of the
+ * first owner is there, made by a task that has not synced.
  */
 import { fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { FileKey } from '../../../src/domain/files/files.ts';
 import { LocalStorage } from '../../../src/io/files/storage/local.ts';
 import { createWorkerPool } from '../../../src/workers/pool.ts';
@@ -14,6 +15,7 @@ const AT_ONCE = 4;
 const [root = '', files = '', fault] = process.argv.slice(2);
 mkdirSync(root);
 fsyncSync(openSync(dirname(root), 'r'));
+if (fault === 'unsynced') mkdirSync(join(root, keyOf(0).owner));
 const complain = (message: string) => process.stderr.write(`${message}\n`);
 const workers = createWorkerPool({ threads: 1, queueMax: 100, onFault: complain });
 const storage = new LocalStorage({ root, workers, onFault: complain });

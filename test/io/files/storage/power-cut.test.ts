@@ -32,6 +32,15 @@ t.test('power cut: a published file is there, and each file that is there is who
   t.ok(found > cuts && parts > cuts / 10, `${found} files and ${parts} parts in ${cuts} cuts`);
 });
 
+t.test(
+  'power cut: a file is there although the folder of its owner was made by a task that did not sync',
+  { skip },
+  async (t) => {
+    const traced = traceFiles(scratch(t), FILES, 'unsynced');
+    t.same(cutPublishing(traced, FAULT_CUTS, FAULT_SEED).faults, []);
+  },
+);
+
 t.test('power cut: catches a file that counts as published too early', { skip }, async (t) => {
   const traced = traceFiles(scratch(t), FILES, 'early');
   t.match(cutPublishing(traced, FAULT_CUTS, FAULT_SEED).faults.join('\n'), /is lost/);
