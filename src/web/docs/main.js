@@ -2,6 +2,7 @@
 import { ApiError, call, sentenceOf } from '../shared/api.js';
 import { importKey, loginHeaders } from '../shared/ed25519.js';
 import { html, render, useState } from '../vendor/preact.js';
+import { explorerPlugin, nameControls } from './layout.js';
 
 /** Swagger UI has its own dark theme, switched on by a class. */
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -9,11 +10,13 @@ const followScheme = () => document.documentElement.classList.toggle('dark-mode'
 dark.addEventListener('change', followScheme);
 followScheme();
 
+nameControls(document.getElementById('explorer'));
 const explorer = window.SwaggerUIBundle({
   url: '/docs/swagger/openapi.json',
   domNode: document.getElementById('explorer'),
   presets: [window.SwaggerUIBundle.presets.apis],
-  layout: 'BaseLayout',
+  plugins: [explorerPlugin],
+  layout: 'ExplorerLayout',
   deepLinking: true,
   docExpansion: 'none',
   defaultModelsExpandDepth: -1,
