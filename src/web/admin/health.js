@@ -1,6 +1,6 @@
 /** The state of the gateway; in a cluster of the node that answers. */
 import { get } from '../shared/api.js';
-import { Loaded, sizeText, Time, useLoad } from '../shared/ui.js';
+import { exactTime, Loaded, sizeText, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { MissingNodes } from './cluster.js';
 
@@ -12,7 +12,7 @@ export function HealthPage() {
       ) => html`<${MissingNodes} names=${facts.missing} of="failing actors there are" /><dl class="facts">
         <dt>Storage</dt><dd><span class=${`tag ${facts.databaseConnected ? 'good' : 'bad'}`}>${facts.databaseConnected ? 'writable' : 'not writable'}</span></dd>
         <dt>Version</dt><dd>${facts.version}</dd>
-        <dt>Time of the gateway</dt><dd><${Time} of=${facts.utcNow} /></dd>
+        <dt>Time of the gateway</dt><dd>${exactTime(facts.utcNow)}</dd>
         <dt>Memory</dt><dd>${sizeText(facts.memory.rssBytes)}</dd>
         <dt>Sessions</dt><dd>${facts.sessions.browser} in browsers, ${facts.sessions.mcp} of agents</dd>
         <dt>Software keys</dt><dd>${facts.softwareKeys}</dd>

@@ -272,10 +272,13 @@ export function Time({ of: iso }) {
   }, []);
   if (iso === undefined || iso === null) return html`<span class="soft">never</span>`;
   const timeMs = Date.parse(iso);
-  const exact = Number.isNaN(timeMs)
-    ? iso
-    : `${new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
-  return html`<time datetime=${iso} title=${exact}>${Number.isNaN(timeMs) ? iso : agoText(timeMs, Date.now())}</time>`;
+  return html`<time datetime=${iso} title=${exactTime(iso)}>${Number.isNaN(timeMs) ? iso : agoText(timeMs, Date.now())}</time>`;
+}
+
+/** As `2026-11-24 12:30:05 UTC`; a text that is no time stays as it is. */
+export function exactTime(iso) {
+  const timeMs = Date.parse(iso);
+  return Number.isNaN(timeMs) ? iso : `${new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 /** The last four digits of an id; the whole one on hover, copied at a press. */
