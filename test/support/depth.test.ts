@@ -58,8 +58,12 @@ t.test('depth: a fresh seed is printed once, with the settings that repeat it', 
   t.same([again.depth.runs(), again.depth.seeds(30)], [depth.runs(), depth.seeds(30)]);
 });
 
-t.test('depth: histories of a full run begin with seed 1, unless a seed is given', async (t) => {
-  t.same(make('full').depth.seeds(3), [1, 2, 3]);
-  t.same(make('full', 70).depth.seeds(3), [70, 71, 72]);
-  t.same(everySeed(3), [1, 2, 3]);
-});
+t.test(
+  'depth: histories of a full run and of the gate begin with seed 1, unless a seed is given',
+  async (t) => {
+    t.same(make('full').depth.seeds(3), [1, 2, 3]);
+    t.same(make('gate').depth.seeds(3), [1]);
+    t.same(make('full', 70).depth.seeds(3), [70, 71, 72]);
+    t.same(everySeed(3), [1, 2, 3]);
+  },
+);

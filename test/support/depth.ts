@@ -30,7 +30,7 @@ export interface Depth {
   count(full: number): number;
   /** Parameters of `fc.assert`; 100 runs unless told otherwise. */
   runs(full?: number): { readonly numRuns: number; readonly seed: number };
-  /** Seeds of simulated histories: a full run without a seed begins with 1, every other one with its own seed. */
+  /** Seeds of simulated histories: a full run without a seed begins with 1, and so does that of the gate; a quick one has its own seed. */
   seeds(full: number): readonly number[];
 }
 
@@ -64,7 +64,7 @@ export function createDepth({ depth, seed: given }: DepthChoice, tell: (line: st
     count,
     runs: (full = RUNS) => ({ numRuns: count(full), seed: told() }),
     seeds(full) {
-      const first = depth === 'full' && given === undefined ? 1 : told();
+      const first = depth !== 'quick' && given === undefined ? 1 : told();
       return Array.from({ length: count(full) }, (_, index) => first + index);
     },
   };

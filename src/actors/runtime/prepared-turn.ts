@@ -138,14 +138,16 @@ function changeTimers(
 ): void {
   const { kind, id } = cell;
   for (const timer of wanted) {
-    const { name, dueMs } = timer;
+    const { name } = timer;
     checkName('the name of a timer', name, ID_MAX_BYTES);
     const present = presentDue(cell, changes, name);
+    // The former one may be under way: its firing, with its command, is told apart by when it was due.
+    const dueMs = timer.dueMs !== null && timer.dueMs === present ? timer.dueMs + 1 : timer.dueMs;
     if (present !== null) {
       operations.push({ op: 'timerRemove', key: { dueMs: present, kind: kind.kind, id, name } });
     } else if (dueMs === null) continue;
-    if (timer.dueMs !== null) {
-      const key = { dueMs: timer.dueMs, kind: kind.kind, id, name };
+    if (timer.dueMs !== null && dueMs !== null) {
+      const key = { dueMs, kind: kind.kind, id, name };
       operations.push({ op: 'timer', key, row: pack(timer.command) });
     }
     changes.push([name, dueMs]);

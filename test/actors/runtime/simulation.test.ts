@@ -7,6 +7,8 @@ import { simulate } from '../../support/actors/simulation.ts';
 import { seeds } from '../../support/depth.ts';
 import { expectCaught } from '../../support/planted-fault.ts';
 
+/** Found once: a timer that was set anew for the same moment, while it was under way, fired with its former command. */
+const FOUND = [137_872_453];
 const SEEDS = 20_000;
 const STANDING_SEEDS = 2_000;
 /** Seeds within which a planted fault must show. */
@@ -19,7 +21,7 @@ t.setTimeout(240_000);
 
 // covers S148
 t.test('runtime: keeps every promise in simulated histories', async (t) => {
-  const histories = alone === undefined ? seeds(SEEDS) : [alone];
+  const histories = alone === undefined ? [...FOUND, ...seeds(SEEDS)] : [alone];
   const options = alone === undefined ? {} : { trace: (line: string) => t.comment(line) };
   const startedMs = performance.now();
   for (const seed of histories) {
