@@ -27,11 +27,12 @@ const CHUNK_BYTES = 256 * 1024;
 /**
  * Counted by V8's precise coverage, each function once however often it is called: closures, accessors, and the initializers of a
  * class's fields. Functions of libraries and of other threads do not count. Each path has room for the three functions by which the
- * idle connections to modules are swept: their timer may fall into any request.
+ * idle connections to modules are swept: their timer may fall into any request. A chunk commits, and so has room for the six by
+ * which the journal measures its space once in many commits.
  */
 const CEILINGS = {
   'tools/call': { functions: 446, files: 124 },
-  'chunk of a v1 upload': { functions: 436, files: 109 },
+  'chunk of a v1 upload': { functions: 442, files: 109 },
   'tools/list': { functions: 240, files: 74 },
   get_info: { functions: 168, files: 59 },
 } as const;
