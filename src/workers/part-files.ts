@@ -74,6 +74,9 @@ const FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
  * has written it.
  */
 const YOUNG_FOLDER_MS = 120_000;
+/** Young folders whose names this thread has synced; they are forgotten together. */
+const SYNCED_FOLDERS_MAX = 1_000;
+const syncedFolders = new Set<string>();
 const NOTHING: PublishedPart = { published: false, preview: undefined };
 
 const syncData = promisify(fdatasync);
@@ -169,7 +172,12 @@ async function publishedEarlier(
 
 async function syncNames(folder: number, root: string): Promise<void> {
   await sync(folder);
-  if (Date.now() - fstatSync(folder).birthtimeMs < YOUNG_FOLDER_MS) await syncFolder(root);
+  const { birthtimeMs, dev, ino } = fstatSync(folder);
+  const name = `${dev} ${ino} ${birthtimeMs}`;
+  if (Date.now() - birthtimeMs >= YOUNG_FOLDER_MS || syncedFolders.has(name)) return;
+  await syncFolder(root);
+  if (syncedFolders.size >= SYNCED_FOLDERS_MAX) syncedFolders.clear();
+  syncedFolders.add(name);
 }
 
 async function syncFolder(path: string): Promise<void> {
