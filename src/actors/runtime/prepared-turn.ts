@@ -141,7 +141,7 @@ function changeTimers(
     const { name } = timer;
     checkName('the name of a timer', name, ID_MAX_BYTES);
     const present = presentDue(cell, changes, name);
-    // The former one may be under way: its firing, with its command, is told apart by when it was due.
+    // The former one may be under way with its command: when it was due tells the two apart.
     const dueMs = timer.dueMs !== null && timer.dueMs === present ? timer.dueMs + 1 : timer.dueMs;
     if (present !== null) {
       operations.push({ op: 'timerRemove', key: { dueMs: present, kind: kind.kind, id, name } });
