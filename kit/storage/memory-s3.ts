@@ -3,9 +3,9 @@
  * writes, parts and their rules, lists with pages, and the ways in which such a storage fails.
  */
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import CRC32 from 'crc-32';
+import { LoopbackServer } from './loopback-server.ts';
 
 /**
  * - `slow`: 503 `SlowDown`. `internal`: 500. `lost`: does the work and closes the connection without an answer. `silent`:
@@ -63,7 +63,7 @@ interface Answer {
 const REMEMBERED_BYTES_MAX = 64 * 1024;
 const PART_BYTES_MIN = 5 * 1024 * 1024;
 
-export class MemoryS3 {
+export class MemoryS3 extends LoopbackServer {
   readonly bucket: string;
   readonly objects = new Map<string, StoredObject>();
   readonly transfers = new Map<string, Transfer>();
@@ -80,47 +80,33 @@ export class MemoryS3 {
   /** Dates transfers. */
   clock: () => number = Date.now;
   readonly #options: MemoryS3Options;
-  readonly #server = createServer((request, response) => void this.#follow(request, response));
   #transfersBegun = 0;
   #parts = 0;
 
   private constructor(options: MemoryS3Options) {
+    super();
     this.#options = options;
     this.bucket = options.bucket ?? 'files';
   }
 
   static async start(options: MemoryS3Options = {}): Promise<MemoryS3> {
     const storage = new MemoryS3(options);
-    await new Promise<void>((resolve) => storage.#server.listen(0, '127.0.0.1', resolve));
+    await storage.listen();
     return storage;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  /** Idle connections are ended without a word, as a server does that was restarted. */
-  dropConnections(): void {
-    this.#server.closeAllConnections();
-  }
-
-  stop(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-
-  async #follow(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected override async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const isPart = incoming.url?.includes('partNumber=') === true;
     if (isPart) this.#parts += 1;
     this.partsMost = Math.max(this.partsMost, this.#parts);
     try {
-      await this.#serve(incoming, response);
+      await this.#answer(incoming, response);
     } finally {
       if (isPart) this.#parts -= 1;
     }
   }
 
-  async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const pieces: Buffer[] = [];
     try {
       for await (const piece of incoming) pieces.push(piece as Buffer);

@@ -1,6 +1,6 @@
 /** A storage server in memory: PUT, GET with Range, HEAD and DELETE, and the ways in which such a server fails. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LoopbackServer } from './loopback-server.ts';
 
 /**
  * - `error`: 500. `full`: 507. `silent`: takes the request and never answers. `cut`: ends the connection in mid-answer.
@@ -8,42 +8,21 @@ import type { AddressInfo } from 'node:net';
  */
 export type ServerFault = 'none' | 'error' | 'full' | 'silent' | 'cut' | 'short' | 'plain' | 'refuse';
 
-export class MemoryStorageServer {
+export class MemoryStorageServer extends LoopbackServer {
   readonly files = new Map<string, Buffer>();
   readonly requests: string[] = [];
   fault: ServerFault = 'none';
-  readonly #server: Server;
-
-  constructor() {
-    this.#server = createServer((request, response) => {
-      this.requests.push(`${request.method} ${request.url}`);
-      void this.#answer(request, response);
-    });
-  }
 
   /** Ends with the test, where one is given. */
   static async start(test?: { teardown(end: () => void): void }): Promise<MemoryStorageServer> {
     const server = new MemoryStorageServer();
-    await new Promise<void>((resolve) => server.#server.listen(0, '127.0.0.1', resolve));
+    await server.listen();
     test?.teardown(() => server.stop());
     return server;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  /** Idle connections are ended without a word, as a server does that was restarted. */
-  dropConnections(): void {
-    this.#server.closeAllConnections();
-  }
-
-  stop(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests.push(`${request.method} ${request.url}`);
     const { fault } = this;
     const path = request.url ?? '';
     if (fault === 'refuse') {
