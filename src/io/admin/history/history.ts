@@ -83,20 +83,20 @@ export class History {
     const { fine, samples } = HISTORY_RANGES[range];
     const window = fine ? this.#fine : this.#minutes;
     const newest = window.newest(nowMs);
-    const first = newest - window.steps + 1;
+    const first = newest - samples + 1;
     return {
       sinceMs: this.#sinceMs,
       stepMs: window.stepMs,
       newest,
-      samples: KEPT_SERIES.map((_, at) => window.read(at, first).slice(-samples)),
+      samples: KEPT_SERIES.map((_, at) => window.read(at, first, samples)),
       used: this.#usage.read(range, nowMs, this.#sinceMs),
     };
   }
 
   /** A delay of the event loop that it had five times in the last five minutes, in milliseconds: one halt is none. */
   loopDelayMs(): number {
-    const newest = this.#fine.newest(this.#options.clock());
-    const all = this.#fine.read(LOOP_DELAY, newest - FINE_STEPS + 1).filter((delay) => !Number.isNaN(delay));
+    const first = this.#fine.newest(this.#options.clock()) - FINE_STEPS + 1;
+    const all = this.#fine.read(LOOP_DELAY, first, FINE_STEPS).filter((delay) => !Number.isNaN(delay));
     return all.sort((one, other) => other - one)[LATE_STEPS - 1] ?? 0;
   }
 
@@ -105,8 +105,9 @@ export class History {
     const { clock, schedule } = this.#options;
     const nowMs = clock();
     const reading = this.#reading();
-    this.#fine.look(reading, nowMs);
-    this.#minutes.look(reading, nowMs);
+    const now = KEPT_SERIES.map(({ read }) => read(reading) ?? Number.NaN);
+    this.#fine.look(now, nowMs);
+    this.#minutes.look(now, nowMs);
     this.#usage.look(nowMs);
     this.#cancel = schedule.timer(LOOK_MS - (nowMs % LOOK_MS), () => this.#look());
   }

@@ -37,18 +37,6 @@ export interface SeriesRow {
 
 type Limiter = MetricReadings['gatehouse_limiter_decisions_total'];
 
-/** `key_proof` is left out: its refusals are counted by the scope that asked for the proof. */
-const REFUSING = [
-  'connection',
-  'address',
-  'key',
-  'login',
-  'session',
-  'proven_key',
-  'unknown_key',
-  'sign_up',
-] as const satisfies readonly (keyof Limiter)[];
-
 const row = (kind: SeriesKind, name: string, read: SeriesRow['read'], nodes: SeriesRow['nodes'] = 'sum') => ({
   name,
   kind,
@@ -60,10 +48,14 @@ const metric = (
   name: string,
   read: (metrics: Partial<MetricReadings>) => number | undefined,
 ) => row(kind, name, ({ metrics }) => read(metrics));
-const refused = (name: string, scopes: readonly (keyof Limiter)[]) =>
-  metric('rate', name, ({ gatehouse_limiter_decisions_total: decisions }) =>
-    decisions === undefined ? undefined : scopes.reduce((sum, scope) => sum + decisions[scope].limited, 0),
-  );
+/** Without `scopes` all but `key_proof`, whose refusals are counted by the scope that asked for the proof. */
+const refused = (name: string, scopes?: readonly (keyof Limiter)[]) =>
+  metric('rate', name, ({ gatehouse_limiter_decisions_total: decisions }) => {
+    if (decisions === undefined) return undefined;
+    const { key_proof: _, ...own } = decisions;
+    const chosen = scopes === undefined ? Object.values(own) : scopes.map((scope) => decisions[scope]);
+    return chosen.reduce((sum, { limited }) => sum + limited, 0);
+  });
 const sessions = (scope: 'browser' | 'mcp', name: string) =>
   row('level', name, ({ metrics }) => metrics.gatehouse_sessions?.[scope], 'one');
 const megabytes = (bytes: number | undefined) => (bytes === undefined ? undefined : bytes / MEGABYTE);
@@ -72,7 +64,7 @@ const megabytes = (bytes: number | undefined) => (bytes === undefined ? undefine
 export const HISTORY_SERIES: readonly SeriesRow[] = [
   row('rate', 'requests', ({ requests }) => requests),
   row('rate', 'errors', ({ errors }) => errors),
-  refused('refused', REFUSING),
+  refused('refused'),
   refused('refusedConnection', ['connection']),
   refused('refusedAddress', ['address']),
   refused('refusedKey', ['key', 'proven_key']),

@@ -2,7 +2,7 @@
  * The samples of one step of time, in one typed array of a fixed size. Steps begin at multiples of their length since
  * 1970, so that those of several nodes lie upon each other. A step in which the process did not look is a gap.
  */
-import { type HistoryReading, KEPT_SERIES } from './series.ts';
+import { KEPT_SERIES } from './series.ts';
 
 const ROWS = KEPT_SERIES.length;
 
@@ -34,8 +34,8 @@ export class HistoryWindow {
     );
   }
 
-  look(reading: HistoryReading, nowMs: number): void {
-    const now = KEPT_SERIES.map(({ read }) => read(reading) ?? Number.NaN);
+  /** `now`: by row of `KEPT_SERIES`; NaN where the gateway has no such part. */
+  look(now: readonly number[], nowMs: number): void {
     const step = Math.floor(nowMs / this.stepMs);
     if (this.#open < 0 || step < this.#open) this.#begin(now, step, nowMs);
     for (const [at, value] of now.entries()) {
@@ -48,9 +48,9 @@ export class HistoryWindow {
     this.#begin(now, step, nowMs);
   }
 
-  /** Samples of a row from step `first` on, NaN in gaps. */
-  read(at: number, first: number): number[] {
-    return Array.from({ length: this.steps }, (_, offset) => {
+  /** So many samples of a row from step `first` on, at most `steps`; NaN in gaps. */
+  read(at: number, first: number, length: number): number[] {
+    return Array.from({ length }, (_, offset) => {
       const column = (first + offset) % this.steps;
       const isThere = this.#numbers[column] === first + offset;
       return isThere ? (this.#values[at * this.steps + column] as number) : Number.NaN;
