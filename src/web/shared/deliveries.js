@@ -14,6 +14,15 @@ export function Deliveries({ load, resend }) {
   </details>`;
 }
 
+/** The column of a button that sends a delivery once more, by `again(delivery)`. */
+export const resendColumn = (again) => ({
+  title: 'Actions',
+  action: true,
+  cell: (delivery) =>
+    delivery.source !== 'ping' &&
+    html`<${Act} done="The delivery is sent again." run=${() => again(delivery)}>Resend<//>`,
+});
+
 /** `again(delivery)`: sends one once more; without it there are no buttons. */
 export const deliveryColumns = (again) => [
   { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
@@ -30,17 +39,7 @@ export const deliveryColumns = (again) => [
   },
   { title: 'Duration', number: true, cell: ({ milliseconds }) => `${milliseconds}\u00a0ms` },
   { title: 'Answer', cell: ({ answer }) => answer && html`<span class="small wraps">${answer}</span>` },
-  ...(again === undefined
-    ? []
-    : [
-        {
-          title: 'Actions',
-          action: true,
-          cell: (delivery) =>
-            delivery.source !== 'ping' &&
-            html`<${Act} done="The delivery is sent again." run=${() => again(delivery)}>Resend<//>`,
-        },
-      ]),
+  ...(again === undefined ? [] : [resendColumn(again)]),
 ];
 
 /** The list without the collapsible header. */

@@ -3,7 +3,7 @@
  * of rows, the newest first; `columns` may take what acts on a row; `role` may act; `csv` is the export.
  */
 import { get, getPage } from '../../shared/api.js';
-import { deliveryColumns } from '../../shared/deliveries.js';
+import { deliveryColumns, resendColumn } from '../../shared/deliveries.js';
 import { Device } from '../../shared/device.js';
 import { hostColumns } from '../../shared/hosts.js';
 import { Act, Ask, ShortId, sizeText, Time } from '../../shared/ui.js';
@@ -127,12 +127,7 @@ export const SECTIONS = [
     keyOf: ({ app, number }) => `${app.id} ${number}`,
     empty: 'No deliveries in the last 7 days.',
     role: 'support',
-    act: ({ send }) =>
-      action(
-        ({ app, source, webhookId }) =>
-          source !== 'ping' &&
-          html`<${Act} done="The delivery is sent again." run=${() => send('resend', { appId: app.id, webhookId })}>Resend<//>`,
-      ),
+    act: ({ send }) => resendColumn(({ app, webhookId }) => send('resend', { appId: app.id, webhookId })),
   },
   {
     name: 'logins',
