@@ -29,7 +29,7 @@ export class SharedBandwidth {
     const { nodes } = this.#host;
     if (nodes < 2) return 1;
     let others = 0;
-    // One that has left says what its last streams do, until it ends.
+    // A node that has left still reports its last streams, and has no part.
     for (const [node, callers] of this.#others) if (this.#host.isIn(node)) others += callers.get(key) ?? 0;
     const own = this.#own.get(key);
     return own === undefined ? 1 / Math.max(nodes, 1 + others) : own / (own + others);

@@ -198,13 +198,18 @@ export class DraftUploads {
     }
     const streamRef = { fileId, stream: begun.stream };
     const sending = this.#sendingOf(request, begun);
+    const listed = () => (sending === undefined ? {} : { pieces: sending.kept.pieces });
     const keep = async (receivedBytes: number, crc32: number, isLate = false): Promise<UploadOutcome> => {
       const late = isLate && begun.segments !== undefined ? { isLate: true as const } : {};
-      const listed = sending && { pieces: sending.kept.pieces };
       const kept = { type: 'keepBytes' as const, ...streamRef, receivedBytes, crc32, more: false };
-      await actors.ask(draft, slot, { ...kept, ...(listed ?? late) });
+      await actors.ask(draft, slot, { ...kept, ...(sending === undefined ? late : listed()) });
       await this.#removeUnlisted(target, begun, sending?.kept.pieces);
       return { end: 'kept', offsetBytes: receivedBytes };
+    };
+    /** Of a body that is none without its end: it began at the first byte. */
+    const end = async (): Promise<void> => {
+      await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
+      await this.#removeUnlisted(target, begun, sending && []);
     };
     let content: PartContent;
     try {
@@ -215,24 +220,17 @@ export class DraftUploads {
       const { receivedBytes, crc32 } = sending?.kept ?? { receivedBytes: offsetBytes, crc32: begun.crc32 };
       if (keeps || isLate || request.incoming?.failedUnread === true)
         await keep(receivedBytes, crc32, isLate);
-      else {
-        await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
-        await this.#removeUnlisted(target, begun, sending && []);
-      }
+      else await end();
       throw error;
     }
     const { ended, sizeBytes, crc32, sha256 } = content;
     if (ended === 'complete' && completes(plan, bounds, sizeBytes)) {
       const digest = sha256 === undefined ? {} : { sha256: sha256.toString('hex') };
-      const listed = sending === undefined ? {} : { pieces: sending.kept.pieces };
-      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32, ...digest, ...listed };
+      const finish = { type: 'finishBody' as const, ...streamRef, sizeBytes, crc32, ...digest, ...listed() };
       return { end: 'complete', file: await actors.ask(draft, slot, finish) };
     }
     if (keeps) await keep(sizeBytes, crc32);
-    else if (ended === 'lost') {
-      await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
-      await this.#removeUnlisted(target, begun, sending && []);
-    }
+    else if (ended === 'lost') await end();
     if (ended === 'stopped') throw stop.signal.reason;
     return { end: 'kept', offsetBytes: sizeBytes };
   }
@@ -281,13 +279,12 @@ export class DraftUploads {
   /** Appends of few bytes would fill a bucket otherwise: each sends what its last piece has anew. */
   async #removeUnlisted(
     { ownerId, fileId }: DraftSlot,
-    { stream, offsetBytes }: Begun,
+    { stream }: Begun,
     listed: readonly FileSegment[] | undefined,
   ): Promise<void> {
     const { direct } = this.#deps.storage;
-    // The first stream has sent nothing else. Without a list the stream has begun at the first byte.
+    // The first stream has sent nothing else.
     if (direct === undefined || listed === undefined || (stream === 1 && listed.length > 0)) return;
-    if (listed.length === 0 && offsetBytes > 0) return;
     await logged(direct.removeUnlisted({ owner: ownerId, fileId }, stream, listed));
   }
 
