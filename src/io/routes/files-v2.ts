@@ -23,6 +23,7 @@ import {
   findDraft,
   findUpload,
   openDraft,
+  SlotRotation,
   viewDraft,
 } from '../files/upload/draft-access.ts';
 import type { DraftUploads, UploadOutcome } from '../files/upload/v2-stream.ts';
@@ -84,6 +85,7 @@ export function createDraftRoutes(deps: DraftDeps): AnyRoute[] {
 }
 
 function createRoute(deps: DraftDeps): AnyRoute {
+  const rotation = new SlotRotation();
   return defineRoute({
     method: 'POST',
     path: '/auth/v2/file/create_draft',
@@ -114,7 +116,7 @@ function createRoute(deps: DraftDeps): AnyRoute {
       'ChartApiFileError',
     ],
     async handle(context) {
-      const { fileId } = await openDraft(context);
+      const { fileId } = await openDraft(context, rotation);
       return `${fileId}:${deps.codes.encode(fileId)}`;
     },
   });

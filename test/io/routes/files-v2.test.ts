@@ -1,7 +1,7 @@
 /** v2 uploads over HTTP: fields and refusals of create_draft, streams, pieces, digests, and who may do what. */
 import { createHash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { draft } from '../../../src/actors/files/v2/draft.ts';
 import type { FileStorage } from '../../../src/io/files/storage/port.ts';
 import {
@@ -532,12 +532,7 @@ t.test(
   'v2 stream: what a complete upload leaves takes no place of a draft and gives way to one',
   async (t) => {
     const fixture = await startDrafts(t, { settings: { DraftsPerUser: 2 } });
-    const complete = async () => {
-      const fileId = await fixture.create({ fileSize: '20' });
-      t.equal((await fixture.stream(fileId, { body: BYTES })).status, 200);
-      return fileId;
-    };
-    const known = async (fileId: string) => (await fixture.stream(fileId, { method: 'HEAD' })).status === 204;
+    const { complete, known } = uploadsOf(t, fixture);
     const [first, second] = [await complete(), await complete()];
     t.ok((await known(first)) && (await known(second)), 'a new draft takes an empty place first');
     await fixture.create();
@@ -545,6 +540,24 @@ t.test(
     t.notOk((await known(first)) || (await known(second)), 'as many drafts as ever');
   },
 );
+
+t.test('v2 stream: a new draft takes the place of the upload that is complete for longest', async (t) => {
+  const fixture = await startDrafts(t, { settings: { DraftsPerUser: 3 } });
+  const { complete, known } = uploadsOf(t, fixture);
+  const uploads = [await complete(), await complete(), await complete(), await complete(), await complete()];
+  t.same(await Promise.all(uploads.map(known)), [false, false, true, true, true]);
+});
+
+function uploadsOf(t: Test, fixture: DraftFixture) {
+  return {
+    async complete() {
+      const fileId = await fixture.create({ fileSize: '20' });
+      t.equal((await fixture.stream(fileId, { body: BYTES })).status, 200);
+      return fileId;
+    },
+    known: async (fileId: string) => (await fixture.stream(fileId, { method: 'HEAD' })).status === 204,
+  };
+}
 
 t.test('v2 stream: a file in pieces with a digest of the whole is read once more', async (t) => {
   const fixture = await startDrafts(t);

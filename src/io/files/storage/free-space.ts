@@ -9,6 +9,8 @@ import type { FileCalls } from './file-calls.ts';
 
 /** Stays free: the journal may lie on the same disk, and on a full one it refuses what grows. */
 const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
+/** An answer of the disk serves the reservations of this time. A reservation that it would refuse asks the disk again. */
+const SAMPLE_MS = 100;
 
 /** Bytes that the disk of a folder has free for this process. */
 export type FreeSpaceProbe = () => Promise<number>;
@@ -20,42 +22,71 @@ function freeSpaceOf(folder: string): FreeSpaceProbe {
   };
 }
 
+interface Sample {
+  readonly atMs: number;
+  readonly freeBytes: number;
+  /** `#releasedBytes` before the disk was asked: what was released since then may have been written. */
+  readonly releasedBytes: number;
+}
+
 export class FreeSpace {
   readonly #folder: string;
   readonly #faults: StorageFaults;
   readonly #calls: FileCalls;
   readonly #probe: FreeSpaceProbe;
   readonly #held = new Map<string, number>();
+  readonly #elapsedMs: () => number;
   #heldBytes = 0;
+  /** Since the start. */
+  #releasedBytes = 0;
+  #sample: Sample | undefined;
 
   constructor(
     folder: string,
     calls: FileCalls,
     faults: StorageFaults,
     probe: FreeSpaceProbe = freeSpaceOf(folder),
+    elapsedMs: () => number = () => performance.now(),
   ) {
     this.#folder = folder;
     this.#faults = faults;
     this.#calls = calls;
     this.#probe = probe;
+    this.#elapsedMs = elapsedMs;
   }
 
   /** Rejects with `StorageFull`; with `FileStorageFailed` or `TaskTimedOut` when the disk does not answer. */
-  reserve(holder: string, sizeBytes: number): Promise<void> {
-    return this.#withFreeBytes((free) => this.#hold(holder, sizeBytes, free));
+  async reserve(holder: string, sizeBytes: number): Promise<void> {
+    const sample = this.#sample;
+    const isFresh = sample !== undefined && this.#elapsedMs() < sample.atMs + SAMPLE_MS;
+    if (isFresh && this.#fits(holder, sizeBytes, sample)) this.#hold(holder, sizeBytes);
+    else
+      await this.#withSample((asked) => {
+        if (!this.#fits(holder, sizeBytes, asked)) throw new GatewayError('StorageFull');
+        this.#hold(holder, sizeBytes);
+      });
   }
 
-  /** Synchronous, so that two requests cannot both get the last space. */
-  #hold(holder: string, sizeBytes: number, free: number): void {
-    const before = this.#held.get(holder) ?? 0;
-    if (free - FREE_MARGIN_BYTES - (this.#heldBytes - before) < sizeBytes)
-      throw new GatewayError('StorageFull');
+  #fits(holder: string, sizeBytes: number, sample: Sample): boolean {
+    const others = this.#heldBytes - (this.#held.get(holder) ?? 0);
+    return this.#freeNow(sample) - others >= sizeBytes;
+  }
+
+  #freeNow({ freeBytes, releasedBytes }: Sample): number {
+    return freeBytes - FREE_MARGIN_BYTES - (this.#releasedBytes - releasedBytes);
+  }
+
+  /** In the tick of `#fits`, so that two requests cannot both get the last space. */
+  #hold(holder: string, sizeBytes: number): void {
+    this.release(holder);
     this.#held.set(holder, sizeBytes);
-    this.#heldBytes += sizeBytes - before;
+    this.#heldBytes += sizeBytes;
   }
 
   release(holder: string): void {
-    this.#heldBytes -= this.#held.get(holder) ?? 0;
+    const bytes = this.#held.get(holder) ?? 0;
+    this.#heldBytes -= bytes;
+    this.#releasedBytes += bytes;
     this.#held.delete(holder);
   }
 
@@ -71,18 +102,23 @@ export class FreeSpace {
 
   /** Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   freeBytes(): Promise<number> {
-    return this.#withFreeBytes((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));
+    return this.#withSample((sample) => Math.max(0, this.#freeNow(sample) - this.#heldBytes));
   }
 
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  #withFreeBytes<T>(decide: (freeBytes: number) => T): Promise<T> {
+  #withSample<T>(decide: (sample: Sample) => T): Promise<T> {
     const doing = `looking for free space in ${this.#folder}`;
     const calls = this.#calls;
-    return this.#faults.guard(doing, async () =>
-      decide(await calls.answer((late) => calls.run(this.#probe, late))),
-    );
+    return this.#faults.guard(doing, async () => {
+      const [atMs, releasedBytes] = [this.#elapsedMs(), this.#releasedBytes];
+      const freeBytes = await calls.answer((late) => calls.run(this.#probe, late));
+      const sample = { atMs, freeBytes, releasedBytes };
+      // An older answer may come last.
+      if (this.#sample === undefined || this.#sample.atMs < atMs) this.#sample = sample;
+      return decide(sample);
+    });
   }
 }

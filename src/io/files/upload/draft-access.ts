@@ -66,8 +66,32 @@ interface DraftCall {
   readonly settings: SettingsReader;
 }
 
+/** Owners whose last slot is known. One that is forgotten begins again with a search of all slots. */
+const ROTATIONS_MAX = 10_000;
+
+/**
+ * The slot that each owner used last, on this node alone. The next slot in turn remembers the oldest upload, so a new draft
+ * is found without asking every slot.
+ */
+export class SlotRotation {
+  readonly #last = new Map<string, number>();
+
+  /** Index of the next slot in turn; undefined for an owner that is not known. */
+  next(ownerId: string, slots: number): number | undefined {
+    const last = this.#last.get(ownerId);
+    return last === undefined ? undefined : (last + 1) % slots;
+  }
+
+  use(ownerId: string, index: number): void {
+    this.#last.delete(ownerId);
+    this.#last.set(ownerId, index);
+    const [oldest] = this.#last.keys();
+    if (this.#last.size > ROTATIONS_MAX && oldest !== undefined) this.#last.delete(oldest);
+  }
+}
+
 /** Throws `Forbidden`, `InvalidInput`, `TooManyDrafts`, and what the draft refuses: 1309, 1301, 1013, 1312, 1103, 1310. */
-export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
+export async function openDraft(call: DraftCall, rotation: SlotRotation): Promise<OpenedDraft> {
   const ownerId = ownerOf(call.session);
   const command = readCommand(ownerId, mergeFields(call.query, call.body));
   const { actors } = call;
@@ -81,12 +105,17 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
       if (first !== null) return first;
     }
   }
-  for (const forgets of [false, true]) {
-    for (const slot of slots) {
+  const next = rotation.next(ownerId, slots.length);
+  const inTurn = [...slots.keys()].map((index) => (index + (next ?? 0)) % slots.length);
+  for (const forgets of next === undefined ? [false, true] : [true]) {
+    for (const index of inTurn) {
+      const slot = slots[index] ?? '';
       if (!(await actors.query(draft, slot, { type: 'isFree', forgets }))) continue;
       // Null where another request has taken the slot meanwhile.
       const opened = await ask(slot);
-      if (opened !== null) return opened;
+      if (opened === null) continue;
+      rotation.use(ownerId, index);
+      return opened;
     }
   }
   throw new GatewayError('TooManyDrafts');

@@ -19,6 +19,9 @@ import type {
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import type { FileSegment } from '../../../../src/domain/files/segments.ts';
 import { HOUR_MS } from '../../../../src/domain/time.ts';
+import { StorageFaults } from '../../../../src/io/files/storage/faults.ts';
+import { FileCalls } from '../../../../src/io/files/storage/file-calls.ts';
+import { FreeSpace } from '../../../../src/io/files/storage/free-space.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
@@ -653,3 +656,33 @@ t.test('reservations: they add up, a holder replaces its own, no space is Storag
   t.equal(await storage.freeBytes(), 0);
   t.match(storage.counters(), { reservedBytes: 100, full: 2 });
 });
+
+t.test(
+  'reservations: one answer of the disk serves 100 ms, less what was released since, and refuses none',
+  async (t) => {
+    const MiB = 1024 * 1024;
+    let [nowMs, asked] = [0, 0];
+    const probe = async () => {
+      asked += 1;
+      return 64 * MiB + 100;
+    };
+    const calls = new FileCalls();
+    t.teardown(() => calls.close());
+    const space = new FreeSpace('folder', calls, new StorageFaults(() => undefined), probe, () => nowMs);
+    await space.reserve('a', 40);
+    nowMs = 99;
+    await space.reserve('b', 40);
+    t.equal(asked, 1, 'two reservations within the time');
+    space.release('a');
+    await space.reserve('c', 20);
+    t.equal(asked, 1, 'what is left besides the released bytes');
+    await space.reserve('d', 40);
+    t.equal(asked, 2, 'the released bytes are free by a new answer alone');
+    await rejectsWith(t, space.reserve('e', 1), 'StorageFull');
+    t.equal(asked, 3, 'no refusal by an old answer');
+    nowMs = 199;
+    space.release('d');
+    await space.reserve('f', 1);
+    t.equal(asked, 4, 'an answer that is 100 ms old');
+  },
+);
