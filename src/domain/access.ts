@@ -1,6 +1,6 @@
 /**
- * Who may see and call which tool, and see and read which resource (spec 2.5, 5.1, 5.2). Pure:
- * the catalogue asks it once per row and class when it is loaded, so that listing and calling cannot disagree.
+ * Access rules: which caller sees and calls a tool, and which sees and reads a resource (spec 2.5, 5.1, 5.2). Pure: the
+ * catalogue asks it once per row and class when it is loaded, so that listing and calling cannot disagree.
  */
 import { isProvenLogin, type LoginType, type SessionContext } from './sessions.ts';
 
@@ -8,13 +8,13 @@ import { isProvenLogin, type LoginType, type SessionContext } from './sessions.t
 export type CapabilityFamily = 'chat' | 'wallet';
 export const CAPABILITY_FAMILIES: readonly CapabilityFamily[] = ['chat', 'wallet'];
 
-/** Who calls. `anonymous`: neither a session nor a capability code. */
+/** The caller of a request. `anonymous`: neither a session nor a capability code. */
 export type Caller =
   | { readonly kind: 'session'; readonly session: SessionContext }
   | { readonly kind: 'capability'; readonly family: CapabilityFamily }
   | { readonly kind: 'anonymous' };
 
-/** How a session logged in: its login type, apart from that of a signed `McpApp` login and of a consent to read. */
+/** The login type of a session; a login that proved its key is apart, and so is the consent to read. */
 type LoginClass = LoginType | 'McpBasic:proven' | 'McpApp:proven';
 /** All that visibility depends on. */
 export type CallerClass = 'anonymous' | LoginClass | `Capability:${CapabilityFamily}`;
@@ -37,13 +37,13 @@ export interface ToolAccess {
   /** Set: the row belongs to capability mode. */
   readonly capabilityModule?: CapabilityFamily;
   /**
-   * What asks for a login that proved its key: `personal` unless the policy opens personal reads without proof, `always`
-   * under every policy. Of built-in rows alone: a configured row says in `restricted` whom it refuses.
+   * The row asks for a login that proved its key: `personal` unless the policy opens personal reads without proof,
+   * `always` under every policy. Built-in rows alone have it: a configured row says in `restricted` whom it refuses.
    */
   readonly proof?: 'personal' | 'always';
 }
 
-/** What the configuration says of all rows together. */
+/** Access rules of the configuration that hold for all rows. */
 export interface AccessPolicy {
   /** `McpBasicPersonalReads`: sessions without proof of the key read balances, history, addresses. */
   readonly personalReads: boolean;
@@ -79,12 +79,12 @@ export function listsTool(access: ToolAccess, caller: CallerClass, policy: Acces
   return caller === 'anonymous' || mayCallTool(access, caller, policy);
 }
 
-/** What is listed is the same. */
+/** The same rule decides about the list of resources. */
 export function mayReadResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
   const open = access.sessionScope === false && access.capabilityModule === undefined;
   if (caller === 'anonymous') return open;
   if (isCapability(caller)) return opensWithCode(access, caller);
-  // What anyone may read, an app may read too; a login type that is named in `restricted` stays out.
+  // An app may read what anyone may read; a login type that is named in `restricted` stays out.
   if (open) return !denies(access, caller);
   const inSessions = access.sessionScope ?? access.capabilityModule === undefined;
   return inSessions && opensWithLogin(access, caller, policy);
@@ -118,7 +118,7 @@ function loginTypeOf(caller: LoginClass): LoginType {
   return caller === 'McpBasic:proven' ? 'McpBasic' : caller;
 }
 
-/** What would open it, for a session that could have it by signing its login. */
+/** The class of caller that may call the tool, for a session that could have it by signing its login. */
 export function provenAlone(caller: CallerClass, allowed: ReadonlySet<CallerClass>): string {
   const proven = caller === 'McpBasic' ? 'McpVerified' : caller === 'McpApp' ? 'McpApp:proven' : caller;
   return allowed.has(proven) ? ' without proof of the key, log in with X-Timestamp and X-Signature' : '';

@@ -28,7 +28,7 @@ export const APP_URL_LENGTH_MAX = 1_024;
 /** The former API key stays valid for so long after a rotation, unless the owner ends that. */
 export const KEY_OVERLAP_MS = 24 * 60 * 60 * 1_000;
 
-/** What the owner changes; an absent field does not change. */
+/** Changes by the owner; an absent field does not change. */
 export interface AppPatch {
   readonly name?: string;
   readonly url?: string;
@@ -38,7 +38,7 @@ export interface AppPatch {
   readonly netTypes?: readonly number[];
   /** Events of one delivery at most; 1: never several. */
   readonly maxBatch?: number;
-  /** Of a host that connects with OAuth. Another list takes the approval back. */
+  /** Redirect URIs of a host that connects with OAuth. Another list takes the approval back. */
   readonly redirectUris?: readonly string[];
 }
 
@@ -62,12 +62,15 @@ export function validKeys(keys: readonly AppKey[], nowMs: number): AppKey[] {
   return keys.filter(({ expiresMs }) => expiresMs === null || nowMs < expiresMs);
 }
 
-/** Of valid keys, the newest first, the one that deliveries carry: during a rotation the former one (decision 0125). */
+/**
+ * Returns the newest valid key that deliveries carry: during a rotation the former one (decision 0125). `keys`: the
+ * newest first.
+ */
 export function sentKeyOf<Key extends Pick<AppKey, 'signsOnly'>>(keys: readonly Key[]): Key | undefined {
   return keys.findLast(({ signsOnly }) => signsOnly !== true);
 }
 
-/** What an application shows of itself. */
+/** An application as it is shown to the client that logs in. */
 export interface AppView {
   readonly id: string;
   readonly ownerId: string;

@@ -29,7 +29,7 @@ export function shownRing(ring: StoredRing): AuditRing | null {
 }
 
 export const AUDIT_EVENTS = {
-  // What the staff did.
+  // Actions of the staff.
   settingChanged: 'admin',
   roleChanged: 'admin',
   admin_recovery: 'admin',
@@ -48,7 +48,7 @@ export const AUDIT_EVENTS = {
   actorReset: 'admin',
   actorSkipped: 'admin',
   deadLetterRemoved: 'admin',
-  // What owners changed: keys, applications, access.
+  // Changes by owners: keys, applications, access.
   key_added: 'accounts',
   key_updated: 'accounts',
   key_removed: 'accounts',
@@ -81,14 +81,14 @@ export const AUDIT_EVENTS = {
   sessions_closed: 'logins',
   host_refused: 'logins',
   token_reused: 'logins',
-  // What a caller can cause without any proof.
+  // Records that a caller can cause without any proof.
   login_refused: 'unproven',
   sign_up_refused: 'unproven',
   key_change_refused: 'unproven',
   code_requested: 'unproven',
   code_undelivered: 'unproven',
   refusals_left_out: 'unproven',
-  // What callers and modules do all day.
+  // Frequent calls of callers and modules.
   'mcp.tool': 'calls',
   'mcp.prompt': 'calls',
   'mcp.resource': 'calls',

@@ -21,19 +21,19 @@ const CONTEXT = 'challenge 1';
 /** Values of `random` that `issue` takes: whole numbers below this. */
 export const CHALLENGE_RANDOM_RANGE = RANDOM_RANGE;
 
-/** What a challenge is bound to. The session that asked for it and its user; both null without one. */
+/** The use that a challenge is bound to, with the session that asked for it and its user; both null without one. */
 export interface ChallengeBinding {
   readonly kind: ChallengeKind;
   readonly userId: string | null;
   readonly sessionId: string | null;
-  /** What is asked, as a hash, where the kind does not say it. */
+  /** Hash of the request that is confirmed, where the kind does not say it. */
   readonly subject?: string;
 }
 
 export interface Challenge extends ChallengeBinding {
   /** Below 2^53: a JSON number. */
   readonly id: number;
-  /** What is signed: 32 bytes, base64url. */
+  /** Bytes to be signed: 32 bytes, base64url. */
   readonly challenge: string;
   /** Unguessable handle that goes with the id, base64url of 32 bytes. */
   readonly code: string;

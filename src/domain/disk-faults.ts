@@ -1,4 +1,6 @@
-/** What the system says when a disk refuses: which codes mean that there is no room, and which that the machine fails. */
+/**
+ * Error codes of the system for a disk that refuses: some mean that there is no room, others that the machine fails.
+ */
 
 /** No room, quota used up, file too large for the file system. */
 const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);

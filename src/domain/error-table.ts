@@ -2,7 +2,7 @@
  * The error table: every failure that a caller may see, by its name in the code. Numbers and messages are those of
  * spec 7.2 to 7.4; the others are Gatehouse's own.
  */
-/** What a section of the specification says of an error. Text alone: 7.1; without 7.1 that table names the others. */
+/** Condition of an error by section of the specification. Text alone: 7.1; without 7.1 that table names the others. */
 type Condition =
   | string
   | { readonly '7.1'?: string; readonly '7.2'?: string; readonly '7.3'?: string; readonly '7.4'?: string };
@@ -371,7 +371,7 @@ export const ERRORS = {
     { '7.3': 'The tool failed, or the module of the capability is not available' },
     { rpc: -32000 },
   ),
-  /** Of clients that declared `elicitation.url` in a handshake (MCP 2025-11-25). */
+  /** Answers clients that declared `elicitation.url` in a handshake (MCP 2025-11-25). */
   UrlElicitationRequired: error(-32042, 200, 'Login required', '1035, as an address', { rpc: -32042 }),
   /** Codes of MCP 2026-07-28, which only its requests get. `InvalidRequestMeta` has the number of `InvalidParams`. */
   HeaderMismatch: error(

@@ -22,10 +22,12 @@ export function rpcCode(name: ErrorName): number {
 export class GatewayError extends Error {
   readonly row: ErrorName;
   readonly detail: string | undefined;
-  /** Of the refusal, else of its row: whole seconds, at least one. */
+  /** Time of the refusal, else of its row: whole seconds, at least one. */
   readonly retryAfterSeconds: number | undefined;
 
-  /** Of a limit: the scope that `X-RateLimit` names. Without it that is the user of the request, else its address. */
+  /**
+   * The scope of the limit, which `X-RateLimit` names. Without it that is the user of the request, else its address.
+   */
   readonly scope: ScopeCode | undefined;
 
   constructor(row: ErrorName, detail?: string, retryAfterSeconds?: number, scope?: ScopeCode) {

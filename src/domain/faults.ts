@@ -9,7 +9,7 @@ export interface Fault {
   readonly message: string;
 }
 
-/** What the validator says of one keyword that failed. `schemaPath` is a JSON pointer behind `#`. */
+/** The validator's report of one keyword that failed. `schemaPath` is a JSON pointer behind `#`. */
 interface ValidationError {
   readonly keyword: string;
   readonly schemaPath: string;
@@ -25,9 +25,9 @@ const ALLOWED_SHOWN_MAX = 20;
 /** Characters of an example that a message shows. */
 const EXAMPLE_SHOWN_MAX = 64;
 
-/** Of a schema with a pattern: what its texts are, behind "must be". A symbol, so that it is printed nowhere. */
+/** Key for the words behind "must be" of a schema with a pattern. A symbol, so that it is printed nowhere. */
 const FORM = Symbol('form');
-/** What the formats of this program stand for, behind "must be". */
+/** Words behind "must be" for the formats of this program. */
 const FORMATS: ReadonlyMap<unknown, string> = new Map([['int64', 'an id of up to 19 digits']]);
 
 /** Part of a schema: `form` is what a text of its pattern is, for example `an id of up to 19 digits`. */
@@ -46,8 +46,8 @@ export function faultsInWords(errors: readonly ValidationError[], schema: object
 }
 
 /**
- * Of a union's errors those of the branch that the value's type chose, otherwise one that names the types. Inner unions
- * come before the outer ones, as the validator reports them.
+ * Keeps of a union's errors those of the branch that the value's type chose, otherwise one that names the types. Inner
+ * unions come before the outer ones, as the validator reports them.
  */
 function withOneFaultOfAUnion(errors: readonly ValidationError[]): readonly ValidationError[] {
   let left = errors;

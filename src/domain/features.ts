@@ -8,7 +8,7 @@ import type { ErrorName } from './errors.ts';
 export const FEATURES = ['files', 'events', 'streams', 'webhooks'] as const;
 export type Feature = (typeof FEATURES)[number];
 
-/** What routes of a feature answer that is missing. */
+/** The error that routes answer whose feature is missing. */
 export const MISSING_FEATURE: Readonly<Record<Feature, ErrorName>> = {
   files: 'FolderNotShared',
   events: 'NotWithCluster',
@@ -17,7 +17,7 @@ export const MISSING_FEATURE: Readonly<Record<Feature, ErrorName>> = {
 };
 
 export interface OfferedFeatures {
-  /** What the pages show. */
+  /** Features that the pages show. */
   readonly offered: readonly Feature[];
   readonly missing: ReadonlySet<Feature>;
 }

@@ -7,7 +7,7 @@ import type Type from 'typebox';
 /** Made by `optional`: not among an object's required properties. */
 const OMISSIBLE = new WeakSet<object>();
 
-/** Of a schema that `named` gave a name. A symbol, so that it is printed nowhere. */
+/** Key of the name that `named` gave a schema. A symbol, so that it is printed nowhere. */
 const NAME = Symbol('name');
 
 /** The same schema under a name: descriptions of the API list it once and refer to it. */

@@ -76,7 +76,7 @@ const NOTHING = '[^\\x{0}-\\x{10ffff}]';
 interface Token {
   /** Sticky. */
   readonly form: RegExp;
-  /** Where it has this meaning; undefined: in a class and outside. */
+  /** The context in which it has this meaning; undefined: in a class and outside. */
   readonly where?: 'class' | 'outside';
   readonly write?: (...found: string[]) => string;
   readonly lacking?: string;

@@ -1,6 +1,7 @@
 /**
- * What a key holder signs. Browser logins sign a text that names its purpose, the domain and the challenge; MCP
- * logins sign eight bytes (spec 5.1). The two can never be mistaken for each other, and the domain line stops relaying.
+ * Texts and bytes that a key holder signs. Browser logins sign a text that names its purpose, the domain and the
+ * challenge; MCP logins sign eight bytes (spec 5.1). The two can never be mistaken for each other, and the domain line
+ * stops relaying.
  */
 import { SECOND_MS } from './time.ts';
 

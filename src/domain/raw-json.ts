@@ -20,7 +20,7 @@ const COLON = 0x3a;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
-/** What stands behind a backslash, and its meaning (RFC 8259 7). */
+/** Characters behind a backslash, with their meanings (RFC 8259 7). */
 const ESCAPED: Readonly<Record<string, number>> = {
   '"': 0x22,
   '\\': 0x5c,

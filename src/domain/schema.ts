@@ -63,7 +63,7 @@ type TextOptions = {
   | { pattern?: never; form?: never }
   | {
       pattern: string;
-      /** What a text of this pattern is, behind "must be": faults say this, never the pattern. */
+      /** Words for a text of this pattern, behind "must be": faults say this, never the pattern. */
       form: string;
     }
 );
@@ -86,7 +86,10 @@ export function idText(description?: string, example = ID_EXAMPLE): Type.TString
   return string({ examples: [example], ...(description === undefined ? {} : { description }) });
 }
 
-/** Of a character class with the flag `u`: C0, DEL, C1, and the separators that end lines in logs of other programs. */
+/**
+ * Content of a character class with the flag `u`: C0, DEL, C1, and the separators that end lines in logs of other
+ * programs.
+ */
 export const CONTROL_CHARACTERS = '\\p{Cc}\\u2028\\u2029';
 /** Marks, embeddings, overrides and isolates: they show `exe.gpj` as `jpg.exe` (Unicode TR 36, 2.6). */
 export const BIDIRECTIONAL_CHARACTERS = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';

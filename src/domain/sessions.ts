@@ -10,7 +10,7 @@ export const LOGIN_TYPES: readonly LoginType[] = ['McpBasic', 'McpVerified', 'Mc
 /** `contactSync`: a token of a device that syncs contacts, which lives until its owner, its key or a block ends it. */
 export type SessionKind = 'browser' | 'mcp' | 'contactSync';
 
-/** What a live session entitles to. Built by the user actor, read by the pipeline, the tools and the proxy. */
+/** The rights of a live session. Built by the user actor, read by the pipeline, the tools and the proxy. */
 export interface SessionContext {
   /** Public id of the session (a tick), never the token. */
   readonly id: string;
@@ -30,9 +30,9 @@ export interface SessionContext {
   readonly proven: boolean;
   readonly createdMs: number;
   readonly expiresMs: number;
-  /** Of an `McpApp` login: the application's entry that it came in by (actors/apps/app-access-index.ts). */
+  /** The application's entry that opened an `McpApp` login (actors/apps/app-access-index.ts). */
   readonly entry?: { readonly openedTick: string; readonly keyTick: string };
-  /** Of a session that a connected host got by the consent of the account. */
+  /** The consent of the account by which a connected host got the session. */
   readonly grant?: SessionGrant;
   /** In the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
   readonly role?: Role;

@@ -9,7 +9,7 @@ export interface Site {
   readonly production: boolean;
   /** An origin. */
   readonly baseUrl: string;
-  /** Of the authorization server at /connect (RFC 8414 2). */
+  /** Issuer of the authorization server at /connect (RFC 8414 2). */
   readonly issuer: string;
   /** Lower-case host names without port that a request may name in `Host`. */
   readonly hosts: ReadonlySet<string>;

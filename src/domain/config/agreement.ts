@@ -1,4 +1,7 @@
-/** What the configurations of all nodes of a cluster should say alike: a difference is shown, and nothing is refused. */
+/**
+ * The part of the configuration that all nodes of a cluster should have alike: a difference is shown, and nothing is
+ * refused.
+ */
 import { hash } from 'node:crypto';
 import { sortedJson } from '../raw-json.ts';
 import type { Configuration } from './configuration.ts';
@@ -46,7 +49,7 @@ function withoutHeaders(servers: Configuration['mcpServers']): object {
     Object.entries(servers).map(([name, { command, environment, title, login, ...server }]) => {
       const headers = Object.keys(server.headers).sort();
       const own = login === null ? {} : { title, login: { ...login, client: login.client?.id ?? null } };
-      // Of a server by address without logins, as of versions that had no others.
+      // A server by address without logins keeps the form of versions that had no other servers.
       return [name, command === undefined ? { ...server, headers, ...own } : { ...server, isCommand: true }];
     }),
   );

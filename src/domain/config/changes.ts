@@ -1,8 +1,8 @@
-/** Which keys of two configurations differ, by the names that the file has for them. */
+/** Compares two configurations: the keys that differ, by the names that the file has for them. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from './configuration.ts';
 
-/** What a reload takes without a restart (`io/mcp/catalog.ts`), by its names in the file. */
+/** Keys that a reload takes without a restart (`io/mcp/catalog.ts`), by their names in the file. */
 const RELOADED = {
   mcpTools: ['McpTools', 'Config.McpTools'],
   mcpResources: ['McpResources', 'Config.McpResources'],
@@ -54,7 +54,7 @@ const WITHOUT_UNIT: Readonly<Record<string, string>> = {
   'Fido2.timestampDriftToleranceMs': 'Fido2.timestampDriftTolerance',
 };
 
-/** What a reload takes of a key of the file; undefined: nothing. */
+/** Says which part of a key of the file a reload takes; undefined: nothing. */
 export function reloadOf(key: string): 'value' | 'content' | undefined {
   if (RELOADED_FILES.includes(key)) return 'content';
   const isReloaded = Object.values(RELOADED).some((names: readonly string[]) => names.includes(key));

@@ -34,7 +34,7 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'web',
 ]);
 
-/** What a key is when nothing names it; keys that are not here have no default, or one that the text explains. */
+/** Values of keys that nothing names; a key that is not here has no default, or one that the text explains. */
 export const DEFAULTS = {
   Project: 'demo',
   Production: false,
@@ -73,7 +73,7 @@ export const DEFAULTS = {
 export const ASKED_METHODS = ['OPTIONS', 'PROPFIND', 'PROPPATCH', 'REPORT', 'MKCOL', 'COPY', 'MOVE'] as const;
 export type AskedMethod = (typeof ASKED_METHODS)[number];
 
-/** Of a module with `contactSync`: CardDAV works with no fewer (RFC 6352). */
+/** Methods that a module with `contactSync` must allow: CardDAV works with no fewer (RFC 6352). */
 export const CONTACT_SYNC_METHODS: readonly AskedMethod[] = ['OPTIONS', 'PROPFIND', 'REPORT'];
 
 export interface ModuleConfiguration {

@@ -24,7 +24,7 @@ import { closed, logSchema, telemetrySchema, url } from './observability.ts';
 const upTo = (maximum: number, description: string) => integer({ minimum: 0, maximum, description });
 const port = (description: string) => upTo(65_535, description);
 const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
-/** Of a page, or of a native app as its system names it in `clientDataJSON`. */
+/** Origin of a page, or of a native app as its system names it in `clientDataJSON`. */
 const passkeyOrigin = text({
   pattern:
     '^(?:https?://[^\\s/][^\\s]*|android:apk-key-hash:[A-Za-z0-9_-]{43}|ios:bundle-id:[A-Za-z0-9.-]+)$',

@@ -1,4 +1,4 @@
-/** What the schema of the configuration file says of keys by their path. */
+/** Reads the schema of the configuration file by the path of a key. */
 import { configurationSchema } from './file.ts';
 
 interface Node {

@@ -134,7 +134,7 @@ interface McpServerToolAccess {
   readonly rateLimit?: { readonly rps: number };
 }
 
-/** How people get credentials of a server. */
+/** OAuth settings by which people get credentials of a server. */
 export interface McpServerLogin {
   readonly url: string;
   readonly client: { readonly id: string; readonly secret?: string } | null;

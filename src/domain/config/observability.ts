@@ -1,4 +1,4 @@
-/** What the configuration says of log lines, and of traces, metrics and lines for a collector. */
+/** Configuration of log lines, and of traces, metrics and lines for a collector. */
 import { boolean, integer, number, object, oneOf, optional, record, text } from '../schema.ts';
 
 export const closed = { additionalProperties: false };

@@ -35,7 +35,7 @@ export interface OwnEvent {
   readonly data: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** What readers see of the log. All reads are synchronous and show only what is on disk. */
+/** The event log as readers see it. All reads are synchronous and show only what is on disk. */
 export interface EventLog {
   /** Changes only when the log is created anew or restored. */
   readonly epoch: string;

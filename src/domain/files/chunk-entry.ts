@@ -8,7 +8,7 @@ export const ENTRY_BYTES = 8;
 /** One entry that is to be written. */
 export interface ChunkEntry {
   readonly chunkNumber: number;
-  /** Of the entry in the part, in bytes. */
+  /** Position of the entry in the part, in bytes. */
   readonly position: number;
 }
 

@@ -8,7 +8,7 @@ import { chunkCount } from './files.ts';
 /** The table begins at a page of its own, so that writing an entry never reads a page of the file. */
 const PAGE_BYTES = 4096;
 
-/** Where the table of a file of `sizeBytes` begins in its part. */
+/** Returns the position in the part at which the table of a file of `sizeBytes` begins. */
 export function chunkTableOffsetBytes(sizeBytes: number): number {
   return Math.ceil(sizeBytes / PAGE_BYTES) * PAGE_BYTES;
 }

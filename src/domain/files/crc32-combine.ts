@@ -16,8 +16,8 @@ export function combineCrc32(crcOfA: number, crcOfB: number, lengthOfBBytes: num
 }
 
 /**
- * What a piece adds to the CRC-32 of its file, given how many bytes follow it there: the CRC-32 of the file is the xor of
- * the terms of all pieces, in any order. Unsigned.
+ * Returns the term of a piece in the CRC-32 of its file, given how many bytes follow it there. The file's CRC-32 is the
+ * xor of the terms of all pieces, in any order. Unsigned.
  */
 export function shiftCrc32(crc: number, bytesAfter: number): number {
   return multiply(powerOfX(bytesAfter), crc);

@@ -1,6 +1,6 @@
 /**
- * What a file is to the gateway: sizes and counts of the transport, chunk arithmetic of v1, checksums as they are
- * declared, and the rule for file names (spec 2.7, 4.6, 8.3; design of the file transport, "File names").
+ * Rules for files: sizes and counts of the transport, chunk arithmetic of v1, checksums as they are declared, and the
+ * rule for file names (spec 2.7, 4.6, 8.3; design of the file transport, "File names").
  */
 import type { ErrorName } from '../errors.ts';
 import { BIDIRECTIONAL_CHARACTERS, CONTROL_CHARACTERS, INVISIBLE_CHARACTERS } from '../schema.ts';
@@ -13,11 +13,13 @@ export const CHUNK_BYTES = 256 * 1024;
 export const UPLOAD_SESSIONS_MAX = 60;
 /** No setting lifts it. Source: spec 8.3. */
 export const FILE_HARD_CAP_BYTES = 100 * 1024 * 1024;
-/** Of the UTF-8 form: the longest name that common file systems take. */
+/** Bytes of a name in UTF-8: the longest that common file systems take. */
 const FILE_NAME_BYTES_MAX = 255;
 const CRC32_VALUES = 2 ** 32;
 
-/** Where the bytes of a file lie. Owner and id are decimal int64, as `parseId` gives them. */
+/**
+ * Owner and id of a file, which name the place of its bytes. Owner and id are decimal int64, as `parseId` gives them.
+ */
 export interface FileKey {
   readonly owner: string;
   readonly fileId: string;
@@ -25,7 +27,7 @@ export interface FileKey {
   readonly segment?: number;
 }
 
-/** What a chunk of a file should be. */
+/** The expected size and CRC-32 of a chunk. */
 export interface ChunkBytes {
   readonly sizeBytes: number;
   readonly crc32: number;
@@ -43,8 +45,8 @@ const COMPLETION_REFUSALS: ReadonlySet<ErrorName> = new Set([
 ]);
 
 /**
- * What the caller of an upload is answered when its end has failed: 1103 without the right to post, 1013 or 1312 when the
- * bytes did not reach the disk, 1310 for everything else (docs/files.md).
+ * Returns the error for the caller of an upload whose end has failed: 1103 without the right to post, 1013 or 1312 when
+ * the bytes did not reach the disk, 1310 for everything else (docs/files.md).
  */
 export function completionRefusal(error: ErrorName): ErrorName {
   return COMPLETION_REFUSALS.has(error) ? error : 'ChartApiFileError';
@@ -86,7 +88,7 @@ export function chunkCount(sizeBytes: number): number {
   return Math.ceil(sizeBytes / CHUNK_BYTES);
 }
 
-/** Where a chunk begins in its file. */
+/** Returns the position in the file at which a chunk begins. */
 export function chunkOffsetBytes(chunkNumber: number): number {
   return chunkNumber * CHUNK_BYTES;
 }
@@ -114,7 +116,7 @@ const BIDIRECTIONAL = new RegExp(`[${BIDIRECTIONAL_CHARACTERS}]`, 'u');
 const INVISIBLE = new RegExp(`[${INVISIBLE_CHARACTERS}]`, 'gu');
 
 /**
- * Why a name is refused with 1309, in words for the caller; undefined when it is fine. `blockedExtensions` is the
+ * Says in words for the caller why a name is refused with 1309; undefined when it is fine. `blockedExtensions` is the
  * setting FileBlockedExtensions: separated by semicolons, the dot optional, case ignored.
  */
 export function fileNameFault(name: string, blockedExtensions: string): string | undefined {

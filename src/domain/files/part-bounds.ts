@@ -1,4 +1,4 @@
-/** What a part may have: the bytes of its file, and behind them a table that is not published (decision 0145). */
+/** Bounds of a part: the bytes of its file, and behind them a table that is not published (decision 0145). */
 
 export interface PartBounds {
   readonly sizeBytes: number;
@@ -10,7 +10,7 @@ interface PartStats {
   readonly size: number;
 }
 
-/** Why a part cannot become the file; undefined when it can, once what is behind `sizeBytes` is cut off. */
+/** Says why a part cannot become the file; undefined when it can, once the bytes behind `sizeBytes` are cut off. */
 export function partFault(stats: PartStats, { sizeBytes, partBytesMax }: PartBounds): string | undefined {
   if (!stats.isFile()) return 'the part is no file';
   if (stats.size >= sizeBytes && stats.size <= partBytesMax) return undefined;

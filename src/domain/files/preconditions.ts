@@ -1,5 +1,5 @@
 /**
- * What a download answers to conditions and ranges (RFC 9110 13 and 14), in the order of RFC 9110 13.2.2. Pure: fields of
+ * Answers of a download to conditions and ranges (RFC 9110 13 and 14), in the order of RFC 9110 13.2.2. Pure: fields of
  * the request and facts of the file in, status and ranges out. Reads any text in linear time, and throws at none.
  */
 

@@ -1,6 +1,6 @@
 /** Digests of a whole file for its downloads, and the choice of the client among them (RFC 9530 3 and 4). */
 
-/** Of all bytes. */
+/** Digests of all bytes of a file. */
 interface FileDigests {
   /** Unsigned. */
   readonly crc32: number;

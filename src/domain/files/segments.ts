@@ -5,7 +5,7 @@
 import { combineCrc32 } from './crc32-combine.ts';
 import type { FileKey } from './files.ts';
 
-/** Of the pieces that a bucket gets of a file while it arrives, all but the last: some storages join no others. */
+/** Bytes of each piece, but the last, that a bucket gets of a file while it arrives: some storages join no others. */
 export const PIECE_BYTES = 8 * 1024 * 1024;
 
 /** A file's bytes from the end of the segment before up to its own end. */
@@ -17,9 +17,9 @@ export interface FileSegment {
   readonly crc32: number;
   /** Its last stream has not said that it writes no more: bytes may still arrive in its part, and count for nothing. */
   readonly isOpen?: true;
-  /** Of a bucket: the last object of its stream, shorter than a piece. */
+  /** Set in a bucket: the object is the last one of its stream, shorter than a piece. */
   readonly isTail?: true;
-  /** Of a bucket: its object has bytes behind the end, which count for nothing. */
+  /** Set in a bucket: its object has bytes behind the end, which count for nothing. */
   readonly isCut?: true;
 }
 
@@ -73,7 +73,10 @@ export function segmentsUpTo(
   });
 }
 
-/** What a new stream writes from `endBytes` on: the last segment, if nothing else may write there, or one of this number. */
+/**
+ * Adds the segment into which a new stream writes from `endBytes` on: the last one, if nothing else may write there, or
+ * one of this number.
+ */
 export function segmentsWithStream(
   segments: readonly FileSegment[],
   place: { readonly endBytes: number; readonly crc32: number; readonly number: number },
@@ -100,7 +103,7 @@ export function piecesUpTo(
     );
 }
 
-/** Where the piece begins that holds the byte at this position. */
+/** Returns the beginning of the piece that holds the byte at this position. */
 export function pieceBeginBytes(position: number): number {
   return position - (position % PIECE_BYTES);
 }

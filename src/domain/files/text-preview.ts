@@ -1,13 +1,13 @@
 /** Preview of a text file: its beginning. Text is UTF-8 without control characters. */
 
-/** Of the file, from its beginning. */
+/** Bytes that are read of the file, from its beginning. */
 export const PREVIEW_READ_BYTES = 32 * 1024;
 /** As JSON: modules accept bodies of 64 KiB, and half of a text may be escaped characters. */
 const JSON_BYTES_MAX = 48 * 1024;
 /** All control characters but tab, line feed, form feed and carriage return. One class is four times faster than a look-ahead. */
 const BINARY = /[^\t\n\f\r\P{Cc}]/u;
 
-/** Of at most `PREVIEW_READ_BYTES` bytes; undefined where they are no text. */
+/** Returns the text of at most `PREVIEW_READ_BYTES` bytes; undefined where they are no text. */
 export function previewOf(bytes: Uint8Array): string | undefined {
   const text = decode(bytes);
   return text === undefined || text === '' || BINARY.test(text) ? undefined : cut(text);

@@ -14,7 +14,7 @@ export interface Digests {
 }
 
 export interface UploadPlan {
-  /** Where the body begins in the file. */
+  /** Position in the file at which the body begins. */
   readonly offsetBytes: number;
   /** The offset has to be the end of what is kept (`Upload-Offset`). */
   readonly appends: boolean;
@@ -28,7 +28,7 @@ export interface UploadPlan {
   readonly completes: 'always' | 'atSize' | 'never';
   /** The answer speaks of resumable uploads. */
   readonly resumable: boolean;
-  /** Of the body and of the whole file. */
+  /** Digests of the body, and those of the whole file. */
   readonly contentDigests: Digests;
   readonly fileDigests: Digests;
 }
@@ -63,8 +63,8 @@ export const UPLOAD_FIELDS = [
 ] as const;
 
 /**
- * Why a body is not the plain bytes of a file, naming the header; undefined when it is. A form would be stored with its
- * boundaries. Any other content type describes the file itself.
+ * Says why a body is not the plain bytes of a file, naming the header; undefined when it is. A form would be stored
+ * with its boundaries. Any other content type describes the file itself.
  */
 export function bodyFormFault(field: FieldReader, repeated: ReadonlySet<string>): string | undefined {
   if (repeated.has('content-type')) return 'content-type: sent twice';

@@ -12,7 +12,7 @@ import type { SettingName, SettingsReader } from '../settings/settings.ts';
  */
 export type Amount = number | SettingName | { readonly part: number } | { readonly percent: SettingName };
 
-/** Whose share of a bound is used up; `maximum`: the bound itself is. */
+/** The holder whose share of a bound is used up; `maximum`: the bound itself is. */
 export type ShareKind = 'session' | 'user' | 'network';
 export type RefusedBy = ShareKind | 'maximum';
 
@@ -21,7 +21,7 @@ export interface Bound {
   readonly maximum: Exclude<Amount, object>;
   readonly session?: Amount;
   readonly user?: Amount;
-  /** Of one IPv4 address or IPv6 /64; a /56 has 4 of them and a /48 has 16, within `WIDE_NETWORK_PART`. */
+  /** Share of one IPv4 address or IPv6 /64; a /56 has 4 of them and a /48 has 16, within `WIDE_NETWORK_PART`. */
   readonly network: Amount;
   /** Error when the maximum is reached. A share that is used up is `AccessRateLimit`, or `shareError`. */
   readonly error: ErrorName;
@@ -194,7 +194,7 @@ function partOf(
   return percent === 0 ? 1 : percent / 100;
 }
 
-/** What a network of so many shares may hold. */
+/** Returns the most that a network of so many shares may hold. */
 export function networkLimit(
   { maximum, network }: Pick<BoundLimits, 'maximum' | 'network'>,
   shares: number,

@@ -7,7 +7,7 @@ const ACCOUNTS_KEPT = 10_000;
 /** Account books that an account has room for at once; more are rare: one for each module and bound. */
 const BOOKS_USUAL = 16;
 
-/** What one session, user or network holds, of every bound. */
+/** The amounts of every bound that one session, user or network holds. */
 export interface ShareHolder {
   readonly kind: ShareKind;
   readonly name: string;

@@ -27,7 +27,7 @@ export function networkOf(address: string): string {
   return networksOf(address)[0]?.name ?? address;
 }
 
-/** Of this machine alone. */
+/** Addresses of this machine alone. */
 export const LOOPBACK_RANGES: readonly string[] = ['127.0.0.0/8', '::1/128'];
 
 /** Is it an address or name of this machine alone? */

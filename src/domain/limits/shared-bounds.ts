@@ -46,7 +46,7 @@ export class SharedBounds {
     return book;
   }
 
-  /** What is held of a bound whose account is kept elsewhere. */
+  /** Reads the held amount of a bound whose account is kept elsewhere. */
   observe(name: BoundName, held: () => number): void {
     this.#observed.set(name, held);
   }

@@ -1,6 +1,6 @@
 /**
- * Who holds how much of a bound (bounds.ts): `take` grants a lease, or names the exhausted share. In memory, without
- * a clock. A caller is looked up once a request; after that a lease is additions to its accounts.
+ * Accounts of a bound by holder (bounds.ts): `take` grants a lease, or names the exhausted share. In memory, without a
+ * clock. A caller is looked up once a request; after that a lease is additions to its accounts.
  */
 
 import { GatewayError } from '../errors.ts';
@@ -71,7 +71,7 @@ export class SharedBound {
   readonly #index: number;
   readonly #settings: SettingsReader;
   readonly #maximum: number | undefined;
-  /** As they are at this revision of the settings. */
+  /** The limits at this revision of the settings. */
   #limits: BoundLimits;
   #revision: number;
   #held = 0;
@@ -104,7 +104,7 @@ export class SharedBound {
     return new Lease(this, holder, amount);
   }
 
-  /** As `take`. Throws the row of the error table that the bound names. */
+  /** Takes a lease like `take`. Throws the row of the error table that the bound names. */
   require(holder: Holder, amount = 1): Lease {
     const lease = this.take(holder, amount);
     if (lease instanceof Lease) return lease;
@@ -190,7 +190,7 @@ export class SharedBound {
     return account !== undefined && share !== undefined && this.heldBy(account) + amount > share;
   }
 
-  /** What the caller holds of it. */
+  /** Returns the amount of this bound that the caller holds. */
   heldBy(account: ShareHolder | undefined): number {
     return account?.held[this.#index] ?? 0;
   }

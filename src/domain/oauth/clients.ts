@@ -1,6 +1,9 @@
 /** Redirect URIs of OAuth clients: which ones are taken, when two are the same, and how an answer is appended. */
 
-/** How the gateway knows the client: a registered application, its metadata document, or its dynamic registration. */
+/**
+ * The way in which the gateway knows the client: a registered application, its metadata document, or its dynamic
+ * registration.
+ */
 export type HostKind = 'application' | 'document' | 'registration';
 
 /** Where an answer goes: a web address, a program on this computer, or a program with a URI of its own. */
@@ -8,7 +11,7 @@ export interface Destination {
   readonly kind: 'web' | 'computer' | 'program';
   /** Host with port; of a program its scheme. */
   readonly host: string;
-  /** Of a known program its name. */
+  /** Name of a known program. */
   readonly program: string | null;
 }
 
@@ -20,7 +23,7 @@ export interface RedirectRules {
   readonly privateUris: 'any' | readonly string[];
 }
 
-/** Of an application, which an admin approves. */
+/** Redirect URIs that an application may have, which an admin approves. */
 export const APPLICATION_REDIRECTS: RedirectRules = { webHosts: null, privateUris: 'any' };
 
 type RedirectResult =

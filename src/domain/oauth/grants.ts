@@ -1,4 +1,4 @@
-/** How long what a consent gave is good for. */
+/** Lifetimes of the tokens and grants that a consent gives. */
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
 /** A code is exchanged by the next request of the host. */
@@ -10,7 +10,7 @@ export const CODE_LIFE_MS = 60 * SECOND_MS;
 const ROTATION_GRACE_MS = 60 * SECOND_MS;
 /** Former refresh tokens of one grant that may work; also the steps from one of them to the current one. */
 export const FORMER_TOKENS_MAX = 8;
-/** Of a refresh token that is not used, and of a grant at all. */
+/** Lifetime of a refresh token that is not used, and of every grant. */
 const REFRESH_IDLE_MS = 30 * DAY_MS;
 const GRANT_LIFE_MS = 180 * DAY_MS;
 /** Connected hosts of one account; the one used longest ago gives way. */
@@ -32,7 +32,7 @@ export function withFormer(
   return [...kept, { hash, endsMs: nowMs + ROTATION_GRACE_MS }];
 }
 
-/** When a grant ends without a further use. */
+/** Returns the time at which a grant ends without a further use, Unix milliseconds. */
 export function grantEndMs({ createdMs, rotatedMs }: { createdMs: number; rotatedMs: number }): number {
   return Math.min(createdMs + GRANT_LIFE_MS, rotatedMs + REFRESH_IDLE_MS);
 }

@@ -8,7 +8,7 @@ export const ACCESS_SCOPES = ['read', 'tools', 'full'] as const;
 export type AccessScope = (typeof ACCESS_SCOPES)[number];
 const OFFLINE_SCOPE = 'offline_access';
 export const SCOPES: readonly string[] = [...ACCESS_SCOPES, OFFLINE_SCOPE];
-/** Of a request that names none. */
+/** Scopes of a request that names none. */
 const DEFAULT_SCOPES: readonly string[] = ['tools'];
 
 const LOGIN_TYPES: Readonly<Record<AccessScope, LoginType>> = {
@@ -48,7 +48,7 @@ export function isWithin(scopes: readonly string[], granted: readonly string[]):
   );
 }
 
-/** What a person gives who chooses `access`: what the host asked for within it, and it. */
+/** Returns the scopes that a person gives who chooses `access`: `access` itself and all requested scopes within it. */
 export function scopesGiven(access: AccessScope, asked: readonly string[]): readonly string[] {
   const within = asked.filter((name) => name === OFFLINE_SCOPE || isWithin([name], [access]));
   return SCOPES.filter((name) => name === access || within.includes(name));
@@ -87,7 +87,7 @@ export function loginTypeFor(scopes: readonly string[]): LoginType {
   return LOGIN_TYPES[widestOf(scopes) ?? 'read'];
 }
 
-/** Whose list of tools the scopes open. */
+/** Returns the class of caller whose list of tools the scope opens. */
 export function callerClassFor(scope: AccessScope): CallerClass {
   return CALLERS[scope];
 }

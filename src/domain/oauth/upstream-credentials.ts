@@ -17,7 +17,7 @@ export const UPSTREAM_RENEW_MS = 30 * SECOND_MS;
 /** `oauth`: the person logged in at the server. `token`: the person pasted one. */
 type UpstreamCredentialKind = 'oauth' | 'token';
 
-/** Who asked for a new token, and those that wait for it. */
+/** The command that asked for a new token, and those that wait for it. */
 interface UpstreamRefresh {
   /** Id of the command that began it. */
   readonly commandId: string;

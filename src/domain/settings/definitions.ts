@@ -1,4 +1,4 @@
-/** What a row of the settings registry consists of, and short forms for the usual ones. */
+/** The shape of a row of the settings registry, and short forms for the usual rows. */
 import { areScopes } from '../limits/quotas.ts';
 import { arePorts } from '../webhooks/target.ts';
 
@@ -10,7 +10,7 @@ type SettingSpec =
 interface SettingBase {
   readonly id: number;
   readonly summary: string;
-  /** Of the contract's settings alone. */
+  /** Specification of the setting; settings outside the contract have none. */
   readonly spec?: SettingSpec;
 }
 interface NumberSetting extends SettingBase {
@@ -30,7 +30,7 @@ export interface TextSetting extends SettingBase {
   readonly type: 'text';
   readonly default: string;
   readonly maxLength: number;
-  /** What each of its items has to be; they are separated by semicolons. */
+  /** Form of each item; items are separated by semicolons. */
   readonly items?: keyof typeof ITEMS;
 }
 export type SettingRow = NumberSetting | FlagSetting | TextSetting;
@@ -58,13 +58,13 @@ export const ofFiles = <Row extends SettingRow>(effect: string, row: Row) => ({
   spec: { section: '8.3', effect } as const,
 });
 
-/** What the items of a text may be. */
+/** Forms that the items of a text may have. */
 const ITEMS = {
   port: { are: arePorts, expected: 'ports from 1 to 65535' },
   scope: { are: areScopes, expected: 'scopes out of c, i, p, s and m' },
 } as const;
 
-/** What a row makes of a value: the one that will be used, or what was expected. */
+/** Checks a value against a row: returns the value that will be used, or the expected form. */
 export function checkValue(row: SettingRow, value: unknown): SettingCheck {
   if (row.type === 'text') {
     if (typeof value !== 'string' || value.length > row.maxLength)

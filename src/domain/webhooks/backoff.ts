@@ -1,4 +1,4 @@
-/** When a webhook attempt is repeated (spec 6.2). Pure rules. */
+/** Waiting times before a webhook attempt is repeated (spec 6.2). Pure rules. */
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../time.ts';
 
 /** Retry delays after the first, second, … consecutive failure; the last one repeats. */
@@ -6,8 +6,8 @@ const STEPS_MS = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * 
 const JITTER = 0.2;
 
 /**
- * How long to wait after failure number `failures` (from 1). `chance`: 0 to 1, spreads by ±20 %. A receiver's
- * `Retry-After` is honoured within one to two steps, and up to an hour.
+ * Returns the wait after failure number `failures` (from 1), in milliseconds. `chance`: 0 to 1, spreads by ±20 %. A
+ * receiver's `Retry-After` is honoured within one to two steps, and up to an hour.
  */
 export function backoffMs(failures: number, chance: number, retryAfterMs: number | null): number {
   const stepMs = STEPS_MS[Math.min(Math.max(failures, 1), STEPS_MS.length) - 1] ?? HOUR_MS;

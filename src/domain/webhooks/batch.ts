@@ -11,7 +11,7 @@ type Sent = Pick<StoredEvent, 'wire'>;
 /** Brackets of the array, and the comma before each further event. */
 const BRACKETS_BYTES = 2;
 
-/** How many of the events, from the first, make one delivery: at most `eventsMax` or 256 KB, but at least one. */
+/** Counts the events, from the first, that make one delivery: at most `eventsMax` or 256 KB, but at least one. */
 export function batchLength(events: readonly Sent[], eventsMax: number): number {
   let sizeBytes = BRACKETS_BYTES;
   for (const [index, { wire }] of events.entries()) {

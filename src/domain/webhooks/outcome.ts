@@ -1,4 +1,4 @@
-/** What an attempt means for an application (spec 6.2). Pure rules. */
+/** Effects of an attempt's result on an application (spec 6.2). Pure rules. */
 import { DAY_MS, HOUR_MS } from '../time.ts';
 import type { AttemptResult } from './types.ts';
 

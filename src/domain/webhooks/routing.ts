@@ -1,10 +1,10 @@
 /**
- * Which events an application gets: about its owner, about accounts that allowed it, those that name it, and those
- * for all users. Pure: the caller reads what accounts allowed.
+ * Chooses the events that an application gets: about its owner, about accounts that allowed it, those that name it, and
+ * those for all users. Pure: the caller reads what accounts allowed.
  */
 import { OWN_MODULE, type StoredEvent } from '../events/events.ts';
 
-/** What routing must know of an application. */
+/** Facts about an application that routing needs. */
 export interface Subscriber {
   readonly appId: string;
   readonly ownerId: string;
@@ -21,9 +21,9 @@ export type RoutedEvent = Pick<
   'module' | 'userId' | 'appId' | 'currency' | 'netType' | 'acceptedMs'
 >;
 
-/** What a person decided about an application. */
+/** A person's decision about an application. */
 export interface Consent {
-  /** When it was given (events from before stay out); null where there is none. */
+  /** Time of the consent in Unix milliseconds (events from before stay out); null where there is none. */
   readonly grantedMs: number | null;
   /** The person took the access back: not even events that name the application. */
   readonly revoked: boolean;

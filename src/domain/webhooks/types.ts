@@ -26,7 +26,8 @@ export const ANSWER_KEPT_MAX = 1_024;
 
 export type WebhookState = 'active' | 'failing' | 'disabled';
 /**
- * Why a webhook is disabled: the receiver said 410; nothing but failures for days; too many events that it refused.
+ * The reason why a webhook is disabled: the receiver said 410; nothing but failures for days; too many events that it
+ * refused.
  */
 export type DisabledReason = 'gone' | 'failing' | 'parked';
 
@@ -51,7 +52,7 @@ export interface AttemptResult {
   readonly failure: FailureClass | null;
   /** False only when nothing of the request can have reached the receiver. */
   readonly sent: boolean;
-  /** What the receiver asked for, in milliseconds; null when it did not. */
+  /** Waiting time that the receiver asked for, in milliseconds; null when it did not. */
   readonly retryAfterMs: number | null;
   readonly elapsedMs: number;
   /** The beginning of the answer, at most `ANSWER_KEPT_MAX` characters. */
@@ -66,7 +67,7 @@ export interface OpenDelivery {
   readonly sequences: readonly number[];
   readonly firstTick: string;
   readonly lastTick: string;
-  /** Of the resend it belongs to. */
+  /** Id of the resend that it belongs to. */
   readonly resendId: string | null;
   /** Attempts so far. */
   readonly attempts: number;
@@ -107,7 +108,7 @@ export interface Resend {
   readonly events: number;
 }
 
-/** What the owner may see of a webhook's state. */
+/** State of a webhook as its owner sees it. */
 export interface WebhookStatus {
   readonly state: WebhookState;
   readonly reason: DisabledReason | null;
