@@ -53,7 +53,7 @@ export function clusterFaults(file: unknown, sandbox: boolean): readonly Fault[]
   return faults;
 }
 
-/** What a file says of the place of files. */
+/** Keys of a configuration file that say where files are kept. */
 interface FilePlace {
   readonly hasFolder: boolean;
   readonly isShared: boolean;

@@ -60,7 +60,10 @@ function withVariables(node: Node): Node {
   return { ...(description === undefined ? {} : { description }), anyOf: [bounds, FROM_ELSEWHERE] };
 }
 
-/** Of the settings registry: the schema of the file takes any value, and names are checked one by one. */
+/**
+ * Schema of the settings by the settings registry: the schema of the file takes any value, and names are checked one by
+ * one.
+ */
 function settings(): object {
   const rows = SETTING_NAMES.map((name) => {
     const row: SettingRow = SETTINGS[name];

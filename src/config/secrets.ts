@@ -68,7 +68,7 @@ function resolveText(value: string, environment: Environment): Resolved {
   try {
     return readSecret(path);
   } catch (error) {
-    // Of the system: it names the path, never the content.
+    // The system's message names the path, never the content.
     return { fault: error instanceof Error ? error.message : `${path} cannot be read` };
   }
 }

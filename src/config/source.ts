@@ -82,7 +82,7 @@ function lineAt(source: string, offset: number): number {
   return source.slice(0, offset).split('\n').length;
 }
 
-/** What surrounds the fault. A text that the fault is inside of begins anew behind it. */
+/** Returns the part of the line around the fault. A text that the fault is inside of begins anew behind it. */
 function shown(line: string, column: number): string {
   const before = line.slice(0, column);
   const isInside = before.replace(/\\./g, '').split('"').length % 2 === 0;

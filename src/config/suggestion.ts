@@ -1,4 +1,4 @@
-/** What a misspelt name most likely stands for. */
+/** Suggests the known name that a misspelt one most likely stands for. */
 
 /** A longer name is no slip of one that exists. */
 const COMPARED_MAX = 64;
@@ -10,7 +10,7 @@ export function unknownMessage(what: string, name: string, known: Iterable<strin
   let fewest = SLIPS_MAX + 1;
   for (const each of known) {
     const slips = slipsBetween(name.toLowerCase(), each.toLowerCase());
-    // Of a short name too much would be another.
+    // A short name with many slips would be another name.
     if (slips < fewest && slips * 3 <= each.length) [nearest, fewest] = [each, slips];
   }
   return `unknown ${what}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
