@@ -32,7 +32,7 @@ const SERVED_RETRY_MS = 50;
 
 interface OpenedJournal {
   readonly journal: DiskJournal;
-  /** Of the log of a cluster. */
+  /** Position and digest of a cluster's log. */
   readonly head: Head | undefined;
   readonly refusals: DatabaseRefusals;
 }

@@ -73,7 +73,7 @@ interface CredentialOptions extends Pick<CredentialDeps, 'actors' | 'cipher' | '
   readonly bounds: SharedBounds;
 }
 
-/** What it uses opens later: no call comes before. */
+/** Its dependencies open later: no call comes before. */
 export function openUpstreamCredentials({
   settings,
   bounds,

@@ -41,7 +41,7 @@ const HOLD_FILE = 'gatehouse.lock';
 /** Lines of its text: the journal has its name, and a gateway serves the folder. */
 const MARK = 'journal\n';
 const SERVED = 'served\n';
-/** Of <sys/file.h> and <errno.h>. */
+/** Constants of <sys/file.h> and <errno.h>. */
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 const EWOULDBLOCK = 11;

@@ -38,7 +38,7 @@ function openListChanges({ actors, catalog, bounds }: LiveConnectionDeps): ListC
     schedule: nodeSchedule,
     isSessionAlive: ({ userId, id }) => isSessionAlive(actors, userId, id),
   });
-  // As below: at whichever node of a cluster it is closed.
+  // The session may be closed at any node of a cluster.
   actors.onRelease(sessionIndex('mcp'), (_hash, owner) =>
     listChanges.sessionEnded(parseSessionOwner(owner).sessionId),
   );

@@ -56,7 +56,7 @@ interface EventDeliveryOptions {
   readonly eventLog: JournalEventLog;
   readonly log: Log;
   readonly ownership: Ownership;
-  /** Of a cluster, the lease of this node. */
+  /** The lease of this node in a cluster. */
   readonly node?: HubOptions['node'];
 }
 

@@ -63,9 +63,9 @@ interface FileTransportOptions {
   /** Other nodes of a cluster share the quotas of bandwidth. */
   readonly exchange?: LimitExchange | undefined;
   readonly log: Log;
-  /** Of a cluster: id of its log. */
+  /** Id of the log of a cluster. */
   readonly logId?: string | undefined;
-  /** Of a node: its folder is that of the other nodes. Always unless given. */
+  /** True if this node has the same folder as the other nodes. Always unless given. */
   readonly sharesFiles?: () => boolean;
 }
 

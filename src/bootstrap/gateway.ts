@@ -76,7 +76,7 @@ export interface Assembly {
   readonly httpLibrary: string;
   /** The address for people: passkeys need the host name that they were created for. */
   readonly home: string;
-  /** Where the first admin enrolls; undefined when an admin exists. */
+  /** Address at which the first admin enrolls; undefined when an admin exists. */
   readonly setupAddress: string | undefined;
   /** Reloads the catalog and the certificate, once a second at most. On a fault, which is logged, the current ones stay. */
   reread(): void;
@@ -179,14 +179,14 @@ async function recoverFiles(
     return;
   }
   const node = { ownership: cluster.view, keepSinceMs: Date.now() - HOUR_MS };
-  // Of a folder that is not that of the other nodes nothing is concluded.
+  // A folder that is not that of the other nodes says nothing about uploads.
   const recovered = cluster.folderShared().then(() => files.recover(node));
   recovered.catch((error: unknown) => log.write('uploadsNotRecovered', { err: error }));
   // So the first requests find files served. A node with another folder serves the rest.
   await Promise.race([cluster.folderShared(), wait(MARKER_WAIT_MS)]);
 }
 
-/** Of a cluster: work that has an owner moves with its partition. */
+/** Moves the work that has an owner with its partition, in a cluster. */
 function followOwners(
   cluster: OpenedCluster | undefined,
   events: EventDelivery,
@@ -290,7 +290,10 @@ function markingFailures(options: AssemblyOptions, folder: HeldFolder): Assembly
   };
 }
 
-/** What the last run of a node left: a journal that cannot be used is set aside. Throws `ClusterUnusable`. */
+/**
+ * Settles the folder that the last run of a node left: a journal that cannot be used is set aside. Throws
+ * `ClusterUnusable`.
+ */
 function settleFolder(dataPath: string, log: Log): void {
   const aside = settleLastRun(dataPath, bootId(), Date.now());
   if (aside !== undefined) log.write('journalSetAside', aside);
@@ -351,7 +354,7 @@ async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
     // Attempts under way are settled here, or repeated by the next owner.
     const attempts = Promise.race([hooks, wait(SHORT_DRAIN_MS)]);
     await Promise.all([pipelines.public.drain(SHORT_DRAIN_MS), attempts]);
-    // What it accepts and releases is written before the leave, if the database answers.
+    // Accepted and released events are written before the leave, if the database answers.
     await Promise.race([events.stop(), wait(LAST_EVENTS_MS)]);
     await cluster.leave(actors);
   }

@@ -43,7 +43,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly options: AssemblyOptions;
   readonly settings: LiveSettings;
   readonly actors: GatewayActors;
-  /** Of a node of a cluster. */
+  /** The cluster of this node; undefined without one. */
   readonly cluster: OpenedCluster | undefined;
   readonly cipher: ApiKeyCipher;
   readonly events: EventDelivery;
@@ -56,7 +56,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly connect: Connect;
   readonly drafts: DraftDeps;
   readonly site: Site;
-  /** As of now: of a cluster it depends on the other members. */
+  /** Features at present: in a cluster they depend on the other members. */
   readonly features: () => OfferedFeatures;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly moduleRules: ReadonlyMap<string, ModuleRules>;

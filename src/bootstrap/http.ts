@@ -26,11 +26,11 @@ import { openPages } from './static-pages.ts';
 export interface Pipelines {
   readonly public: Pipeline;
   readonly internal: Pipeline;
-  /** Of all parts of the gateway, for a scrape or a sample of the dashboard. */
+  /** Readings of all parts of the gateway, for a scrape or a sample of the dashboard. */
   readings(): MetricReadings;
 }
 
-/** What the public and the internal listener have each for itself. */
+/** Options that the public and the internal listener have each for itself. */
 interface ListenerOptions {
   readonly site: Site;
   readonly proxyProtocol: boolean;

@@ -69,7 +69,7 @@ interface AppliedState {
   readonly digest: string | undefined;
 }
 
-/** What the journal has applied of the log of a cluster; undefined where it is not of a node. */
+/** Reads which part of a cluster's log the journal has applied; undefined where it is not of a node. */
 export function readAppliedState(
   directory: string,
   samplePosition?: number,
@@ -87,7 +87,7 @@ async function stateOf(task: JournalTask): Promise<AppliedState | undefined> {
   return found;
 }
 
-/** How the process failed; undefined when it succeeded. */
+/** Says how the process failed; undefined when it succeeded. */
 async function runTask(
   task: JournalTask,
   onSaying: (saying: JournalSaying) => void,

@@ -22,7 +22,7 @@ export const UNFINISHED = 'unfinished';
 const COPY = 'copy-';
 const RECEIPT_FILE = 'receipt.json';
 
-/** What a copy holds, as it was read after it was made. */
+/** Content of a copy, as it was read after it was made. */
 interface Receipt {
   readonly rows: number;
   /** Number of the newest group; null in a journal that only earlier builds have served. */
@@ -90,7 +90,7 @@ async function copyBeside(
   const held = await holdFolder(unfinished);
   try {
     removeCopies(unfinished);
-    // Of this run alone: the process of one that was killed may still write.
+    // This run alone uses the folder: the process of a killed run may still write to its own.
     const copy = mkdtempSync(join(unfinished, COPY));
     const checked = await copyAndRead(from, copy, target);
     judge(copy, checked);
@@ -147,7 +147,7 @@ export function readReceipt(folder: string): Receipt | undefined {
   }
 }
 
-/** How a journal that was read differs from its receipt. */
+/** Says how a journal that was read differs from its receipt. */
 export function receiptFault(receipt: Receipt | undefined, { rows, group }: Checked): string | undefined {
   if (receipt === undefined || (receipt.rows === rows && receipt.lastGroup === group)) return undefined;
   const { time, lastGroup } = receipt;

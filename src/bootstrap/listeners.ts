@@ -16,7 +16,7 @@ const CONNECTIONS_INTERNAL_MAX = 1_000;
 
 interface Listeners {
   readonly limiter: Limiter;
-  /** What the nodes of a cluster tell each other of limits; absent without one. */
+  /** Exchange of limits between the nodes of a cluster; absent without one. */
   readonly exchange: LimitExchange | undefined;
   readonly publicServer: Server;
   readonly internalServer: Server;
@@ -73,7 +73,9 @@ export async function reserveListeners(
   };
 }
 
-/** Of connections that are accepted from now on. Where it is not possible, the log says so. */
+/**
+ * Bounds the receive buffers of connections that are accepted from now on. Where it is not possible, the log says so.
+ */
 async function boundPublicBuffers(port: number, sizeBytes: number, log: Log): Promise<void> {
   if (sizeBytes === 0) return;
   const hindrance = await boundReceiveBuffer(port, sizeBytes);

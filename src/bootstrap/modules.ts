@@ -19,7 +19,7 @@ function sandboxNames({ sandbox, modules }: Configuration): SandboxModuleName[] 
   return SANDBOX_MODULES.filter((name) => modules[name] === undefined && !(name === CONTACTS && isSynced));
 }
 
-/** What paths of a module allow beyond those of others. */
+/** Returns the paths of a module that allow more than those of others. */
 export function moduleRules(
   configuration: Configuration,
   sandbox: SupervisedSandbox | undefined,

@@ -30,7 +30,7 @@ interface PortDeps {
   readonly ownership: Ownership;
   readonly upstreams: UpstreamPort;
   readonly features: () => OfferedFeatures;
-  /** Of a cluster: the present life of its log. */
+  /** Id of the present life of a cluster's log. */
   readonly logId: string | undefined;
 }
 

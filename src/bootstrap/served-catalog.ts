@@ -137,7 +137,7 @@ interface CatalogOptions {
   readonly version: string;
 }
 
-/** What is started after the catalog. */
+/** Parts that are started after the catalog. */
 interface CatalogParts {
   readonly actors: GatewayActors;
   readonly eventLog: Pick<EventLog, 'publish'>;

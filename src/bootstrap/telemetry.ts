@@ -198,7 +198,7 @@ class Collector {
   readonly #url: { readonly origin: string; readonly pathname: string; readonly search: string };
   readonly #headers: Readonly<Record<string, string>>;
   #isLossReported = false;
-  /** Of the last batch that was not accepted. */
+  /** Failure of the last batch that was not accepted. */
   failure = '';
 
   constructor(

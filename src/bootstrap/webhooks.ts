@@ -73,7 +73,10 @@ interface WebhookDeps {
   readonly log: Log;
   /** For the lines of attempts. */
   readonly sink: LineSink;
-  /** Of this node: deliveries are made and settled at the owner, access of applications is read from the replica. */
+  /**
+   * The actors of this node: deliveries are made and settled at the owner, access of applications is read from the
+   * replica.
+   */
   readonly local: RunningSystem;
   readonly cluster: OpenedCluster | undefined;
   readonly features: () => OfferedFeatures;

@@ -11,7 +11,7 @@ const MARKER_BYTES = 16;
 const monotonicMs = () => performance.now();
 
 export interface SharedFolder {
-  /** What decides which features this node offers. */
+  /** Facts that decide which features this node offers. */
   features(): FeatureFacts;
   /** The folder of files is that of the other nodes, or no folder is shared. */
   readonly sharesFiles: () => boolean;

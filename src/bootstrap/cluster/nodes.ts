@@ -14,7 +14,7 @@ import type { FolderProof } from '../../io/files/storage/folder-proof.ts';
 import type { LimitLinks } from '../../io/limits/limit-links.ts';
 import type { OwnedWork } from './owned-work.ts';
 
-/** Until the table of nodes has been read. */
+/** Values that hold before the table of nodes has been read. */
 export const NOTHING_READ = { headDeadRows: 0, addresses: [], isStarted: false, proof: undefined };
 
 export interface KnownNodes extends ClusterNode {
@@ -27,11 +27,11 @@ export interface KnownNodes extends ClusterNode {
   readonly limits: LimitLinks;
   readonly name: string;
   readonly leaseMs: number;
-  /** Of the others that are in or near, as of the last reading. */
+  /** Addresses of the other nodes that are in or near, as the last reading found them. */
   addresses: readonly (readonly [node: number, address: HostPort])[];
   headDeadRows: number;
   isStarted: boolean;
-  /** Of the folder of files, once it is open. */
+  /** Proof of the folder of files, once it is open. */
   proof: FolderProof | undefined;
 }
 
@@ -51,7 +51,7 @@ export function followNodes(known: KnownNodes): NodeFollower {
   replica.follow({
     applied: () => undefined,
     membersChanged(before, now, { type }) {
-      // What a start catches up with is no news.
+      // A change that a start catches up with is no news.
       if (known.isStarted) watch.membersChanged([...before.nodes()], [...now.nodes()], type === 'leave');
       follower.readNow();
     },

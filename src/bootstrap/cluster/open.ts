@@ -92,7 +92,7 @@ interface ClusterOptions {
   readonly version: string;
   readonly journal: DiskJournal;
   readonly settings: SettingsReader;
-  /** Of the log, as the start has found it. */
+  /** Position and digest of the log, as the start has found it. */
   readonly head: Head;
   readonly refusals: DatabaseRefusals;
   readonly exchange: LimitExchange;
@@ -101,7 +101,7 @@ interface ClusterOptions {
   readonly onFatal: (error: Error) => void;
 }
 
-/** What is known once the node has entered; before that it has no links and answers nothing. */
+/** Parts that exist once the node has entered; before that it has no links and answers nothing. */
 interface Holder {
   parts: ClusterNode | undefined;
   known: KnownNodes | undefined;
@@ -301,7 +301,7 @@ function readTls(files: ClusterConfiguration['tls']): Transport['tls'] {
   return { cert: read(files.cert), key: read(files.key), ca: read(files.ca) };
 }
 
-/** What other nodes connect to: the address that is configured for that, or the one that the listener got. */
+/** Listens for other nodes. Resolves with the configured address, or else with that of the listener. */
 async function listenForNodes(
   links: PeerLinks,
   { listen, advertise }: ClusterConfiguration,

@@ -22,7 +22,7 @@ export class OwnedWork implements Ownership {
     });
   }
 
-  /** As of the last reading of the table of nodes. */
+  /** True if members read events, by the last reading of the table of nodes. */
   get membersReadEvents(): boolean {
     return this.#membersReadEvents;
   }
@@ -36,7 +36,7 @@ export class OwnedWork implements Ownership {
     this.#listeners.push(listener);
   }
 
-  /** To be called once the actors follow the replica: they know the owners before this work asks for them. */
+  /** Must be called once the actors follow the replica: they know the owners before this work asks for them. */
   followMembers(replica: Pick<Replica, 'follow'>): void {
     replica.follow({ applied: () => undefined, membersChanged: () => this.#changed() });
   }

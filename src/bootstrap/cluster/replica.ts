@@ -1,4 +1,4 @@
-/** What a node does for its copy of the state around the time it is in: begins with a checkpoint, and stores new ones. */
+/** Keeps the checkpoints of a node's copy of the state: it begins with one, and stores new ones while it is in. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -60,7 +60,7 @@ function removeCopies(dataPath: string): void {
     if (name.startsWith(COPY)) rmSync(join(dataPath, name), { recursive: true, force: true });
 }
 
-/** Why the journal of the folder cannot continue; undefined where it can, or where there is none. */
+/** Says why the journal of the folder cannot continue; undefined where it can, or where there is none. */
 async function unusable(
   checkpoints: Checkpoints,
   dataPath: string,

@@ -9,9 +9,9 @@ import { FolderUnusable, JournalUnusable } from '../data-directory.ts';
 
 type Servers = Pick<FileStorage, 'probe' | 'sweepServers'>;
 
-/** What sweeps ask before they remove anything. */
+/** Questions that sweeps ask before they remove anything. */
 interface SweptUploads {
-  /** Of a cluster, one node sweeps; asked for each sweep. */
+  /** One node of a cluster sweeps; asked for each sweep. */
   readonly isOwner: () => boolean;
   /** Files of uploads that are open. */
   readonly wanted: () => Promise<WantedFiles>;
@@ -60,7 +60,7 @@ async function probe(storage: Servers): Promise<void> {
   }
 }
 
-/** What remains only takes space: the failure is in the log already, and the next day tries again. */
+/** A failed sweep only leaves space in use: the failure is in the log already, and the next day tries again. */
 async function sweepServers(storage: Servers, { wanted }: SweptUploads, log: Log): Promise<void> {
   try {
     const ended = (await storage.sweepServers?.(await wanted())) ?? 0;
