@@ -7,7 +7,7 @@
 /** Exit code of a wrong configuration (`EX_CONFIG` of sysexits.h); the program's table of them is not loaded yet. */
 const EXIT_CONFIGURATION = 78;
 
-/** Of package.json: caret ranges with "or" between them. */
+/** The range in package.json: caret ranges with "or" between them. */
 const supported: string = require('../../package.json').engines.node;
 
 /** Is `version`, such as 20.20.1, in a range such as ^20.20.0? */

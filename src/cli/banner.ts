@@ -7,7 +7,7 @@ interface BannerFacts {
   readonly version: string;
   /** Signals go to this process: `npm start` starts others around it. */
   readonly pid: number;
-  /** What serves: Node and the HTTP library. */
+  /** HTTP library and Node with their versions. */
   readonly library: string;
   /** The listener, as this machine reaches it. */
   readonly url: string;

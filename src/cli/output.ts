@@ -1,4 +1,4 @@
-/** What all commands print with: version, exit codes, plain lines, faults of a configuration. */
+/** Output that all commands share: version, exit codes, plain lines, faults of a configuration. */
 import { readFileSync } from 'node:fs';
 import { checkCatalog } from '../bootstrap/served-catalog.ts';
 import { checkTls } from '../bootstrap/tls.ts';
@@ -20,7 +20,7 @@ export const EXIT = { done: 0, usage: 64, unavailable: 69, storage: 70, configur
 /** A command needs a running gateway, and none answers. */
 export class NoGateway extends Error {}
 
-/** Of package.json, the only place that has it. */
+/** The version stands in package.json alone. */
 export const { version: VERSION } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ) as { version: string };

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 export const BEATS = 0;
 export const ENDED = 1;
 
-/** What ends the process, by a thread of its own because the main thread may be held as well. */
+/** Options of the thread that ends the process, because the main thread may be held as well. */
 export interface EndLimit {
   readonly intervalMs: number;
   /** Intervals without a beat: then the process ends. */
@@ -22,7 +22,7 @@ export interface EndLimit {
 }
 
 interface RunningLimit {
-  /** What is limited makes progress. */
+  /** Reports that the limited work makes progress. */
   beat(): void;
   /** The limit counts no more. */
   end(): void;

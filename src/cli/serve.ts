@@ -61,7 +61,7 @@ export async function serve(flags: Flags): Promise<void> {
   print(banner({ version: VERSION, pid, library, url, home, setupAddress, internal, sandbox, dataPath }));
 }
 
-/** What the other nodes or the log have, not what is on this machine. */
+/** True if the fault is that of the other nodes or of the log, and not that of this machine. */
 function isOfCluster(error: Error): boolean {
   return [LogLost, Diverged, NameTaken, ClusterUnusable].some((kind) => error instanceof kind);
 }

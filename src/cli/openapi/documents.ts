@@ -9,7 +9,7 @@ import { UsageError } from '../../config/load.ts';
 import { isObject } from '../../io/mcp/input-schema.ts';
 
 const DOCUMENTS_MAX = 256;
-/** Of all documents together. */
+/** Bytes of all documents together. */
 const BYTES_MAX = 64 * 1024 * 1024;
 const FETCH_MS = 30_000;
 const REDIRECTS_MAX = 5;
@@ -17,7 +17,7 @@ const REDIRECTS_MAX = 5;
 const CHAIN_MAX = 32;
 const IS_WEB = /^https?:\/\//i;
 
-/** Why a reference names nothing: the reason for leaving out what needs it. */
+/** The reason why a reference names nothing: the operation or schema that needs it is left out. */
 export class ReferenceFault extends Error {}
 
 /** A value, and the document in which its references are read. */
@@ -28,7 +28,7 @@ export interface Located {
 
 export interface Documents {
   readonly root: Located;
-  /** What a value is, once its references are followed. Throws `ReferenceFault`. */
+  /** Returns the value once its references are followed. Throws `ReferenceFault`. */
   follow(located: Located): Located;
   /** The address of what a reference names; the same for all references to it. Throws `ReferenceFault`. */
   addressOf(reference: string, document: string): string;

@@ -15,7 +15,7 @@ const JSON_TYPES = [
 export interface ApiOperation {
   readonly method: string;
   readonly path: string;
-  /** As the document names it; undefined where it does not. */
+  /** Id in the document; undefined where it has none. */
   readonly id: string | undefined;
   readonly tags: readonly string[];
   readonly summary: string;
@@ -71,7 +71,7 @@ function operationOf(
   };
 }
 
-/** Of OpenAPI 3; of 2.0 the parameters `body` and `formData`. */
+/** Returns the body of an operation: `requestBody` in OpenAPI 3, the parameters `body` and `formData` in 2.0. */
 export function bodyOf(
   documents: Documents,
   { value, document }: ApiOperation,

@@ -37,7 +37,7 @@ export interface ImportedRow {
   readonly operation: ApiOperation;
   readonly name: string;
   readonly row: ToolRow;
-  /** What the operation has and the row does not send. */
+  /** Parts of the operation that the row does not send. */
   readonly notes: readonly string[];
 }
 

@@ -43,7 +43,7 @@ export interface BodyMember extends Located {
 export class SchemaCopies {
   readonly definitions: Record<string, JsonObject> = {};
   readonly #documents: Documents;
-  /** What checks are left out. */
+  /** Checks that are left out. */
   readonly #notes: string[];
   /** By address, and by how the values are sent. */
   readonly #names = new Map<string, string>();
