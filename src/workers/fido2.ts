@@ -15,7 +15,7 @@ const RSA_EXPONENT_BYTES_MAX = 4;
 /** Formats with trust anchors in the library. It would fetch revocation lists for them over the network. */
 const ANCHORED_FORMATS = ['android-key', 'android-safetynet', 'apple'] as const;
 
-/** What a browser's answer must refer to. */
+/** Values that a browser's answer must refer to. */
 export interface Ceremony {
   /** base64url, as it was issued. */
   readonly challenge: string;
@@ -49,7 +49,7 @@ export interface AuthenticationTask extends Ceremony {
   readonly clientDataJSON: string;
   readonly authenticatorData: string;
   readonly signature: string;
-  /** As sent; undefined when the authenticator named no user. */
+  /** User handle as sent; undefined when the authenticator named no user. */
   readonly userHandle: string | undefined;
   /** `user.id` of the owner. */
   readonly ownerHandle: string;
@@ -213,7 +213,7 @@ function isSoundRsa(modulus: Uint8Array, exponent: Uint8Array): boolean {
   return isOdd(modulus) && isOdd(exponent) && bitLength(exponent) > 1;
 }
 
-/** Of a big-endian number. */
+/** Counts the bits of a big-endian number. */
 function bitLength(number: Uint8Array): number {
   const first = number.findIndex((byte) => byte !== 0);
   if (first < 0) return 0;

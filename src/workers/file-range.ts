@@ -2,7 +2,7 @@
 import { readSync } from 'node:fs';
 import { pageMemory } from '../domain/page-memory.ts';
 
-/** Of a file, in bytes. */
+/** A range of a file, in bytes. */
 export interface FileRangeTask {
   readonly fd: number;
   readonly position: number;

@@ -61,7 +61,7 @@ export type TaskName = keyof WorkerTasks;
 export type TaskInput<N extends TaskName> = WorkerTasks[N]['input'];
 export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
 
-/** What may be done when an answer does not come. */
+/** Properties of a task that decide what may be done when its answer does not come. */
 interface TaskNature {
   /** Has no side effect: when its thread dies, it may run again. */
   readonly isPure: boolean;
@@ -75,7 +75,7 @@ const SIGNATURE: TaskNature = { isPure: true, holdsFile: false, limitSeconds: 5 
 const HASH: TaskNature = { isPure: true, holdsFile: true, limitSeconds: 60 };
 const WRITE: TaskNature = { isPure: false, holdsFile: true, limitSeconds: 60 };
 
-/** How one task is sent and run. `Packed` crosses the thread boundary. */
+/** The way in which one task is sent and run. `Packed` crosses the thread boundary. */
 export interface TaskDefinition<N extends TaskName, Packed> extends TaskNature {
   /** Bytes that it reads again or syncs. */
   readonly bytes?: (input: TaskInput<N>) => number;

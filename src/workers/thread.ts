@@ -1,10 +1,10 @@
-/** What a thread of the pool runs: it serves tasks from a message port and answers each one, in any order. */
+/** Loop of a thread of the pool: it serves tasks from a message port and answers each one, in any order. */
 import { type MessagePort, receiveMessageOnPort, threadId } from 'node:worker_threads';
 import { onLoading } from './fido2.ts';
 import { onRangeStep } from './file-range.ts';
 import { type PackedTask, runTask } from './tasks.ts';
 
-/** What the thread serves, and the words of `LIFE`. */
+/** The port and the task definitions of a thread, and the words of `LIFE`. */
 export interface ThreadLife {
   readonly port: MessagePort;
   readonly signs: Int32Array;
@@ -22,7 +22,7 @@ export const PING = 'ping';
 /** `bug` is the message of a thrown error, for the log only. */
 export type ThreadAnswer = readonly [id: number, value: unknown, bug?: string];
 
-/** Of the first message, which says that the thread serves, with its number. Tasks have higher ids. */
+/** Id of the first message, which says that the thread serves, with its number. Tasks have higher ids. */
 export const READY_ID = 0;
 
 /**

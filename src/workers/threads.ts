@@ -14,7 +14,7 @@ import { LIFE, PING, READY_ID, type ThreadAnswer, type ThreadLife, type ThreadRe
  */
 const IN_FLIGHT_MAX = 32;
 
-/** Of one thread. */
+/** MiB of heap of one thread. */
 const HEAP_MIB_MAX = 256;
 
 /**
@@ -60,10 +60,10 @@ interface Thread {
   /** Undefined while it is down. */
   port: MessagePort | undefined;
   readonly inFlight: Map<number, ThreadTask>;
-  /** How many of them run for the second time: one at most. */
+  /** Number of tasks that run for the second time: one at most. */
   repeated: number;
   nextId: number;
-  /** Of Node; undefined until it serves. */
+  /** Thread id that Node gives; undefined until it serves. */
   threadId: number | undefined;
   /** Takes the lasting task back from Piscina: from its queue, or together with the thread. */
   withdraw: AbortController;
