@@ -11,7 +11,7 @@ export function makeCode(): string {
   return randomBytes(CODE_BYTES).toString('base64url');
 }
 
-/** What the code of a call stands for: the query carries it for GET, the body for POST. */
+/** Returns the subject that the code of a call opens: the query carries it for GET, the body for POST. */
 export function opened<Subject>(byCode: ReadonlyMap<string, Subject>, call: ModuleCall): Subject {
   const code = call.query.get('code') ?? call.body['code'];
   const subject = typeof code === 'string' && CODE.test(code) ? byCode.get(code) : undefined;

@@ -10,7 +10,7 @@ import type { EventList } from './events.ts';
 import type { SandboxRecord } from './record-log.ts';
 import type { JsonSchema } from './schemas.ts';
 
-/** What an endpoint takes and gives. docs/modules.openapi.json and docs/sandbox.md are printed from it. */
+/** Request and answer of an endpoint. docs/modules.openapi.json and docs/sandbox.md are printed from it. */
 interface EndpointInterface {
   readonly summary: string;
   /** Operation that no tool calls. Those of a tool have its name, and take its arguments. */

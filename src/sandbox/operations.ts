@@ -1,11 +1,11 @@
 /**
- * What the callers' own numbers (`externalId`) stand for: the same number for the same thing returns the first
- * outcome instead of doing it twice, and for another thing it is refused.
+ * Results by the callers' own numbers (`externalId`): the same number for the same request returns the first result
+ * instead of doing it twice, and for another request it is refused.
  */
 import { SandboxError } from './errors.ts';
 
 interface Operation {
-  /** What was asked for, as text to compare. */
+  /** The request, as text to compare. */
   readonly wanted: string;
   readonly id: string;
 }

@@ -7,7 +7,7 @@ import type { SandboxListening, SandboxNotice, SandboxWorkerData } from './worke
 export interface SandboxOptions {
   /** The gateway's `DataPath`; the sandbox keeps `sandbox/` in it. */
   readonly dataPath: string;
-  /** Which modules to serve; all unless given. */
+  /** Modules to serve; all unless given. */
   readonly modules?: readonly SandboxModuleName[];
   /** On loopback; a free one unless given. */
   readonly port?: number;

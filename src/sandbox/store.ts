@@ -89,7 +89,7 @@ export class SandboxStore {
     return this.#modules.get(this.moduleOf(path) ?? '')?.dav !== undefined;
   }
 
-  /** As `handle`. */
+  /** Answers a DAV request; its records are stored as those of `handle`. */
   async dav(request: DavRequest): Promise<SandboxAnswer> {
     const records: SandboxRecord[] = [];
     const answer = refusable(() => {

@@ -7,7 +7,7 @@ import { type RunningSandbox, type SandboxOptions, startSandbox } from './start.
 
 const FIRST_WAIT_MS = SECOND_MS;
 const WAIT_MAX_MS = MINUTE_MS;
-/** Who stayed for so long begins with the shortest wait again. */
+/** A sandbox that stayed for so long begins with the shortest wait again. */
 const STAYED_MS = MINUTE_MS;
 
 interface SandboxSupervisorOptions {

@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { serveSandbox } from './server.ts';
 import { SandboxStore } from './store.ts';
 
-/** What the thread is started with. */
+/** Data that the thread is started with. */
 export interface SandboxWorkerData {
   readonly dataPath: string;
   readonly modules: readonly string[];
@@ -15,7 +15,7 @@ export interface SandboxWorkerData {
 /** Messages to the thread: close, or a user who signed up at the gateway. */
 export type SandboxNotice = 'close' | { readonly signedUp: string };
 
-/** What the thread says, once. */
+/** The one message of the thread. */
 export interface SandboxListening {
   readonly url: string;
 }

@@ -63,7 +63,7 @@ type Handle = (state: ChatState, call: ModuleCall) => object;
 type Row = readonly [keyof typeof CHAT_ENDPOINTS, Handle];
 
 export interface ChatModule extends SandboxModule {
-  /** What was "delivered", oldest first. */
+  /** Codes that were "delivered", oldest first. */
   outbox(): readonly CodeDelivery[];
 }
 
@@ -179,7 +179,7 @@ function leaveAnonymous(state: ChatState, call: ModuleCall): object {
   return leaveAs(chat, memberId, call);
 }
 
-/** What an invite code opens, until it is renewed or the chat is deleted. */
+/** Returns the chat that an invite code opens, until the code is renewed or the chat is deleted. */
 function resolve(state: ChatState, call: ModuleCall): object {
   const { id } = opened(state.byCode, call);
   return { family: 'chat', scope: 'invite', id, expiresUtc: null };

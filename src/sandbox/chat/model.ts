@@ -1,4 +1,4 @@
-/** What a chat consists of, and how chats and messages show. */
+/** Parts of a chat, and the form in which chats and messages are shown. */
 import { toIso } from '../../domain/time.ts';
 
 /** The chat of all users. Below all ticks, so it can never be another chat's id. */
@@ -22,7 +22,7 @@ export interface MessageFile {
   crc32: number | null;
   /** Hexadecimal; null where the gateway does not know it. */
   sha256: string | null;
-  /** What the uploader declared, unchecked. */
+  /** CRC-32 that the uploader declared, unchecked. */
   readonly declaredCrc32: string | null;
   /** The gateway's name of the upload. */
   readonly uploadKey: string | null;

@@ -93,7 +93,7 @@ export interface FileCreated extends SandboxRecord {
   /** The gateway's name of the upload; the following ones are absent in files of earlier versions. */
   readonly uploadKey?: string;
   readonly replyToId?: string | null;
-  /** As the uploader wrote it, unchecked. */
+  /** CRC-32 as the uploader wrote it, unchecked. */
   readonly declaredCrc32?: string | null;
 }
 

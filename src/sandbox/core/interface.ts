@@ -1,4 +1,4 @@
-/** What the endpoints of the sandbox core module take and give. docs/modules.openapi.json is printed from it. */
+/** Requests and answers of the endpoints of the sandbox core module. docs/modules.openapi.json is printed from it. */
 import type { Interface } from '../module.ts';
 import { ID, ID_GIVEN, list, nullable, object, TEXT, UTC } from '../schemas.ts';
 

@@ -118,7 +118,7 @@ function readLots(value: unknown, pair: Pair): bigint {
   throw new SandboxError('BadAmount', `a whole number of lots of ${formatAmount(pair.lot, pair.base)}`);
 }
 
-/** What the order meets at once: the best price first, the older of two first. */
+/** Returns the fills of the order at once: the best price first, the older of two first. */
 function fillsOf(
   markets: Markets,
   taker: Pick<Order, 'userId' | 'pair' | 'side' | 'price' | 'roomId'>,

@@ -13,7 +13,7 @@ export interface Pair {
   readonly quote: Currency;
   /** Smallest units of the base currency in one lot: one whole coin. Prices are quote units per lot. */
   readonly lot: bigint;
-  /** What the pool starts with, in smallest units. */
+  /** Reserves that the pool starts with, in smallest units. */
   readonly baseReserve: bigint;
   readonly quoteReserve: bigint;
 }
@@ -55,7 +55,7 @@ export function pairOf(from: Currency, to: Currency): Pair {
   throw new SandboxError('UnknownPair', `${from.code} is not traded for ${to.code}`);
 }
 
-/** What the pool gives for an amount, rounded down: the product of the reserves never falls. */
+/** Returns the output of the pool for an amount, rounded down: the product of the reserves never falls. */
 export function poolOutput(amount: bigint, inReserve: bigint, outReserve: bigint): bigint {
   const net = amount * (SWAP_FEE_BASE - SWAP_FEE);
   return (net * outReserve) / (inReserve * SWAP_FEE_BASE + net);

@@ -17,7 +17,7 @@ interface Quote {
   readonly got: bigint;
 }
 
-/** What a swap would give now. */
+/** Returns the result that a swap would have now. */
 export function quoteOf(markets: Markets, field: (name: string) => unknown): Quote {
   const from = readCurrency(field('from'));
   const to = readCurrency(field('to'));

@@ -41,7 +41,7 @@ export interface Swap {
   readonly utcMs: number;
 }
 
-/** What a pool holds, in smallest units. */
+/** Reserves of a pool, in smallest units. */
 export interface Pool {
   base: bigint;
   quote: bigint;

@@ -1,4 +1,6 @@
-/** What the endpoints of the sandbox payments module take and give. docs/modules.openapi.json is printed from it. */
+/**
+ * Requests and answers of the endpoints of the sandbox payments module. docs/modules.openapi.json is printed from it.
+ */
 import type { Interface } from '../module.ts';
 import {
   AMOUNT,

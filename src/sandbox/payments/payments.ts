@@ -60,7 +60,9 @@ export function createPayments(ledger: Ledger): SandboxModule {
   };
 }
 
-/** What a code opens. That of a paid or expired order still does: its holder may read how it ended. */
+/**
+ * Returns the order that a code opens. That of a paid or expired order still does: its holder may read how it ended.
+ */
 function resolve(payments: Payments, call: ModuleCall): object {
   const { id, expiresMs } = opened(payments.byCode, call);
   return { family: 'wallet', scope: 'payment_order', id, expiresUtc: toIso(expiresMs) };

@@ -31,7 +31,7 @@ export interface PaymentStarted extends SandboxRecord {
   readonly terminalId: string;
   readonly method: PaymentMethod;
   readonly details: PaymentDetails;
-  /** How it ended in the same step; null for one that waits. */
+  /** Result of a payment that ended in the same step; null for one that waits. */
   readonly settled: PaymentEnded['state'] | null;
 }
 
@@ -47,7 +47,7 @@ export interface PaymentEnded extends SandboxRecord {
 type Ending = Pick<PaymentEnded, 'state' | 'txHash' | 'tick' | 'utcMs'>;
 export type PaymentsRecord = OrderCreated | PaymentStarted | PaymentEnded;
 
-/** What the payer needs or gave; never a whole card number. */
+/** Details that the payer needs or gave; never a whole card number. */
 interface PaymentDetails {
   readonly card?: string;
   readonly account?: string;

@@ -22,7 +22,7 @@ export const TxType = {
 /** Numbers of `state`. The sandbox has no network to wait for: everything it books is completed. */
 export const TxState = { Completed: 2 } as const;
 
-/** What comes in; everything else goes out. */
+/** Types of incoming transactions; all others are outgoing. */
 export const INCOMING: ReadonlySet<number> = new Set([
   TxType.Opening,
   TxType.TransferIn,
@@ -52,7 +52,7 @@ export interface WalletAccount {
   readonly held: Map<string, bigint>;
   /** Oldest first. */
   readonly transactions: Transaction[];
-  /** What the user's own numbers (`externalId`) were used for. */
+  /** Transactions by the user's own numbers (`externalId`). */
   readonly operations: Map<string, Transaction>;
 }
 

@@ -32,7 +32,7 @@ export const CURRENCIES: ReadonlyMap<string, Currency> = new Map(
   ].map((currency) => [currency.code, currency]),
 );
 
-/** What a new account holds of each currency, in whole units. */
+/** Balance of a new account in each currency, in whole units. */
 const OPENING_BALANCE = 1_000n;
 
 /** 18 digits before the point: far more than there is, and a bound on the work. */

@@ -1,4 +1,4 @@
-/** What the endpoints of the sandbox wallet module take and give. docs/modules.openapi.json is printed from it. */
+/** Requests and answers of the endpoints of the sandbox wallet module. docs/modules.openapi.json is printed from it. */
 import type { Interface } from '../module.ts';
 import { AMOUNT, CURRENCY, ID, INTEGER, list, nullable, object, oneOf, TEXT, UTC } from '../schemas.ts';
 

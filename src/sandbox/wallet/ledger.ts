@@ -64,7 +64,7 @@ export class Ledger {
     return this.#accounts.get(userId);
   }
 
-  /** Whether a deposit address belongs to an account of this wallet. */
+  /** True if a deposit address belongs to an account of this wallet. */
   ownsAddress(address: string): boolean {
     return this.#addresses.has(address);
   }

@@ -1,4 +1,7 @@
-/** What moves money: transfers to other users and withdrawals. The caller's own number makes a repeated one harmless. */
+/**
+ * Orders that move money: transfers to other users and withdrawals. The caller's own number makes a repeated one
+ * harmless.
+ */
 
 import { type ModuleCall, optionalId, optionalText, requiredId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
